@@ -1,0 +1,30 @@
+"""Holdfast: ask one dataset as many questions as you like, each depending on the last, and still believe the answers."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Where each public name lives. Names are imported on first use, so `import holdfast` stays fast and a part that is
+# not used never has to be installed.
+_HOME = {
+    "errors": "holdfast.errors",
+    "stability": "holdfast.stability",
+    "tails": "holdfast.tails",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    home = _HOME[name]
+    module = importlib.import_module(home)
+    return module if home == f"holdfast.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

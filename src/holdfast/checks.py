@@ -1,0 +1,73 @@
+"""One voice for bad arguments: every numeric argument passes through here and comes out as a plain Python number.
+
+Comparisons are written ``if not low <= value <= high``, so that NaN fails every one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from numbers import Integral, Real
+from typing import Any
+
+from holdfast.errors import InvalidArgument
+
+__all__ = ["choice", "real", "reals", "whole"]
+
+
+@lru_cache(maxsize=256)
+def _bounds(domain: str) -> tuple[float, bool, float, bool]:
+    """Read ``"[0, 1)"`` as (0.0, closed, 1.0, open)."""
+    low, high = domain[1:-1].split(",")
+    return float(low), domain[0] == "[", float(high), domain[-1] == "]"
+
+
+def real(value: Any, argument: str, domain: str, *, of: str = "", by: str = "") -> float:
+    """Return ``value`` as a float if it is a finite number in ``domain``, written like ``"(0, 1]"``.
+
+    Raises :class:`InvalidArgument` naming the argument, the domain, the theorem ``by`` that sets it, and the value.
+    """
+    low, low_closed, high, high_closed = _bounds(domain)
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.nan
+    above = number >= low if low_closed else number > low
+    below = number <= high if high_closed else number < high
+    if not (above and below and math.isfinite(number)):
+        raise InvalidArgument(argument, f"a number in {domain}", value, of=of, reference=by)
+    return number
+
+
+def whole(value: Any, argument: str, *, at_least: int = 1, at_most: int | None = None, of: str = "", by: str = "") -> int:
+    """Return ``value`` as an int if it is a whole number in range; ``1e6`` counts as whole, ``True`` does not."""
+    number = None
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+    elif isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
+        number = int(value)
+    if number is None or number < at_least or (at_most is not None and number > at_most):
+        upper = f" and at most {at_most}" if at_most is not None else ""
+        raise InvalidArgument(argument, f"a whole number of at least {at_least}{upper}", value, of=of, reference=by)
+    return number
+
+
+def reals(values: Any, argument: str, domain: str, *, of: str = "", by: str = "") -> list[float]:
+    """Return a non-empty sequence of numbers, each in ``domain``."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidArgument(argument, f"a sequence of numbers in {domain}", values, of=of, reference=by)
+    numbers = [real(v, f"{argument}[{i}]", domain, of=of, by=by) for i, v in enumerate(values)]
+    if not numbers:
+        raise InvalidArgument(argument, "a sequence with at least one number", values, of=of, reference=by)
+    return numbers
+
+
+def choice(value: Any, argument: str, options: tuple[str, ...], *, of: str = "", by: str = "") -> str:
+    """Return ``value`` if it is one of the named options."""
+    if not isinstance(value, str) or value not in options:
+        expected = "one of " + ", ".join(repr(option) for option in options)
+        raise InvalidArgument(argument, expected, value, of=of, reference=by)
+    return value

@@ -1,0 +1,75 @@
+"""Every error Holdfast raises on purpose: one root, and one type for each thing a caller can do about it."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetSpent",
+    "HoldfastError",
+    "InvalidArgument",
+    "MissingExtra",
+    "NotEnoughRows",
+    "QueryRejected",
+]
+
+
+class HoldfastError(Exception):
+    """The root: ``except HoldfastError`` catches everything Holdfast raises on purpose."""
+
+
+class InvalidArgument(HoldfastError, ValueError):
+    """An argument lies outside the domain in which the result holds.
+
+    ``argument`` is its name, ``expected`` the domain in words, ``got`` the value that was given and ``reference``
+    the theorem that sets the domain (empty where it is plain common sense).
+    """
+
+    def __init__(self, argument: str, expected: str, got: object, *, of: str = "", reference: str = "") -> None:
+        self.argument = argument
+        self.expected = expected
+        self.got = got
+        self.reference = reference
+        owner = f" of {of}" if of else ""
+        source = f" ({reference})" if reference else ""
+        super().__init__(f"The '{argument}' argument{owner} must be {expected}{source}. Got {got!r} instead.")
+
+
+class _AccountError(HoldfastError):
+    """Carries the state of the account, in nats, at the moment of refusal."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        asked: float | None = None,
+        spent: float | None = None,
+        left: float | None = None,
+    ) -> None:
+        self.asked = asked
+        self.spent = spent
+        self.left = left
+        super().__init__(message)
+
+
+class QueryRejected(_AccountError, ValueError):
+    """The question cannot be asked as written; the message says what to write instead. Nothing was charged."""
+
+
+class BudgetSpent(_AccountError):
+    """Answering would break the promise made at the start; ``asked``, ``spent`` and ``left`` are in nats."""
+
+
+class NotEnoughRows(HoldfastError):
+    """The guarantee needs ``needed`` rows and the sample has ``got``."""
+
+    def __init__(self, needed: int, got: int, *, what: str = "This guarantee") -> None:
+        self.needed = needed
+        self.got = got
+        super().__init__(f"{what} needs at least {needed:,} rows; the sample has {got:,}.")
+
+
+class MissingExtra(HoldfastError, ImportError):
+    """An optional part is not installed; the message names the ``pip install`` that brings it."""
+
+    def __init__(self, extra: str, *, what: str) -> None:
+        self.extra = extra
+        super().__init__(f"{what} needs an optional part: pip install 'holdfast[{extra}]'.")

@@ -1,0 +1,51 @@
+"""Results are frozen records: readable in a terminal, a table in a notebook, a plain dictionary for machines."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+__all__ = ["Record", "plain", "show"]
+
+
+def show(value: object) -> str:
+    """A number with as many digits as a reader wants, anything else as its ``repr``."""
+    return format(value, ".6g") if isinstance(value, float) else repr(value)
+
+
+def plain(value: object) -> Any:
+    """Turn records, tuples and mappings into what ``json.dumps`` takes."""
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return str(value)
+
+
+class Record:
+    """Base of every result; subclasses are ``@dataclass(frozen=True, repr=False)``."""
+
+    def _visible(self) -> dict[str, Any]:
+        if not is_dataclass(self):
+            raise TypeError(f"{type(self).__name__} is a Record and must be a dataclass")
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={show(value)}" for name, value in self._visible().items())
+        return f"{type(self).__name__}({inside})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as a dictionary of plain values, ready for JSON."""
+        return {name: plain(value) for name, value in self._visible().items()}
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(show(value))}</td></tr>"
+            for name, value in self._visible().items()
+        )
+        return f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>"
