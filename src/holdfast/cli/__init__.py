@@ -1,0 +1,55 @@
+"""The command line: one file a command, one way to fail.
+
+Exit status: 0 done; 1 a statistical or budget refusal; 2 bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+import typer
+from rich.console import Console
+
+from holdfast import errors
+from holdfast.cli import explain
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="holdfast",
+    help="Ask one dataset as many questions as you like, each depending on the last, and still believe the answers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("explain")(explain.explain)
+
+_REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows)
+
+
+def _report(error: errors.HoldfastError, *, as_json: bool) -> None:
+    """Say what went wrong: to people in words on stderr, to machines as one JSON object on stdout."""
+    if as_json:
+        details = {name: value for name, value in vars(error).items() if value is not None}
+        print(json.dumps({"error": type(error).__name__, "message": str(error), **details}, default=str))
+    else:
+        Console(stderr=True).print(f"[bold red]holdfast:[/] {error}", highlight=False, markup=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = typer.main.get_command(app).main(args=given, prog_name="holdfast", standalone_mode=False)
+    except errors.HoldfastError as error:
+        _report(error, as_json="--json" in given)
+        sys.exit(1 if isinstance(error, _REFUSALS) else 2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    sys.exit(status if isinstance(status, int) else 0)
