@@ -10,22 +10,22 @@ import sys
 from collections.abc import Sequence
 
 import click
-import typer
 from rich.console import Console
 
+import holdfast
 from holdfast import errors
-from holdfast.cli import explain
+from holdfast.cli.explain import explain
 
-__all__ = ["app", "main"]
+__all__ = ["cli", "main"]
 
-app = typer.Typer(
-    name="holdfast",
-    help="Ask one dataset as many questions as you like, each depending on the last, and still believe the answers.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command("explain")(explain.explain)
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(holdfast.__version__, prog_name="holdfast")
+def cli() -> None:
+    """Ask one dataset as many questions as you like, each depending on the last, and still believe the answers."""
+
+
+cli.add_command(explain)
 
 _REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows)
 
@@ -34,16 +34,18 @@ def _report(error: errors.HoldfastError, *, as_json: bool) -> None:
     """Say what went wrong: to people in words on stderr, to machines as one JSON object on stdout."""
     if as_json:
         details = {name: value for name, value in vars(error).items() if value is not None}
-        print(json.dumps({"error": type(error).__name__, "message": str(error), **details}, default=str))
+        click.echo(json.dumps({"error": type(error).__name__, "message": str(error), **details}, default=str))
     else:
-        Console(stderr=True).print(f"[bold red]holdfast:[/] {error}", highlight=False, markup=True)
+        console = Console(stderr=True)
+        console.print("holdfast:", style="bold red", end=" ")
+        console.print(str(error), highlight=False, markup=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        status = typer.main.get_command(app).main(args=given, prog_name="holdfast", standalone_mode=False)
+        cli.main(args=given, prog_name="holdfast", standalone_mode=False)
     except errors.HoldfastError as error:
         _report(error, as_json="--json" in given)
         sys.exit(1 if isinstance(error, _REFUSALS) else 2)
@@ -52,4 +54,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    sys.exit(status if isinstance(status, int) else 0)
+    sys.exit(0)
