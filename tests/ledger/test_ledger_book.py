@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from holdfast.ledger import Book, BookError, Stale
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "table.csv.holdfast"
+
+
+def _fill(book, count=3):
+    for number in range(count):
+        book.append("note", {"number": number}, after=number)
+
+
+def test_events_come_back_in_order_after_reopening(path):
+    _fill(Book(path))
+    events = Book(path).events()
+    assert [(event.sequence, event.body["number"]) for event in events] == [(1, 0), (2, 1), (3, 2)]
+    assert [event.sequence for event in Book(path).events(after=2)] == [3]
+
+
+def test_a_writer_that_has_not_read_the_last_line_is_told(path):
+    first, second = Book(path), Book(path)
+    first.append("note", {}, after=0)
+    with pytest.raises(Stale):
+        second.append("note", {}, after=0)
+    assert second.append("note", {}, after=1).sequence == 2
+
+
+@pytest.mark.parametrize("statement", ["UPDATE events SET body = '{}'", "DELETE FROM events"])
+def test_the_database_itself_refuses_to_change_a_line(path, statement):
+    book = Book(path)
+    _fill(book)
+    with pytest.raises(sqlite3.Error, match="append-only"):
+        sqlite3.connect(path).execute(statement)
+    assert len(book.events()) == 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        ("UPDATE events SET body = '{\"number\":7}' WHERE sequence = 2", 2),
+        ("DELETE FROM events WHERE sequence = 2", 2),
+        ("UPDATE events SET kind = 'other' WHERE sequence = 3", 3),
+    ],
+)
+def test_damage_behind_the_triggers_is_found_and_named(path, damage, line):
+    book = Book(path)
+    _fill(book)
+    book.close()
+    connection = sqlite3.connect(path)
+    connection.executescript("DROP TRIGGER no_update; DROP TRIGGER no_delete;" + damage)
+    connection.close()
+    with pytest.raises(BookError, match=f"line {line}"):
+        Book(path).events()
+
+
+def test_a_file_that_is_no_book_is_refused(path):
+    path.write_text("not a database at all, but long enough to look like one " * 20)
+    with pytest.raises(BookError, match="cannot be opened"):
+        Book(path)
+
+
+def test_an_event_with_a_number_json_cannot_hold_is_refused_and_nothing_is_written():
+    book = Book()
+    with pytest.raises(ValueError, match="JSON"):
+        book.append("note", {"value": float("nan")}, after=0)
+    assert book.events() == []
