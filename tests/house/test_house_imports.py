@@ -1,0 +1,72 @@
+"""A question flows down once, and imports point that way only."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
+
+# Each room may import from the rooms to the left of its arrow; the ground floor (errors, checks, …) is open to all.
+MAY_IMPORT = {
+    "tails": set(),
+    "stability": {"tails"},
+    "dependence": {"tails", "stability"},
+    "intervals": {"tails"},
+    "queries": set(),
+    "engines": {"queries"},
+    "ledger": set(),
+    "guard": {"tails", "stability", "dependence", "intervals", "queries", "engines", "ledger"},
+    "audit": {"tails", "stability", "dependence", "intervals", "queries", "engines", "ledger", "guard"},
+    "cli": {"tails", "stability", "dependence", "intervals", "queries", "engines", "ledger", "guard", "audit"},
+}
+GROUND_FLOOR = {"errors", "checks", "records", "rounding", "extras"}
+
+
+def _imported_modules(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.update({f"{node.module}.{alias.name}" for alias in node.names} | {node.module})
+    return {name for name in names if name.split(".")[0] == "holdfast"}
+
+
+def _rooms(names: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in names if name.count(".")}
+
+
+def _violations(path: Path, room: str) -> set[str]:
+    known = set(MAY_IMPORT) | GROUND_FLOOR
+    return (_rooms(_imported_modules(path)) & known) - MAY_IMPORT[room] - GROUND_FLOOR - {room}
+
+
+@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
+def test_a_room_imports_only_from_rooms_below_it(room):
+    files = sorted((SOURCE / room).rglob("*.py"))
+    assert files, f"the room {room} is empty"
+    wrong = {str(path.relative_to(SOURCE)): found for path in files if (found := _violations(path, room))}
+    assert wrong == {}
+
+
+def test_every_room_has_its_place_in_the_order():
+    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+    assert rooms == set(MAY_IMPORT)
+
+
+def test_the_check_would_catch_an_upward_import(tmp_path):
+    culprit = tmp_path / "culprit.py"
+    culprit.write_text("from holdfast.guard import Guard\nimport holdfast.cli\n", encoding="utf-8")
+    assert _violations(culprit, "stability") == {"guard", "cli"}
+
+
+def test_importing_holdfast_imports_nothing_heavy():
+    script = "import sys, holdfast, holdfast.stability, holdfast.tails; print(' '.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"dp_accounting", "opendp", "duckdb", "ibis", "sklearn", "pandas", "matplotlib", "scipy.stats", "sqlglot"}
+    assert heavy & set(loaded) == set()
