@@ -1,0 +1,39 @@
+"""Dependence: how rows depend on one another, and what may then be said about their means.
+
+Every model bounds the tail of a mean (:meth:`~Dependence.mean_tail`), says in words what it assumes, and,
+where a rule is proved, sets rows aside as a free training part (:meth:`~Dependence.split`).
+"""
+
+from holdfast.dependence._best import BestTail, ReportRow, ShiftedTail, TailReport, TailRow
+from holdfast.dependence._chain import MarkovChain
+from holdfast.dependence._clusters import Clusters
+from holdfast.dependence._colouring import ChromaticNumber
+from holdfast.dependence._coupling import coupling_bdp
+from holdfast.dependence._gaussian import GaussianRows
+from holdfast.dependence._graph import DependencyGraph, MDependent
+from holdfast.dependence._independent import Independent
+from holdfast.dependence._mixing import BlockTail, beta_mixing_tail
+from holdfast.dependence._model import Dependence
+from holdfast.dependence._spectral import spectral_dp
+from holdfast.dependence._split import Split
+
+__all__ = [
+    "BestTail",
+    "BlockTail",
+    "ChromaticNumber",
+    "Clusters",
+    "Dependence",
+    "DependencyGraph",
+    "GaussianRows",
+    "Independent",
+    "MDependent",
+    "MarkovChain",
+    "ReportRow",
+    "ShiftedTail",
+    "Split",
+    "TailReport",
+    "TailRow",
+    "beta_mixing_tail",
+    "coupling_bdp",
+    "spectral_dp",
+]

@@ -1,0 +1,300 @@
+"""Markov chains."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import checks, rounding
+from holdfast.dependence import _bayesian
+from holdfast.dependence._best import ShiftedTail, TailReport, TailRow, report
+from holdfast.dependence._contraction import Forgetting, dobrushin, forgetting, steps_to_reach
+from holdfast.dependence._coupling import cross_ratio
+from holdfast.dependence._mixing import block_tail
+from holdfast.dependence._model import (
+    Dependence,
+    best,
+    from_squared_differences,
+    row_differences,
+    value_range,
+)
+from holdfast.dependence._split import Split, check_split, contiguous, part_size
+from holdfast.dependence._transition import (
+    forgets,
+    operator_norm,
+    read_initial,
+    read_transition,
+    stationary_law,
+    unreachable,
+)
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.tails import SubGaussian, Tail
+
+if TYPE_CHECKING:
+    from holdfast.stability import DP, BayesianDP
+
+_FITTED = (
+    "The transition matrix was fitted to {count:,} observed rows and is then taken as exact: that the rows "
+    "form such a chain, and the error of the fit, are assumptions that no interval accounts for."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class MarkovChain(Dependence):
+    """``n`` rows in order whose states follow a Markov chain with the given ``transition`` matrix.
+
+    A row's state is everything the questions may look at. ``initial`` is the law of the first row; None means
+    that the chain starts at its stationary law, which needs an irreducible chain.
+
+    >>> chain = MarkovChain([[0.95, 0.05], [0.05, 0.95]], n=10_000)
+    >>> round(chain.spectral_gap, 9), round(chain.contraction, 9), round(chain.cross_ratio, 9)
+    (0.1, 0.9, 0.002770083)
+    """
+
+    transition: NDArray[np.float64] = field(compare=False)
+    n: int
+    initial: NDArray[np.float64] | None = field(default=None, compare=False)
+    _content: bytes = field(init=False, repr=False)
+
+    name: ClassVar[str] = "Markov chain"
+
+    def __post_init__(self) -> None:
+        matrix = read_transition(self.transition)
+        matrix.setflags(write=False)
+        start = None if self.initial is None else read_initial(self.initial, len(matrix))
+        if start is not None:
+            start.setflags(write=False)
+        object.__setattr__(self, "transition", matrix)
+        object.__setattr__(self, "n", checks.whole(self.n, "n", of="MarkovChain"))
+        object.__setattr__(self, "initial", start)
+        content = matrix.tobytes() + (b"" if start is None else start.tobytes())
+        object.__setattr__(self, "_content", content)
+
+    @classmethod
+    def fit(cls, states: Any, n_states: Any = None, n: Any = None) -> MarkovChain:
+        """A chain with the observed frequencies of transitions, started at its stationary law.
+
+        ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, theirs unless given. Fitting is an
+        assumption, warned of here and listed on every certificate. Fit on rows that no question is asked
+        about: a model read off the protected rows would be an answer nobody paid for.
+        """
+        observed = np.asarray(states)
+        if observed.ndim != 1 or len(observed) < 2 or observed.dtype.kind not in "iu" or observed.min() < 0:
+            raise InvalidArgument(
+                "states", "at least two whole numbers 0, 1, … in their order", states, of="MarkovChain.fit"
+            )
+        highest = int(observed.max()) + 1
+        size = (
+            highest
+            if n_states is None
+            else checks.whole(n_states, "n_states", at_least=highest, of="MarkovChain.fit")
+        )
+        counts = np.zeros((size, size))
+        np.add.at(counts, (observed[:-1], observed[1:]), 1.0)
+        leaving = counts.sum(axis=1)
+        if not leaving.all():
+            missing = int(np.flatnonzero(leaving == 0.0)[0])
+            raise InvalidArgument(
+                "states",
+                f"a sequence that leaves every state at least once (state {missing} is never left: join it "
+                "with another, or give the transition matrix yourself)",
+                states,
+                of="MarkovChain.fit",
+            )
+        sentence = _FITTED.format(count=len(observed))
+        warnings.warn(sentence, UserWarning, stacklevel=2)
+        rows = len(observed) if n is None else n
+        return cls(counts / leaving[:, None], rows, extra_assumptions=(sentence,))
+
+    def _visible(self) -> dict[str, Any]:
+        start = None if self.initial is None else self.initial.tolist()
+        return {"transition": self.transition.tolist(), "n": self.n, "initial": start}
+
+    def __repr__(self) -> str:
+        start = "stationary" if self.initial is None else "given"
+        return f"MarkovChain(states={len(self.transition)}, n={self.n}, start={start})"
+
+    @cached_property
+    def stationary(self) -> NDArray[np.float64]:
+        """The stationary law; it needs an irreducible chain."""
+        apart = unreachable(self.transition)
+        if apart is not None:
+            raise InvalidArgument(
+                "transition",
+                "irreducible, so that there is one stationary law with every state in it "
+                f"(state {apart[1]} is never reached from state {apart[0]}); or give the law of the first "
+                "row (initial=…)",
+                repr(self),
+                of="MarkovChain",
+            )
+        law = stationary_law(self.transition)
+        law.setflags(write=False)
+        return law
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """1 − the operator norm of P on mean-zero functions in L²(π), rounded down; never the eigenvalues."""
+        return max(0.0, 1.0 - operator_norm(self.transition, self.stationary))
+
+    @cached_property
+    def contraction(self) -> float:
+        """Dobrushin's θ: the largest total variation between two rows of the matrix, rounded up."""
+        return min(1.0, rounding.up(dobrushin(self.transition)))
+
+    @cached_property
+    def cross_ratio(self) -> float:
+        """κ of theory 5, rounded down: 1 for independent rows, 0 where some states cannot take a step."""
+        return cross_ratio(self.transition)
+
+    @cached_property
+    def reversible(self) -> bool:
+        """Whether π(x)P(x, y) = π(y)P(y, x) for all states, to 1e-9."""
+        flow = self.stationary[:, None] * self.transition
+        return bool(np.allclose(flow, flow.T, rtol=1e-9, atol=1e-12))
+
+    @cached_property
+    def _forgetting(self) -> Forgetting:
+        if not forgets(self.transition):
+            raise InvalidArgument(
+                "transition",
+                "a chain that forgets its start: one closed class of states, without a period",
+                repr(self),
+                of="MarkovChain",
+                reference="theory 1.1, the Dobrushin row",
+            )
+        return forgetting(self.transition, self.n, self.stationary if self.initial is None else None)
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        start = "started at its stationary law" if self.initial is None else "started at the given law"
+        return (
+            f"The rows, in the order of the table, are a Markov chain on {len(self.transition)} states with "
+            f"the given transition matrix, {start}.",
+        )
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        spread = hi - lo
+        total, squares = self._forgetting.row_sums(self.n)
+        scale = spread / self.n
+        dobrushin_tail = from_squared_differences(squares * scale * scale)
+        theorem = f"Kontorovich and Ramanan 2008, with ‖Γ‖ ≤ {total:.6g}"
+        rows = [TailRow("Dobrushin contraction", theorem, dobrushin_tail)]
+        if self.initial is None and self.spectral_gap > 0.0:
+            norm = 1.0 - self.spectral_gap
+            tail = from_squared_differences((1.0 + norm) * spread * spread / ((1.0 - norm) * self.n))
+            rows.append(
+                TailRow("stationary chain", f"Fan, Jiang and Sun 2021, theorem 1, with λ = {norm:.6g}", tail)
+            )
+        if self.n >= 2:
+            mixing = block_tail(self._forgetting.log_beta_at, self.n, spread)
+            rows.append(TailRow("β-mixing blocks", "Yu 1994, lemma 4.1, with the best block length", mixing))
+        return tuple(rows)
+
+    def _rows_about(self, lo: Any, hi: Any, target: Any) -> tuple[TailRow, ...]:
+        lo, hi = value_range(lo, hi, of="MarkovChain")
+        target = checks.choice(target, "target", ("rows", "stationary"), of="MarkovChain.mean_tail")
+        rows = self._rows(lo, hi)
+        if target == "rows" or self.initial is None:
+            return rows
+        away = rounding.up(float(np.abs(self.initial - self.stationary).sum()) / 2.0)
+        shift = rounding.up(away * self._forgetting.row_sums(self.n)[0] * (hi - lo) / self.n)
+        return tuple(
+            TailRow(row.name, f"{row.theorem}; start bias {shift:.3g}", ShiftedTail(row.tail, shift))
+            for row in rows
+        )
+
+    def mean_tail(self, lo: Any, hi: Any, *, target: str = "rows") -> Tail:
+        """The tail of the mean of f(X_1), …, f(X_n), for a function fixed in advance, values in [lo, hi].
+
+        Guarantee: two-sided, the best at every distance of Dobrushin's row (any start), Yu's blocks (any
+        start) and, for a stationary start only, Fan, Jiang and Sun's row. ``target="rows"``: about the
+        average of the rows' own means, under the actual start. ``target="stationary"``: about the stationary
+        mean; with another start every radius grows by TV(start, stationary) Σ_k θ_k R/n ≤ R/(n(1−θ)), how far
+        apart the two means can be.
+        Assumes: the chain and its start (not checkable from the data).
+        Reference: theory 1.1. Γ_ij is the Dobrushin coefficient of P^{j−i}: the means given two values of row
+        i differ, at row j, by at most R times it, so ‖Γ‖ ≤ Σ_k θ_k ≤ 1/(1−θ).
+
+        >>> chain = MarkovChain([[0.95, 0.05], [0.05, 0.95]], n=10_000)
+        >>> chain.mean_tail(0, 1).best_at(3.0).name, round(chain.mean_tail(0, 1).radius(0.05), 6)
+        ('stationary chain', 0.059198)
+        """
+        return best(self._rows_about(lo, hi, target))
+
+    def mean_tail_report(self, lo: Any, hi: Any, nu: Any = 0.05, *, target: str = "rows") -> TailReport:
+        """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""
+        return report(self.name, self._rows_about(lo, hi, target), nu)
+
+    def difference_tail(self, differences: Any) -> SubGaussian:
+        """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
+
+        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / ‖Γc‖²), ‖Γc‖ ≤ ‖c‖ Σ_k θ_k, for a statistic fixed in
+        advance, E under the actual start.
+        Assumes: the chain and the differences (not checkable from the data).
+        Reference: theory 1.1, the Dobrushin row.
+        """
+        c = row_differences(differences, self.n, of="MarkovChain")
+        total = self._forgetting.row_sums(self.n)[0]
+        return from_squared_differences(float(c @ c) * total * total)
+
+    def split(self, share: Any, rng: Any, beta: Any = 0.05, *, keep_stationary: bool = False) -> Split:
+        """The first rows, then a gap, then the protected rows: the shortest gap g with θ_{g+1} ≤ ``beta``/20.
+
+        Proof that the bias is at most θ_{g+1}: given the training rows the protected ones depend on the last
+        of them alone, g + 1 steps before; any two values of it give laws within θ_{g+1}, so each is within
+        θ_{g+1} of their mixture, the protected rows' own law.
+
+        The protected rows are a chain started at the law of their first row, as a given start: the bound for
+        a stationary chain is not used on them. ``keep_stationary=True`` keeps it: in the product law that
+        ``bias`` pays for, the protected rows of a stationary chain are stationary, so the bound holds there
+        as well.
+
+        >>> chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=1000)
+        >>> parts = chain.split(0.5, np.random.default_rng(0), beta=0.05)
+        >>> parts.dropped, round(parts.bias, 9), parts.protected_model.n
+        (8, 0.001953125, 496)
+        """
+        share, rng, beta = check_split(share, rng, beta, of="MarkovChain")
+        if not isinstance(keep_stationary, bool):
+            raise InvalidArgument("keep_stationary", "True or False", keep_stationary, of="MarkovChain.split")
+        self._forgetting  # noqa: B018 - refuses a chain that never forgets, with the reason
+        reached = steps_to_reach(self.transition, beta / 20.0)
+        if reached is None:
+            raise InvalidArgument(
+                "beta",
+                "large enough for the chain to forget its start within 2^40 rows",
+                beta,
+                of="MarkovChain.split",
+            )
+        gap, bias = reached[0] - 1, reached[1]
+        usable = self.n - gap
+        if usable < 2:
+            raise NotEnoughRows(gap + 2, self.n, what="Setting a training part aside")
+        size = part_size(share, usable)
+        start: NDArray[np.float64] | None
+        if self.initial is None:
+            start = None if keep_stationary else self.stationary
+        else:
+            start = self.initial @ np.linalg.matrix_power(self.transition, size + gap)
+            start /= start.sum()
+        rest = MarkovChain(self.transition, usable - size, start, extra_assumptions=self.extra_assumptions)
+        return Split(*contiguous(size, gap, self.n), rest, bias, self.assumptions)
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism on these rows: "coupling", "spectral" or "sharp", the best.
+
+        Guarantee: whoever knows any of the other rows learns no more than this about a row. "sharp" also
+        counts group privacy, n times the DP parameter.
+        Assumes: the chain (not checkable from the data).
+        Reference: theory 5; BDP Lemma 4 for "spectral", which needs a reversible chain.
+        """
+        return _bayesian.bayesian_dp(self, dp, method)
+
+    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
+        return _bayesian.required_dp(self, bdp, method)

@@ -1,0 +1,165 @@
+"""Dependency graphs and m-dependence: Janson's inequality."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from holdfast import checks
+from holdfast.dependence._best import TailRow
+from holdfast.dependence._colouring import ChromaticNumber, chromatic_number
+from holdfast.dependence._cut import best_cut
+from holdfast.dependence._edges import Edges, read_graph
+from holdfast.dependence._model import Dependence, from_squared_differences
+from holdfast.dependence._split import Split, check_split, contiguous, part_size
+from holdfast.errors import InvalidArgument, NotEnoughRows
+
+_JANSON = "Janson 2004, theorem 2.1"
+
+
+@dataclass(frozen=True, repr=False)
+class DependencyGraph(Dependence):
+    """Rows joined by an edge wherever they may depend: rows of which no two are joined are independent.
+
+    ``graph`` is a list of pairs of row numbers (with ``n``), a dictionary {row: neighbours}, a square numpy
+    or scipy sparse matrix whose non-zero entries are edges, or any object with ``nodes`` and ``edges``. Rows
+    are numbered from 0.
+
+    >>> five_cycle = DependencyGraph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], n=5)
+    >>> round(five_cycle.chromatic.value, 9), five_cycle.chromatic.method
+    (2.5, 'exact')
+    """
+
+    graph: Any = field(compare=False)
+    n: int = None  # type: ignore[assignment]  # read from the graph where it says how many rows there are
+    _content: bytes = field(init=False, repr=False)
+
+    name: ClassVar[str] = "dependency graph"
+
+    def __post_init__(self) -> None:
+        n, edges = read_graph(self.graph, self.n)
+        edges.setflags(write=False)
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "graph", edges)
+        object.__setattr__(self, "_content", edges.tobytes())
+
+    @property
+    def edges(self) -> Edges:
+        """The edges as pairs of row numbers i < j, sorted."""
+        edges: Edges = self.graph
+        return edges
+
+    def _visible(self) -> dict[str, Any]:
+        return {"n": self.n, "edges": self.edges.tolist()}
+
+    def __repr__(self) -> str:
+        return f"DependencyGraph(n={self.n}, edges={len(self.edges)})"
+
+    @cached_property
+    def chromatic(self) -> ChromaticNumber:
+        """The fractional chromatic number, or a safe upper bound on it, and which of the two it is."""
+        return chromatic_number(self.n, self.edges)
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return (
+            f"Rows of which no two are joined by one of the graph's {len(self.edges):,} edges are mutually "
+            "independent.",
+        )
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        value, method = self.chromatic.value, self.chromatic.method
+        spread = (hi - lo) ** 2
+        cover = from_squared_differences(value * spread / self.n)
+        rows = [TailRow("fractional chromatic number", f"{_JANSON}; χ = {value:.6g} ({method})", cover)]
+        if self.chromatic.class_sizes:
+            # Janson's proof before its last step, Cauchy–Schwarz: with groups A_j the exponent is −2t²/T²,
+            # T = Σ_j √(Σ_{i∈A_j} c_i²), which is smaller where the groups differ much in size.
+            total = float(np.sqrt(np.array(self.chromatic.class_sizes, dtype=float)).sum()) / self.n
+            groups = from_squared_differences(total * total * spread)
+            rows.append(
+                TailRow("groups of a colouring", f"{_JANSON}, its proof with the groups' sizes", groups)
+            )
+        return tuple(rows)
+
+    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+        """Two parts with no edge between them; the rows that would join them are dropped.
+
+        Proof that the bias is 0: the cut is made from the graph alone, and two groups of rows without an edge
+        between them are independent. That is more than ``mean_tail`` assumes (three fair coins, the third the
+        sum of the other two, are pairwise independent), so the split states it as an assumption of its own.
+
+        >>> path = DependencyGraph([(i, i + 1) for i in range(99)], n=100)
+        >>> parts = path.split(0.5, np.random.default_rng(0))
+        >>> parts.dropped, parts.bias
+        (1, 0.0)
+        """
+        share, rng, _ = check_split(share, rng, beta, of="DependencyGraph")
+        cut = best_cut(self.n, self.edges, share, rng)
+        if cut is None:
+            raise InvalidArgument(
+                "dependence",
+                "a graph that can be cut into two parts with no edge between them; here give the training "
+                "part yourself (train=…) or bring a guess with every question",
+                repr(self),
+                reference="theory 2.2, the training part",
+            )
+        train, protected = cut
+        place = np.cumsum(protected) - 1
+        inside = protected[self.edges].all(axis=1)
+        rest = DependencyGraph(
+            place[self.edges[inside]], n=int(protected.sum()), extra_assumptions=self.extra_assumptions
+        )
+        joint = (
+            "Two groups of rows with no edge of the given graph between them are independent of each other."
+        )
+        return Split(train, protected, rest, 0.0, (*self.assumptions, joint))
+
+
+@dataclass(frozen=True, repr=False)
+class MDependent(Dependence):
+    """``n`` rows in order, where rows more than ``m`` places apart are independent.
+
+    >>> independent, window = MDependent(1000, 0), MDependent(1000, 3)
+    >>> round(window.mean_tail(0, 1).radius(0.05) / independent.mean_tail(0, 1).radius(0.05), 6)
+    2.0
+    """
+
+    n: int
+    m: int
+
+    name: ClassVar[str] = "m-dependent rows"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", checks.whole(self.n, "n", of="MDependent"))
+        object.__setattr__(self, "m", checks.whole(self.m, "m", at_least=0, of="MDependent"))
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return (f"Groups of rows that stand more than {self.m} places apart in the table are independent.",)
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        groups = min(self.m + 1, self.n)
+        tail = from_squared_differences(groups * (hi - lo) ** 2 / self.n)
+        return (TailRow(f"every {groups}-th row", f"{_JANSON}; χ = {groups} (exact)", tail),)
+
+    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+        """The first rows, then ``m`` rows dropped, then the protected rows.
+
+        Proof that the bias is 0: the last training row and the first protected row are m + 1 places apart,
+        and groups of rows more than m places apart are independent.
+
+        >>> parts = MDependent(100, 4).split(0.5, np.random.default_rng(0))
+        >>> parts.dropped, parts.protected_model
+        (4, MDependent(n=48, m=4))
+        """
+        share, rng, _ = check_split(share, rng, beta, of="MDependent")
+        usable = self.n - self.m
+        if usable < 2:
+            raise NotEnoughRows(self.m + 2, self.n, what="Setting a training part aside")
+        size = part_size(share, usable)
+        rest = MDependent(usable - size, self.m, extra_assumptions=self.extra_assumptions)
+        return Split(*contiguous(size, self.m, self.n), rest, 0.0, self.assumptions)

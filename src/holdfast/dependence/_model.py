@@ -1,0 +1,126 @@
+"""What a model of dependence is: it bounds the tail of a mean, and says how rows may be set aside."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import checks, rounding
+from holdfast.dependence._best import BestTail, TailReport, TailRow, report
+from holdfast.dependence._split import Split
+from holdfast.errors import InvalidArgument
+from holdfast.records import Record
+from holdfast.tails import SubGaussian, Tail
+
+GIVEN_TRAINING = (
+    "The training part was supplied by the caller; that it is independent of the protected rows is assumed "
+    "and cannot be checked from the data."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Dependence(Record, ABC):
+    """A statement about how the rows depend on one another, made before they are seen.
+
+    ``extra_assumptions`` are sentences added to the model's own for the certificate.
+    """
+
+    extra_assumptions: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
+
+    name: ClassVar[str]
+
+    if TYPE_CHECKING:
+        # Some models are given n and others compute it; at run time a property here would become the default
+        # of a field of that name.
+        @property
+        def n(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def _stated(self) -> tuple[str, ...]:
+        """What the model itself assumes."""
+
+    @abstractmethod
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        """Every bound on the tail of the mean of values in [lo, hi] that holds under the model."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken for granted and cannot be checked from the data, in words, for the certificate."""
+        return (*self._stated, *self.extra_assumptions)
+
+    def mean_tail(self, lo: Any, hi: Any) -> Tail:
+        """The tail of the mean of f(X_1), …, f(X_n), for a function fixed in advance, values in [lo, hi].
+
+        Guarantee: two-sided, about the average of the rows' own means; the best bound known at every
+        distance.
+        Assumes: the sentences in ``assumptions`` (not checkable from the data).
+        Reference: the table of theory 1.1; ``mean_tail_report`` names each bound.
+        """
+        return best(self._rows(*value_range(lo, hi, of=type(self).__name__)))
+
+    def mean_tail_report(self, lo: Any, hi: Any, nu: Any = 0.05) -> TailReport:
+        """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""
+        return report(self.name, self._rows(*value_range(lo, hi, of=type(self).__name__)), nu)
+
+    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+        """Set about ``share`` of the rows aside as the free training part (theory 2.2).
+
+        ``beta`` is the probability that may fail in all; only models whose parts are not exactly independent
+        need it.
+        """
+        raise InvalidArgument(
+            "dependence",
+            "a model with a rule for setting rows aside; for this one give the training part yourself "
+            "(train=…) or bring a guess with every question",
+            self.name,
+            reference="theory 2.2, the training part",
+        )
+
+    def protected_only(self) -> Self:
+        """The same model where the caller supplied the training part, its independence now an assumption."""
+        return replace(self, extra_assumptions=(*self.extra_assumptions, GIVEN_TRAINING))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as plain values, with its name and its assumptions."""
+        return {"name": self.name, **super().to_dict(), "assumptions": list(self.assumptions)}
+
+
+def best(rows: tuple[TailRow, ...]) -> Tail:
+    """The one tail, or the best of several."""
+    return rows[0].tail if len(rows) == 1 else BestTail(rows)
+
+
+def value_range(lo: Any, hi: Any, *, of: str) -> tuple[float, float]:
+    """Check the bounds of the values whose mean is taken."""
+    lo = checks.real(lo, "lo", "(-inf, inf)", of=f"{of}.mean_tail")
+    hi = checks.real(hi, "hi", "(-inf, inf)", of=f"{of}.mean_tail")
+    if not lo < hi or not np.isfinite(hi - lo):
+        raise InvalidArgument("hi", f"above lo = {lo}", hi, of=f"{of}.mean_tail")
+    return lo, hi
+
+
+def from_squared_differences(total: float) -> SubGaussian:
+    """The tail 2 exp(−2t²/total) of every bound of McDiarmid's kind: subgaussian with σ² = total/4."""
+    return SubGaussian(rounding.up(0.5 * float(np.sqrt(total))))
+
+
+def row_differences(differences: Any, n: int, *, of: str) -> NDArray[np.float64]:
+    """How far the statistic moves when one row changes: one number for all rows, or one for each."""
+    owner = f"{of}.difference_tail"
+    if np.ndim(differences) == 0:
+        values = np.full(n, checks.real(differences, "differences", "(0, inf)", of=owner))
+    else:
+        values = np.array(checks.reals(differences, "differences", "[0, inf)", of=owner))
+    if len(values) != n or not values.max() > 0.0:
+        raise InvalidArgument(
+            "differences",
+            f"one number or {n} numbers, one for each row and not all zero",
+            differences,
+            of=owner,
+        )
+    return values
