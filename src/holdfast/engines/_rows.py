@@ -1,0 +1,136 @@
+"""Rows in a database: the schema and the count are public, everything else is read by one aggregate a
+question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from holdfast.engines import _order, _sums
+from holdfast.engines._database import Database
+from holdfast.engines._native import Native
+from holdfast.engines._schema import Schema
+from holdfast.engines._sums import Question, Sums
+from holdfast.errors import InvalidArgument, QueryRejected
+
+__all__ = ["Rows"]
+
+
+class Rows:
+    """The rows of one table, in the order in which they came.
+
+    Made by :func:`holdfast.engines.open_rows`. ``schema`` and ``count`` are public facts. The three reads,
+    :meth:`sums`, :meth:`order_statistics` and :meth:`frame`, are the only ways to the values; the first two
+    return the same result on every run, with any number of threads.
+    """
+
+    def __init__(
+        self, database: Database, name: str, schema: Schema, count: int, kind: Native, held: Any | None = None
+    ) -> None:
+        import ibis
+
+        self._database = database
+        self._name = name
+        self._table = ibis.table(schema.to_ibis(), name=name)
+        self._kind = kind
+        self._held = held
+        self.schema = schema
+        self.count = count
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(self.schema)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"Rows({self.count:,} rows, {self.schema!r})"
+
+    def sums(self, question: Question, *, squares: bool = False) -> Sums:
+        """The exact sums of a checked query of kind mean or share, by one aggregate.
+
+        Guarantee: the same integers on every run, whatever the number of threads; a share counts exactly, a
+        mean's values are clipped to the bounds and rounded to multiples of (hi - lo) / 2**24 first (see
+        ``SCALE_BITS``).
+        """
+        if question.kind not in ("mean", "share"):
+            raise InvalidArgument("question", "a checked mean or share", question.kind, of="sums")
+        aggregate = _sums.plan(self._table, question, count=self.count, squares=squares)
+        row = self._database.fetch(aggregate)
+        return _sums.collect(question, tuple(aggregate.columns), row, count=self.count, squares=squares)
+
+    def order_statistics(
+        self, question: Question, ranks: Callable[[int], Sequence[int]]
+    ) -> tuple[int, tuple[float, ...]]:
+        """The number of values and those of the ranks (from 1) that ``ranks`` names for that number,
+        exactly."""
+        if question.kind == "share":
+            raise InvalidArgument(
+                "question", "a checked quantile or mean", question.kind, of="order_statistics"
+            )
+        rows = self.count
+        if question.counts:
+            (rows,) = self._database.fetch(_order.count_plan(self._table, question))
+        wanted = _order.check_ranks(ranks(rows), rows)
+        if not wanted:
+            return rows, ()
+        (values,) = self._database.fetch(_order.rank_plan(self._table, question, wanted, rows))
+        return rows, tuple(values)
+
+    def nullable_columns(self) -> frozenset[str]:
+        """The columns that hold a null or a NaN in some row. Reads every row: for a training part only."""
+        aggregate = self._table.aggregate(
+            **{f"c{i}": self._table[name].count() for i, name in enumerate(self.columns)}
+        )
+        known = self._database.fetch(aggregate)
+        return frozenset(
+            name for name, present in zip(self.columns, known, strict=True) if present < self.count
+        )
+
+    def native(self) -> Any:
+        """The rows as the kind of table that was opened: pandas, polars, pyarrow, dict of arrays or ibis; a
+        file becomes a pandas frame."""
+        return self._kind.back(self._arrow()) if self._held is None else self._held
+
+    def frame(self) -> Any:
+        """All rows as a pandas frame, for functions that run in this process."""
+        return self._arrow().to_pandas()
+
+    def _arrow(self) -> Any:
+        return self._database.arrow(f'SELECT * FROM "{self._name}"')
+
+    def stored(self) -> Rows:
+        """The same rows copied once into the engine's own storage, so that questions are fast."""
+        self._database.run(f'CREATE TABLE "stored" AS SELECT * FROM "{self._name}"')
+        return Rows(self._database, "stored", self.schema, self.count, self._kind, self._held)
+
+    def split(self, train: Any, protected: Any = None) -> tuple[Rows, Rows]:
+        """Split into a training part and a protected part, each in the original order.
+
+        ``train`` marks the rows of the training part, ``protected`` those of the other (by default all the
+        rest; rows in neither are dropped). The protected part is stored apart once.
+        """
+        train = self._mask(train, "train")
+        protected = ~train if protected is None else self._mask(protected, "protected")
+        if np.any(train & protected):
+            raise InvalidArgument(
+                "protected", "a mask that shares no row with train", "masks that overlap", of="split"
+            )
+        for name, mask in (("training", train), ("protected", protected)):
+            if not mask.any():
+                raise QueryRejected(
+                    f"The split leaves no rows in the {name} part; both parts need at least one."
+                )
+        from holdfast.engines._split import split_rows
+
+        return split_rows(self, train, protected)
+
+    def _mask(self, mask: Any, argument: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        array = np.asarray(mask)
+        if array.dtype != np.bool_ or array.shape != (self.count,):
+            raise InvalidArgument(argument, f"a mask of {self.count:,} booleans", array, of="split")
+        return array

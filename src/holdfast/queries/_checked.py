@@ -1,0 +1,108 @@
+"""A question that fits a schema: its expressions compiled, everything about it decided without reading a
+row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from holdfast import engines
+from holdfast.errors import QueryRejected
+from holdfast.queries._compile import Compiler, expanded_size
+from holdfast.queries._kinds import check_kinds, misfit
+from holdfast.queries._nodes import Node, text_of
+from holdfast.queries._nulls import Gap, gap, when_true
+
+if TYPE_CHECKING:
+    from holdfast.queries._query import Query
+
+__all__ = ["MOST_OPERATIONS", "CheckedQuery", "check"]
+
+MOST_OPERATIONS = 5_000
+
+
+@dataclass(frozen=True)
+class CheckedQuery:
+    """A query that passed :meth:`~holdfast.queries.Query.check`, ready for an engine.
+
+    ``counts`` tells whether the number of rows that enter the answer depends on the data (a filter, or nulls
+    that are skipped); where it is False every row enters.
+    """
+
+    query: Query
+    counts: bool
+    columns: Mapping[str, engines.Column] = field(repr=False)
+
+    @property
+    def kind(self) -> str:
+        return self.query.kind
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return self.query.bounds or (0.0, 1.0)
+
+    @property
+    def skips(self) -> bool:
+        """Whether rows without a value are left out."""
+        return self.query.nulls == "skip"
+
+    @property
+    def missing(self) -> float:
+        """What a row without a value counts as: what the query says, else the lowest possible value."""
+        return self.query.missing
+
+    def value(self, table: Any) -> Any:
+        """The expression on an ibis table: a number or a condition, null where it has no value."""
+        return Compiler(table, self.columns).value(self.query.expression.node)
+
+    def passes(self, table: Any) -> Any | None:
+        """The filter on an ibis table, or None if every row passes; a null does not pass."""
+        where = self.query.where
+        return None if where is None else Compiler(table, self.columns).value(where.node)
+
+
+def check(query: Query, columns: Mapping[str, engines.Column], nullable: Collection[str]) -> CheckedQuery:
+    """Check names, kinds and nulls; see :meth:`holdfast.queries.Query.check`."""
+    wanted = "boolean" if query.kind == "share" else "number"
+    node = query.expression.node
+    _fits(node, columns, wanted)
+    if query.where is not None:
+        _fits(query.where.node, columns, "boolean")
+    size = expanded_size(node) + (expanded_size(query.where.node) if query.where else 0)
+    if size > MOST_OPERATIONS:
+        raise QueryRejected(
+            f"The question takes {size:,} operations a row and at most {MOST_OPERATIONS:,} are allowed; "
+            "put part of it in a column of its own."
+        )
+    facts = when_true(query.where.node if query.where else None)
+    found = gap(node, columns, frozenset(nullable), facts)
+    if found is not None and query.nulls is None:
+        raise QueryRejected(_what_nulls_count_as(query, found))
+    return CheckedQuery(query, query.where is not None or query.nulls == "skip", columns)
+
+
+def _fits(node: Node, columns: Mapping[str, engines.Column], wanted: str) -> None:
+    kind = check_kinds(node, columns)
+    if kind != wanted:
+        raise misfit(node, node, kind, wanted)
+
+
+def _what_nulls_count_as(query: Query, found: Gap) -> str:
+    what = (
+        f"The column {found.column!r} may hold nulls"
+        if found.column
+        else f"{found.operation!r} has no value for some rows"
+    )
+    number = "nulls=False or nulls=True" if query.kind == "share" else "nulls=<a number>"
+    inside = (
+        f"coalesce({found.column}, ...)" if found.column else f"a filter such as where={_example(query)!r}"
+    )
+    return (
+        f"{what}, and the question does not say what they count as. "
+        f"Write {number}, nulls='skip' to leave such rows out, or {inside}."
+    )
+
+
+def _example(query: Query) -> str:
+    return f"{text_of(query.expression.node)} is not null"

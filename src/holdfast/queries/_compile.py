@@ -1,0 +1,325 @@
+"""From a checked tree to an ibis expression that has a value or a null for every row, and never raises.
+
+Numbers are 64-bit floats from the start. An operation that is undefined for some arguments is given a null
+instead of those arguments, so nothing depends on the order in which a database evaluates a case. NaN counts
+as null: it travels through arithmetic as it is and becomes null where it would be told apart (a comparison, a
+test for null, the result).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import reduce
+from typing import Any
+
+from holdfast import engines
+from holdfast.engines import builtin, exact
+from holdfast.queries._kinds import kind_of
+from holdfast.queries._nodes import Call, Column, Literal, Node
+from holdfast.queries._nulls import limits
+
+__all__ = ["Compiler", "expanded_size"]
+
+# A text that reads as a number: the same on every database, where their own casts differ on '1_000', 'nan' or
+# '0x1'.
+NUMBER_TEXT = r"^[ \t]*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?[ \t]*$"
+TRUE_TEXTS = ("1", "t", "true")
+FALSE_TEXTS = ("0", "f", "false")
+_LARGEST_EXACT = 2.0**53
+
+
+# How often the text of an operation's arguments is written out when the arguments are kept inside its domain.
+_COPIES = {
+    "ln": 2,
+    "sqrt": 2,
+    "least": 2,
+    "greatest": 2,
+    "power": 4,
+    "as number": 2,
+    "as text": 2,
+    "as boolean": 2,
+}
+
+
+def expanded_size(node: Node) -> int:
+    """How many operations the database is sent, at most."""
+    if not isinstance(node, Call):
+        return 1
+    return 1 + _COPIES.get(node.op, 1) * sum(expanded_size(arg) for arg in node.args)
+
+
+def _balanced(join: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
+    """Join many conditions as a balanced tree: a database limits how deep an expression may nest."""
+    while len(parts) > 1:
+        parts = [reduce(join, parts[i : i + 2]) for i in range(0, len(parts), 2)]
+    return parts[0]
+
+
+class Compiler:
+    """Compiles the expressions of one question against one ibis table."""
+
+    def __init__(self, table: Any, columns: Mapping[str, engines.Column]) -> None:
+        import ibis
+
+        self._ibis = ibis
+        self._table = table
+        self._columns = columns
+        self._null = ibis.null("float64")
+
+    def value(self, node: Node) -> Any:
+        """The expression with every NaN turned into null."""
+        compiled = self._compile(node)
+        if kind_of(node, self._columns) == "number" and self._may_be_nan(node):
+            return compiled.nullif(exact(math.nan))
+        return compiled
+
+    def _may_be_nan(self, node: Node) -> bool:
+        """Whether the compiled node can be NaN (it is null for every argument that an operation is not
+        defined for)."""
+        if isinstance(node, Column):
+            return self._columns[node.name].nan
+        if isinstance(node, Literal) or node.op in ("least", "greatest", "length", "ln", "sqrt", "power"):
+            return False
+        if node.op in ("as number", "as whole") and kind_of(node.args[0], self._columns) != "number":
+            return False
+        if node.op in ("+", "-", "*", "/", "%") and self._makes_nan(node):
+            return True
+        return any(self._may_be_nan(arg) for arg in node.args if kind_of(arg, self._columns) == "number")
+
+    def _makes_nan(self, node: Call) -> bool:
+        """Whether infinities can meet in a way that has no value: ∞ - ∞, 0 · ∞, ∞ / ∞, ∞ % y."""
+        (low, high), (other_low, other_high) = (limits(arg, self._columns) for arg in node.args)
+        first, second = math.isinf(low) or math.isinf(high), math.isinf(other_low) or math.isinf(other_high)
+        if node.op == "%":
+            return first
+        if node.op == "*":
+            return (first and other_low <= 0 <= other_high) or (second and low <= 0 <= high)
+        return first and second
+
+    def _compile(self, node: Node) -> Any:
+        if isinstance(node, Column):
+            return self._column(node.name)
+        if isinstance(node, Literal):
+            return self._literal(node)
+        op, args = node.op, node.args
+        if op in _COMPARISONS:
+            return self._comparison(op, args)
+        if op in ("in", "not in"):
+            return self._membership(op, args)
+        if op in ("and", "or"):
+            join = (lambda a, b: a & b) if op == "and" else (lambda a, b: a | b)
+            return _balanced(join, [self._compile(arg) for arg in args])
+        if op in _ARITHMETIC:
+            return _ARITHMETIC[op](self._compile(args[0]), *(self._compile(arg) for arg in args[1:]))
+        return _METHODS[op](self, *args)
+
+    def _column(self, name: str) -> Any:
+        column = self._table[name]
+        described = self._columns[name]
+        if described.kind == "number" and described.storage != "float64":
+            return column.cast("float64")
+        return column
+
+    def _literal(self, literal: Literal) -> Any:
+        if isinstance(literal.value, float):
+            return exact(literal.value)
+        return self._ibis.literal(literal.value)
+
+    def _comparison(self, op: str, args: tuple[Node, ...]) -> Any:
+        compare = _COMPARISONS[op]
+        if any(kind_of(arg, self._columns) == "date" for arg in args):
+            return compare(*(self._moment(arg) for arg in args))
+        left, right = args
+        if self._stays_whole(left, (right,)):
+            return compare(self._table[left.name], int(right.value))  # type: ignore[union-attr,arg-type]
+        return compare(self.value(left), self.value(right))
+
+    def _membership(self, op: str, args: tuple[Node, ...]) -> Any:
+        subject, listed = args[0], args[1:]
+        if kind_of(subject, self._columns) == "date":
+            found = self._moment(subject).isin([self._moment(arg) for arg in listed])
+        elif self._stays_whole(subject, listed):
+            found = self._table[subject.name].isin([int(arg.value) for arg in listed])  # type: ignore[union-attr,arg-type]
+        else:
+            found = self.value(subject).isin([self._compile(arg) for arg in listed])
+        return found if op == "in" else ~found
+
+    def _stays_whole(self, subject: Node, others: tuple[Node, ...]) -> bool:
+        """Whether integers may be compared as integers, which lets a database skip blocks of rows.
+
+        Below 2^53 in absolute value the comparison says the same as with floats, whatever the column holds.
+        """
+        return (
+            isinstance(subject, Column)
+            and self._columns[subject.name].whole
+            and all(
+                isinstance(other, Literal)
+                and isinstance(other.value, float)
+                and other.value.is_integer()
+                and abs(other.value) < _LARGEST_EXACT
+                for other in others
+            )
+        )
+
+    def _moment(self, node: Node) -> Any:
+        if isinstance(node, Literal):
+            return self._ibis.literal(datetime.fromisoformat(str(node.value)), type="timestamp(6)")
+        assert isinstance(node, Column)
+        column = self._table[node.name]
+        return (
+            column if self._columns[node.name].storage == "timestamp(6)" else column.try_cast("timestamp(6)")
+        )
+
+    def _not(self, arg: Node) -> Any:
+        return ~self._compile(arg)
+
+    def _is_null(self, arg: Node) -> Any:
+        return self.value(arg).isnull()
+
+    def _is_not_null(self, arg: Node) -> Any:
+        return self.value(arg).notnull()
+
+    def _case(self, *args: Node) -> Any:
+        pairs = [(self._compile(args[i]), self._branch(args[i + 1])) for i in range(0, len(args) - 1, 2)]
+        other = self._branch(args[-1]) if len(args) % 2 else None
+        return self._ibis.cases(*pairs, else_=other)
+
+    def _branch(self, node: Node) -> Any:
+        return None if node == Literal("null", None) else self._compile(node)
+
+    def _coalesce(self, *args: Node) -> Any:
+        return self._ibis.coalesce(*(self.value(arg) for arg in args))
+
+    def _least(self, *args: Node) -> Any:
+        return self._extreme(self._ibis.least, args)
+
+    def _greatest(self, *args: Node) -> Any:
+        return self._extreme(self._ibis.greatest, args)
+
+    def _extreme(self, choose: Callable[..., Any], args: tuple[Node, ...]) -> Any:
+        """Null if any argument is: databases that skip nulls here would hide what the query has to say about
+        them."""
+        values = [self.value(arg) for arg in args]
+        missing = [
+            value.isnull() for value, arg in zip(values, args, strict=True) if not isinstance(arg, Literal)
+        ]
+        chosen = choose(*values)
+        return _balanced(lambda a, b: a | b, missing).ifelse(self._null, chosen) if missing else chosen
+
+    def _floor(self, arg: Node) -> Any:
+        return builtin("floor")(self._compile(arg))
+
+    def _round(self, arg: Node) -> Any:
+        return builtin("round")(self._compile(arg))
+
+    def _defined(self, condition: Any, value: Any) -> Any:
+        return condition.ifelse(value, self._null)
+
+    def _ln(self, arg: Node) -> Any:
+        value = self.value(arg)
+        return self._defined(value > 0, value).ln()
+
+    def _sqrt(self, arg: Node) -> Any:
+        value = self.value(arg)
+        return self._defined(value >= 0, value).sqrt()
+
+    def _divisor(self, arg: Node) -> Any:
+        value = self._compile(arg)
+        return value if isinstance(arg, Literal) and arg.value != 0 else value.nullif(exact(0.0))
+
+    def _divide(self, left: Node, right: Node) -> Any:
+        return self._compile(left) / self._divisor(right)
+
+    def _remainder(self, left: Node, right: Node) -> Any:
+        return self._compile(left) % self._divisor(right)
+
+    def _power(self, base: Node, exponent: Node) -> Any:
+        # NaN is taken out first: to the power 0 it would be 1.
+        low, high = self.value(base), self.value(exponent)
+        if (
+            isinstance(exponent, Literal)
+            and isinstance(exponent.value, float)
+            and exponent.value.is_integer()
+        ):
+            return (low if exponent.value >= 0 else low.nullif(exact(0.0))) ** high
+        whole = builtin("floor")(high) == high
+        defined = (low > 0) | ((low == 0) & (high >= 0)) | ((low < 0) & whole)
+        return self._defined(defined, low) ** high
+
+    def _length(self, arg: Node) -> Any:
+        return self._compile(arg).length().cast("float64")
+
+    def _lower(self, arg: Node) -> Any:
+        return self._compile(arg).lower()
+
+    def _upper(self, arg: Node) -> Any:
+        return self._compile(arg).upper()
+
+    def _as_number(self, arg: Node) -> Any:
+        value = self._compile(arg)
+        kind = kind_of(arg, self._columns)
+        if kind == "text":
+            return value.re_search(NUMBER_TEXT).ifelse(value, self._ibis.null("string")).try_cast("float64")
+        return value.cast("float64") if kind == "boolean" else value
+
+    def _as_text(self, arg: Node) -> Any:
+        kind = kind_of(arg, self._columns)
+        if kind == "text":
+            return self._compile(arg)
+        if kind == "boolean":
+            value = self._compile(arg)
+            return self._ibis.cases((value, "true"), (~value, "false"))
+        assert isinstance(arg, Column)
+        return self._table[arg.name].cast("string")
+
+    def _as_boolean(self, arg: Node) -> Any:
+        kind = kind_of(arg, self._columns)
+        if kind == "boolean":
+            return self._compile(arg)
+        if kind == "number":
+            return self.value(arg) != 0
+        value = self._compile(arg).lower()
+        return self._ibis.cases((value.isin(TRUE_TEXTS), True), (value.isin(FALSE_TEXTS), False))
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "negate": lambda a: -a,
+    "abs": lambda a: a.abs(),
+    "exp": lambda a: a.exp(),
+}
+_METHODS: dict[str, Callable[..., Any]] = {
+    "not": Compiler._not,
+    "is null": Compiler._is_null,
+    "is not null": Compiler._is_not_null,
+    "case": Compiler._case,
+    "coalesce": Compiler._coalesce,
+    "least": Compiler._least,
+    "greatest": Compiler._greatest,
+    "floor": Compiler._floor,
+    "round": Compiler._round,
+    "ln": Compiler._ln,
+    "sqrt": Compiler._sqrt,
+    "/": Compiler._divide,
+    "%": Compiler._remainder,
+    "power": Compiler._power,
+    "length": Compiler._length,
+    "lower": Compiler._lower,
+    "upper": Compiler._upper,
+    "as number": Compiler._as_number,
+    "as whole": Compiler._as_number,
+    "as text": Compiler._as_text,
+    "as boolean": Compiler._as_boolean,
+}

@@ -1,0 +1,195 @@
+"""The type checker: five kinds, decided from the schema alone, before any row is read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from datetime import datetime
+
+from holdfast import engines
+from holdfast.errors import QueryRejected
+from holdfast.queries._nodes import Call, Column, Literal, Node, text_of
+
+__all__ = ["check_kinds", "is_whole", "kind_of", "misfit"]
+
+_NUMERIC = frozenset(("+", "-", "*", "/", "%", "negate", "abs", "least", "greatest")) | {
+    *("floor", "round", "ln", "exp", "sqrt", "power")
+}
+_ORDERED = frozenset(("<", "<=", ">", ">="))
+_COMPARED = _ORDERED | {"=", "<>", "in", "not in"}
+_RESULT = {
+    **dict.fromkeys(_NUMERIC | {"length", "as number", "as whole"}, "number"),
+    **dict.fromkeys(_COMPARED | {"and", "or", "not", "is null", "is not null", "as boolean"}, "boolean"),
+    **dict.fromkeys(("lower", "upper", "as text"), "text"),
+}
+_WANTED = {
+    "number": "a number",
+    "boolean": "a condition",
+    "text": "text",
+    "date": "a date",
+    "other": "something else",
+}
+_HELP = {
+    ("text", "number"): "write cast({0} as double) or length({0})",
+    ("text", "boolean"): "compare it: {0} = 'a'",
+    ("number", "boolean"): "compare it: {0} <> 0",
+    ("number", "text"): "compare numbers with numbers: {0} = 1",
+    ("boolean", "number"): "write cast({0} as double), or ask for share({0})",
+    ("boolean", "text"): "write case when {0} then 'yes' else 'no' end",
+    ("date", "number"): "compare it: {0} >= '2020-01-01'; for a part of the date add a number column first",
+    ("date", "boolean"): "compare it: {0} >= '2020-01-01'",
+    ("date", "text"): "compare it: {0} >= '2020-01-01'",
+}
+
+Columns = Mapping[str, "engines.Column"]
+
+
+def kind_of(node: Node, columns: Columns) -> str:
+    """The kind of a checked expression's value."""
+    if isinstance(node, Column):
+        return columns[node.name].kind
+    if isinstance(node, Literal):
+        return node.kind
+    if node.op == "case":
+        return next(
+            (kind for kind in (kind_of(v, columns) for v in _results(node)) if kind != "null"), "null"
+        )
+    if node.op == "coalesce":
+        return kind_of(node.args[0], columns)
+    return _RESULT[node.op]
+
+
+def is_whole(node: Node, columns: Columns) -> bool:
+    """Whether the value is a whole number by type, so that turning it into an integer changes nothing."""
+    if isinstance(node, Column):
+        return columns[node.name].whole
+    if isinstance(node, Literal):
+        return isinstance(node.value, float) and node.value.is_integer()
+    return node.op in ("length", "floor", "round", "as whole")
+
+
+def _results(case: Call) -> tuple[Node, ...]:
+    return (*case.args[1::2], case.args[-1]) if len(case.args) % 2 else case.args[1::2]
+
+
+def check_kinds(node: Node, columns: Columns) -> str:
+    """Return the kind of ``node``; raise :class:`QueryRejected` for an unknown column or a kind that does not
+    fit."""
+    if isinstance(node, Column):
+        return _known(node.name, columns)
+    if isinstance(node, Literal):
+        return node.kind
+    kinds = [check_kinds(arg, columns) for arg in node.args]
+    op = node.op
+    if op in _NUMERIC:
+        _all(node, kinds, "number")
+    elif op in ("and", "or", "not"):
+        _all(node, kinds, "boolean")
+    elif op in ("length", "lower", "upper"):
+        _all(node, kinds, "text")
+    elif op in _COMPARED:
+        _check_comparison(node, kinds)
+    elif op == "case":
+        _all(node, kinds[: len(kinds) // 2 * 2 : 2], "boolean", node.args[: len(kinds) // 2 * 2 : 2])
+        _check_alike(node, _results(node), columns)
+    elif op == "coalesce":
+        _check_alike(node, node.args, columns)
+    elif op.startswith("as "):
+        _check_cast(node, kinds[0], columns)
+    return kind_of(node, columns)
+
+
+def _known(name: str, columns: Columns) -> str:
+    if name in columns:
+        return columns[name].kind
+    same = {column.lower(): column for column in columns}
+    near = same.get(name.lower()) or next(
+        iter(difflib.get_close_matches(name, list(columns), n=1, cutoff=0.5)), None
+    )
+    hint = f" Did you mean {near!r}?" if near else ""
+    if near is None and name[:1].isalpha() and len(columns) > 0:
+        hint = " Text goes in single quotes."
+    shown = ", ".join(list(columns)[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+    raise QueryRejected(f"There is no column {name!r}.{hint} The columns are: {shown}.")
+
+
+def misfit(node: Node, inside: Node, kind: str, wanted: str) -> QueryRejected:
+    written = text_of(node)
+    where = "" if node == inside else f" in {text_of(inside)!r}"
+    if kind == "other":
+        advice = (
+            "its type cannot be computed with; cast it to a number, text or date before opening the table"
+        )
+    else:
+        advice = _HELP.get((kind, wanted), f"write {_WANTED[wanted]}").format(written)
+    return QueryRejected(
+        f"{written!r} is {_WANTED.get(kind, kind)} where {_WANTED[wanted]} is needed{where}; {advice}."
+    )
+
+
+def _all(node: Call, kinds: list[str], wanted: str, args: tuple[Node, ...] | None = None) -> None:
+    for arg, kind in zip(args or node.args, kinds, strict=True):
+        if kind != wanted:
+            raise misfit(arg, node, kind, wanted)
+
+
+def _check_comparison(node: Call, kinds: list[str]) -> None:
+    first = kinds[0]
+    if first == "text" and isinstance(node.args[0], Literal) and "date" in kinds:
+        first = "date"
+    if first == "other":
+        raise misfit(node.args[0], node, "other", "number")
+    if first == "boolean" and node.op in _ORDERED:
+        raise misfit(node.args[0], node, "boolean", "number")
+    for arg, kind in zip(node.args, kinds, strict=True):
+        if first == "date" and kind == "text" and isinstance(arg, Literal):
+            _check_date(str(arg.value), node)
+        elif kind != first:
+            raise misfit(arg, node, kind, first)
+
+
+def _check_date(text: str, node: Node) -> None:
+    try:
+        zone = datetime.fromisoformat(text).tzinfo
+    except ValueError:
+        raise QueryRejected(
+            f"{text!r} in {text_of(node)!r} is not a date; write it like '2020-01-31'."
+        ) from None
+    if zone is not None:
+        raise QueryRejected(
+            f"{text!r} has a time zone and the column has none; write it like '2020-01-31 12:00:00'."
+        )
+
+
+def _check_alike(node: Call, values: tuple[Node, ...], columns: Columns) -> None:
+    kinds = [kind_of(value, columns) for value in values]
+    first = next((kind for kind in kinds if kind != "null"), None)
+    if first is None:
+        raise QueryRejected(f"{text_of(node)!r} is null whatever the row; give at least one branch a value.")
+    for value, kind in zip(values, kinds, strict=True):
+        if kind in ("date", "other"):
+            raise misfit(value, node, kind, "number")
+        if kind not in (first, "null"):
+            raise misfit(value, node, kind, first)
+
+
+def _check_cast(node: Call, kind: str, columns: Columns) -> None:
+    arg = node.args[0]
+    if kind in ("date", "other"):
+        raise misfit(arg, node, kind, "number")
+    if node.op == "as whole" and kind != "boolean" and not is_whole(arg, columns):
+        written = text_of(arg)
+        number = f"cast({written} as double)" if kind == "text" else written
+        raise QueryRejected(
+            "A cast to a whole number rounds differently on every database; "
+            f"write floor({number}) or round({number})."
+        )
+    if (
+        node.op == "as text"
+        and kind == "number"
+        and not (isinstance(arg, Column) and columns[arg.name].whole)
+    ):
+        raise QueryRejected(
+            f"{text_of(arg)!r} is a number, and its digits differ between databases; "
+            "compare numbers with numbers."
+        )

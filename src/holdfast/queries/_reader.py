@@ -1,0 +1,316 @@
+"""From SQL text to a tree: sqlglot parses, a whitelist decides.
+
+Whatever is not on the list is refused, so that an expression is a function of one row and of nothing else: no
+subquery, no aggregate, no window, no parameter, no volatile or unlisted function.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from holdfast.errors import QueryRejected
+from holdfast.queries._canonical import canonical
+from holdfast.queries._nodes import Call, Column, Literal, Node, number, truth
+
+__all__ = ["ALLOWED", "MOST_CHARACTERS", "MOST_DEEP", "read_node", "read_tree"]
+
+ALLOWED = (
+    "columns, numbers, 'text', true and false, + - * / %, comparisons, and, or, not, between, in (a list), "
+    "is null, case, coalesce, abs, least, greatest, floor, round, ln, exp, sqrt, power, length, lower, upper "
+    "and cast"
+)
+MOST_CHARACTERS = 20_000
+MOST_DEEP = 40
+
+_BINARY = {
+    "Add": "+",
+    "Sub": "-",
+    "Mul": "*",
+    "Div": "/",
+    "Mod": "%",
+    "EQ": "=",
+    "NEQ": "<>",
+    "LT": "<",
+    "LTE": "<=",
+    "GT": ">",
+    "GTE": ">=",
+    "Pow": "power",
+}
+_UNARY = {
+    "Not": "not",
+    "Neg": "negate",
+    "Abs": "abs",
+    "Floor": "floor",
+    "Ln": "ln",
+    "Exp": "exp",
+    "Sqrt": "sqrt",
+    "Length": "length",
+    "Lower": "lower",
+    "Upper": "upper",
+}
+_MANY = {"Least": "least", "Greatest": "greatest", "Coalesce": "coalesce"}
+_CAST_TO = {
+    **dict.fromkeys(("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL"), "as number"),
+    **dict.fromkeys(
+        ("TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"), "as whole"
+    ),
+    **dict.fromkeys(("TEXT", "VARCHAR", "CHAR"), "as text"),
+    "BOOLEAN": "as boolean",
+}
+# How sqlglot marks what it has understood; these say nothing that changes the value of an allowed node.
+_HARMLESS = frozenset({"ignore_nulls", "typed", "safe", "nested", "big_int"})
+
+_INSTEAD = {
+    "Log": "write ln(x), or ln(x) / ln(10)",
+    "Ceil": "write -floor(-x)",
+    "IntDiv": "write floor(x / y)",
+    "Like": "write the values out: x in ('a', 'b')",
+    "ILike": "write the values out: lower(x) in ('a', 'b')",
+    "If": "write case when ... then ... else ... end",
+    "Nullif": "write case when x <> 0 then x end",
+    "Sign": "write case when x > 0 then 1 when x < 0 then -1 else 0 end",
+    "IsNan": "NaN counts as null: write x is null",
+    "NullSafeEQ": "write x = y or (x is null and y is null)",
+    "Placeholder": "write the value itself instead of a parameter",
+    "Parameter": "write the value itself instead of a parameter",
+    "Star": "name a column",
+    "Rand": "an answer must not change when it is asked again",
+    "Avg": "ask for mean(...) of a plain expression of one row",
+    "Count": "ask for share(...) of a condition on one row",
+    "Sum": "ask for mean(...) of a plain expression of one row",
+    "Median": "ask for quantile(..., 0.5) of a plain expression of one row",
+    "Window": "an expression sees one row; put the window's value in a column first",
+    "Subquery": "an expression sees one row; put the subquery's value in a column first",
+    "Select": "write only the expression, without select",
+    "Exists": "an expression sees one row; put the subquery's value in a column first",
+    "DPipe": "compare the columns one by one",
+    "Alias": "leave the alias out",
+}
+
+
+def _refuse(what: str, instead: str) -> QueryRejected:
+    return QueryRejected(f"{what} is not allowed in an expression; {instead}.")
+
+
+def read_tree(text: str) -> Any:
+    """Parse ``text`` as one scalar expression with sqlglot; the tree is not yet checked."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    if len(text) > MOST_CHARACTERS:
+        raise QueryRejected(
+            f"The expression has {len(text):,} characters and at most {MOST_CHARACTERS:,} are read; "
+            "put part of it in a column of its own."
+        )
+    try:
+        statements = [tree for tree in sqlglot.parse(text, dialect="duckdb") if tree is not None]
+    except SqlglotError as error:
+        found = getattr(error, "errors", None) or [{}]
+        detail = str(found[0].get("description") or "it does not parse").rstrip(".")
+        raise QueryRejected(
+            f"Cannot read the expression {text!r}: {detail}. Write a SQL expression over one row, such as "
+            "age > 40 and income < 5e4; names with spaces go in double quotes, text in single quotes."
+        ) from None
+    except RecursionError:
+        raise _too_deep() from None
+    if len(statements) != 1:
+        raise QueryRejected(f"Write exactly one expression; got {len(statements)} in {text!r}.")
+    return statements[0]
+
+
+def _too_deep() -> QueryRejected:
+    return QueryRejected(
+        f"The expression nests more than {MOST_DEEP} deep; put part of it in a column of its own."
+    )
+
+
+def read_node(tree: Any, *, deep: int = 0) -> Node:
+    """Turn a sqlglot tree into nodes, refusing everything that is not on the whitelist."""
+    if deep > MOST_DEEP:
+        raise _too_deep()
+    name = type(tree).__name__
+    reader = _readers().get(name)
+    if reader is None:
+        raise _refuse(_describe(tree, name), _INSTEAD.get(name, f"allowed are {ALLOWED}"))
+    node: Node = reader(tree, deep)
+    return node
+
+
+def _describe(tree: Any, name: str) -> str:
+    try:
+        written = tree.sql(dialect="duckdb")
+    except (ValueError, AttributeError, RecursionError):
+        written = name
+    return repr(written if len(written) <= 60 else written[:57] + "...")
+
+
+def _only(tree: Any, *expected: str) -> None:
+    """Refuse a node that carries anything besides what its reader looks at (DISTINCT, ORDER BY, SYMMETRIC,
+    ...)."""
+    for key, value in tree.args.items():
+        if value and key not in expected and key not in _HARMLESS:
+            raise _refuse(f"{key} in {_describe(tree, type(tree).__name__)}", f"allowed are {ALLOWED}")
+
+
+def _column(tree: Any, deep: int) -> Node:
+    if tree.args.get("table") is not None:
+        written = tree.sql(dialect="duckdb")
+        raise _refuse(f"The qualified name {written}", f"there is one table: write {tree.name}")
+    _only(tree, "this")
+    if type(tree.this).__name__ != "Identifier":
+        raise _refuse(_describe(tree, "Column"), _INSTEAD.get(type(tree.this).__name__, "name a column"))
+    return Column(str(tree.this.this))
+
+
+def _literal(tree: Any, deep: int) -> Node:
+    if tree.args.get("is_string"):
+        return Literal("text", str(tree.this))
+    value = float(tree.this)
+    if not math.isfinite(value):
+        raise QueryRejected(f"The number {tree.this} is too large; write one below 1.7e308.")
+    return number(value)
+
+
+def _boolean(tree: Any, deep: int) -> Node:
+    return truth(bool(tree.this))
+
+
+def _null(tree: Any, deep: int) -> Node:
+    raise QueryRejected(
+        "A bare null compares with nothing; write x is null, or coalesce(x, 0) for what nulls count as."
+    )
+
+
+def _paren(tree: Any, deep: int) -> Node:
+    _only(tree, "this")
+    return read_node(tree.this, deep=deep + 1)
+
+
+def _unary(tree: Any, deep: int) -> Node:
+    _only(tree, "this")
+    return Call(_UNARY[type(tree).__name__], (read_node(tree.this, deep=deep + 1),))
+
+
+def _binary(tree: Any, deep: int) -> Node:
+    _only(tree, "this", "expression")
+    left, right = (read_node(part, deep=deep + 1) for part in (tree.this, tree.expression))
+    return Call(_BINARY[type(tree).__name__], (left, right))
+
+
+def _connected(tree: Any, deep: int) -> Node:
+    """A chain of and / or, which sqlglot nests to the left, becomes one flat node however long it is."""
+    kind, parts = type(tree), []
+    while isinstance(tree, kind):
+        _only(tree, "this", "expression")
+        parts.append(tree.expression)
+        tree = tree.this
+    nodes = tuple(read_node(part, deep=deep + 1) for part in (tree, *reversed(parts)))
+    return Call(kind.__name__.lower(), nodes)
+
+
+def _many(tree: Any, deep: int) -> Node:
+    _only(tree, "this", "expressions")
+    args = tuple(read_node(part, deep=deep + 1) for part in (tree.this, *tree.expressions))
+    return Call(_MANY[type(tree).__name__], args)
+
+
+def _between(tree: Any, deep: int) -> Node:
+    _only(tree, "this", "low", "high")
+    value, low, high = (read_node(tree.args[part], deep=deep + 1) for part in ("this", "low", "high"))
+    return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
+
+
+def _is(tree: Any, deep: int) -> Node:
+    _only(tree, "this", "expression")
+    value = read_node(tree.this, deep=deep + 1)
+    against = type(tree.expression).__name__
+    if against == "Null":
+        return Call("is null", (value,))
+    if against == "Boolean":
+        wanted = bool(tree.expression.this)
+        known = Call("coalesce", (value, truth(not wanted)))
+        return known if wanted else Call("not", (known,))
+    raise _refuse(_describe(tree, "Is"), "write x is null, or x = y")
+
+
+def _in(tree: Any, deep: int) -> Node:
+    _only(tree, "this", "expressions")
+    listed = tuple(canonical(read_node(part, deep=deep + 1)) for part in tree.expressions)
+    if not listed or not all(isinstance(part, Literal) for part in listed):
+        raise _refuse(
+            _describe(tree, "In"), "in takes a list of numbers or texts: write x in (1, 2), or x = y or x = z"
+        )
+    return Call("in", (read_node(tree.this, deep=deep + 1), *listed))
+
+
+def _case(tree: Any, deep: int) -> Node:
+    _only(tree, "this", "ifs", "default")
+    subject = tree.args.get("this")
+    args: list[Node] = []
+    for branch in tree.args["ifs"]:
+        _only(branch, "this", "true")
+        condition = read_node(branch.this, deep=deep + 1)
+        if subject is not None:
+            condition = Call("=", (read_node(subject, deep=deep + 1), condition))
+        args += [condition, _result(branch.args["true"], deep)]
+    if tree.args.get("default") is not None:
+        args.append(_result(tree.args["default"], deep))
+    return Call("case", tuple(args))
+
+
+def _result(tree: Any, deep: int) -> Node:
+    """The value of a case branch, the one place where null may be written."""
+    return Literal("null", None) if type(tree).__name__ == "Null" else read_node(tree, deep=deep + 1)
+
+
+def _round(tree: Any, deep: int) -> Node:
+    """``round(x, 2)`` is round(100 x) / 100, and ``round(x, -3)`` is 1000 round(x / 1000), whatever the
+    engine does."""
+    _only(tree, "this", "decimals")
+    value = read_node(tree.this, deep=deep + 1)
+    if tree.args.get("decimals") is None:
+        return Call("round", (value,))
+    sign, digits = 1, tree.args["decimals"]
+    if type(digits).__name__ == "Neg":
+        sign, digits = -1, digits.this
+    if type(digits).__name__ != "Literal" or not str(digits.this).isdigit() or int(digits.this) > 15:
+        raise QueryRejected("The digits of round(x, digits) must be a whole number from -15 to 15.")
+    if int(digits.this) == 0:
+        return Call("round", (value,))
+    unit = number(10.0 ** int(digits.this))
+    inner, outer = ("*", "/") if sign > 0 else ("/", "*")
+    return Call(outer, (Call("round", (Call(inner, (value, unit)),)), unit))
+
+
+def _cast(tree: Any, deep: int) -> Node:
+    _only(tree, "this", "to")
+    to = tree.args["to"]
+    op = _CAST_TO.get(to.this.name if hasattr(to.this, "name") else str(to.this))
+    if op is None:
+        raise _refuse(f"A cast to {to.sql(dialect='duckdb')}", "cast to double, text or boolean")
+    return Call(op, (read_node(tree.this, deep=deep + 1),))
+
+
+@cache
+def _readers() -> dict[str, Any]:
+    return {
+        "Column": _column,
+        "Literal": _literal,
+        "Boolean": _boolean,
+        "Null": _null,
+        "Paren": _paren,
+        "And": _connected,
+        "Or": _connected,
+        "Between": _between,
+        "Is": _is,
+        "In": _in,
+        "Case": _case,
+        "Round": _round,
+        "Cast": _cast,
+        "TryCast": _cast,
+        **dict.fromkeys(_UNARY, _unary),
+        **dict.fromkeys(_BINARY, _binary),
+        **dict.fromkeys(_MANY, _many),
+    }
