@@ -1,0 +1,48 @@
+"""``holdfast explain``: what one notion of stability says in terms of another."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from holdfast.stability import Path, parse_notion
+from holdfast.stability import explain as explain_path
+
+
+@click.command()
+@click.argument("notion")
+@click.option(
+    "--to", required=True, help="The notion wanted: dp, replicable, max-information, one-way, typical, …"
+)
+@click.option("--rows", type=float, help="Rows of the data the algorithm reads.")
+@click.option(
+    "--beta", type=float, help="Failure probability of the max-information; left out, the best is taken."
+)
+@click.option("--outcomes", type=float, help="How many outputs the algorithm can have.")
+@click.option("--epsilon", type=float, help="The epsilon a transformation should reach.")
+@click.option("--delta", type=float, help="The delta a transformation should reach.")
+@click.option("--method", type=click.Choice(["sharp", "paper"]), default="sharp", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
+def explain(notion: str, to: str, rows: float | None, method: str, as_json: bool, **context: Any) -> None:
+    """Convert NOTION, written like "dp(0.01, 1e-9)", step by step: theorem, price in rows, numbers."""
+    path = explain_path(parse_notion(notion), to, n=rows, method=method, **context)
+    if as_json:
+        click.echo(json.dumps(path.to_dict(), ensure_ascii=False))
+    else:
+        _show(path)
+
+
+def _show(path: Path) -> None:
+    console = Console(highlight=False)
+    console.print(path.summary, style="bold", markup=False)
+    if path.steps:
+        table = Table(*path.headings)
+        for step in path.steps:
+            table.add_row(*(cell.replace("[", "\\[") for cell in step.cells))
+        console.print(table)
+    for note in path.notes:
+        console.print(note, markup=False)

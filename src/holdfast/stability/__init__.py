@@ -1,0 +1,80 @@
+"""The notions of stability as small frozen values, their composition, and the conversions between them.
+
+Typical stability, differential privacy, Bayesian differential privacy, max-information, perfect
+generalisation and replicability: each is a record of checked numbers with the operations its theorems allow.
+Every operation has ``method="sharp"`` (the default) and, where the literature prints one, ``method="paper"``.
+:func:`convert` and :func:`explain` follow the published arrows from one notion to another.
+"""
+
+from holdfast.stability._adaptive import adaptive_failure
+from holdfast.stability._bayesian import BayesianDP
+from holdfast.stability._compilers import PerfectPlan, PrivatePlan, perfect_plan, private_plan
+from holdfast.stability._composition import composed_delta, log_composed_delta_pure, optimal_epsilon
+from holdfast.stability._dp import DP
+from holdfast.stability._generalization import PerfectGeneralization
+from holdfast.stability._graph import convert, explain
+from holdfast.stability._information import MaxInformation
+from holdfast.stability._martingales import (
+    azuma,
+    azuma_intervals,
+    azuma_with_drift,
+    expected_loss,
+    hoeffding_lemma,
+    polya_lengths,
+    polya_tail,
+    polya_variance,
+)
+from holdfast.stability._notation import parse_notion
+from holdfast.stability._path import Path, Step
+from holdfast.stability._profiles import Gaussian, Laplace, gaussian_delta, laplace_delta
+from holdfast.stability._replicability import (
+    GoodCoins,
+    Replicability,
+    collision_probability,
+    disagreement_bound,
+)
+from holdfast.stability._selection import exponential_excess, selection_threshold
+from holdfast.stability._transfer import split_error, transfer_error
+from holdfast.stability._typical import TwoSampleStability, TypicalStability
+
+__all__ = [  # noqa: RUF022 — plain alphabetical order, as everywhere in the house
+    "BayesianDP",
+    "DP",
+    "Gaussian",
+    "GoodCoins",
+    "Laplace",
+    "MaxInformation",
+    "Path",
+    "PerfectGeneralization",
+    "PerfectPlan",
+    "PrivatePlan",
+    "Replicability",
+    "Step",
+    "TwoSampleStability",
+    "TypicalStability",
+    "adaptive_failure",
+    "azuma",
+    "azuma_intervals",
+    "azuma_with_drift",
+    "collision_probability",
+    "composed_delta",
+    "convert",
+    "disagreement_bound",
+    "expected_loss",
+    "explain",
+    "exponential_excess",
+    "gaussian_delta",
+    "hoeffding_lemma",
+    "laplace_delta",
+    "log_composed_delta_pure",
+    "optimal_epsilon",
+    "parse_notion",
+    "perfect_plan",
+    "polya_lengths",
+    "polya_tail",
+    "polya_variance",
+    "private_plan",
+    "selection_threshold",
+    "split_error",
+    "transfer_error",
+]

@@ -1,0 +1,296 @@
+"""The published arrows between notions: figure 1 of SIS, the lemmas around it, and those of TS and BDP.
+
+To add one, append to ``ARROWS``; ``convert`` and ``explain`` find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.stability._compilers import perfect_plan, private_plan
+from holdfast.stability._dp import DP
+from holdfast.stability._generalization import PerfectGeneralization
+from holdfast.stability._information import LN2, MaxInformation
+from holdfast.stability._notion import Notion, finite_up
+from holdfast.stability._path import EFFICIENT, EXPLICIT, SAME
+from holdfast.stability._typical import TwoSampleStability, TypicalStability
+
+Setting = Mapping[str, Any]
+INDEPENDENT = "independent rows"
+SAMPLE = "independent rows from one distribution, and the claim for every such distribution"
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What an arrow gives: the notion, its factor in rows, numbers to show, and the theorem if it varies."""
+
+    notion: Notion
+    rows: int = 1
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    theorem: str = ""
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """An implication; ``needs`` must be in the context, ``free`` is optimised where it is left open.
+
+    ``theorem`` is where it is published, ``sharp`` says where its sharp form comes from, if it has one of its
+    own.
+    """
+
+    source: str
+    target: str
+    theorem: str
+    kind: str
+    apply: Callable[[Any, Setting], Applied]
+    conditions: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+    free_if_sharp: tuple[str, ...] = ()
+    sharp: str = ""
+
+    def source_of(self, method: str) -> str:
+        """Where the form of this method comes from."""
+        return f"{self.theorem}; {self.sharp}" if method == "sharp" and self.sharp else self.theorem
+
+    def open(self, method: str) -> tuple[str, ...]:
+        """The parameters that are free under this method."""
+        return self.free + (self.free_if_sharp if method == "sharp" else ())
+
+
+def _dp_information(dp: DP, at: Setting) -> Applied:
+    if dp.delta > 0.0 and at["method"] == "paper":
+        information = dp.max_information(at["n"], at["beta"], method="sis", c=at.get("c"), C=at.get("C"))
+        return Applied(information, theorem="SIS Lemma 3.11")
+    if dp.delta > 0.0:
+        theorem = "theory 4, approximate DP (experimental)"
+    else:
+        theorem = (
+            "Dwork et al. 2015" if at["method"] == "paper" else "theory 4, sharp form of Dwork et al. 2015"
+        )
+    return Applied(dp.max_information(at["n"], at["beta"], method=at["method"]), theorem=theorem)
+
+
+def _near_independence(two: TwoSampleStability, at: Setting) -> Applied:
+    eta, added = two.near_independence(method=at["method"])
+    return Applied(MaxInformation._bound(bits=finite_up(eta / LN2), beta=added))
+
+
+def _as_perfect(kind: str) -> Callable[[Any, Setting], Applied]:
+    def apply(notion: Any, at: Setting) -> Applied:
+        return Applied(
+            PerfectGeneralization._bound(beta=notion.nu, epsilon=notion.eta, delta=notion.tau, kind=kind)
+        )
+
+    return apply
+
+
+def _as_typical(form: type[TypicalStability] | type[TwoSampleStability]) -> Callable[[Any, Setting], Applied]:
+    def apply(notion: Any, at: Setting) -> Applied:
+        return Applied(form._bound(eta=notion.epsilon, tau=notion.delta, nu=notion.beta))
+
+    return apply
+
+
+def _private(coins: Any, at: Setting) -> Applied:
+    plan = private_plan(
+        at["epsilon"],
+        at["delta"],
+        coins=coins,
+        beta=at.get("failure", 0.05),
+        failure=at.get("algorithm_failure", 0.0),
+    )
+    return Applied(
+        plan.guarantee, plan.runs, {"seeds": plan.seeds, "parts": plan.parts, "failure": plan.failure}
+    )
+
+
+def _perfect(coins: Any, at: Setting) -> Applied:
+    plan = perfect_plan(at["epsilon"], at["delta"], coins=coins, failure=at.get("algorithm_failure", 0.0))
+    return Applied(
+        plan.guarantee, plan.runs, {"seeds": plan.seeds, "parts": plan.parts, "failure": plan.failure}
+    )
+
+
+ARROWS = (
+    Arrow(
+        "dp",
+        "max-information",
+        "Dwork et al. 2015; SIS Lemma 3.11",
+        SAME,
+        _dp_information,
+        conditions=(INDEPENDENT,),
+        needs=("n",),
+        free=("beta",),
+    ),
+    Arrow(
+        "bayesian-dp",
+        "max-information",
+        "BDP Theorem 3",
+        SAME,
+        lambda notion, at: Applied(notion.max_information(at["n"], at["beta"], method=at["method"])),
+        conditions=("the dependence model under which epsilon was established",),
+        needs=("n",),
+        free=("beta",),
+        sharp="sharp form: theory 4",
+    ),
+    Arrow(
+        "max-information",
+        "one-way",
+        "SIS Lemma 3.14",
+        SAME,
+        lambda notion, at: Applied(notion.one_way(at.get("d"), method=at["method"])),
+        conditions=(SAMPLE,),
+        free_if_sharp=("d",),
+        sharp="sharp form: theory 4",
+    ),
+    Arrow(
+        "dp",
+        "perfect-generalization",
+        "SIS Theorem 3.9",
+        SAME,
+        lambda notion, at: Applied(
+            notion.perfect_generalization(at["n"], at["beta"], at["outcomes"], method=at["method"])
+        ),
+        conditions=(SAMPLE,),
+        needs=("n", "outcomes"),
+        free=("beta",),
+        sharp="sharp form: theory 4",
+    ),
+    Arrow(
+        "one-way",
+        "perfect-generalization",
+        "SIS Lemma 3.8",
+        SAME,
+        lambda notion, at: Applied(notion.two_way(method=at["method"])),
+        sharp="sharp form: theory 4",
+    ),
+    Arrow(
+        "perfect-generalization",
+        "one-way",
+        "SIS Definition 3.7 (one half of the definition)",
+        SAME,
+        lambda notion, at: Applied(notion.one_way()),
+    ),
+    Arrow(
+        "perfect-generalization",
+        "sample",
+        "SIS Lemma 3.5, corrected",
+        SAME,
+        lambda notion, at: Applied(notion.sample(method=at["method"])),
+    ),
+    Arrow(
+        "sample",
+        "perfect-generalization",
+        "SIS Lemma 3.6",
+        SAME,
+        lambda notion, at: Applied(notion.two_way(at.get("d"), method=at["method"])),
+        free_if_sharp=("d",),
+    ),
+    Arrow(
+        "one-way",
+        "replicable",
+        "SIS Theorem 3.17 (Algorithm 2, correlated sampling)",
+        EXPLICIT,
+        lambda notion, at: Applied(notion.replicability(method=at["method"])),
+        conditions=("finitely many outcomes", "shared coins"),
+        sharp="sharp form: theory 4",
+    ),
+    Arrow(
+        "replicable",
+        "perfect-generalization",
+        "theory 4 (Markov on the expected total variation)",
+        SAME,
+        lambda notion, at: Applied(notion.perfect_generalization(at.get("d"))),
+        conditions=("the coins are drawn afresh for each run",),
+        free=("d",),
+    ),
+    Arrow(
+        "replicable",
+        "good-coins",
+        "SIS Claim 2.12.1",
+        SAME,
+        lambda notion, at: Applied(notion.good_coins(at["nu"], method=at["method"])),
+        free=("nu",),
+        sharp="sharp form: theory 4",
+    ),
+    Arrow(
+        "good-coins",
+        "replicable",
+        "SIS Claim 2.12.2",
+        SAME,
+        lambda notion, at: Applied(notion.replicability(method=at["method"])),
+        sharp="sharp form: theory 4",
+    ),
+    Arrow(
+        "good-coins",
+        "sample",
+        "SIS Theorem 3.19 (Algorithm 3), constants: theory 4",
+        EFFICIENT,
+        _perfect,
+        conditions=(SAMPLE,),
+        needs=("epsilon", "delta"),
+    ),
+    Arrow(
+        "good-coins",
+        "dp",
+        "SIS Theorem 3.1 (Algorithm 1), with constants",
+        EFFICIENT,
+        _private,
+        conditions=("independent samples for accuracy; none for privacy",),
+        needs=("epsilon", "delta"),
+    ),
+    Arrow(
+        "typical",
+        "two-sample",
+        "TS 2.1, corrected",
+        SAME,
+        lambda notion, at: Applied(notion.two_sample()),
+    ),
+    Arrow(
+        "two-sample",
+        "max-information",
+        "TS Lemma 3.3",
+        SAME,
+        _near_independence,
+        sharp="sharp form: theory 2",
+    ),
+    Arrow(
+        "typical",
+        "perfect-generalization",
+        "TS Definition 2.2 is SIS Definition 1.2 on product distributions",
+        SAME,
+        _as_perfect("two-way"),
+        conditions=(
+            "typical stability for every distribution with independent, identically distributed rows",
+        ),
+    ),
+    Arrow(
+        "perfect-generalization",
+        "typical",
+        "SIS Definition 1.2 is TS Definition 2.2 on product distributions",
+        SAME,
+        _as_typical(TypicalStability),
+        conditions=("the family of distributions with independent, identically distributed rows",),
+    ),
+    Arrow(
+        "two-sample",
+        "sample",
+        "TS Definition 2.3 is SIS Definition 3.4 on product distributions",
+        SAME,
+        _as_perfect("sample"),
+        conditions=(
+            "typical stability for every distribution with independent, identically distributed rows",
+        ),
+    ),
+    Arrow(
+        "sample",
+        "two-sample",
+        "SIS Definition 3.4 is TS Definition 2.3 on product distributions",
+        SAME,
+        _as_typical(TwoSampleStability),
+        conditions=("the family of distributions with independent, identically distributed rows",),
+    ),
+)

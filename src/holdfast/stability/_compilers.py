@@ -1,0 +1,221 @@
+"""How many runs of a replicable algorithm make a private or perfectly generalising one (SIS algorithms 1, 3).
+
+SIS states both with O(·). The constants here are derived in ``docs/theory/``; the plans below are what the
+compilers of ``holdfast.reductions`` run, and what the conversion graph charges in rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import bdtr
+
+from holdfast import checks, rounding
+from holdfast.errors import InvalidArgument
+from holdfast.records import Record
+from holdfast.stability._dp import DP
+from holdfast.stability._generalization import PerfectGeneralization
+from holdfast.stability._notion import exp_up, log
+from holdfast.stability._replicability import GoodCoins
+from holdfast.stability._selection import selection_threshold
+
+
+@dataclass(frozen=True, repr=False)
+class PrivatePlan(Record):
+    """Algorithm 1: ``seeds`` coin sequences, each run on ``parts`` fresh samples, then private selection.
+
+    Guarantee: the result is (epsilon, delta)-DP, and wrong or missing with probability at most ``failure``.
+    ``threshold`` is the A of the selection, ``votes`` the number of equal outputs that the analysis waits
+    for.
+    """
+
+    epsilon: float
+    delta: float
+    seeds: int
+    parts: int
+    threshold: float
+    votes: int
+    failure: float
+
+    @property
+    def runs(self) -> int:
+        """Runs of the algorithm, each on fresh rows: the cost in rows as a factor."""
+        return self.seeds * self.parts
+
+    @property
+    def guarantee(self) -> DP:
+        """What the compiled algorithm satisfies."""
+        return DP(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True, repr=False)
+class PerfectPlan(Record):
+    """Algorithm 3: ``seeds`` coin sequences, each on ``parts`` fresh samples, then the exponential mechanism.
+
+    Guarantee: the result is (2 delta, epsilon, 2 delta)-sample perfectly generalising, and wrong with
+    probability at most ``failure``. ``deviation`` is γ, ``sensitivity`` 2·parts·γ.
+    """
+
+    epsilon: float
+    delta: float
+    seeds: int
+    parts: int
+    deviation: float
+    sensitivity: float
+    failure: float
+
+    @property
+    def runs(self) -> int:
+        """Runs of the algorithm, each on fresh rows: the cost in rows as a factor."""
+        return self.seeds * self.parts
+
+    @property
+    def guarantee(self) -> PerfectGeneralization:
+        """What the compiled algorithm satisfies."""
+        twice = rounding.probability(2.0 * self.delta)
+        return PerfectGeneralization(twice, self.epsilon, twice, kind="sample")
+
+
+def _usable(coins: Any, of: str, by: str) -> GoodCoins:
+    if not isinstance(coins, GoodCoins):
+        raise InvalidArgument("coins", "GoodCoins(eta, nu)", coins, of=of, reference=by)
+    if not coins.eta < 0.5:
+        raise InvalidArgument(
+            "coins", "GoodCoins with eta < 1/2, so that a canonical output is unique", coins, of=of
+        )
+    if not coins.nu < 1.0:
+        raise InvalidArgument("coins", "GoodCoins with nu < 1", coins, of=of, reference=by)
+    return coins
+
+
+def perfect_plan(epsilon: Any, delta: Any, *, coins: Any = None, failure: Any = 0.0) -> PerfectPlan:
+    """Algorithm 3 with constants: from replicable to (2δ, ε, 2δ)-sample perfectly generalising.
+
+    Guarantee: with good coins (η, ν), k = ⌈2 ln(1/δ)/ln(1/ν)⌉ seeds, γ = (1 + √(ln(2k/δ²)/2))/√t, sensitivity
+    2tγ and the smallest t with γ(3 + 4(ln k + ln(1/δ))/ε) < 1/2 − η parts. Wrong with probability ≤ kg + δ +
+    3δ²/2, where the algorithm is wrong with probability ``failure`` = g² ≤ 1/4.
+    Assumes: good coins; the default (0.01, 0.01) is SIS's.
+    Reference: SIS Theorem 3.19, whose printed deviation is too small for its own union bound; constants:
+    theory 4.
+
+    >>> perfect_plan(epsilon=1.0, delta=0.01).runs
+    53154
+    """
+    of, by = "perfect_plan", "SIS Theorem 3.19"
+    epsilon = checks.real(epsilon, "epsilon", "(0, inf)", of=of, by=by)
+    delta = checks.real(delta, "delta", "(0, 1)", of=of, by=by)
+    coins = _usable(GoodCoins(0.01, 0.01) if coins is None else coins, of, by)
+    g = math.sqrt(checks.real(failure, "failure", "[0, 0.25]", of=of, by=by))
+    nats = -math.log(delta)
+    # Rounding may not buy a seed: 2 ln 100 / ln 100 is 2.
+    seeds = max(1, math.ceil(2.0 * nats / -math.log(coins.nu) - 1e-9)) if coins.nu > 0.0 else 1
+    root = 1.0 + math.sqrt((math.log(2.0 * seeds) + 2.0 * nats) / 2.0)
+    reach = root * (3.0 + 4.0 * (math.log(seeds) + nats) / epsilon) / (0.5 - coins.eta)
+    parts = math.floor(reach * reach) + 1
+    deviation = root / math.sqrt(parts)
+    return PerfectPlan(
+        epsilon=epsilon,
+        delta=delta,
+        seeds=seeds,
+        parts=parts,
+        deviation=deviation,
+        sensitivity=2.0 * parts * deviation,
+        failure=rounding.probability(seeds * g + delta + 1.5 * delta * delta),
+    )
+
+
+def _vote_failure(parts: int, threshold: float, coins: GoodCoins, wrong: float) -> tuple[float, int]:
+    """The best number of votes to wait for, and how likely it is that they do not come or wrong ones win.
+
+    ``wrong`` is the expected number of wrong outputs. With m votes for a canonical output, whatever is
+    selected occurs at least m − 2A times; if it were wrong, at least ⌈m − 2A⌉ outputs would be.
+    """
+    least = math.floor(2.0 * threshold) + 1
+    if least > parts:
+        return 1.0, least
+    if coins.eta == 0.0:
+        votes, missing = np.array([parts]), np.zeros(1)
+    else:
+        votes = np.array([least]) if wrong == 0.0 else np.unique(np.linspace(least, parts, 2000).astype(int))
+        missing = bdtr(votes - 1.0, parts, 1.0 - coins.eta)
+    total = missing + wrong / np.ceil(votes - 2.0 * threshold)
+    best = int(np.argmin(total))
+    return float(total[best]), int(votes[best])
+
+
+def private_plan(
+    epsilon: Any, delta: Any, *, coins: Any = None, beta: Any = 0.05, failure: Any = 0.0
+) -> PrivatePlan:
+    """Algorithm 1 with constants: from replicable to (ε, δ)-DP, at failure probability ``beta``.
+
+    Guarantee: with good coins (η, ν), A the selection threshold, s seeds and t parts each, it is wrong or
+    silent with probability at most ν^s + P(Bin(t, 1−η) < m) + g s t/⌈m − 2A⌉ for every m > 2A, ``failure`` =
+    g being that of the algorithm: some seed is good; its canonical output gets m votes; then what is selected
+    has ≥ m − 2A votes, and by Markov there are fewer wrong outputs than that. The plan has the fewest runs
+    s·t this search finds.
+    Assumes: good coins; the default (0.1, 0.1) is SIS's.
+    Reference: SIS Theorem 3.1 and Algorithm 1, constants: theory 3 (selection) and this derivation.
+
+    >>> private_plan(epsilon=1.0, delta=1e-6)
+    PrivatePlan(epsilon=1, delta=1e-06, seeds=2, parts=65, threshold=26.7655, votes=54, failure=0.0364239)
+    """
+    of, by = "private_plan", "SIS Theorem 3.1"
+    threshold = selection_threshold(epsilon, delta)
+    coins = _usable(GoodCoins(0.1, 0.1) if coins is None else coins, of, by)
+    beta = checks.real(beta, "beta", "(0, 1)", of=of, by=by)
+    failure = checks.real(failure, "failure", "[0, 1)", of=of, by=by)
+    fewest = math.ceil(2.0 * threshold / (1.0 - coins.eta))
+    best: PrivatePlan | None = None
+    seeds = 0
+    while best is None or (seeds + 1) * fewest < best.runs:
+        seeds += 1
+        no_good_seed = exp_up(seeds * log(coins.nu)) if coins.nu > 0.0 else 0.0
+        if seeds * failure / (1.0 - coins.eta) >= beta:
+            break
+        if no_good_seed >= beta:
+            continue
+        found = _fewest_parts(seeds, threshold, coins, failure, beta - no_good_seed)
+        if found is not None and (best is None or seeds * found[0] < best.runs):
+            parts, votes, missed = found
+            best = PrivatePlan(
+                epsilon=float(epsilon),
+                delta=float(delta),
+                seeds=seeds,
+                parts=parts,
+                threshold=threshold,
+                votes=votes,
+                failure=rounding.probability(no_good_seed + missed),
+            )
+        if coins.nu == 0.0:
+            break
+    if best is None:
+        expected = f"so small that {beta:g} can be reached: with s seeds it costs about s·failure/(1 − eta)"
+        raise InvalidArgument("failure", expected, failure, of=of, reference=by)
+    return best
+
+
+def _fewest_parts(
+    seeds: int, threshold: float, coins: GoodCoins, failure: float, room: float
+) -> tuple[int, int, float] | None:
+    """The fewest parts per seed (found by doubling and bisection) whose failure fits into ``room``."""
+
+    def at(parts: int) -> tuple[float, int]:
+        return _vote_failure(parts, threshold, coins, failure * seeds * parts)
+
+    low = math.floor(2.0 * threshold)
+    high = low + 1
+    while not at(high)[0] < room * (1.0 - 1e-12):
+        low, high = high, 2 * high
+        if high > 1000 * (threshold + 100.0) / (0.5 - coins.eta):
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if at(middle)[0] < room * (1.0 - 1e-12):
+            high = middle
+        else:
+            low = middle
+    missed, votes = at(high)
+    return high, votes, missed

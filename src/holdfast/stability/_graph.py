@@ -1,0 +1,171 @@
+"""From one notion of stability to another, along the published arrows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from holdfast import checks
+from holdfast.errors import InvalidArgument
+from holdfast.stability._advice import advice
+from holdfast.stability._arrows import ARROWS, Arrow
+from holdfast.stability._notation import NODES, node_named, node_of
+from holdfast.stability._notion import Notion
+from holdfast.stability._path import Path
+from holdfast.stability._search import Route, tightest, trace
+from holdfast.stability._tightness import looseness
+
+
+def _real(domain: str) -> Callable[[Any, str], Any]:
+    return lambda value, name: checks.real(value, name, domain, of="explain")
+
+
+def _whole(value: Any, name: str) -> int:
+    return checks.whole(value, name, of="explain")
+
+
+_CONTEXT: dict[str, Callable[[Any, str], Any]] = {
+    "n": _whole,
+    "outcomes": _whole,
+    "beta": _real("(0, 1)"),
+    "epsilon": _real("(0, inf)"),
+    "delta": _real("(0, 1)"),
+    "d": _real("(0, 1]"),
+    "nu": _real("(0, 1]"),
+    "failure": _real("(0, 1)"),
+    "algorithm_failure": _real("[0, 1)"),
+    "c": _real("(0, inf)"),
+    "C": _real("(0, inf)"),
+    "method": lambda value, name: checks.choice(value, name, ("paper", "sharp"), of="explain"),
+}
+
+
+def convert(notion: Any, to: Any, **context: Any) -> Any:
+    """The notion ``to`` that ``notion`` implies, by the path that :func:`explain` shows.
+
+    Guarantee: the tightest result over all paths of published arrows that apply, optimised over what the
+    context leaves open.
+    Assumes: the conditions of every arrow on the path; ``explain`` lists them.
+    Reference: SIS figure 1 and the lemmas around it.
+
+    >>> from holdfast.stability import DP
+    >>> convert(DP(1e-4), "max-information", n=1000, beta=0.01)
+    MaxInformation(bits=0.00692461, beta=0.01)
+    """
+    return explain(notion, to, **context).result
+
+
+def explain(notion: Any, to: Any, **context: Any) -> Path:
+    """The path by which ``notion`` implies ``to``: each step's theorem, conditions, price and numbers.
+
+    ``to`` is a name ("dp", "bayesian-dp", "typical", "two-sample", "max-information",
+    "perfect-generalization", "one-way", "sample", "replicable", "good-coins") or a class. The context: ``n``
+    rows, ``outcomes`` of the algorithm, ``beta`` of the max-information, ``epsilon`` and ``delta`` wanted
+    from a transformation, ``failure`` it may have (0.05) where the algorithm itself has ``algorithm_failure``
+    (0), ``d`` of SIS Lemmas 3.14 and 3.6, ``nu`` of good coins, ``c`` and ``C`` of SIS Lemma 3.11, and
+    ``method`` ("sharp" or "paper"). What is left open is optimised and shown.
+
+    Guarantee: the tightest result over all simple paths whose conditions hold; of equally tight ones, the
+    shortest.
+    Assumes: the conditions listed on the path.
+    Reference: SIS figure 1 and the lemmas around it.
+
+    >>> from holdfast.stability import DP
+    >>> print(explain(DP(1e-5), "replicable", n=1000).summary)
+    DP(epsilon=1e-05, delta=0) ⇒ Replicability(rho=0.00219082)
+    """
+    start = node_of(notion, argument="notion", of="explain")
+    target = node_named(to, argument="to", of="explain")
+    at = _checked(context)
+    if start.name == target.name:
+        return Path(notion, target.name, (), notion, 1, at.get("n"))
+    routes = list(_routes(start.name, target.name, (start.name,)))
+    if not routes:
+        expected = f"a notion that {start.name} leads to: " + ", ".join(sorted(_reachable(start.name)))
+        raise InvalidArgument("to", expected, to, of="explain")
+    route, values, vacuous = _choose(notion, routes, at)
+    steps = trace(notion, route, at, values)
+
+    def reach(other: Notion, rows: int | None) -> float:
+        try:
+            key, _ = tightest(other, route, {**at, "n": rows} if rows else at, fine=False)
+        except InvalidArgument:
+            return 1.0
+        return 1.0 if key[0] else looseness(key[1])
+
+    factor = math.prod(step.rows for step in steps)
+    return Path(
+        start=notion,
+        to=target.name,
+        steps=steps,
+        result=steps[-1].result,
+        factor=factor,
+        rows=at["n"] * factor if "n" in at else None,
+        advice=advice(notion, start, target, at.get("n"), reach) if vacuous else (),
+    )
+
+
+def _checked(context: Mapping[str, Any]) -> dict[str, Any]:
+    for name in context:
+        if name not in _CONTEXT:
+            raise InvalidArgument("context", "among " + ", ".join(_CONTEXT), name, of="explain")
+    given = {name: _CONTEXT[name](value, name) for name, value in context.items() if value is not None}
+    return {"method": "sharp", **given}
+
+
+def _routes(here: str, target: str, seen: tuple[str, ...]) -> Iterator[Route]:
+    """Every path of arrows that visits no notion twice."""
+    for arrow in ARROWS:
+        if arrow.source != here or arrow.target in seen:
+            continue
+        if arrow.target == target:
+            yield (arrow,)
+        else:
+            for rest in _routes(arrow.target, target, (*seen, arrow.target)):
+                yield (arrow, *rest)
+
+
+def _reachable(here: str) -> set[str]:
+    return {name for name in NODES if name != here and next(_routes(here, name, (here,)), None) is not None}
+
+
+def _choose(
+    notion: Notion, routes: list[Route], at: Mapping[str, Any]
+) -> tuple[Route, tuple[float, ...], bool]:
+    """The route with the tightest end, the values of its open parameters, and whether the end is vacuous.
+
+    All routes are searched coarsely; those that come near the best are searched again, finely.
+    """
+    coarse: list[tuple[float, Route]] = []
+    refusals: list[tuple[int, int, InvalidArgument]] = []
+    for route in routes:
+        missing = {name: arrow for arrow in reversed(route) for name in arrow.needs if name not in at}
+        if missing:
+            refusals.append((len(missing), len(route), _missing(missing)))
+            continue
+        try:
+            key, _ = tightest(notion, route, at, fine=False)
+        except InvalidArgument as refusal:
+            refusals.append((0, len(route), refusal))
+        else:
+            coarse.append((math.inf if key[0] else key[1], route))
+    if not coarse:
+        raise min(refusals, key=lambda refusal: refusal[:2])[2]
+    best = min(end for end, _ in coarse)
+    near = [route for end, route in coarse if end <= 1.5 * best + 1e-12]
+    fine = [(*tightest(notion, route, at, fine=True), route) for route in near]
+    key, values, route = min(fine, key=lambda one: (one[0][0], _rounded(one[0][1]), len(one[2]), one[0][2]))
+    return route, values, key[0]
+
+
+def _rounded(value: float) -> float:
+    """Equal to nine digits counts as equally tight."""
+    return float(f"{value:.9g}")
+
+
+def _missing(missing: Mapping[str, Arrow]) -> InvalidArgument:
+    names = sorted(missing, key=list(_CONTEXT).index)
+    arrow = missing[names[0]]
+    wanted = f"given: the step {arrow.source} → {arrow.target} needs {' and '.join(arrow.needs)}"
+    return InvalidArgument(names[0], wanted, None, of="explain", reference=arrow.theorem)

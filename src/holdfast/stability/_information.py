@@ -1,0 +1,184 @@
+"""Max-information: how far the joint law of data and output is from independent (SIS definition 3.10).
+
+The formulas here return bits; the notions of privacy in ``_dp.py`` and ``_bayesian.py`` call them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast import checks, rounding
+from holdfast.errors import InvalidArgument
+from holdfast.stability._generalization import PerfectGeneralization
+from holdfast.stability._notion import Notion, exp_up, finite_up, log
+
+LN2 = math.log(2.0)
+_METHODS = ("paper", "sharp")
+
+
+@dataclass(frozen=True, repr=False)
+class MaxInformation(Notion):
+    """β-approximate max-information of at most ``bits`` between the data and the output.
+
+    Guarantee: P[(X, Y) ∈ O] ≤ 2^bits P[X ⊗ Y ∈ O] + beta for every O, X ⊗ Y having the same marginals,
+    independent.
+    Assumes: what the theorem it came from assumed about the rows.
+    Reference: SIS Definition 3.10 (Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015).
+
+    >>> round(MaxInformation(bits=2.0, beta=0.01).failure(0.001), 6)
+    0.014
+    """
+
+    bits: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        self._store(
+            bits=checks.real(self.bits, "bits", "[0, inf)", of="MaxInformation", by="SIS Definition 3.10"),
+            beta=checks.real(self.beta, "beta", "[0, 1)", of="MaxInformation", by="SIS Lemma 3.14"),
+        )
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether ``beta`` has reached 1."""
+        return self.beta >= 1.0
+
+    def failure(self, p: Any) -> float:
+        """An event of probability ``p`` were data and output independent really has at most this probability.
+
+        Guarantee: min(1, 2^bits p + beta).
+        Assumes: ``p`` bounds the event for every output held fixed, the data drawn afresh (not checkable).
+        Reference: SIS Definition 3.10.
+        """
+        p = checks.real(p, "p", "[0, 1]", of="MaxInformation.failure")
+        return rounding.probability(exp_up(self.bits * LN2, log(p)) + self.beta)
+
+    def one_way(self, d: Any = None, *, method: str = "sharp") -> PerfectGeneralization:
+        """The same algorithm generalises perfectly, one way, with the law of its output as simulator.
+
+        Guarantee: "sharp": (β/d, bits · ln 2, d) for every d > 0, by default d = √β. "paper": (β̂, 2 bits ·
+        ln 2, β̂) with β̂ = √(β/(1 − 2^−bits)).
+        Assumes: rows drawn independently from one distribution, for every such distribution. "paper": bits >
+        0.
+        Reference: SIS Lemma 3.14 (its printed 2·bits reads bits as nats: valid, looser); sharp: theory 4.
+
+        >>> MaxInformation(bits=0.5, beta=1e-4).one_way()
+        PerfectGeneralization(beta=0.01, epsilon=0.346574, delta=0.01, kind='one-way')
+        """
+        of = "MaxInformation.one_way"
+        if checks.choice(method, "method", _METHODS, of=of) == "paper":
+            if d is not None:
+                raise InvalidArgument(
+                    "d", "left out for method 'paper'", d, of=of, reference="SIS Lemma 3.14"
+                )
+            if not self.bits > 0.0:
+                raise InvalidArgument("bits", "above 0", self.bits, of=of, reference="SIS Lemma 3.14")
+            hat = rounding.probability(math.sqrt(self.beta / -math.expm1(-self.bits * LN2)))
+            epsilon = finite_up(2.0 * self.bits * LN2)
+            return PerfectGeneralization._bound(beta=hat, epsilon=epsilon, delta=hat, kind="one-way")
+        if d is None:
+            d = math.sqrt(self.beta)
+        else:
+            d = checks.real(d, "d", "(0, 1]", of=of, by="theory 4, Lemma 3.14")
+        return PerfectGeneralization._bound(
+            beta=rounding.probability(self.beta / d) if self.beta > 0.0 else 0.0,
+            epsilon=finite_up(self.bits * LN2),
+            delta=d,
+            kind="one-way",
+        )
+
+
+def _checked(n: Any, beta: Any, of: str, by: str) -> tuple[float, float]:
+    return float(checks.whole(n, "n", of=of, by=by)), checks.real(beta, "beta", "(0, 1)", of=of, by=by)
+
+
+def sharp_pure(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
+    """log₂e (nε²/8 + ε √(n ln(1/β)/2)): pure DP on independent rows, Bayesian DP on any (theory 4)."""
+    n, beta = _checked(n, beta, of, "theory 4, sharp max-information")
+    nats = n * epsilon * epsilon / 8.0 + epsilon * math.sqrt(-n * math.log(beta) / 2.0)
+    return MaxInformation._bound(bits=finite_up(nats / LN2), beta=beta)
+
+
+def printed_dp(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
+    """log₂e (ε²n/2 + ε √(n ln(2/β)/2)): pure DP on independent rows (Dwork et al. 2015)."""
+    n, beta = _checked(n, beta, of, "Dwork et al. 2015, Theorem 20")
+    nats = n * epsilon * epsilon / 2.0 + epsilon * math.sqrt(n * math.log(2.0 / beta) / 2.0)
+    return MaxInformation._bound(bits=finite_up(nats / LN2), beta=beta)
+
+
+def printed_bayesian(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
+    """log₂e (2ε²n + ε √(2n ln(2/β))): Bayesian DP (BDP Theorem 3)."""
+    n, beta = _checked(n, beta, of, "BDP Theorem 3")
+    nats = 2.0 * n * epsilon * epsilon + epsilon * math.sqrt(2.0 * n * math.log(2.0 / beta))
+    return MaxInformation._bound(bits=finite_up(nats / LN2), beta=beta)
+
+
+def printed_approximate(
+    epsilon: float, delta: float, n: Any, beta: Any, c: Any, big_c: Any, *, of: str
+) -> MaxInformation:
+    """SIS Lemma 3.11: nC(ε² + √(δ/ε)) + 6tε√n bits at β = e^{−t²/2} + cn√(δ/ε), with the caller's c and C."""
+    by = "SIS Lemma 3.11"
+    n, beta = _checked(n, beta, of, by)
+    for name, value in (("c", c), ("C", big_c)):
+        if value is None:
+            raise InvalidArgument(name, "given, since SIS does not state it", value, of=of, reference=by)
+    c = checks.real(c, "c", "(0, inf)", of=of, by=by)
+    big_c = checks.real(big_c, "C", "(0, inf)", of=of, by=by)
+    if not 0.0 < epsilon <= 0.5:
+        raise InvalidArgument("epsilon", "a number in (0, 0.5]", epsilon, of=of, reference=by)
+    if not delta <= epsilon / 15.0:
+        raise InvalidArgument("delta", f"at most epsilon/15 = {epsilon / 15.0:g}", delta, of=of, reference=by)
+    root = math.sqrt(delta / epsilon)
+    left = beta - c * n * root
+    if not left > 0.0:
+        raise InvalidArgument(
+            "beta", f"above c n √(delta/epsilon) = {c * n * root:g}", beta, of=of, reference=by
+        )
+    t = math.sqrt(-2.0 * math.log(left))
+    return MaxInformation._bound(
+        bits=finite_up(n * big_c * (epsilon * epsilon + root) + 6.0 * t * epsilon * math.sqrt(n)), beta=beta
+    )
+
+
+def sharp_approximate(epsilon: float, delta: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
+    """Approximate DP on independent rows with explicit constants, the best s, d and t for this β (theory 4).
+
+    With b = δ(e^s + e^{−ε})/(e^s − 1): I^β ≤ log₂e [n((ε+s)²/2 − ln(1−d)) + t(ε+s)√n], β = e^{−t²/2} + nb(1 +
+    1/d). The search runs over s and over the share w of β that pays for nb(1 + 1/d); every choice is a valid
+    bound.
+    """
+    by = "theory 4, approximate DP"
+    n, beta = _checked(n, beta, of, by)
+    if not 2.0 * n * delta < 1.0:
+        raise InvalidArgument(
+            "delta", f"below 1/(2n) = {0.5 / n:g} for {n:g} rows", delta, of=of, reference=by
+        )
+    if not beta > 2.0 * n * delta:
+        raise InvalidArgument("beta", f"above 2 n delta = {2.0 * n * delta:g}", beta, of=of, reference=by)
+    back = 1.0 + math.exp(-epsilon)
+    least = math.log1p(back / (beta / (2.0 * n * delta) - 1.0))
+
+    def nats(s: Any, w: Any) -> Any:
+        b = n * delta * (1.0 + back / np.expm1(s))
+        d = b / (w * beta - b)
+        a = epsilon + s
+        t = np.sqrt(-2.0 * (np.log1p(-w) + math.log(beta)))
+        cost = n * (a * a / 2.0 - np.log1p(-np.minimum(d, 1.0))) + t * a * math.sqrt(n)
+        return np.where((d > 0.0) & (d < 1.0), cost, np.inf)
+
+    with np.errstate(all="ignore"):
+        low, high = np.array([math.log(least), -30.0]), np.array([math.log(max(60.0, 2.0 * least)), 30.0])
+        for _ in range(12):
+            u, v = (np.linspace(low[i], high[i], 25) for i in (0, 1))
+            values = nats(np.exp(u)[:, None], 1.0 / (1.0 + np.exp(-v))[None, :])
+            i, j = np.unravel_index(int(np.argmin(values)), values.shape)
+            best = np.array([u[i], v[j]])
+            span = 2.0 * (high - low) / 24.0
+            low, high = np.maximum(best - span, low), np.minimum(best + span, high)
+        bound = float(nats(np.exp(best[0]), 1.0 / (1.0 + np.exp(-best[1]))))
+    # d and t are tied by w to rounding error; a relative 1e−12 covers it many times over.
+    return MaxInformation._bound(bits=finite_up(bound * (1.0 + 1e-12) / LN2), beta=beta)

@@ -1,0 +1,147 @@
+"""The answer of ``explain``: a path of steps, each with its theorem, its price and its numbers."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from holdfast.records import Record, plain, show
+from holdfast.stability._notion import Notion
+
+SAME = "same algorithm"
+EFFICIENT = "efficient transformation"
+EXPLICIT = "explicit, not efficient; finite outcomes"
+_WIDTHS = (22, 26, 15, 8, 44)
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else show(value)
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    """One row of a text table; long cells go on below."""
+    wrapped = [
+        textwrap.wrap(cell, width, break_on_hyphens=False) or [""]
+        for cell, width in zip(cells, _WIDTHS, strict=True)
+    ]
+    lines = zip_longest(*wrapped, fillvalue="")
+    return "\n".join(
+        "  ".join(part.ljust(width) for part, width in zip(line, _WIDTHS, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Step(Record):
+    """One arrow, applied: ``result`` holds by ``theorem`` under ``conditions``; ``rows`` is its factor."""
+
+    source: str
+    target: str
+    theorem: str
+    kind: str
+    conditions: tuple[str, ...]
+    rows: int
+    parameters: Mapping[str, Any]
+    result: Notion
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as plain values, ready for JSON."""
+        return {
+            **super().to_dict(),
+            "parameters": plain(dict(self.parameters)),
+            "vacuous": self.result.vacuous,
+        }
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """The step as a table row: arrow, theorem, kind, rows, result with the numbers that were used."""
+        used = ", ".join(f"{name} = {_number(value)}" for name, value in self.parameters.items())
+        result = (
+            repr(self.result) + (f"  [{used}]" if used else "") + ("  VACUOUS" if self.result.vacuous else "")
+        )
+        rows = "×1" if self.rows == 1 else f"×{self.rows:,}"
+        return f"{self.source} → {self.target}", self.theorem, self.kind, rows, result
+
+
+@dataclass(frozen=True, repr=False)
+class Path(Record):
+    """How one notion of stability became another: ``start``, the ``steps``, and ``result`` at the end.
+
+    ``rows`` is the number of rows the transformed algorithm reads (if ``n`` was given), ``factor`` how many
+    times more than the original. ``assumptions`` collects the conditions that no number can check. Where
+    ``result`` is vacuous, ``advice`` says what would make it useful.
+    """
+
+    start: Notion
+    to: str
+    steps: tuple[Step, ...]
+    result: Notion
+    factor: int
+    rows: int | None
+    advice: tuple[str, ...] = field(default=())
+
+    headings = ("arrow", "theorem", "kind", "rows", "result")
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the result says nothing."""
+        return self.result.vacuous
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Every condition of every step, once, in order."""
+        return tuple(dict.fromkeys(condition for step in self.steps for condition in step.conditions))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The path as plain values, ready for JSON."""
+        return {
+            "start": {"notion": type(self.start).__name__, **self.start.to_dict()},
+            "to": self.to,
+            "steps": [{**step.to_dict(), "notion": type(step.result).__name__} for step in self.steps],
+            "result": {"notion": type(self.result).__name__, **self.result.to_dict()},
+            "vacuous": self.vacuous,
+            "factor": self.factor,
+            "rows": self.rows,
+            "assumptions": list(self.assumptions),
+            "advice": list(self.advice),
+        }
+
+    @property
+    def summary(self) -> str:
+        """Start and end in one line."""
+        rows = f", on {self.rows:,} rows" if self.rows is not None else f", on {self.factor:,} × the rows"
+        ending = " (vacuous)" if self.vacuous else ""
+        return f"{self.start!r} ⇒ {self.result!r}{ending}" + (rows if self.factor > 1 else "")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to read below the table: assumptions, then advice."""
+        return (*(f"assumes {condition}" for condition in self.assumptions), *self.advice)
+
+    def __str__(self) -> str:
+        table = [
+            _row(self.headings),
+            "  ".join("-" * width for width in _WIDTHS),
+            *(_row(step.cells) for step in self.steps),
+        ]
+        body = table if self.steps else ["nothing to convert"]
+        return "\n".join([self.summary, "", *body, *([""] if self.notes else []), *self.notes])
+
+    def __repr__(self) -> str:
+        return f"Path({self.summary})"
+
+    def _repr_html_(self) -> str:
+        def row(cells: tuple[str, ...], tag: str) -> str:
+            return (
+                "<tr>"
+                + "".join(f"<{tag} style='text-align:left'>{html.escape(c)}</{tag}>" for c in cells)
+                + "</tr>"
+            )
+
+        body = row(self.headings, "th") + "".join(row(step.cells, "td") for step in self.steps)
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return f"<table><caption>{html.escape(self.summary)}</caption>{body}</table><ul>{notes}</ul>"

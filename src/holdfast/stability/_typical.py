@@ -1,0 +1,167 @@
+"""Typical stability in its two forms (TS definitions 2.2 and 2.3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import checks, rounding
+from holdfast.errors import InvalidArgument
+from holdfast.stability._notion import Notion, exp_up, finite_up, log
+from holdfast.stability._typical_composition import compose_approximate, compose_pure, compose_sharp
+
+_METHODS = ("paper", "sharp")
+
+
+@dataclass(frozen=True, repr=False)
+class _Typical(Notion):
+    """Three numbers: indistinguishable up to (eta, tau), except with probability nu over the data."""
+
+    eta: float
+    tau: float = 0.0
+    nu: float = 0.0
+
+    def __post_init__(self) -> None:
+        of = type(self).__name__
+        self._store(
+            eta=checks.real(self.eta, "eta", "[0, inf)", of=of, by="TS Definition 2.1"),
+            tau=checks.real(self.tau, "tau", "[0, 1)", of=of, by="TS Definition 2.1"),
+            nu=checks.real(self.nu, "nu", "[0, 1)", of=of, by="TS Definition 2.2"),
+        )
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether ``tau`` or ``nu`` has reached 1."""
+        return self.tau >= 1.0 or self.nu >= 1.0
+
+    def _printed_domain(self, of: str, by: str) -> None:
+        for name, value, limit in (("eta", self.eta, 1.0), ("nu", self.nu, 0.1)):
+            if not value < limit:
+                raise InvalidArgument(name, f"a number in [0, {limit:g})", value, of=of, reference=by)
+
+    def failure(self, query_tail: Any, method: str = "sharp") -> float:
+        """A query chosen by this algorithm misses its radius with at most this probability.
+
+        ``query_tail`` is ν_q, the probability with which a query fixed in advance misses that radius.
+
+        Guarantee: P(|q(X) − E q| > α) ≤ e^η ν_q + ν + τ over data and coins, for the q that the algorithm
+        returned; "paper" adds 4ν more, and with ν_q = ν it is the printed (e^η + 5)ν + τ.
+        Assumes: every query it can return has tail ν_q at its radius (not checkable). "paper": η < 1 and ν <
+        1/10.
+        Reference: TS Theorem 3.4, whose conditions η < 1 and ν < 1/10 are missing in print; sharp: theory 2.
+
+        >>> round(TypicalStability(0.5, nu=1e-6).failure(1e-6), 9)
+        2.649e-06
+        """
+        of = f"{type(self).__name__}.failure"
+        query_tail = checks.real(query_tail, "query_tail", "[0, 1]", of=of)
+        if checks.choice(method, "method", _METHODS, of=of) == "paper":
+            self._printed_domain(of, "TS Theorem 3.4")
+        added = 5.0 * self.nu if method == "paper" else self.nu
+        return rounding.probability(exp_up(self.eta, log(query_tail)) + added + self.tau)
+
+
+@dataclass(frozen=True, repr=False)
+class TypicalStability(_Typical):
+    """Oracle form: A(X) is (eta, tau)-indistinguishable from an oracle W(P), except with probability nu.
+
+    Guarantee: with probability ≥ 1 − ν over X ~ P, both P[A(X) ∈ O] ≤ e^η P[W ∈ O] + τ and the reverse, for
+    every O.
+    Assumes: P from the family the mechanism was built for; rows may depend on each other.
+    Reference: TS Definition 2.2 (TS1 Definition 2.3). Post-processing is free (TS Lemma 3.1).
+
+    >>> TypicalStability(0.01, nu=1e-12).compose(100, slack=1.65e-5)
+    TypicalStability(eta=0.341271, tau=1.65e-05, nu=1.70513e-05)
+    """
+
+    def compose(self, k: Any, *, slack: Any, method: str = "sharp") -> TypicalStability:
+        """``k`` such steps, each chosen after seeing the outputs before it.
+
+        Guarantee: "sharp": (ε, slack, 2kν e^ε / slack), ε the smallest with exact composed δ_k(ε) ≤ slack/2.
+        "paper": TS Theorem 4.2 if tau is 0, else TS Theorem 4.8 (η ≤ 3/2, τ ≤ η/50), with τ' = slack.
+        Assumes: each step, with the outputs before it held fixed, is (η, τ, ν)-typically stable in oracle
+        form. "sharp" needs slack/2 ≥ 1 − (1 − τ)^k; a smaller slack is refused, and the message names one
+        that suffices.
+        Reference: TS Theorems 4.2 and 4.8; sharp: theory 2 with Kairouz, Oh and Viswanath's exact
+        composition.
+
+        >>> TypicalStability(0.01, nu=1e-12).compose(100, slack=1e-9, method="paper")
+        TypicalStability(eta=1.96152, tau=0.0158237, nu=0.0158237)
+        """
+        of = "TypicalStability.compose"
+        k = checks.whole(k, "k", of=of, by="TS Theorem 4.2")
+        slack = checks.real(slack, "slack", "(0, 1)", of=of, by="TS Theorem 4.2")
+        if checks.choice(method, "method", _METHODS, of=of) == "sharp":
+            eta, tau, nu = compose_sharp(self.eta, self.tau, self.nu, k, slack)
+        elif self.tau == 0.0:
+            eta, tau, nu = compose_pure(self.eta, self.nu, k, slack)
+        else:
+            eta, tau, nu = compose_approximate(self.eta, self.tau, self.nu, k, slack)
+        return TypicalStability._bound(eta=eta, tau=tau, nu=nu)
+
+    def compose_nonadaptive(self, k: Any) -> TypicalStability:
+        """``k`` such algorithms, all fixed in advance, with independent coins: (kη, kτ, kν).
+
+        Guarantee: oracle form, each probability capped at 1.
+        Assumes: no algorithm is chosen after seeing an output of another.
+        Reference: TS Lemma 3.2.
+
+        >>> TypicalStability(0.1, nu=1e-9).compose_nonadaptive(10)
+        TypicalStability(eta=1, tau=0, nu=1e-08)
+        """
+        k = checks.whole(k, "k", of="TypicalStability.compose_nonadaptive", by="TS Lemma 3.2")
+        if k == 1:
+            return self
+        return TypicalStability._bound(
+            eta=finite_up(k * self.eta),
+            tau=rounding.probability(k * self.tau),
+            nu=rounding.probability(k * self.nu),
+        )
+
+    def two_sample(self) -> TwoSampleStability:
+        """The same algorithm in two-sample form: (2η, (1 + e^η)τ, 2ν).
+
+        Guarantee: A(X) ≈ A(Y) with those numbers, X and Y independent.
+        Assumes: nothing further.
+        Reference: TS 2.1; the printed 3τ holds only for η ≤ ln 2.
+
+        >>> TypicalStability(0.1, 1e-6, 1e-9).two_sample()
+        TwoSampleStability(eta=0.2, tau=2.10517e-06, nu=2e-09)
+        """
+        return TwoSampleStability._bound(
+            eta=finite_up(2.0 * self.eta),
+            tau=rounding.probability(self.tau + exp_up(self.eta, log(self.tau))),
+            nu=rounding.probability(2.0 * self.nu),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class TwoSampleStability(_Typical):
+    """Two-sample form: A(X) and A(Y) are (eta, tau)-indistinguishable, except with probability nu.
+
+    Guarantee: with probability ≥ 1 − ν over independent X, Y, each of A(X), A(Y) is within (η, τ) of the
+    other.
+    Assumes: P from the family the mechanism was built for; rows may depend on each other.
+    Reference: TS Definition 2.3. TS1 Definition 2.2 asks for a set of data all of whose pairs are close,
+    which is more.
+
+    >>> TwoSampleStability(0.2, nu=1e-9).near_independence()
+    (0.2, 1e-09)
+    """
+
+    def near_independence(self, method: str = "sharp") -> tuple[float, float]:
+        """Data and output are almost independent: (η, additive term).
+
+        Guarantee: P[(X, A(X)) ∈ O] ≤ e^η P[(X, A(Y)) ∈ O] + τ + ν for every O, with Y an independent copy of
+        X; "paper" has τ + 5ν.
+        Assumes: "paper": η < 1 and ν < 1/10; "sharp": nothing.
+        Reference: TS Lemma 3.3 (TS1 Lemma 2.6 prints τ + 4ν); sharp: theory 2.
+        """
+        of = "TwoSampleStability.near_independence"
+        if checks.choice(method, "method", _METHODS, of=of) == "paper":
+            self._printed_domain(of, "TS Lemma 3.3")
+            return self.eta, rounding.probability(self.tau + 5.0 * self.nu)
+        if self.tau == 0.0 or self.nu == 0.0:
+            return self.eta, self.tau + self.nu
+        return self.eta, rounding.probability(math.fsum((self.tau, self.nu)))
