@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from holdfast.stability import Path, parse_notion
@@ -40,9 +41,11 @@ def _show(path: Path) -> None:
     console = Console(highlight=False)
     console.print(path.summary, style="bold", markup=False)
     if path.steps:
-        table = Table(*path.headings)
+        table = Table()
+        for heading in path.headings:
+            table.add_column(heading, overflow="fold")
         for step in path.steps:
-            table.add_row(*(cell.replace("[", "\\[") for cell in step.cells))
+            table.add_row(*map(escape, step.cells))
         console.print(table)
     for note in path.notes:
         console.print(note, markup=False)

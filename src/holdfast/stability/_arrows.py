@@ -65,10 +65,10 @@ def _dp_information(dp: DP, at: Setting) -> Applied:
         information = dp.max_information(at["n"], at["beta"], method="sis", c=at.get("c"), C=at.get("C"))
         return Applied(information, theorem="SIS Lemma 3.11")
     if dp.delta > 0.0:
-        theorem = "theory 4, approximate DP (experimental)"
+        theorem = "Holdfast, approximate DP (experimental)"
     else:
         theorem = (
-            "Dwork et al. 2015" if at["method"] == "paper" else "theory 4, sharp form of Dwork et al. 2015"
+            "Dwork et al. 2015" if at["method"] == "paper" else "Holdfast, sharp form of Dwork et al. 2015"
         )
     return Applied(dp.max_information(at["n"], at["beta"], method=at["method"]), theorem=theorem)
 
@@ -134,7 +134,7 @@ ARROWS = (
         conditions=("the dependence model under which epsilon was established",),
         needs=("n",),
         free=("beta",),
-        sharp="sharp form: theory 4",
+        sharp="sharp form: Holdfast",
     ),
     Arrow(
         "max-information",
@@ -144,7 +144,7 @@ ARROWS = (
         lambda notion, at: Applied(notion.one_way(at.get("d"), method=at["method"])),
         conditions=(SAMPLE,),
         free_if_sharp=("d",),
-        sharp="sharp form: theory 4",
+        sharp="sharp form: Holdfast",
     ),
     Arrow(
         "dp",
@@ -157,7 +157,7 @@ ARROWS = (
         conditions=(SAMPLE,),
         needs=("n", "outcomes"),
         free=("beta",),
-        sharp="sharp form: theory 4",
+        sharp="sharp form: Holdfast",
     ),
     Arrow(
         "one-way",
@@ -165,7 +165,7 @@ ARROWS = (
         "SIS Lemma 3.8",
         SAME,
         lambda notion, at: Applied(notion.two_way(method=at["method"])),
-        sharp="sharp form: theory 4",
+        sharp="sharp form: Holdfast",
     ),
     Arrow(
         "perfect-generalization",
@@ -196,12 +196,12 @@ ARROWS = (
         EXPLICIT,
         lambda notion, at: Applied(notion.replicability(method=at["method"])),
         conditions=("finitely many outcomes", "shared coins"),
-        sharp="sharp form: theory 4",
+        sharp="sharp form: Holdfast",
     ),
     Arrow(
         "replicable",
         "perfect-generalization",
-        "theory 4 (Markov on the expected total variation)",
+        "Holdfast (Markov on the expected total variation)",
         SAME,
         lambda notion, at: Applied(notion.perfect_generalization(at.get("d"))),
         conditions=("the coins are drawn afresh for each run",),
@@ -214,7 +214,7 @@ ARROWS = (
         SAME,
         lambda notion, at: Applied(notion.good_coins(at["nu"], method=at["method"])),
         free=("nu",),
-        sharp="sharp form: theory 4",
+        sharp="sharp form: Holdfast",
     ),
     Arrow(
         "good-coins",
@@ -222,12 +222,12 @@ ARROWS = (
         "SIS Claim 2.12.2",
         SAME,
         lambda notion, at: Applied(notion.replicability(method=at["method"])),
-        sharp="sharp form: theory 4",
+        sharp="sharp form: Holdfast",
     ),
     Arrow(
         "good-coins",
         "sample",
-        "SIS Theorem 3.19 (Algorithm 3), constants: theory 4",
+        "SIS Theorem 3.19 (Algorithm 3), constants: Holdfast",
         EFFICIENT,
         _perfect,
         conditions=(SAMPLE,),
@@ -255,7 +255,7 @@ ARROWS = (
         "TS Lemma 3.3",
         SAME,
         _near_independence,
-        sharp="sharp form: theory 2",
+        sharp="sharp form: Holdfast",
     ),
     Arrow(
         "typical",

@@ -40,7 +40,7 @@ class BayesianDP(Notion):
 
         Guarantee: "sharp": log₂e (nε²/8 + ε√(n ln(1/β)/2)) bits; "paper": log₂e (2ε²n + ε√(2n ln(2/β))).
         Assumes: the dependence model of this record.
-        Reference: BDP Theorem 3, whose (46)–(47) move a logarithm through an expectation; sharp: theory 4.
+        Reference: BDP Theorem 3, whose (46)–(47) move a logarithm through an expectation; sharp: Holdfast.
         """
         of = "BayesianDP.max_information"
         if checks.choice(method, "method", ("paper", "sharp"), of=of) == "paper":
@@ -52,7 +52,7 @@ class BayesianDP(Notion):
 
         Guarantee: an upper bound in nats.
         Assumes: the dependence model of this record.
-        Reference: theory 4.
+        Reference: Holdfast.
 
         >>> round(BayesianDP(0.1).mutual_information(1000), 9)
         1.25

@@ -99,7 +99,7 @@ def perfect_plan(epsilon: Any, delta: Any, *, coins: Any = None, failure: Any = 
     3δ²/2, where the algorithm is wrong with probability ``failure`` = g² ≤ 1/4.
     Assumes: good coins; the default (0.01, 0.01) is SIS's.
     Reference: SIS Theorem 3.19, whose printed deviation is too small for its own union bound; constants:
-    theory 4.
+    Holdfast.
 
     >>> perfect_plan(epsilon=1.0, delta=0.01).runs
     53154
@@ -157,7 +157,7 @@ def private_plan(
     has ≥ m − 2A votes, and by Markov there are fewer wrong outputs than that. The plan has the fewest runs
     s·t this search finds.
     Assumes: good coins; the default (0.1, 0.1) is SIS's.
-    Reference: SIS Theorem 3.1 and Algorithm 1, constants: theory 3 (selection) and this derivation.
+    Reference: SIS Theorem 3.1 and Algorithm 1, constants: Holdfast (selection) and this derivation.
 
     >>> private_plan(epsilon=1.0, delta=1e-6)
     PrivatePlan(epsilon=1, delta=1e-06, seeds=2, parts=65, threshold=26.7655, votes=54, failure=0.0364239)

@@ -169,11 +169,11 @@ class DP(Notion):
         """Max-information between ``n`` independent rows and the output, at ``beta``.
 
         Guarantee: delta = 0, "sharp": log₂e (nε²/8 + ε√(n ln(1/β)/2)) bits; "paper": log₂e (ε²n/2 + ε√(n
-        ln(2/β)/2)). delta > 0, "sharp": *experimental*, theory 4's bound with explicit constants, optimised
+        ln(2/β)/2)). delta > 0, "sharp": *experimental*, Holdfast's bound with explicit constants, optimised
         for this β (which must exceed 2nδ); "sis": SIS Lemma 3.11 with the constants ``c`` and ``C``, which
         SIS leaves open.
         Assumes: independent rows (not checkable). "paper": delta = 0. "sis": ε ≤ 1/2 and δ ≤ ε/15.
-        Reference: Dwork et al. 2015; SIS Lemma 3.11 (Rogers, Roth, Smith and Thakkar 2016); sharp: theory 4.
+        Reference: Dwork et al. 2015; SIS Lemma 3.11 (Rogers, Roth, Smith and Thakkar 2016); sharp: Holdfast.
 
         >>> DP(0.01).max_information(n=1000, beta=0.01)
         MaxInformation(bits=0.710315, beta=0.01)
@@ -198,13 +198,13 @@ class DP(Notion):
 
         Guarantee: an upper bound in nats.
         Assumes: delta is 0; independent rows (not checkable).
-        Reference: theory 4.
+        Reference: Holdfast.
 
         >>> round(DP(0.1).mutual_information(1000), 9)
         1.25
         """
         of = "DP.mutual_information"
-        self._pure(of, "theory 4")
+        self._pure(of, "Holdfast")
         return finite_up(float(checks.whole(n, "n", of=of)) * self.epsilon * self.epsilon / 8.0)
 
     def perfect_generalization(
@@ -215,7 +215,7 @@ class DP(Notion):
         Guarantee: with L = ln(2·outcomes/β), "paper": ε' = ε√(2nL); "sharp": ε√(nL/2) + nε²/8 where that is
         smaller.
         Assumes: delta is 0; independent rows from one distribution (not checkable).
-        Reference: SIS Theorem 3.9 (Cummings et al. 2016); sharp: theory 4.
+        Reference: SIS Theorem 3.9 (Cummings et al. 2016); sharp: Holdfast.
 
         >>> DP(0.001).perfect_generalization(n=1000, beta=0.01, outcomes=16)
         PerfectGeneralization(beta=0.01, epsilon=0.0636502, delta=0, kind='two-way')

@@ -95,7 +95,7 @@ class PerfectGeneralization(Notion):
         Guarantee: from "one-way": (β, 0, 1 − (1−δ)e^{−ε}), "paper" (β, 0, 2ε + δ). From "sample": (β/d, ε, δ
         + d) for every d > 0, by default (and always for "paper") d = √β.
         Assumes: kind "one-way" or "sample".
-        Reference: SIS Lemmas 3.8 and 3.6; sharp form of 3.8: theory 4.
+        Reference: SIS Lemmas 3.8 and 3.6; sharp form of 3.8: Holdfast.
 
         >>> PerfectGeneralization(0.01, 0.1, 0.0, kind="one-way").two_way()
         PerfectGeneralization(beta=0.01, epsilon=0, delta=0.0951626, kind='two-way')
@@ -121,7 +121,7 @@ class PerfectGeneralization(Notion):
 
         Guarantee: "sharp": 1 − (1−δ)e^{−ε}; "paper": 2ε + δ.
         Assumes: kind "one-way" or "two-way".
-        Reference: SIS Lemma 3.8; sharp: theory 4.
+        Reference: SIS Lemma 3.8; sharp: Holdfast.
 
         >>> round(PerfectGeneralization(0.0, 0.1, 0.0, kind="one-way").total_variation(method="paper"), 9)
         0.2
@@ -139,7 +139,7 @@ class PerfectGeneralization(Notion):
         Guarantee: "sharp": 1 − (1−β)²(1−d)/(1+d) with d = min(1, e^ε − 1 + 2δ); "paper": 4(β + 2ε + δ).
         Assumes: kind "one-way" or "two-way"; finitely many outcomes; the sampling is explicit but not
         efficient.
-        Reference: SIS Theorem 3.17; sharp: theory 4.
+        Reference: SIS Theorem 3.17; sharp: Holdfast.
         """
         of = self._of_kind("replicability", ("one-way", "two-way"), "SIS Theorem 3.17")
         if checks.choice(method, "method", _METHODS, of=of) == "paper":

@@ -64,7 +64,7 @@ class MaxInformation(Notion):
         ln 2, β̂) with β̂ = √(β/(1 − 2^−bits)).
         Assumes: rows drawn independently from one distribution, for every such distribution. "paper": bits >
         0.
-        Reference: SIS Lemma 3.14 (its printed 2·bits reads bits as nats: valid, looser); sharp: theory 4.
+        Reference: SIS Lemma 3.14 (its printed 2·bits reads bits as nats: valid, looser); sharp: Holdfast.
 
         >>> MaxInformation(bits=0.5, beta=1e-4).one_way()
         PerfectGeneralization(beta=0.01, epsilon=0.346574, delta=0.01, kind='one-way')
@@ -83,7 +83,7 @@ class MaxInformation(Notion):
         if d is None:
             d = math.sqrt(self.beta)
         else:
-            d = checks.real(d, "d", "(0, 1]", of=of, by="theory 4, Lemma 3.14")
+            d = checks.real(d, "d", "(0, 1]", of=of, by="Holdfast, Lemma 3.14")
         return PerfectGeneralization._bound(
             beta=rounding.probability(self.beta / d) if self.beta > 0.0 else 0.0,
             epsilon=finite_up(self.bits * LN2),
@@ -97,8 +97,8 @@ def _checked(n: Any, beta: Any, of: str, by: str) -> tuple[float, float]:
 
 
 def sharp_pure(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
-    """log₂e (nε²/8 + ε √(n ln(1/β)/2)): pure DP on independent rows, Bayesian DP on any (theory 4)."""
-    n, beta = _checked(n, beta, of, "theory 4, sharp max-information")
+    """log₂e (nε²/8 + ε √(n ln(1/β)/2)): pure DP on independent rows, Bayesian DP on any (Holdfast)."""
+    n, beta = _checked(n, beta, of, "Holdfast, sharp max-information")
     nats = n * epsilon * epsilon / 8.0 + epsilon * math.sqrt(-n * math.log(beta) / 2.0)
     return MaxInformation._bound(bits=finite_up(nats / LN2), beta=beta)
 
@@ -145,13 +145,13 @@ def printed_approximate(
 
 
 def sharp_approximate(epsilon: float, delta: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
-    """Approximate DP on independent rows with explicit constants, the best s, d and t for this β (theory 4).
+    """Approximate DP on independent rows with explicit constants, the best s, d and t for this β (Holdfast).
 
     With b = δ(e^s + e^{−ε})/(e^s − 1): I^β ≤ log₂e [n((ε+s)²/2 − ln(1−d)) + t(ε+s)√n], β = e^{−t²/2} + nb(1 +
     1/d). The search runs over s and over the share w of β that pays for nb(1 + 1/d); every choice is a valid
     bound.
     """
-    by = "theory 4, approximate DP"
+    by = "Holdfast, approximate DP"
     n, beta = _checked(n, beta, of, by)
     if not 2.0 * n * delta < 1.0:
         raise InvalidArgument(

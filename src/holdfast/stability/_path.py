@@ -15,7 +15,7 @@ from holdfast.stability._notion import Notion
 SAME = "same algorithm"
 EFFICIENT = "efficient transformation"
 EXPLICIT = "explicit, not efficient; finite outcomes"
-_WIDTHS = (22, 26, 15, 8, 44)
+_WIDTHS = (24, 36, 8, 20, 22)
 
 
 def _number(value: Any) -> str:
@@ -58,13 +58,17 @@ class Step(Record):
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """The step as a table row: arrow, theorem, kind, rows, result with the numbers that were used."""
-        used = ", ".join(f"{name} = {_number(value)}" for name, value in self.parameters.items())
-        result = (
-            repr(self.result) + (f"  [{used}]" if used else "") + ("  VACUOUS" if self.result.vacuous else "")
+        """The step as a table row: arrow, theorem and kind, factor in rows, numbers used, numbers that hold."""
+        used = ", ".join(f"{name}={_number(value)}" for name, value in self.parameters.items())
+        numbers = {name: value for name, value in self.result.to_dict().items() if name != "kind"}
+        holds = ", ".join(f"{name}={_number(value)}" for name, value in numbers.items())
+        return (
+            f"{self.source} → {self.target}",
+            f"{self.theorem} [{self.kind}]",
+            f"×{self.rows:,}",
+            used,
+            holds + (" (vacuous)" if self.result.vacuous else ""),
         )
-        rows = "×1" if self.rows == 1 else f"×{self.rows:,}"
-        return f"{self.source} → {self.target}", self.theorem, self.kind, rows, result
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +88,7 @@ class Path(Record):
     rows: int | None
     advice: tuple[str, ...] = field(default=())
 
-    headings = ("arrow", "theorem", "kind", "rows", "result")
+    headings = ("arrow", "theorem", "rows", "with", "result")
 
     @property
     def vacuous(self) -> bool:

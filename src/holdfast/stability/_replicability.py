@@ -46,7 +46,7 @@ class Replicability(Notion):
 
         Guarantee: "paper": η = ρ/ν; "sharp": η = (1 − √(1 − 2ρ/ν))/2 where ν ≥ 2ρ, and ρ/ν elsewhere.
         Assumes: nothing further ("paper" is printed for ρ ≤ ν; beyond, η is 1).
-        Reference: SIS Claim 2.12.1; sharp: theory 4.
+        Reference: SIS Claim 2.12.1; sharp: Holdfast.
         """
         of = "Replicability.good_coins"
         nu = checks.real(nu, "nu", "(0, 1]", of=of, by="SIS Claim 2.12")
@@ -60,7 +60,7 @@ class Replicability(Notion):
 
         Guarantee: for every d > 0, by default √ρ; the simulator is the law of the output over data and coins.
         Assumes: nothing further. The expected total variation from the simulator is at most ρ; then Markov.
-        Reference: SIS 3.4 states it up to constants; these are theory 4's.
+        Reference: SIS 3.4 states it up to constants; the constants are Holdfast's.
 
         >>> Replicability(0.01).perfect_generalization()
         PerfectGeneralization(beta=0.1, epsilon=0, delta=0.1, kind='two-way')
@@ -130,7 +130,7 @@ class GoodCoins(Notion):
 
         Guarantee: "sharp": ρ = 1 − (1−ν)(1−η)²; "paper": η + 2ν.
         Assumes: "paper": η ≤ ν (outside it the printed formula is false).
-        Reference: SIS Claim 2.12.2; sharp: theory 4.
+        Reference: SIS Claim 2.12.2; sharp: Holdfast.
         """
         of = "GoodCoins.replicability"
         if checks.choice(method, "method", _METHODS, of=of) == "paper":
@@ -148,7 +148,7 @@ def disagreement_bound(total_variation: Any) -> float:
 
     Guarantee: an upper bound over the shared coins, the best possible as a function of d alone.
     Assumes: both sides sample by argmin E_i/p_i with the same exponentials E_i.
-    Reference: SIS 2.5 (Holenstein 2009); theory 4.
+    Reference: SIS 2.5 (Holenstein 2009).
 
     >>> round(disagreement_bound(0.1), 6)
     0.181818
@@ -165,7 +165,7 @@ def collision_probability(p: Any, q: Any) -> float:
     Guarantee: Σ_j 1/Σ_i max(p_i/p_j, q_i/q_j) over the j with p_j q_j > 0, for argmin E_i/p_i with shared
     exponentials.
     Assumes: ``p`` and ``q`` are probability vectors over the same outcomes (checked to 1e-9).
-    Reference: theory 4, correlated sampling.
+    Reference: Holdfast, correlated sampling.
 
     >>> round(collision_probability([0.5, 0.5], [0.6, 0.4]), 6)
     0.9

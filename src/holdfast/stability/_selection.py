@@ -35,7 +35,7 @@ def selection_threshold(epsilon: Any, delta: Any) -> float:
     item is at most 2A below the mode, and nothing is returned only if the mode occurs at most 2A times. A =
     (2/ε) ln(1 + (e^{ε/2} − 1)/δ).
     Assumes: nothing about the items. A smaller A breaks (ε, δ).
-    Reference: SIS Theorem 3.2, with the constant of theory 3.
+    Reference: SIS Theorem 3.2, with the constant of Holdfast.
 
     >>> round(selection_threshold(epsilon=1.0, delta=1e-6), 6)
     26.76552

@@ -49,7 +49,7 @@ class _Typical(Notion):
         returned; "paper" adds 4ν more, and with ν_q = ν it is the printed (e^η + 5)ν + τ.
         Assumes: every query it can return has tail ν_q at its radius (not checkable). "paper": η < 1 and ν <
         1/10.
-        Reference: TS Theorem 3.4, whose conditions η < 1 and ν < 1/10 are missing in print; sharp: theory 2.
+        Reference: TS Theorem 3.4, whose conditions η < 1 and ν < 1/10 are missing in print; sharp: Holdfast.
 
         >>> round(TypicalStability(0.5, nu=1e-6).failure(1e-6), 9)
         2.649e-06
@@ -83,7 +83,7 @@ class TypicalStability(_Typical):
         Assumes: each step, with the outputs before it held fixed, is (η, τ, ν)-typically stable in oracle
         form. "sharp" needs slack/2 ≥ 1 − (1 − τ)^k; a smaller slack is refused, and the message names one
         that suffices.
-        Reference: TS Theorems 4.2 and 4.8; sharp: theory 2 with Kairouz, Oh and Viswanath's exact
+        Reference: TS Theorems 4.2 and 4.8; sharp: Holdfast with Kairouz, Oh and Viswanath's exact
         composition.
 
         >>> TypicalStability(0.01, nu=1e-12).compose(100, slack=1e-9, method="paper")
@@ -156,7 +156,7 @@ class TwoSampleStability(_Typical):
         Guarantee: P[(X, A(X)) ∈ O] ≤ e^η P[(X, A(Y)) ∈ O] + τ + ν for every O, with Y an independent copy of
         X; "paper" has τ + 5ν.
         Assumes: "paper": η < 1 and ν < 1/10; "sharp": nothing.
-        Reference: TS Lemma 3.3 (TS1 Lemma 2.6 prints τ + 4ν); sharp: theory 2.
+        Reference: TS Lemma 3.3 (TS1 Lemma 2.6 prints τ + 4ν); sharp: Holdfast.
         """
         of = "TwoSampleStability.near_independence"
         if checks.choice(method, "method", _METHODS, of=of) == "paper":

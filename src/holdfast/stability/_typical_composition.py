@@ -92,7 +92,7 @@ def _pure_part(tau: float, k: int, share: float) -> float:
             f"{advice}: half of it must cover 1 − (1 − tau)^k",
             2.0 * share,
             of=_OF,
-            reference="theory 2, sharp composition",
+            reference="Holdfast, sharp composition",
         )
     return share if not spent else rounding.down(-math.expm1(-left))
 
