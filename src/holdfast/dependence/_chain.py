@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from holdfast import checks, rounding
 from holdfast.dependence import _bayesian
-from holdfast.dependence._best import ShiftedTail, TailReport, TailRow, report
+from holdfast.dependence._best import BestTail, ShiftedTail, TailReport, TailRow, report
 from holdfast.dependence._contraction import Forgetting, dobrushin, forgetting, steps_to_reach
 from holdfast.dependence._coupling import cross_ratio
 from holdfast.dependence._mixing import block_tail
 from holdfast.dependence._model import (
     Dependence,
-    best,
     from_squared_differences,
     row_differences,
     value_range,
@@ -33,7 +32,7 @@ from holdfast.dependence._transition import (
     unreachable,
 )
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.tails import SubGaussian, Tail
+from holdfast.tails import SubGaussian
 
 if TYPE_CHECKING:
     from holdfast.stability import DP, BayesianDP
@@ -159,6 +158,7 @@ class MarkovChain(Dependence):
 
     @cached_property
     def _forgetting(self) -> Forgetting:
+        start = self.stationary if self.initial is None else None
         if not forgets(self.transition):
             raise InvalidArgument(
                 "transition",
@@ -167,7 +167,7 @@ class MarkovChain(Dependence):
                 of="MarkovChain",
                 reference="theory 1.1, the Dobrushin row",
             )
-        return forgetting(self.transition, self.n, self.stationary if self.initial is None else None)
+        return forgetting(self.transition, self.n, start)
 
     @property
     def _stated(self) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ class MarkovChain(Dependence):
             for row in rows
         )
 
-    def mean_tail(self, lo: Any, hi: Any, *, target: str = "rows") -> Tail:
+    def mean_tail(self, lo: Any, hi: Any, *, target: str = "rows") -> BestTail:
         """The tail of the mean of f(X_1), …, f(X_n), for a function fixed in advance, values in [lo, hi].
 
         Guarantee: two-sided, the best at every distance of Dobrushin's row (any start), Yu's blocks (any
@@ -224,7 +224,7 @@ class MarkovChain(Dependence):
         >>> chain.mean_tail(0, 1).best_at(3.0).name, round(chain.mean_tail(0, 1).radius(0.05), 6)
         ('stationary chain', 0.059198)
         """
-        return best(self._rows_about(lo, hi, target))
+        return BestTail(self._rows_about(lo, hi, target))
 
     def mean_tail_report(self, lo: Any, hi: Any, nu: Any = 0.05, *, target: str = "rows") -> TailReport:
         """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""

@@ -22,9 +22,10 @@ _LN4 = math.log(4.0)
 class BlockTail(Tail):
     """Yu's bound for the mean of ``n`` values in a range of length ``spread``, with the best block length.
 
-    Guarantee: with blocks of a rows, n ≥ 2μa, and w = 2μa/n the share of rows in whole blocks, P(|mean − E| >
-    t) ≤ 4 exp(−2μ s²/R²) + 2(μ−1) β(a), s = (t − (1−w)R)/w: the rows beyond 2μa move the mean by at most
-    (1−w)R. Every block length is valid, so the best is taken at every distance.
+    Guarantee: with blocks of a rows, n ≥ 2μa, and w = 2μa/n the share of rows in whole blocks,
+    P(|mean − E| > t) ≤ 4 exp(−2μ s²/R²) + 2(μ−1) β(a), s = (t − (1−w)R)/w: the rows beyond 2μa move the mean
+    by at most (1−w)R. Every block length is valid, so the best is taken at every distance; and a mean of
+    values in a range of length R is never farther than R from its own mean.
     Assumes: the mixing coefficients (not checkable from the data).
     Reference: Yu 1994, lemma 4.1; theory 1.1.
     """
@@ -39,22 +40,24 @@ class BlockTail(Tail):
     def gamma(self, alpha: Any) -> float:
         """Nats of surprise at distance ``alpha``, with the best block length for it."""
         alpha = checks.real(alpha, "alpha", "[0, inf)", of="BlockTail")
+        if alpha >= self.spread:
+            return math.inf
         inside = self._inside
         s = np.maximum(0.0, (alpha / self.spread - (1.0 - inside)) / inside)
         bound = np.logaddexp(_LN4 - 2.0 * self.blocks * s * s, self.log_cost)
         return rounding.down(max(0.0, -float(bound.min())))
 
     def radius_at(self, nats: Any) -> float:
-        """The distance exceeded with probability at most exp(−nats); infinite if no block gets there."""
+        """The distance exceeded with probability at most exp(−nats); ``spread`` where no block gets there."""
         nats = checks.real(nats, "nats", "[0, inf)", of="BlockTail.radius_at")
         cost = self.log_cost + nats
         possible = cost < 0.0
         if not possible.any():
-            return math.inf
+            return self.spread
         left = np.log(-np.expm1(cost[possible]))
         s = np.sqrt((_LN4 + nats - left) / (2.0 * self.blocks[possible]))
         inside = self._inside[possible]
-        return rounding.up(self.spread * float((inside * s + (1.0 - inside)).min()))
+        return min(self.spread, rounding.up(self.spread * float((inside * s + (1.0 - inside)).min())))
 
     @property
     def _inside(self) -> NDArray[np.float64]:
@@ -66,8 +69,9 @@ def block_tail(
 ) -> BlockTail:
     """Yu's bound from ln β(a), for n ≥ 2 rows.
 
-    Of all block lengths with the same number of blocks the longest drops fewest rows and has the smallest β,
-    so only a = ⌊n/2μ⌋ is needed: about 2√(n/2) lengths.
+    Of all block lengths with the same number of blocks the longest has the smallest β and, wherever the
+    bound says something (s < R), the least cost of dropped rows, so only a = ⌊n/2μ⌋ is needed: about 2√(n/2)
+    lengths.
     """
     half = n // 2
     root = math.isqrt(half)

@@ -30,7 +30,7 @@ def read_transition(transition: Any) -> Matrix:
         row = int(wrong[0])
         raise InvalidArgument(
             "transition",
-            f"a matrix whose rows sum to one (row {row} sums to {sums[row]!r})",
+            f"a matrix whose rows sum to one (row {row} sums to {float(sums[row])!r})",
             transition,
             of="MarkovChain",
         )
