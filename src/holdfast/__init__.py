@@ -10,7 +10,17 @@ __version__ = "0.1.0"
 # Where each public name lives. Names are imported on first use, so `import holdfast` stays fast and a part that is
 # not used never has to be installed.
 _HOME = {
+    "Answer": "holdfast.guard",
+    "Certificate": "holdfast.guard",
+    "Guard": "holdfast.guard",
+    "Preview": "holdfast.guard",
+    "dependence": "holdfast.dependence",
+    "engines": "holdfast.engines",
     "errors": "holdfast.errors",
+    "guard": "holdfast.guard",
+    "intervals": "holdfast.intervals",
+    "ledger": "holdfast.ledger",
+    "queries": "holdfast.queries",
     "stability": "holdfast.stability",
     "tails": "holdfast.tails",
 }

@@ -1,0 +1,122 @@
+"""What a person gets: an answer, a preview, and what is left."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.guard._certificate import Certificate
+from holdfast.records import Record, show
+
+
+def _range(low: float, high: float) -> str:
+    return f"[{show(low)}, {show(high)}]"
+
+
+@dataclass(frozen=True, repr=False)
+class Answer(Record):
+    """One answer: ``value`` with an interval that holds together with all other answers of the account.
+
+    Guarantee: with probability ``confidence`` every interval ever released from this account contains its true value,
+    however the questions were chosen. ``cost`` is what this answer took from the account, in nats; ``guess`` is what was
+    expected and ``confirmed`` whether the rows agreed with it. ``notes`` say in words what else to know.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    cost: float
+    query: Any
+    certificate: Certificate = field(repr=False)
+    guess: float
+    confirmed: bool
+    notes: tuple[str, ...] = field(default=(), repr=False)
+
+    def __float__(self) -> float:
+        return self.value
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+    def __repr__(self) -> str:
+        found = "as guessed" if self.confirmed else f"guessed {show(self.guess)}"
+        return (
+            f"{self.query} = {show(self.value)} in {_range(self.low, self.high)} "
+            f"({found}; cost {self.cost:.3g} nats; all answers hold together with {self.confidence:.6g})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values, the question as text."""
+        return {**super().to_dict(), "query": str(self.query), "certificate": self.certificate.to_dict(), "notes": list(self.notes)}
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in self.notes)
+        return (
+            f"<div><code>{html.escape(str(self.query))}</code><br><b>{show(self.value)}</b> in "
+            f"{_range(self.low, self.high)}<br><small>{'as guessed' if self.confirmed else 'a surprise'}, "
+            f"{self.cost:.3g} nats; all answers hold together with probability {self.confidence:.6g}</small>{notes}</div>"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Preview(Record):
+    """What a question would cost and show, from public facts alone.
+
+    ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. The three prices are
+    in nats: if confirmed, for the nearest surprise, and for the dearest output there is. ``allowed`` is False where the promised
+    error rules the question out.
+    """
+
+    query: Any
+    guess: float
+    low: float
+    high: float
+    cell: float
+    if_confirmed: float
+    if_surprised: float
+    at_most: float
+    allowed: bool
+    known: bool
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval if the guess is confirmed."""
+        return (self.high - self.low) / 2
+
+    def __repr__(self) -> str:
+        if self.known:
+            return f"{self.query}: answered before, costs nothing"
+        if not self.allowed:
+            return f"{self.query}: would break the promised error"
+        return (
+            f"{self.query}: guess {show(self.guess)}, then {_range(self.low, self.high)} for {self.if_confirmed:.3g} nats; "
+            f"a surprise costs {self.if_surprised:.3g} or more (at most {self.at_most:.3g})"
+        )
+
+
+class Left(float):
+    """What is left of the account: a number of nats, and the same in words.
+
+    Infinite where no error was promised: nothing is ever refused then, the intervals only widen.
+    """
+
+    words: str
+    confirmed: int
+    surprises: int
+
+    def __new__(cls, nats: float, *, words: str, confirmed: int, surprises: int) -> Left:
+        """Nats left, what they buy in confirmed guesses or in surprises, and the sentence that says so."""
+        left = super().__new__(cls, nats)
+        left.words, left.confirmed, left.surprises = words, confirmed, surprises
+        return left
+
+    def __repr__(self) -> str:
+        nats = "no limit" if math.isinf(self) else f"{float(self):.4g} nats"
+        return f"{nats}: {self.words}"
+
+    __str__ = __repr__

@@ -1,0 +1,92 @@
+"""How much of a promised error is left, in nats and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.dependence import Dependence
+from holdfast.guard._account import Account
+from holdfast.guard._answer import Left
+from holdfast.guard._prior import Surprise
+from holdfast.intervals import clopper_pearson
+
+_MANY = 1_000_000
+
+
+def _nats_within(error: float, rows: int, model: Dependence | None) -> float:
+    """The most nats at which a share near one half, among ``rows`` rows, still has an interval within ±``error``."""
+    if error <= 0:
+        return 0.0
+    if model is not None:
+        return model.mean_tail(0.0, 1.0).gamma(error)
+    low, high = 0.0, 2.0 * rows * error**2 + 1.0  # Hoeffding's exponent; the exact interval is narrower by little
+    while clopper_pearson(rows // 2, rows, high).half_width <= error and high < 1e12:
+        high *= 2
+    for _ in range(50):
+        middle = (low + high) / 2
+        if clopper_pearson(rows // 2, rows, middle).half_width <= error:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The nats a promised error allows: ``nats`` with no room for a cell, ``comfortable`` with a half-cell of one deviation."""
+
+    error: float
+    nats: float
+    comfortable: float
+
+    @classmethod
+    def of(cls, error: float, rows: int, model: Dependence | None) -> Capacity:
+        """The capacity for a share near one half, the widest of all questions with values in [0, 1]."""
+        room = math.sqrt(0.5 / rows)
+        return cls(error, _nats_within(error, rows, model), _nats_within(error - room, rows, model))
+
+    def left(self, account: Account) -> float:
+        """Nats left before the next share near one half breaks the promise."""
+        return max(0.0, self.nats - account.nats())
+
+    def describe(self, account: Account) -> Left:
+        """The same with how many confirmed guesses or surprises it buys."""
+        confirmed = _most(lambda count: account.nats(ahead=count) + math.log(2) <= self.comfortable)
+        price = account.price(Surprise(cell=1))
+        surprises = _most(lambda count: account.nats(ahead=count) + count * price <= self.nats)
+        words = f"about {_count(confirmed)} confirmed guesses or {_count(surprises)} surprises more at ±{self.error:g}"
+        return Left(self.left(account), words=words, confirmed=confirmed, surprises=surprises)
+
+
+def describe_unlimited(account: Account, rows: int, model: Dependence | None) -> Left:
+    """What the account says when no error was promised: how wide intervals are now, and later."""
+
+    def half_width(ahead: int) -> float:
+        nats = account.nats(ahead)
+        if model is not None:
+            return min(0.5, model.mean_tail(0.0, 1.0).radius_at(nats))
+        return clopper_pearson(rows // 2, rows, nats).half_width
+
+    words = (
+        f"no error was promised, so nothing is refused; before its cell, a share now comes with ±{half_width(1):.3g}, "
+        f"after 100 confirmed guesses more with ±{half_width(101):.3g}"
+    )
+    return Left(math.inf, words=words, confirmed=_MANY, surprises=_MANY)
+
+
+def _most(fits: Callable[[int], bool]) -> int:
+    """The largest count up to a million that fits, given that fewer always fit."""
+    low, high = 0, _MANY
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _count(number: int) -> str:
+    return "a million or more" if number >= _MANY else f"{number:,}"

@@ -1,0 +1,139 @@
+"""A question as the guard sees it: a name, a range, and the few numbers it reads from one part of the rows."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.engines import SCALE_BITS
+from holdfast.tails import Tail
+
+if TYPE_CHECKING:
+    from holdfast.engines import Rows
+    from holdfast.queries import CheckedQuery
+
+
+@dataclass(frozen=True)
+class Part:
+    """The training or the protected rows; ``mask`` says which of the ``data_rows`` rows of the data they are (None: all)."""
+
+    rows: Rows
+    training: bool
+    data_rows: int
+    mask: NDArray[np.bool_] | None = None
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column as an array. Reads the rows."""
+        return np.asarray(self.rows.frame()[name])
+
+
+@dataclass(frozen=True)
+class Moments:
+    """How many rows passed the filter, their mean, and their variance with divisor rows − 1 where it was asked for."""
+
+    rows: int
+    mean: float
+    variance: float
+
+    @classmethod
+    def from_integers(cls, rows: int, total: int, squares: int | None, scale: int, low: float, high: float) -> Moments:
+        """Exact integer sums of (value − low)/(high − low)·scale, turned into a mean and a variance by one division each."""
+        if rows == 0:
+            return cls(0, math.nan, math.nan)
+        width = high - low
+        mean = low + width * (total / (rows * scale))
+        if squares is None or rows < 2:
+            return cls(rows, mean, math.nan)
+        return cls(rows, mean, width**2 * ((squares * rows - total * total) / (rows * (rows - 1) * scale**2)))
+
+
+@dataclass(frozen=True)
+class Question(ABC):
+    """One question; ``low`` and ``high`` bound the statistic (infinite where nothing does)."""
+
+    key: str
+    text: str
+    low: float
+    high: float
+    guess: float | None
+    kind: str  # "share" | "mean" | "quantile" | "custom"
+    filtered: bool = False
+    resolution: float = 0.0  # how far the integer scaling may move the mean
+
+    @property
+    def binary(self) -> bool:
+        """Whether each row counts 0 or 1."""
+        return self.kind == "share"
+
+    def moments(self, part: Part, *, squares: bool = False) -> Moments:
+        """The count, mean and (with ``squares``) variance of the rows that pass. Reads ``part``."""
+        raise TypeError(f"{self.kind} questions have no moments")
+
+    def order_statistics(self, part: Part, ranks: Callable[[int], Sequence[int]]) -> tuple[int, list[float]]:
+        """How many rows pass, and the values at the ranks wanted for that count. Reads ``part``."""
+        raise TypeError(f"{self.kind} questions have no order statistics")
+
+    @property
+    @abstractmethod
+    def record(self) -> Any:
+        """What the answer shows as its query."""
+
+
+@dataclass(frozen=True)
+class TableQuestion(Question):
+    """A mean, share or quantile of an expression, computed where the rows live."""
+
+    checked: CheckedQuery | None = None
+
+    @classmethod
+    def of(cls, checked: CheckedQuery) -> TableQuestion:
+        """The question a checked query asks."""
+        query = checked.query
+        low, high = (-math.inf, math.inf) if query.kind == "quantile" else checked.bounds
+        return cls(
+            key=query.key,
+            text=query.text,
+            low=low,
+            high=high,
+            guess=query.guess,
+            kind=query.kind,
+            filtered=checked.counts,
+            resolution=0.0 if query.kind != "mean" else 2.0**-SCALE_BITS * (high - low),
+            checked=checked,
+        )
+
+    def moments(self, part: Part, *, squares: bool = False) -> Moments:
+        sums = part.rows.sums(self.checked, squares=squares)
+        return Moments.from_integers(sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high)
+
+    def order_statistics(self, part: Part, ranks: Callable[[int], Sequence[int]]) -> tuple[int, list[float]]:
+        return part.rows.order_statistics(self.checked, ranks)
+
+    @property
+    def record(self) -> Any:
+        return self.checked.query
+
+
+@dataclass(frozen=True)
+class StatisticQuestion(Question):
+    """A statistic of the caller's own, computed in this process by ``function`` on a data frame, with a declared tail."""
+
+    function: Callable[[Any], float] | None = None
+    tail: Tail | None = None
+
+    def value(self, part: Part) -> float:
+        """The statistic of one part. Reads ``part``."""
+        value = float(self.function(part.rows.frame()))
+        if not math.isfinite(value):
+            raise ValueError("the statistic is not a finite number")
+        return value
+
+    @property
+    def record(self) -> Any:
+        return self.text

@@ -1,0 +1,93 @@
+"""Scoring predictions against a column of the rows, in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import checks
+from holdfast.engines import SCALE_BITS
+from holdfast.errors import QueryRejected
+from holdfast.guard._question import Moments, Part, Question
+
+METRICS = ("accuracy", "error", "brier")
+
+
+@dataclass(frozen=True)
+class ScoreQuestion(Question):
+    """The mean score of predictions: an array over the rows of the data or the protected rows, or a fitted model."""
+
+    predictions: Any = None
+    target: str = ""
+    metric: str = "accuracy"
+
+    def predict(self, part: Part) -> NDArray[Any]:
+        """The predictions for the rows of one part. A model sees all columns but the target."""
+        if hasattr(self.predictions, "predict"):
+            return np.asarray(self.predictions.predict(part.rows.frame().drop(columns=[self.target])))
+        if len(self.predictions) == part.data_rows and part.mask is not None:
+            return np.asarray(self.predictions[part.mask])
+        if part.training:
+            raise QueryRejected(
+                "The training rows have no predictions to take a guess from: bring one, guard.score(..., guess=0.7), for "
+                "instance the cross-validated score."
+            )
+        return np.asarray(self.predictions)
+
+    def moments(self, part: Part, *, squares: bool = False) -> Moments:
+        predicted, truth = self.predict(part), part.column(self.target)
+        if predicted.shape != truth.shape:
+            raise ValueError("one prediction for each row is needed")
+        if self.metric == "brier":
+            scale = 1 << SCALE_BITS
+            loss = np.clip((predicted.astype(float) - truth.astype(float)) ** 2, 0.0, 1.0)
+            units = np.floor(np.where(np.isnan(loss), 1.0, loss) * scale + 0.5).astype(np.int64)
+        else:
+            scale = 1
+            units = np.asarray((predicted == truth) == (self.metric == "accuracy")).astype(np.int64)
+        total = int(units.sum())
+        second = sum(int(value) * value for value in units.tolist()) if squares else None
+        return Moments.from_integers(len(units), total, second, scale, self.low, self.high)
+
+    @property
+    def record(self) -> Any:
+        return self.text
+
+
+def score_question(
+    predictions: Any, *, target: str, metric: str, guess: Any, name: str | None, protected: Part
+) -> ScoreQuestion:
+    """The question behind ``guard.score``; the same predictions are the same question, a model is a new one each time."""
+    checks.choice(metric, "metric", METRICS, of="Guard.score")
+    if target not in protected.rows.schema:
+        raise QueryRejected(f"There is no column {target!r} to score against; there are {', '.join(protected.rows.schema)}.")
+    if hasattr(predictions, "predict"):
+        identity = name or secrets.token_hex(16)
+    else:
+        predictions = np.asarray(predictions)
+        if predictions.ndim != 1 or len(predictions) not in (protected.rows.count, protected.data_rows):
+            raise QueryRejected(
+                f"Give one prediction for each of the {protected.data_rows:,} rows of the data, or for each of the "
+                f"{protected.rows.count:,} protected rows; got an array of shape {predictions.shape}."
+            )
+        if predictions.dtype == object:
+            predictions = predictions.astype(str)
+        content = np.ascontiguousarray(predictions).tobytes() + predictions.dtype.str.encode()
+        identity = hashlib.sha256(content).hexdigest()
+    return ScoreQuestion(
+        key=hashlib.sha256(f"score {metric} {target} {identity}".encode()).hexdigest(),
+        text=f"score({name or identity[:12]}, target = {target}, metric = {metric})",
+        low=0.0,
+        high=1.0,
+        guess=None if guess is None else checks.real(guess, "guess", "[0, 1]", of="Guard.score"),
+        kind="mean" if metric == "brier" else "share",
+        resolution=2.0**-SCALE_BITS if metric == "brier" else 0.0,
+        predictions=predictions,
+        target=target,
+        metric=metric,
+    )
