@@ -1,0 +1,206 @@
+"""Transfer for independent rows: what k adaptive answers, mean + N(0, sd²), say of the law (theory 6).
+
+Every point of the search is a valid promise, so the search decides only how sharp the result is, never
+whether it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from holdfast import checks, rounding
+from holdfast.records import Record
+from holdfast.stability._composition_lattice import Floats
+from holdfast.stability._profiles import gaussian_delta, log_gaussian_delta
+
+__all__ = ["TransferError", "split_error", "transfer_error"]
+
+_INFORMATION = "theory 6, information (after Feldman and Steinke 2018)"
+_JUNG = "Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld 2019"
+
+
+@dataclass(frozen=True, repr=False)
+class TransferError(Record):
+    """The certified error of k adaptive answers, with every number needed to check the promise again.
+
+    ``error`` = min(1, ``generalization`` + ``noise``): with probability 1 − ``beta`` no answer is further
+    from its population mean. ``sd`` is the noise to add to every answer, ``noise`` what it costs in error.
+
+    information: ``b1`` pays for the noise, ``b2`` = β − b1 for the rows; ``information`` is the bound on the
+    mutual information in nats, ``log_independent`` = −2nt², t = ``generalization``, bounds the same event
+    where rows and answers are independent. jung: the answers are within ``noise`` of the sample with
+    probability 1 − ``b1``; the mechanism is (``epsilon``, ``delta``)-private; b1/c + delta/d = ``b2`` = β and
+    ``generalization`` = e^ε − 1 + c + 2d.
+    """
+
+    method: str
+    n: int
+    k: int
+    beta: float
+    error: float
+    sd: float
+    generalization: float
+    noise: float
+    b1: float
+    b2: float
+    information: float | None = None
+    log_independent: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    c: float | None = None
+    d: float | None = None
+
+
+def transfer_error(n: Any, k: Any, beta: Any, *, method: str = "information") -> TransferError:
+    """The error of k adaptive mean queries in [0, 1] on n independent rows, answered with Gaussian noise.
+
+    Guarantee: with probability 1 − ``beta`` over rows, noise and the analyst's coins, every answer is within
+        ``error`` of its population mean; the noise is chosen to make ``error`` least.
+    Assumes: independent rows; queries with values in [0, 1] (neither is checkable from the answers).
+    Reference: ``information``: theory 6, mutual information ≤ k/(8 n sd²) and kl(b2 ‖ e^{−2nt²}) ≥ that.
+        ``jung``: Jung et al. 2019, theorem 3.5, with the exact (ε, δ) of √k/(n·sd)-Gaussian privacy and the
+        best split.
+
+    >>> round(transfer_error(10_000, 10, 0.05).error, 4)
+    0.0746
+    """
+    name = "transfer_error"
+    method = checks.choice(method, "method", ("information", "jung"), of=name)
+    source = _INFORMATION if method == "information" else _JUNG
+    n = checks.whole(n, "n", of=name, by=source)
+    k = checks.whole(k, "k", of=name, by=source)
+    beta = checks.real(beta, "beta", "(0, 1)", of=name, by=source)
+    return _information(n, k, beta) if method == "information" else _jung(n, k, beta)
+
+
+def split_error(n: Any, k: Any, beta: Any) -> float:
+    """The error of k adaptive mean queries in [0, 1], each on its own n // k rows.
+
+    Guarantee: √(ln(2k/β) / (2⌊n/k⌋)) with probability 1 − β, at most 1; exactly 1 when k > n.
+    Assumes: independent rows; queries with values in [0, 1] (not checkable).
+    Reference: Hoeffding 1963, at β/k for each query.
+
+    >>> round(split_error(10_000, 10, 0.05), 4)
+    0.0547
+    """
+    n = checks.whole(n, "n", of="split_error", by="Hoeffding 1963")
+    k = checks.whole(k, "k", of="split_error", by="Hoeffding 1963")
+    beta = checks.real(beta, "beta", "(0, 1)", of="split_error", by="Hoeffding 1963")
+    if k > n:
+        return 1.0
+    return rounding.probability(math.sqrt((math.log(2.0 * k) - math.log(beta)) / (2.0 * (n // k))))
+
+
+def _information(n: int, k: int, beta: float) -> TransferError:
+    def error(point: Floats) -> Floats:
+        sd, share = np.exp(point[0]), special.expit(point[1])
+        exponent = _independent_exponent(beta * (1.0 - share), k / (8.0 * n) / sd**2)
+        total: Floats = np.sqrt(exponent / (2.0 * n)) + sd * _noise_quantile(beta * share, k)
+        return total
+
+    middle = math.log(k) / 4.0 - math.log(n) / 2.0
+    log_sd, log_odds = _search(error, ((middle - 8.0, middle + 8.0), (-25.0, 25.0)))
+    sd = math.exp(log_sd)
+    b1 = rounding.down(beta * float(special.expit(log_odds)))
+    b2 = rounding.down(beta - b1)
+    information = rounding.up(k / (8.0 * n) / sd**2)
+    exponent = rounding.up(float(_independent_exponent(np.array(b2), np.array(information))))
+    noise = rounding.up(sd * float(_noise_quantile(np.array(b1), k)))
+    generalization = rounding.up(math.sqrt(exponent / (2.0 * n)))
+    return TransferError(
+        method="information",
+        n=n,
+        k=k,
+        beta=beta,
+        error=rounding.probability(generalization + noise),
+        sd=sd,
+        generalization=generalization,
+        noise=noise,
+        b1=b1,
+        b2=b2,
+        information=information,
+        log_independent=-exponent,
+    )
+
+
+def _jung(n: int, k: int, beta: float) -> TransferError:
+    def error(point: Floats) -> Floats:
+        sd, b1, epsilon = np.exp(point)
+        log_delta = log_gaussian_delta(epsilon, math.sqrt(k) / n / sd)
+        shares = (np.sqrt(b1) + np.exp(0.5 * (math.log(2.0) + log_delta))) ** 2 / beta
+        total: Floats = sd * _noise_quantile(b1, k) + np.expm1(epsilon) + shares
+        return total
+
+    middle = math.log(k) / 4.0 - math.log(n) / 2.0
+    small = math.log(beta)
+    log_sd, log_b1, log_epsilon = _search(
+        error, ((middle - 6.0, middle + 6.0), (small - 40.0, small), (-20.0, 2.0))
+    )
+    sd, b1, epsilon = math.exp(log_sd), math.exp(log_b1), math.exp(log_epsilon)
+    delta = gaussian_delta(epsilon, rounding.up(math.sqrt(k) / n / sd))
+    root_b1, root_delta = math.sqrt(b1), math.sqrt(delta)
+    whole = root_b1 + math.sqrt(2.0) * root_delta
+    c = rounding.up(root_b1 * whole / beta)
+    d = rounding.up(root_delta * whole / (math.sqrt(2.0) * beta))
+    noise = rounding.up(sd * float(_noise_quantile(np.array(b1), k)))
+    generalization = rounding.up(math.expm1(epsilon) + c + 2.0 * d)
+    return TransferError(
+        method="jung",
+        n=n,
+        k=k,
+        beta=beta,
+        error=rounding.probability(generalization + noise),
+        sd=sd,
+        generalization=generalization,
+        noise=noise,
+        b1=b1,
+        b2=beta,
+        epsilon=epsilon,
+        delta=delta,
+        c=c,
+        d=d,
+    )
+
+
+def _noise_quantile(failure: Floats, k: int) -> Floats:
+    """Φ⁻¹(1 − failure/2k): k Gaussians stay below it in size with probability 1 − failure."""
+    result: Floats = -special.ndtri(failure / (2.0 * k))
+    return result
+
+
+def _independent_exponent(failure: Floats, information: Floats) -> Floats:
+    """ln(1/q) for the largest q ≤ failure with kl(failure ‖ q) ≥ information, elementwise.
+
+    kl(b ‖ q) = b ln(1/q) − h(b) − (1−b) ln(1−q), h the entropy, is convex and increasing in ln(1/q) for q <
+    b, so Newton's steps from above stay above, which is the safe side.
+    """
+    entropy = special.entr(failure) + special.entr(1.0 - failure)
+    exponent: Floats = np.minimum((information + entropy) / failure, 1e300)
+    for _ in range(50):
+        independent = np.exp(-exponent)
+        excess = failure * exponent - entropy - special.xlog1py(1.0 - failure, -independent) - information
+        slope = failure - (1.0 - failure) * independent / (1.0 - independent)
+        step = np.where((excess > 0.0) & (slope > 0.0), excess / np.where(slope > 0.0, slope, 1.0), 0.0)
+        exponent = exponent - step
+        if np.all(step <= 1e-15 * exponent):
+            break
+    return exponent
+
+
+def _search(error: Callable[[Floats], Floats], box: tuple[tuple[float, float], ...]) -> tuple[float, ...]:
+    """The least of ``error`` over a box, by grids that close in on the best point so far."""
+    low, high = np.array(box).T[..., None]
+    centres, halves = (low + high)[:, 0] / 2.0, (high - low)[:, 0] / 2.0
+    axis = np.linspace(-1.0, 1.0, 41 if len(box) == 2 else 17)
+    offsets = np.stack(np.meshgrid(*[axis] * len(box), indexing="ij")).reshape(len(box), -1)
+    for _ in range(18):
+        points = np.clip(centres[:, None] + halves[:, None] * offsets, low, high)
+        centres = points[:, int(np.argmin(error(points)))]
+        halves = halves * 0.4
+    return tuple(float(value) for value in centres)
