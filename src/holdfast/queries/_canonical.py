@@ -73,6 +73,8 @@ def canonical(node: Node) -> Node:
         ]
         parts = tuple(sorted(set(flat), key=_order))
         return parts[0] if len(parts) == 1 else Call(op, parts)
+    if op in ("is null", "is not null") and isinstance(args[0], Call) and args[0].op == "not":
+        return Call(op, args[0].args)
     if op == "coalesce" and len(args) == 1:
         return args[0]
     if op == "case" and len(args) % 2 and args[-1] == Literal("null", None):
@@ -132,6 +134,10 @@ def _comparison(op: str, left: Node, right: Node) -> Node:
         return truth(_COMPARED[op](_value(left), _value(right)))
     if op in ("=", "<>") and isinstance(right, Literal) and isinstance(right.value, bool):
         return left if right.value == (op == "=") else _negation(left)
+    if op in ("=", "<>") and isinstance(left, Call) and left.op == "not":
+        return _comparison(_OPPOSITE[op], left.args[0], right)
+    if op in ("=", "<>") and isinstance(right, Call) and right.op == "not":
+        return _comparison(_OPPOSITE[op], left, right.args[0])
     return Call(op, (left, right))
 
 

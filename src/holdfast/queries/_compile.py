@@ -75,6 +75,12 @@ class Compiler:
             return compiled.nullif(exact(math.nan))
         return compiled
 
+    def _operand(self, node: Node) -> Any:
+        """A value that is compared or tested; ibis leaves the parentheses around a negation out, a function keeps it."""
+        value = self.value(node)
+        negated = isinstance(node, Call) and node.op in ("not", "not in")
+        return self._ibis.coalesce(value) if negated else value
+
     def _may_be_nan(self, node: Node) -> bool:
         """Whether the compiled node can be NaN (it is null for every argument that an operation is not
         defined for)."""
@@ -134,7 +140,7 @@ class Compiler:
         left, right = args
         if self._stays_whole(left, (right,)):
             return compare(self._table[left.name], int(right.value))  # type: ignore[union-attr,arg-type]
-        return compare(self.value(left), self.value(right))
+        return compare(self._operand(left), self._operand(right))
 
     def _membership(self, op: str, args: tuple[Node, ...]) -> Any:
         subject, listed = args[0], args[1:]
@@ -176,10 +182,10 @@ class Compiler:
         return ~self._compile(arg)
 
     def _is_null(self, arg: Node) -> Any:
-        return self.value(arg).isnull()
+        return self._operand(arg).isnull()
 
     def _is_not_null(self, arg: Node) -> Any:
-        return self.value(arg).notnull()
+        return self._operand(arg).notnull()
 
     def _case(self, *args: Node) -> Any:
         pairs = [(self._compile(args[i]), self._branch(args[i + 1])) for i in range(0, len(args) - 1, 2)]

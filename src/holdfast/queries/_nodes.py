@@ -99,7 +99,7 @@ def _literal(literal: Literal) -> str:
 def _operand(node: Node, level: int) -> str:
     """The text of an operand, in parentheses unless it binds tighter than ``level``."""
     text = text_of(node)
-    own = 5 if text.startswith("-") else _LEVEL.get(node.op, 9) if isinstance(node, Call) else 9
+    own = _LEVEL.get(node.op, 9) if isinstance(node, Call) else 5 if text.startswith("-") else 9
     return text if own > level else f"({text})"
 
 
