@@ -273,8 +273,8 @@ def test_cuts_drop_few_rows(rng):
 
 
 def test_the_split_states_the_assumption_that_the_tail_does_not_need():
-    """Three fair coins, the third the sum of the others: rows that are not joined are independent, yet the first
-    two together determine the third, which no edge joins to them."""
+    """Three fair coins, the third the sum of the others: rows that are not joined are independent, yet the
+    first two together determine the third, which no edge joins to them."""
     graph = DependencyGraph([(0, 1)], n=3)
     coins = np.array([(a, b, a ^ b) for a in (0, 1) for b in (0, 1)])
     for alone in ((0, 2), (1, 2)):

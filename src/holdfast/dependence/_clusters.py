@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,12 +36,16 @@ class Clusters(Dependence):
         sizes = self.sizes
         if isinstance(sizes, (str, bytes)) or not np.iterable(sizes):
             raise InvalidArgument("sizes", "a sequence of whole numbers", sizes, of="Clusters")
-        checked = tuple(checks.whole(size, f"sizes[{i}]", of="Clusters") for i, size in enumerate(sizes))
+        plain = np.asarray(sizes)
+        if plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all():
+            checked = tuple(plain.tolist())
+        else:
+            checked = tuple(checks.whole(size, f"sizes[{i}]", of="Clusters") for i, size in enumerate(sizes))
         if not checked:
             raise InvalidArgument("sizes", "at least one cluster", sizes, of="Clusters")
         object.__setattr__(self, "sizes", checked)
 
-    @property
+    @cached_property
     def n(self) -> int:
         """The number of rows."""
         return sum(self.sizes)
