@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast import checks, rounding
 from holdfast.dependence._coupling import coupling_bdp, coupling_dp
 from holdfast.dependence._spectral import spectral_bdp, spectral_dp
+from holdfast.dependence._transition import unreachable
 from holdfast.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -75,10 +76,8 @@ def _candidates(
     return found if reason else [*found, spectral(epsilon)]
 
 
-def _spectral_refusal(chain: Any) -> str:
+def _spectral_refusal(chain: MarkovChain) -> str:
     """Why Lemma 4 does not apply, as what the chain would have to be; empty if it does."""
-    from holdfast.dependence._transition import unreachable
-
     if unreachable(chain.transition) is not None:
         return "irreducible"
     if not chain.reversible:

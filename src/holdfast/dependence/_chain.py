@@ -156,9 +156,7 @@ class MarkovChain(Dependence):
         flow = self.stationary[:, None] * self.transition
         return bool(np.allclose(flow, flow.T, rtol=1e-9, atol=1e-12))
 
-    @cached_property
-    def _forgetting(self) -> Forgetting:
-        start = self.stationary if self.initial is None else None
+    def _require_forgetting(self) -> None:
         if not forgets(self.transition):
             raise InvalidArgument(
                 "transition",
@@ -167,7 +165,16 @@ class MarkovChain(Dependence):
                 of="MarkovChain",
                 reference="theory 1.1, the Dobrushin row",
             )
+
+    @cached_property
+    def _forgetting(self) -> Forgetting:
+        start = self.stationary if self.initial is None else None
+        self._require_forgetting()
         return forgetting(self.transition, self.n, start)
+
+    @cached_property
+    def _row_sums(self) -> tuple[float, float]:
+        return self._forgetting.row_sums(self.n)
 
     @property
     def _stated(self) -> tuple[str, ...]:
@@ -179,14 +186,14 @@ class MarkovChain(Dependence):
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
         spread = hi - lo
-        total, squares = self._forgetting.row_sums(self.n)
+        total, squares = self._row_sums
         scale = spread / self.n
         dobrushin_tail = from_squared_differences(squares * scale * scale)
         theorem = f"Kontorovich and Ramanan 2008, with ‖Γ‖ ≤ {total:.6g}"
         rows = [TailRow("Dobrushin contraction", theorem, dobrushin_tail)]
         if self.initial is None and self.spectral_gap > 0.0:
             norm = 1.0 - self.spectral_gap
-            tail = from_squared_differences((1.0 + norm) * spread * spread / ((1.0 - norm) * self.n))
+            tail = from_squared_differences((1.0 + norm) * spread * spread / (self.spectral_gap * self.n))
             rows.append(
                 TailRow("stationary chain", f"Fan, Jiang and Sun 2021, theorem 1, with λ = {norm:.6g}", tail)
             )
@@ -202,7 +209,7 @@ class MarkovChain(Dependence):
         if target == "rows" or self.initial is None:
             return rows
         away = rounding.up(float(np.abs(self.initial - self.stationary).sum()) / 2.0)
-        shift = rounding.up(away * self._forgetting.row_sums(self.n)[0] * (hi - lo) / self.n)
+        shift = rounding.up(away * self._row_sums[0] * (hi - lo) / self.n)
         return tuple(
             TailRow(row.name, f"{row.theorem}; start bias {shift:.3g}", ShiftedTail(row.tail, shift))
             for row in rows
@@ -239,7 +246,7 @@ class MarkovChain(Dependence):
         Reference: theory 1.1, the Dobrushin row.
         """
         c = row_differences(differences, self.n, of="MarkovChain")
-        total = self._forgetting.row_sums(self.n)[0]
+        total = self._row_sums[0]
         return from_squared_differences(float(c @ c) * total * total)
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05, *, keep_stationary: bool = False) -> Split:
@@ -262,7 +269,7 @@ class MarkovChain(Dependence):
         share, rng, beta = check_split(share, rng, beta, of="MarkovChain")
         if not isinstance(keep_stationary, bool):
             raise InvalidArgument("keep_stationary", "True or False", keep_stationary, of="MarkovChain.split")
-        self._forgetting  # noqa: B018 - refuses a chain that never forgets, with the reason
+        self._require_forgetting()
         reached = steps_to_reach(self.transition, beta / 20.0)
         if reached is None:
             raise InvalidArgument(
