@@ -132,7 +132,8 @@ class DP(Notion):
         """The mechanism run on ``n`` rows drawn without replacement from ``m``.
 
         Guarantee: "sharp": (ln(1 + (n/m)(e^ε − 1)), (n/m)δ); "paper": ((n/m)(e^ε − 1), (n/m)δ).
-        Assumes: the n rows are a uniformly random subset that stays secret.
+        Assumes: a uniformly random subset that stays secret, handed over in random order (or to a mechanism
+        that ignores the order: in the order of the data, one new row may move others, and the lemma fails).
         Reference: SIS Lemma 2.9; sharp: Balle, Barthe and Gaboardi 2018.
 
         >>> DP(1.0, 1e-6).subsample(100, 10_000)

@@ -58,7 +58,7 @@ class Step(Record):
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """The step as a table row: arrow, theorem and kind, factor in rows, numbers used, numbers that hold."""
+        """The step as a table row: arrow, theorem with its kind, factor in rows, numbers used, result."""
         used = ", ".join(f"{name}={_number(value)}" for name, value in self.parameters.items())
         numbers = {name: value for name, value in self.result.to_dict().items() if name != "kind"}
         holds = ", ".join(f"{name}={_number(value)}" for name, value in numbers.items())

@@ -105,4 +105,4 @@ def compose_sharp(eta: float, tau: float, nu: float, k: int, slack: float) -> tu
     share = slack / 2.0
     epsilon = _composition.optimal_epsilon(eta, k, _pure_part(tau, k, share))
     epsilon = min(epsilon, finite_up(k * eta))
-    return epsilon, slack, exp_up(log(k), log(nu), epsilon, -math.log(share))
+    return epsilon, slack, exp_up(log(k), log(nu), epsilon, math.log(2.0), -math.log(slack))
