@@ -24,6 +24,9 @@ __all__ = ["adaptive_failure"]
 
 _SOURCE = "theory 2.1"
 
+# One Laplace answer that moves by this many scales already makes the smallest float certain: 1 − e^-r/4p.
+_CERTAIN = 800.0
+
 
 def adaptive_failure(k: Any, nu: Any, noise: Gaussian | Laplace, *, event: Any = 0.0) -> float:
     """The chance that any of k adaptive queries misses the radius that each, if fixed, misses with ``nu``.
@@ -67,6 +70,10 @@ def _gaussian(ideal: float, k: int, ratio: float) -> float:
 def _laplace(ideal: float, k: int, ratio: float) -> float:
     if k == 1:
         return _laplace_once(ideal, ratio)
+    if k * ratio < 1e-10:
+        return ideal * math.exp(k * ratio)
+    if ratio > _CERTAIN:
+        return 1.0
     return from_log(_LaplaceCurve(k, ratio, ideal).minimum())
 
 
@@ -89,9 +96,9 @@ class _LaplaceCurve:
 
     def _log_bound(self, epsilon: Floats, log_delta_at: Floats) -> Floats:
         """ln(e^ε p + δ(ε)), given ln δ(|ε|); below zero, δ(ε) = 1 − e^ε + e^ε δ(−ε)."""
-        backward = np.exp(np.minimum(epsilon, 0.0)) * (1.0 - self.ideal - np.exp(log_delta_at))
-        forward = np.logaddexp(epsilon + self.log_ideal, log_delta_at)
-        return np.where(epsilon < 0.0, np.log1p(-np.where(epsilon < 0.0, backward, 0.0)), forward)
+        left = np.minimum(epsilon, 0.0)
+        backward = -np.expm1(left) + np.exp(left) * (self.ideal + np.exp(log_delta_at))
+        return np.where(epsilon < 0.0, np.log(backward), np.logaddexp(epsilon + self.log_ideal, log_delta_at))
 
     def _try(self, epsilon: float) -> float:
         exact = np.array(log_delta(self.k, self.ratio, abs(epsilon)))
@@ -104,17 +111,20 @@ class _LaplaceCurve:
 
         epsilon, estimate = sketch(self.k, self.ratio)
         epsilon = np.concatenate((-epsilon[::-1], epsilon))
-        estimate = np.concatenate((estimate[::-1], estimate))
-        start = int(np.argmin(self._log_bound(epsilon, estimate)))
-        end = len(epsilon) - 1
-        reach = 2
-        while True:
-            first, last = max(0, start - reach), min(end, start + reach)
-            low, high = float(epsilon[first]), float(epsilon[last])
-            found = minimize_scalar(
-                self._try, bounds=(low, high), method="bounded", options={"xatol": 1e-7 * (high - low)}
-            )
-            margin = 1e-3 * (high - low)
-            if (first == 0 or found.x > low + margin) and (last == end or found.x < high - margin):
-                return self.best
-            reach *= 2
+        start = int(np.argmin(self._log_bound(epsilon, np.concatenate((estimate[::-1], estimate)))))
+        first, last = (self._descend(epsilon, start, direction) for direction in (-1, 1))
+        low, high = float(epsilon[first]), float(epsilon[last])
+        minimize_scalar(
+            self._try, bounds=(low, high), method="bounded", options={"xatol": 1e-7 * (high - low)}
+        )
+        return self.best
+
+    def _descend(self, epsilon: Floats, start: int, direction: int) -> int:
+        """The first point, in strides that double, where the bound no longer falls: one end of a bracket."""
+        here, value, stride = start, self._try(float(epsilon[start])), 2
+        while 0 <= (there := here + direction * stride) < len(epsilon):
+            found = self._try(float(epsilon[there]))
+            if found > value:
+                return there
+            here, value, stride = there, found, 2 * stride
+        return 0 if direction < 0 else len(epsilon) - 1

@@ -11,10 +11,10 @@ truncation), which are added to the result. X has atoms at 0 and r, hence g does
 where that would make the integral long, the part of g^k with at most two non-atomic steps is taken out and
 added in closed form (``_laplace_jumps``).
 
-Why not a discretised loss distribution (dp_accounting): in double precision its FFT has an absolute error
-near 1e-12, so that ratio 0.01, k = 10⁴, ε = 9 comes out as −5.9e-13 where δ = 8.0e-19, and its relative error
-moves with the grid, so that neighbouring arguments can come out in the wrong order. The integral takes
-milliseconds and is exact to 1e-8.
+Why not a discretised loss distribution: the FFT of dp_accounting 0.6 has an absolute error near 1e-12 (ratio
+0.01, k = 10⁴, ε = 9 comes out as 5.7e-13 on one grid and as −5.9e-13 on another, where δ = 8.0e-19), it takes
+0.15 s, and its relative error of some 1e-7 moves with the grid, so that neighbouring arguments can come out in
+the wrong order. The integral takes 2 ms and is exact to 1e-8 at every δ. The tests hold the two together.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def log_delta(k: int, ratio: float, epsilon: float) -> float:
     if room <= 0:
         return -math.inf
     if k == 1:
-        return min(0.0, math.log(-math.expm1(-float(min(room / 2, Fraction(_HUGE))))) + 1e-15)
+        return min(0.0, math.log(max(-math.expm1(-float(min(room / 2, Fraction(_HUGE)))), 5e-324)) + 1e-15)
     # Randomised response is an upper bound too, by a factor of about 1 + k·ratio where that is near 1.
     randomised = log_composed_delta_pure(ratio, k, epsilon)
     if k * ratio < 1e-10:
@@ -154,7 +154,8 @@ class _Contour:
         total = size = 0.0
         for start in range(0, count, _BLOCK):
             steps = np.arange(start, min(start + _BLOCK, count), dtype=np.float64)
-            values = self._integrand(spacing * steps, jumps)
+            frequency = spacing * steps
+            values = self._integrand(frequency[self._matters(frequency)], jumps)
             if start == 0:
                 values[0] *= 0.5
             total += float(np.sum(values.real))
@@ -163,11 +164,19 @@ class _Contour:
         rounding = (1e-14 + 4e-16 * self.k) * size
         integral = (total + rounding) * spacing / math.pi + neglected
         log_integral = self.log_height + math.log(integral) if integral > 0.0 else -math.inf
-        return (
-            float(np.logaddexp(log_integral, log_few_jumps(self.k, self.ratio, y) + 1e-12))
-            if jumps
-            else log_integral
-        )
+        if not jumps:
+            return log_integral
+        return float(np.logaddexp(log_integral, log_few_jumps(self.k, self.ratio, y) + 1e-12))
+
+    def _matters(self, frequency: Floats) -> npt.NDArray[np.bool_]:
+        """Where |g|^k, and each part of it, can exceed e^-40 of what is neglected: near multiples of 2π/ratio."""
+        lasting = math.exp(-self.ratio * (1.0 + self.c))
+        atoms = np.sqrt(np.maximum(1.0 + lasting**2 + 2.0 * lasting * np.cos(self.ratio * frequency), 0.0))
+        rest = (1.0 + lasting) / np.hypot(frequency, 1.0 + self.c)
+        floor = self.log_moment + self.log_estimate - self.log_height - _TARGET - 40.0
+        matters: npt.NDArray[np.bool_] = self.k * np.log(0.5 * (atoms + rest)) > floor
+        matters[0] |= frequency[0] == 0.0
+        return matters
 
     def _integrand(self, frequency: Floats, jumps: int) -> _Complexes:
         w = self.c + 1j * frequency
