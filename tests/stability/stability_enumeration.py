@@ -101,7 +101,7 @@ def log_binomial(n: int, p: float) -> np.ndarray:
 
 
 def response_excess(n: int, epsilon: float, bits: float) -> float:
-    """The same as ``information_excess`` for randomised response on n fair coins, through the number of truthful rows."""
+    """``information_excess`` of randomised response on n fair coins, through the number of truthful rows."""
     joint = log_binomial(n, 1.0 / (1.0 + math.exp(-epsilon)))
     apart = log_binomial(n, 0.5)
     return float(

@@ -176,10 +176,10 @@ def test_nonadaptive_composition():
 
 
 def _adaptive_transcripts(values, k, eta):
-    """k binary steps on uniform data; along each prefix one value of the data is bad and prints a third symbol.
+    """k binary steps on uniform data; along each prefix one value is bad and prints a third symbol.
 
-    Returns the transcript law of every value and of the oracle: ideal steps are fair coins, real ones lean by η
-    towards the parity of the data.
+    Returns the transcript law of every value and of the oracle: ideal steps are fair coins, real ones lean
+    by η towards the parity of the data.
     """
     lean = 1.0 / (1.0 + math.exp(-eta))
     prefixes = [()]
@@ -270,7 +270,7 @@ def test_printed_near_independence_and_its_domain():
 
 
 def _query_chooser(values, eta, bad):
-    """Queries y = 0..values−1, query y misses its radius exactly on data x = y; the chooser leans towards missing.
+    """Query y misses its radius exactly on data x = y; the chooser leans towards missing.
 
     The first ``bad`` values of the data always get the query that misses.
     """
