@@ -1,0 +1,43 @@
+"""Confidence intervals for a query fixed in advance, with the error probability in nats: nats = ln(1/δ).
+
+Nothing underflows: the code guard asks for thousands of nats, where δ is no float. Every function says which
+δ is meant: the whole error, both sides together. What makes a query fixed in advance is not decided here; see
+``holdfast.guard``.
+
+=================================== ========================================================================
+:func:`clopper_pearson`             shares, exactly
+:func:`kl`                          shares and bounded means, from the mean alone
+:func:`hoeffding`                   bounded means, with a width that does not depend on the data
+:func:`empirical_bernstein`         bounded means of small variance, from mean and variance
+:func:`betting`                     bounded means of small variance, from the rows in their order
+:func:`quantile`                    quantiles, any distribution
+:func:`from_tail`                   any statistic with a tail, dependent rows included
+:func:`of_filtered_mean`            means under a filter (dependent rows: :func:`filtered_from_tail`)
+:func:`difference`, :func:`ratio`   intervals made of two
+=================================== ========================================================================
+"""
+
+from holdfast.intervals._betting import betting
+from holdfast.intervals._compose import difference, filtered_from_tail, from_tail, of_filtered_mean, ratio
+from holdfast.intervals._interval import Interval
+from holdfast.intervals._means import empirical_bernstein, empirical_bernstein_radius, hoeffding
+from holdfast.intervals._quantiles import quantile, quantile_ranks, quantile_ranks_from_tail
+from holdfast.intervals._shares import clopper_pearson, kl
+
+__all__ = [
+    "Interval",
+    "betting",
+    "clopper_pearson",
+    "difference",
+    "empirical_bernstein",
+    "empirical_bernstein_radius",
+    "filtered_from_tail",
+    "from_tail",
+    "hoeffding",
+    "kl",
+    "of_filtered_mean",
+    "quantile",
+    "quantile_ranks",
+    "quantile_ranks_from_tail",
+    "ratio",
+]

@@ -1,0 +1,100 @@
+"""Means of bounded values by betting."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import checks
+from holdfast.errors import InvalidArgument
+from holdfast.intervals._arguments import bounds, numbers
+from holdfast.intervals._interval import Interval, placed
+
+_LN2 = math.log(2.0)
+
+# A bet stakes at most this part of the wealth, so that no single row can ruin it.
+_MOST = 0.75
+
+
+def betting(values: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
+    """The hedged-capital interval for the mean of ``values`` in [lo, hi]: the means that no bet refutes.
+
+    For each candidate mean m one gambler bets that the rows lie above m, another that they lie below. Before
+    row i both stake λ_i = √(2(nats + ln 2)/(n v_i)), v_i the variance of the rows **before** i, and never
+    more than ¾ of their wealth. If m is the mean, wealth is a non-negative martingale that starts at 1; m is
+    dropped where either gambler ends with 2 exp(nats) or more.
+
+    The result depends on the order of the rows, which must be fixed in advance (the order of the file, say,
+    not one chosen after a look at the values). It always holds the sample mean; it is not monotone in
+    ``nats``, because the bets are made for the ``nats`` at hand. The bets are made once, for all rows: a
+    later row cannot be added.
+
+    Guarantee: holds with probability ≥ 1 − exp(−nats) over the sample, for a query fixed in advance.
+    Assumes: rows in a fixed order, each with the same mean given the rows before it, as independent rows of
+    one distribution have (not checkable), values in [lo, hi] (checked).
+    Reference: Waudby-Smith and Ramdas 2024, theorem 3, with wealth read at row n only.
+
+    >>> betting([0.2, 0.3, 0.25, 0.2, 0.3] * 80, 3.0)
+    Interval(low=0.243507, high=0.2603)
+    """
+    lo, hi = bounds(lo, hi, of="betting")
+    nats = checks.real(nats, "nats", "[0, inf)", of="betting")
+    rows = numbers(values, "values", of="betting").astype(np.float64, copy=False)
+    outside = ~((rows >= lo) & (rows <= hi))
+    if outside.any():
+        raise InvalidArgument("values", f"numbers in [{lo!r}, {hi!r}]", float(rows[outside][0]), of="betting")
+    if rows.size == 0:
+        return Interval(lo, hi)
+    below, above = (rows - lo) / (hi - lo), (hi - rows) / (hi - lo)
+    target = nats + _LN2
+    stakes = _stakes(below, target)
+    low = min(_least(below, stakes, target), float(below.mean()))
+    high = min(_least(above, stakes, target), float(above.mean()))
+    return placed(lo, hi, (low, 1.0 - low), (1.0 - high, high))
+
+
+def _stakes(rows: NDArray[np.float64], target: float) -> NDArray[np.float64]:
+    """λ_i for each row, from the rows before it and one imaginary row at ½ with variance ¼."""
+    seen = np.arange(1.0, rows.size + 1.0)
+    means = (0.5 + np.cumsum(rows)) / (seen + 1.0)
+    variances = (0.25 + np.cumsum((rows - means) ** 2)) / (seen + 1.0)
+    known = np.concatenate(([0.25], variances[:-1]))
+    return np.sqrt(2.0 * target / (rows.size * known))
+
+
+def _log_wealth(rows: NDArray[np.float64], stakes: NDArray[np.float64], m: float) -> float:
+    """A lower bound on the log wealth of a bet that the mean is above m; the wealth decreases in m."""
+    capped = np.minimum(stakes, _MOST / m) if m > 0.0 else stakes
+    gains = np.log1p(capped * (rows - m))
+    rounding_error = 1e-14 * (rows.size + float(np.abs(gains).sum()))
+    return float(gains.sum()) - rounding_error
+
+
+def _least(rows: NDArray[np.float64], stakes: NDArray[np.float64], target: float) -> float:
+    """The largest m found whose log wealth reaches the target, as every smaller m does; 0 if none does."""
+    low, high = 0.0, 1.0
+    at_low = _log_wealth(rows, stakes, low) - target
+    if at_low < 0.0:
+        return 0.0
+    at_high = _log_wealth(rows, stakes, high) - target
+    kept = 0
+    # The Illinois form of the rule of false position: as safe as bisection, in a quarter of the evaluations.
+    for _ in range(100):
+        if high - low <= 1e-10 * high:
+            break
+        m = low + (high - low) * (at_low / (at_low - at_high))
+        if not low < m < high:
+            m = 0.5 * (low + high)
+        at_m = _log_wealth(rows, stakes, m) - target
+        if at_m >= 0.0:
+            low, at_low = m, at_m
+            at_high = at_high * 0.5 if kept > 0 else at_high
+            kept = 1
+        else:
+            high, at_high = m, at_m
+            at_low = at_low * 0.5 if kept < 0 else at_low
+            kept = -1
+    return low

@@ -1,0 +1,83 @@
+"""The interval every function of this room returns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+from holdfast import rounding
+from holdfast.errors import InvalidArgument
+from holdfast.records import Record
+
+
+@dataclass(frozen=True, repr=False)
+class Interval(Record):
+    """The closed interval [low, high]; an end may be infinite, where the data say nothing on that side.
+
+    >>> Interval(0.25, 0.5).hull(Interval(0.4, 0.75))
+    Interval(low=0.25, high=0.75)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            end = getattr(self, name)
+            if type(end) is not float:
+                if not isinstance(end, Real) or isinstance(end, bool):
+                    raise InvalidArgument(name, "a number", end, of="Interval")
+                object.__setattr__(self, name, float(end))
+        if not self.low <= self.high:
+            raise InvalidArgument(
+                "high", f"a number that is at least low = {self.low!r}", self.high, of="Interval"
+            )
+
+    @property
+    def width(self) -> float:
+        """high − low, rounded up."""
+        return rounding.up(self.high - self.low)
+
+    @property
+    def half_width(self) -> float:
+        """Half of the width, rounded up."""
+        return rounding.up(self.high / 2.0 - self.low / 2.0)
+
+    @property
+    def middle(self) -> float:
+        """The midpoint; of a half-line its end, of the whole line 0."""
+        if math.isinf(self.low) or math.isinf(self.high):
+            finite = [end for end in (self.low, self.high) if math.isfinite(end)]
+            return finite[0] if finite else 0.0
+        return self.low / 2.0 + self.high / 2.0
+
+    def contains(self, x: float) -> bool:
+        """Whether ``x`` lies in the interval, ends included."""
+        return self.low <= x <= self.high
+
+    def hull(self, other: Interval) -> Interval:
+        """The smallest interval that holds both."""
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+    def clip(self, lo: float, hi: float) -> Interval:
+        """The part in [lo, hi], for a quantity known to lie there; the nearest end where there is none."""
+        return Interval(min(max(self.low, lo), hi), min(max(self.high, lo), hi))
+
+
+def placed(lo: float, hi: float, low: tuple[float, float], high: tuple[float, float]) -> Interval:
+    """Carry an interval of [0, 1] over to [lo, hi], rounded outward.
+
+    Each end is given by its distances from 0 and from 1. The smaller of the two is used, so that nothing is
+    lost by cancellation near either end of [lo, hi].
+    """
+    span = hi - lo
+    up, down = rounding.up, rounding.down
+    bottom = lo + down(span * low[0]) if low[0] <= low[1] else hi - up(span * low[1])
+    top = lo + up(span * high[0]) if high[0] <= high[1] else hi - down(span * high[1])
+    return Interval(max(lo, down(bottom)), min(hi, up(top)))
+
+
+def around(value: float, radius: float) -> Interval:
+    """value ± radius, rounded outward."""
+    return Interval(rounding.down(value - radius), rounding.up(value + radius))
