@@ -1,4 +1,5 @@
-"""Holdfast: ask one dataset as many questions as you like, each depending on the last, and still believe the answers."""
+"""Holdfast: ask one dataset as many questions as you like, each depending on the last, and still believe the
+answers."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Where each public name lives. Names are imported on first use, so `import holdfast` stays fast and a part that is
-# not used never has to be installed.
+# Where each public name lives. Names are imported on first use, so `import holdfast` stays fast and a part
+# that is not used never has to be installed.
 _HOME = {
     "Answer": "holdfast.guard",
     "Certificate": "holdfast.guard",

@@ -1,4 +1,5 @@
-"""One voice for bad arguments: every numeric argument passes through here and comes out as a plain Python number.
+"""One voice for bad arguments: every numeric argument passes through here and comes out as a plain Python
+number.
 
 Comparisons are written ``if not low <= value <= high``, so that NaN fails every one of them.
 """
@@ -26,7 +27,8 @@ def _bounds(domain: str) -> tuple[float, bool, float, bool]:
 def real(value: Any, argument: str, domain: str, *, of: str = "", by: str = "") -> float:
     """Return ``value`` as a float if it is a finite number in ``domain``, written like ``"(0, 1]"``.
 
-    Raises :class:`InvalidArgument` naming the argument, the domain, the theorem ``by`` that sets it, and the value.
+    Raises :class:`InvalidArgument` naming the argument, the domain, the theorem ``by`` that sets it, and the
+    value.
     """
     low, low_closed, high, high_closed = _bounds(domain)
     number = math.nan
@@ -42,16 +44,21 @@ def real(value: Any, argument: str, domain: str, *, of: str = "", by: str = "") 
     return number
 
 
-def whole(value: Any, argument: str, *, at_least: int = 1, at_most: int | None = None, of: str = "", by: str = "") -> int:
-    """Return ``value`` as an int if it is a whole number in range; ``1e6`` counts as whole, ``True`` does not."""
+def whole(
+    value: Any, argument: str, *, at_least: int = 1, at_most: int | None = None, of: str = "", by: str = ""
+) -> int:
+    """Return ``value`` as an int if it is a whole number in range; ``1e6`` counts as whole, ``True`` does
+    not."""
     number = None
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
     elif isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
-        number = int(value)
+        number = int(float(value))
     if number is None or number < at_least or (at_most is not None and number > at_most):
         upper = f" and at most {at_most}" if at_most is not None else ""
-        raise InvalidArgument(argument, f"a whole number of at least {at_least}{upper}", value, of=of, reference=by)
+        raise InvalidArgument(
+            argument, f"a whole number of at least {at_least}{upper}", value, of=of, reference=by
+        )
     return number
 
 

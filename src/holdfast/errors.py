@@ -19,11 +19,13 @@ class HoldfastError(Exception):
 class InvalidArgument(HoldfastError, ValueError):
     """An argument lies outside the domain in which the result holds.
 
-    ``argument`` is its name, ``expected`` the domain in words, ``got`` the value that was given and ``reference``
-    the theorem that sets the domain (empty where it is plain common sense).
+    ``argument`` is its name, ``expected`` the domain in words, ``got`` the value that was given and
+    ``reference`` the theorem that sets the domain (empty where it is plain common sense).
     """
 
-    def __init__(self, argument: str, expected: str, got: object, *, of: str = "", reference: str = "") -> None:
+    def __init__(
+        self, argument: str, expected: str, got: object, *, of: str = "", reference: str = ""
+    ) -> None:
         self.argument = argument
         self.expected = expected
         self.got = got
@@ -51,7 +53,7 @@ class _AccountError(HoldfastError):
 
 
 class QueryRejected(_AccountError, ValueError):
-    """The question cannot be asked as written; the message says what to write instead. Nothing was charged."""
+    """The question cannot be asked as written; the message says what to write instead."""
 
 
 class BudgetSpent(_AccountError):

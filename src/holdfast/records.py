@@ -1,4 +1,4 @@
-"""Results are frozen records: readable in a terminal, a table in a notebook, a plain dictionary for machines."""
+"""Results are frozen records: readable in a terminal, a table in a notebook, a dictionary for machines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Record:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(show(value))}</td></tr>"
+            "<tr><th "
+            f"style='text-align:left'>{html.escape(name)}</th><td>{html.escape(show(value))}</td></tr>"
             for name, value in self._visible().items()
         )
         return f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>"

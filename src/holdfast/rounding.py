@@ -1,9 +1,9 @@
 """Rounding to the safe side, by name.
 
 A bound that was computed in floating point may be a few units in the last place below its true value. Every
-calculator passes its result through :func:`up` (an upper bound) or :func:`down` (a lower bound). The widening, 64
-units in the last place, is far below any stated tolerance and above the rounding error of the short formulas it guards;
-longer numerical procedures widen by their own, larger, error bound first.
+calculator passes its result through :func:`up` (an upper bound) or :func:`down` (a lower bound). The
+widening, 64 units in the last place, is far below any stated tolerance and above the rounding error of the
+short formulas it guards; longer numerical procedures widen by their own, larger, error bound first.
 """
 
 from __future__ import annotations

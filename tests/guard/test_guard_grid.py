@@ -16,30 +16,30 @@ VALUES = st.floats(-1e6, 1e6)
 
 @given(VALUES, VALUES, st.floats(1e-6, 1e4))
 def test_every_value_lies_within_the_edges_of_its_cell(value, guess, cell):
-    grid = Grid.over(-math.inf, math.inf, guess=guess, cell=cell)
+    grid = Grid(-math.inf, math.inf, guess, cell)
     low, high = grid.edges(grid.index(value))
     assert low <= value <= high
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(1e-4, 3))
-def test_a_bounded_range_has_finitely_many_cells_and_its_ends_are_open(value, guess, cell):
-    grid = Grid.over(0.0, 1.0, guess=guess, cell=cell)
+def test_a_bounded_range_has_finitely_many_cells_that_reach_its_ends(value, guess, cell):
+    grid = Grid(0.0, 1.0, guess, cell)
     assert grid.first <= grid.index(value) <= grid.last
     assert grid.last - grid.first <= 1 / cell + 2
-    assert grid.edges(grid.first)[0] == -math.inf
-    assert grid.edges(grid.last)[1] == math.inf
+    assert grid.edges(grid.first)[0] == 0.0
+    assert grid.edges(grid.last)[1] == 1.0
     assert grid.farthest >= max(abs(grid.first), abs(grid.last))
 
 
 @given(VALUES, st.floats(1e-6, 1e4))
 def test_the_guess_is_in_the_middle_of_cell_zero(guess, cell):
-    grid = Grid.over(-math.inf, math.inf, guess=guess, cell=cell)
+    grid = Grid(-math.inf, math.inf, guess, cell)
     assert grid.index(guess) == 0
     assert grid.middle(0) == guess
 
 
 def test_a_value_beyond_all_cells_falls_in_the_last_one():
-    grid = Grid.over(-math.inf, math.inf, guess=0.0, cell=1e-12)
+    grid = Grid(-math.inf, math.inf, 0.0, 1e-12)
     assert grid.edges(grid.index(1e300))[1] == math.inf
     assert grid.index(math.inf) == grid.last
     assert grid.index(-math.inf) == grid.first

@@ -19,13 +19,16 @@ def test_a_bad_argument_names_itself_its_domain_its_theorem_and_what_it_got():
     with pytest.raises(InvalidArgument) as caught:
         checks.real(1.5, "nu", "[0, 1)", of="TypicalStability", by="TS Definition 2.2")
     assert str(caught.value) == (
-        "The 'nu' argument of TypicalStability must be a number in [0, 1) (TS Definition 2.2). Got 1.5 instead."
+        "The 'nu' argument of TypicalStability must be a number in [0, 1) (TS Definition 2.2). Got "
+        "1.5 instead."
     )
     assert (caught.value.argument, caught.value.got) == ("nu", 1.5)
     assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1e-300, 1.0, "0.5", None, True, 1j, [0.5], 10**400])
+@pytest.mark.parametrize(
+    "bad", [math.nan, math.inf, -math.inf, -1e-300, 1.0, "0.5", None, True, 1j, [0.5], 10**400]
+)
 def test_real_refuses_everything_outside_its_domain(bad):
     with pytest.raises(InvalidArgument):
         checks.real(bad, "x", "[0, 1)")

@@ -11,7 +11,8 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 
-# Each room may import from the rooms to the left of its arrow; the ground floor (errors, checks, …) is open to all.
+# Each room may import from the rooms to the left of its arrow; the ground floor (errors, checks, …) is open
+# to all.
 MAY_IMPORT = {
     "tails": set(),
     "stability": {"tails"},
@@ -22,7 +23,17 @@ MAY_IMPORT = {
     "ledger": set(),
     "guard": {"tails", "stability", "dependence", "intervals", "queries", "engines", "ledger"},
     "audit": {"tails", "stability", "dependence", "intervals", "queries", "engines", "ledger", "guard"},
-    "cli": {"tails", "stability", "dependence", "intervals", "queries", "engines", "ledger", "guard", "audit"},
+    "cli": {
+        "tails",
+        "stability",
+        "dependence",
+        "intervals",
+        "queries",
+        "engines",
+        "ledger",
+        "guard",
+        "audit",
+    },
 }
 GROUND_FLOOR = {"errors", "checks", "records", "rounding", "extras"}
 
@@ -67,6 +78,18 @@ def test_the_check_would_catch_an_upward_import(tmp_path):
 
 def test_importing_holdfast_imports_nothing_heavy():
     script = "import sys, holdfast, holdfast.stability, holdfast.tails; print(' '.join(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"dp_accounting", "opendp", "duckdb", "ibis", "sklearn", "pandas", "matplotlib", "scipy.stats", "sqlglot"}
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    heavy = {
+        "dp_accounting",
+        "opendp",
+        "duckdb",
+        "ibis",
+        "sklearn",
+        "pandas",
+        "matplotlib",
+        "scipy.stats",
+        "sqlglot",
+    }
     assert heavy & set(loaded) == set()

@@ -1,4 +1,5 @@
-"""What is public is listed, exists, says what it does and what it promises, and is found in the documentation."""
+"""What is public is listed, exists, says what it does and what it promises, and is found in the
+documentation."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def test_a_public_name_says_what_it_does(module, name):
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_a_public_name_is_found_in_the_documentation(module, name):
-    documentation = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))
+    documentation = "\n".join(
+        path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md"))
+    )
     assert name in documentation, f"docs/reference.md should name {module}.{name}"
 
 
@@ -62,7 +65,8 @@ def test_records_are_frozen_and_say_their_values():
     classes = {
         thing
         for module, name in NAMES
-        if inspect.isclass(thing := getattr(importlib.import_module(module), name)) and issubclass(thing, Record)
+        if inspect.isclass(thing := getattr(importlib.import_module(module), name))
+        and issubclass(thing, Record)
     }
     assert classes
     for thing in classes:

@@ -1,7 +1,7 @@
 """Fair coins as the guard's own strategy sees them, without a database: thousands of runs in seconds.
 
-Everything that decides validity is the product's own code (prior, account, grid, readings); only the sums of the rows
-come from numpy instead of SQL.
+Everything that decides validity is the product's own code (prior, account, grid, readings); only the sums of
+the rows come from numpy instead of SQL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CountedRows:
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CountQuestion(Question):
     """A share whose count in each part is known to the test."""
 
@@ -64,7 +64,9 @@ class CoinGuard:
 
     def __post_init__(self) -> None:
         self.account = Account(self.failure)
-        training = Part(CountedRows(self.training_rows), training=True, data_rows=0) if self.training_rows else None
+        training = (
+            Part(CountedRows(self.training_rows), training=True, data_rows=0) if self.training_rows else None
+        )
         self.protected = Part(CountedRows(self.rows), training=False, data_rows=0)
         self.strategy = CodeStrategy(self.rows, training, training, None, self.error)
 
@@ -75,6 +77,8 @@ class CoinGuard:
         prepared = self.prepare(question)
         output = prepared.reading.output(self.protected, prepared.grid)
         price = prepared.price(output)
-        after = self.account.after(self.account.charge(price), surprise=not output.confirmed, exact=self.account.exact + price)
+        after = self.account.after(
+            self.account.charge(price), surprise=not output.confirmed, exact=self.account.exact + price
+        )
         self.account = after if self.charges else replace(after, micro_nats=0, exact=0.0)
         return prepared.interval(output), output

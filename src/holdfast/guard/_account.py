@@ -1,14 +1,16 @@
-"""The account: how much of the promise has been used, and at which error probability the next question is answered.
+"""The account: how much of the promise has been used, and at which error probability the next question is
+answered.
 
-Question j is answered at failure probability δ_j = β w_j exp(−spent), so that all intervals hold at once with probability
-1 − β however the questions were chosen (theory 2.2). Everything is kept in nats: ln(1/δ_j) grows, and nothing underflows.
-Prices are whole micro-nats, rounded up on the running total, so that a book of integers reproduces the account exactly.
+Question j is answered at failure probability δ_j = β w_j exp(−spent), so that all intervals hold at once with
+probability 1 − β however the questions were chosen (theory 2.2). Everything is kept in nats: ln(1/δ_j) grows,
+and nothing underflows. Prices are whole micro-nats, rounded up on the running total, so that a book of
+integers reproduces the account exactly.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.guard._prior import Experience, Surprise
 from holdfast.records import Record
@@ -20,7 +22,8 @@ _WEIGHT_SUM = 2.10975
 
 
 def weight_nats(step: int) -> float:
-    """ln(1/w_j) for the weights w_j = 1/(2.10975 (j+1) ln²(j+1)), which need no number of questions fixed in advance."""
+    """ln(1/w_j) for the weights w_j = 1/(2.10975 (j+1) ln²(j+1)), which need no number of questions fixed in
+    advance."""
     return math.log(step + 1) + 2 * math.log(math.log(step + 1)) + math.log(_WEIGHT_SUM)
 
 
@@ -28,15 +31,15 @@ def weight_nats(step: int) -> float:
 class Account(Record):
     """The state of one dataset's account; a new one comes out of every charge.
 
-    ``failure`` is β less what the training split cost, ``steps`` the questions charged so far, ``micro_nats`` what they cost
-    and ``exact`` the unrounded total.
+    ``failure`` is β less what the training split cost, ``steps`` the questions charged so far, ``micro_nats``
+    what they cost and ``exact`` the unrounded total.
     """
 
     failure: float
     steps: int = 0
     micro_nats: int = 0
     exact: float = 0.0
-    experience: Experience = Experience()
+    experience: Experience = field(default_factory=Experience)
 
     @property
     def spent(self) -> float:

@@ -19,9 +19,10 @@ def _range(low: float, high: float) -> str:
 class Answer(Record):
     """One answer: ``value`` with an interval that holds together with all other answers of the account.
 
-    Guarantee: with probability ``confidence`` every interval ever released from this account contains its true value,
-    however the questions were chosen. ``cost`` is what this answer took from the account, in nats; ``guess`` is what was
-    expected and ``confirmed`` whether the rows agreed with it. ``notes`` say in words what else to know.
+    Guarantee: with probability ``confidence`` every interval ever released from this account contains its
+    true value, however the questions were chosen. ``cost`` is what this answer took from the account, in
+    nats; ``guess`` is what was expected and ``confirmed`` whether the rows agreed with it. ``notes`` say in
+    words what else to know.
     """
 
     value: float
@@ -52,14 +53,20 @@ class Answer(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, the question as text."""
-        return {**super().to_dict(), "query": str(self.query), "certificate": self.certificate.to_dict(), "notes": list(self.notes)}
+        return {
+            **super().to_dict(),
+            "query": str(self.query),
+            "certificate": self.certificate.to_dict(),
+            "notes": list(self.notes),
+        }
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in self.notes)
         return (
             f"<div><code>{html.escape(str(self.query))}</code><br><b>{show(self.value)}</b> in "
             f"{_range(self.low, self.high)}<br><small>{'as guessed' if self.confirmed else 'a surprise'}, "
-            f"{self.cost:.3g} nats; all answers hold together with probability {self.confidence:.6g}</small>{notes}</div>"
+            f"{self.cost:.3g} nats; all answers hold together with probability {self.confidence:.6g}</small>"
+            f"{notes}</div>"
         )
 
 
@@ -67,9 +74,9 @@ class Answer(Record):
 class Preview(Record):
     """What a question would cost and show, from public facts alone.
 
-    ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. The three prices are
-    in nats: if confirmed, for the nearest surprise, and for the dearest output there is. ``allowed`` is False where the promised
-    error rules the question out.
+    ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. The
+    three prices are in nats: if confirmed, for the nearest surprise, and for the dearest output there is.
+    ``allowed`` is False where the promised error rules the question out.
     """
 
     query: Any
@@ -94,7 +101,8 @@ class Preview(Record):
         if not self.allowed:
             return f"{self.query}: would break the promised error"
         return (
-            f"{self.query}: guess {show(self.guess)}, then {_range(self.low, self.high)} for {self.if_confirmed:.3g} nats; "
+            f"{self.query}: guess {show(self.guess)}, then {_range(self.low, self.high)} for "
+            f"{self.if_confirmed:.3g} nats; "
             f"a surprise costs {self.if_surprised:.3g} or more (at most {self.at_most:.3g})"
         )
 

@@ -13,12 +13,13 @@ from holdfast.records import Record, show
 class Certificate(Record):
     """The statement that is certified and what it rests on.
 
-    ``checked`` are conditions the software enforces; ``assumed`` are those no software can check from the data.
+    ``checked`` are conditions the software enforces; ``assumed`` are those no software can check from the
+    data.
     """
 
     statement: str
     theorem: str
-    numbers: dict[str, Any]
+    numbers: dict[str, Any] = field(hash=False)
     checked: tuple[str, ...]
     assumed: tuple[str, ...]
     interval: str = field(default="")
@@ -29,7 +30,10 @@ class Certificate(Record):
             lines.append(f"Interval for a query fixed in advance: {self.interval}.")
         lines += [f"  {name}: {show(value)}" for name, value in self.numbers.items()]
         lines += ["Checked by the software:", *(f"  - {sentence}" for sentence in self.checked)]
-        lines += ["Assumed, and not checkable from the data:", *(f"  - {sentence}" for sentence in self.assumed)]
+        lines += [
+            "Assumed, and not checkable from the data:",
+            *(f"  - {sentence}" for sentence in self.assumed),
+        ]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -1,29 +1,35 @@
 """The code guard (theory 2.2): no noise, any fixed-query interval, pay for surprises only.
 
-A question is prepared from public facts alone: the guess, the reading, the grid, and the price of every possible output.
-Then the rows are read once, the output is looked up on the grid, and its interval is released. The output is all that leaves.
+A question is prepared from public facts alone: the guess, the reading, the grid, and the price of every
+possible output. Then the rows are read once, the output is looked up on the grid, and its interval is
+released. The output is all that leaves.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
 from holdfast.guard._account import Account
-from holdfast.guard._expectation import expect
+from holdfast.guard._expectation import Expectation, Public, expect
 from holdfast.guard._grid import Grid, best_half_cell
 from holdfast.guard._left import Capacity
 from holdfast.guard._prior import Failure, Surprise
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readings import Output, Reading
 from holdfast.intervals import Interval
+from holdfast.tails import Tail
 
 THEOREM = "the code guard (docs/theory/code-guard.md)"
 
-# The promise is checked on the cells next to the guess; should a farther one be too wide, that refusal is paid for.
-_NEAR = (-2, 0, 2)
+# A cell that keeps the promise wherever the statistic turns out to be is taken if half of it is this many
+# deviations of the guess's error. Otherwise the promise is kept near the guess, and should the statistic be
+# far from it, that refusal is paid for.
+_COMFORT = 3.0
 
 
 @dataclass(frozen=True)
@@ -37,11 +43,11 @@ class Prepared:
 
     def interval(self, output: Output) -> Interval:
         """The interval an output stands for, clipped to the values the statistic can take."""
-        low, high = self.grid.edges(output.cell)
         question = self.question
-        inside = self.reading.interval(max(low, question.low), min(high, question.high), output.width_class)
+        inside = self.reading.interval(*self.grid.edges(output.cell), output.width_class)
         return Interval(
-            max(question.low, inside.low - question.resolution), min(question.high, inside.high + question.resolution)
+            max(question.low, inside.low - question.resolution),
+            min(question.high, inside.high + question.resolution),
         )
 
     def value(self, output: Output) -> float:
@@ -85,62 +91,82 @@ class CodeStrategy:
 
         Raises :class:`BudgetSpent` where even a confirmed guess would be wider than the promised error.
         """
-        tail = None
-        if self.model is not None and question.kind in ("mean", "share", "quantile"):
-            bounds = (0.0, 1.0) if question.kind == "quantile" else (question.low, question.high)
-            tail = self.model.mean_tail(*bounds)
-        expected = expect(
-            question, account.nats(), rows=self.rows, training=self.training, pilot=self.pilot, tail=tail
-        )
-        radius = expected.reading.interval(expected.guess, expected.guess, 0).half_width
+        public = Public(account.nats(), self.rows, self.training, self.pilot, self._tail(question))
+        expected = expect(question, public)
         if self.error is None:
+            radius = expected.reading.interval(expected.guess, expected.guess, 0).half_width
             half_cell = best_half_cell(account, expected.guess_error, radius)
-        else:
-            half_cell = self.error - radius - question.resolution
-            if not half_cell > 0:
-                raise self._spent(account, question)
-        prepared = self._on_grid(question, account, expected.reading, expected.guess, half_cell)
-        return prepared if self.error is None else self._keep_promise(prepared, half_cell)
+            return _on_grid(question, account, expected, half_cell)
+        everywhere = self._widest(question, account, expected, _all_over)
+        if everywhere is not None and everywhere.grid.cell >= 2 * _COMFORT * expected.guess_error:
+            return everywhere
+        near = self._widest(question, account, expected, _near)
+        if near is None:
+            raise self._spent(account, question)
+        return near
 
-    def _on_grid(
-        self, question: Question, account: Account, reading: Reading, guess: float, half_cell: float
-    ) -> Prepared:
-        grid = Grid.over(question.low, question.high, guess=guess, cell=2 * half_cell)
-        return Prepared(question, account, reading, grid)
+    def _tail(self, question: Question) -> Tail | None:
+        """The tail of a mean in the question's range, where rows depend on each other; a quantile is read off
+        shares."""
+        if self.model is None or question.kind == "custom":
+            return None
+        bounds = (0.0, 1.0) if question.kind == "quantile" else (question.low, question.high)
+        return self.model.mean_tail(*bounds)
 
-    def _keep_promise(self, prepared: Prepared, widest: float) -> Prepared:
-        """The widest cell, up to a thousandth, for which the guess and the cells near it keep the promise."""
+    def _widest(
+        self,
+        question: Question,
+        account: Account,
+        expected: Expectation,
+        places: Callable[[Grid], Iterable[float]],
+    ) -> Prepared | None:
+        """The widest cell, up to a thousandth, that keeps the promise at these places: it reveals "
+        "the least."""
+        error = math.inf if self.error is None else self.error
 
         def keeps(candidate: Prepared) -> bool:
-            grid = candidate.grid
-            near = (Output(min(max(cell, grid.first), grid.last)) for cell in _NEAR)
-            return all(candidate.interval(output).half_width <= self.error for output in near)
+            outputs = (Output(candidate.grid.index(place)) for place in places(candidate.grid))
+            return all(candidate.interval(output).half_width <= error for output in outputs)
 
-        if keeps(prepared):
-            return prepared
-        low, high = 0.0, widest
-        best = None
-        for _ in range(10):
-            middle = (low + high) / 2
-            candidate = self._on_grid(
-                prepared.question, prepared.account, prepared.reading, prepared.grid.guess, middle
-            )
+        best, low, high = None, 0.0, 2 * error
+        for _ in range(12):
+            half_cell = (low + high) / 2
+            candidate = _on_grid(question, account, expected, half_cell)
             if keeps(candidate):
-                low, best = middle, candidate
+                low, best = half_cell, candidate
             else:
-                high = middle
-        if best is None:
-            raise self._spent(prepared.account, prepared.question)
+                high = half_cell
         return best
 
     def _spent(self, account: Account, question: Question) -> BudgetSpent:
         asked = account.price(None)
         left = self.capacity.left(account) if self.capacity else None
         return BudgetSpent(
-            f"{question.text} cannot be answered within the promised ±{self.error:g} any more: even a confirmed guess would be "
-            f"wider ({account.spent:.3g} nats spent over {account.steps} questions, {left:.3g} left for a share). "
+            f"{question.text} cannot be answered within the promised ±{self.error:g} any more: even a "
+            "confirmed "
+            f"guess would be wider ({account.spent:.3g} nats spent over {account.steps} questions, "
+            f"{left:.3g} left for a share). "
             "Questions that were answered before stay free; new ones need a wider promise or fresh rows.",
             asked=asked,
             spent=account.spent,
             left=left,
         )
+
+
+def _on_grid(question: Question, account: Account, expected: Expectation, half_cell: float) -> Prepared:
+    grid = Grid(question.low, question.high, expected.guess, 2 * half_cell)
+    return Prepared(question, account, expected.reading, grid)
+
+
+def _near(grid: Grid) -> Iterable[float]:
+    """Places around the guess."""
+    return (grid.middle(cell) for cell in (-2, 0, 2))
+
+
+def _all_over(grid: Grid) -> Iterable[float]:
+    """Places all over the range: an interval is widest around its middle, and nowhere wider than near one of
+    these."""
+    if not math.isfinite(grid.low + grid.high):
+        return _near(grid)
+    middle = (grid.low + grid.high) / 2
+    return (grid.guess, middle - grid.cell, middle, middle + grid.cell)

@@ -1,4 +1,5 @@
-"""The guard: a person points it at a table and asks; every answer stays valid however the questions were chosen."""
+"""The guard: a person points it at a table and asks; every answer stays valid however the questions were
+chosen."""
 
 from __future__ import annotations
 
@@ -14,16 +15,17 @@ from typing import Any
 from holdfast import checks, queries
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._account import MICRO, Account
+from holdfast.guard._account import Account
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._certificate import Certificate
-from holdfast.guard._code import THEOREM, CodeStrategy, Prepared
+from holdfast.guard._code import CodeStrategy, Prepared
 from holdfast.guard._left import describe_unlimited
 from holdfast.guard._prior import Failure
 from holdfast.guard._question import Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import Output
+from holdfast.guard._release import Records, what_leaves
 from holdfast.guard._scores import METRICS, score_question
-from holdfast.guard._session import Released, Session
+from holdfast.guard._session import Session
 from holdfast.guard._setup import set_up
 from holdfast.ledger import Book
 from holdfast.queries import Query
@@ -31,27 +33,23 @@ from holdfast.tails import Tail
 
 STRATEGIES = ("code",)
 
-_CHECKED = (
-    "Every output is priced by a prior that sums to at most 1, and the price is in the account before the answer leaves.",
-    "The question, the grid and every refusal were decided without the protected rows, or are part of the priced output.",
-    "Sums are exact integers; intervals are rounded outward.",
-)
-
 
 class Guard:
     """Ask one table one question after another; each answer carries an interval that stays valid.
 
-    Guarantee: with probability ``confidence`` over the protected rows, every interval that is ever released contains its true
-    value, whatever the questions were and however they depended on earlier answers and on the training part (theory 2.2,
-    ``docs/theory/code-guard.md``).
-    Assumes: the rows follow ``dependence`` (independent draws from one distribution when it is not given), and the questions
-    depend on the protected rows only through released answers. Not checkable; every certificate says so.
+    Guarantee: with probability ``confidence`` over the protected rows, every interval that is ever released
+    contains its true value, whatever the questions were and however they depended on earlier answers and on
+    the training part (theory 2.2, ``docs/theory/code-guard.md``).
+    Assumes: the rows follow ``dependence`` (independent draws from one distribution when it is not given),
+    and the questions depend on the protected rows only through released answers. Not checkable; every
+    certificate says so.
 
-    ``data`` and ``train`` are data frames (pandas, polars, pyarrow), dicts of arrays, paths to CSV or Parquet, or ibis tables.
-    Without ``train`` half of the rows (``training_share``) is set aside as a free training part, which gives the guesses and may
-    be looked at as ``guard.train``. With ``error`` every interval has at most that half-width, and questions that would break
-    the promise are refused with :class:`~holdfast.errors.BudgetSpent`; without it nothing is refused and intervals widen.
-    ``ledger`` is a path: the account is kept there, and the next guard on the same data goes on with it.
+    ``data`` and ``train`` are data frames (pandas, polars, pyarrow), dicts of arrays, paths to CSV or
+    Parquet, or ibis tables. Without ``train`` half of the rows (``training_share``) is set aside as a free
+    training part, which gives the guesses and may be looked at as ``guard.train``. With ``error`` every
+    interval has at most that half-width, and questions that would break the promise are refused with
+    :class:`~holdfast.errors.BudgetSpent`; without it nothing is refused and intervals widen. ``ledger`` is a
+    path: the account is kept there, and the next guard on the same data goes on with it.
 
     >>> import numpy as np
     >>> coins = np.random.default_rng(0).integers(0, 2, size=(10_000, 3))
@@ -82,7 +80,9 @@ class Guard:
             data, train, dependence, failure=failure, training_share=training_share, split_seed=split_seed
         )
         if not failure - self._setup.bias > 0:
-            raise InvalidArgument("confidence", "small enough to pay for the training split", confidence, of="Guard")
+            raise InvalidArgument(
+                "confidence", "small enough to pay for the training split", confidence, of="Guard"
+            )
         self._strategy = CodeStrategy(
             rows=self._setup.protected.rows.count,
             training=self._setup.training,
@@ -90,19 +90,30 @@ class Guard:
             model=self._setup.model,
             error=self.error,
         )
-        agreed = {"strategy": strategy, "confidence": self.confidence, "error": self.error, **self._setup.facts}
+        agreed = {
+            "strategy": strategy,
+            "confidence": self.confidence,
+            "error": self.error,
+            **self._setup.facts,
+        }
         book = ledger if isinstance(ledger, Book) else Book(ledger)
         self._session = Session(book, Account(failure - self._setup.bias), agreed)
+        self._records = Records(self.confidence, self._setup.assumptions)
         self._answers: dict[str, Answer] = {}
         self._lock = RLock()
 
-    def mean(self, expression: Any, *, bounds: Any, where: Any = None, guess: Any = None, nulls: Any = None) -> Answer:
-        """The mean of an expression, its values clipped to ``bounds`` = (lo, hi), among the rows where ``where`` is true.
+    def mean(
+        self, expression: Any, *, bounds: Any, where: Any = None, guess: Any = None, nulls: Any = None
+    ) -> Answer:
+        """The mean of an expression, its values clipped to ``bounds`` = (lo, hi), among the rows where
+        ``where`` is true.
 
-        Guarantee: the interval holds together with all others (see :class:`Guard`). ``nulls`` says what a missing value
-        counts as, or "skip".
+        Guarantee: the interval holds together with all others (see :class:`Guard`). ``nulls`` says what a
+        missing value counts as, or "skip".
         """
-        return self.ask(queries.mean(expression, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self.schema))
+        return self.ask(
+            queries.mean(expression, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self.schema)
+        )
 
     def share(self, condition: Any, *, where: Any = None, guess: Any = None, nulls: Any = None) -> Answer:
         """The share of rows for which ``condition`` is true, among those where ``where`` is true.
@@ -111,43 +122,66 @@ class Guard:
         """
         return self.ask(queries.share(condition, where=where, guess=guess, nulls=nulls, schema=self.schema))
 
-    def quantile(self, expression: Any, q: float, *, where: Any = None, guess: Any = None, nulls: Any = None) -> Answer:
+    def quantile(
+        self, expression: Any, q: float, *, where: Any = None, guess: Any = None, nulls: Any = None
+    ) -> Answer:
         """The ``q``-quantile of an expression, among the rows where ``where`` is true.
 
-        Guarantee: the interval contains every q-quantile of the distribution, together with all others (see :class:`Guard`).
+        Guarantee: the interval contains every q-quantile of the distribution, together with all others (see
+        :class:`Guard`).
         """
-        return self.ask(queries.quantile(expression, q, where=where, guess=guess, nulls=nulls, schema=self.schema))
+        return self.ask(
+            queries.quantile(expression, q, where=where, guess=guess, nulls=nulls, schema=self.schema)
+        )
 
     def score(
-        self, predictions: Any, *, target: str, metric: str = "accuracy", guess: Any = None, name: str | None = None
+        self,
+        predictions: Any,
+        *,
+        target: str,
+        metric: str = "accuracy",
+        guess: Any = None,
+        name: str | None = None,
     ) -> Answer:
-        """The score of predictions against the column ``target``: "accuracy", "error" or "brier" (mean squared error of
-        probabilities).
+        """The score of predictions against the column ``target``: "accuracy", "error" or "brier" (mean
+        squared error of probabilities).
 
-        ``predictions`` is an expression over the columns, an array with one prediction for each row of the data or each
-        protected row, or a fitted model with ``predict``, which is applied in this process to all other columns.
-        Guarantee: as for :meth:`share`; the predictions must not have been made with the protected rows' targets.
+        ``predictions`` is an expression over the columns, an array with one prediction for each row of the
+        data or each protected row, or a fitted model with ``predict``, which is applied in this process to
+        all other columns.
+        Guarantee: as for :meth:`share`; the predictions must not have been made with the protected rows'
+        targets.
         """
         if isinstance(predictions, str):
             checks.choice(metric, "metric", METRICS, of="Guard.score")
-            compared = {"accuracy": "({0}) = ({1})", "error": "({0}) <> ({1})", "brier": "(({0}) - ({1})) * (({0}) - ({1}))"}
+            compared = {
+                "accuracy": "({0}) = ({1})",
+                "error": "({0}) <> ({1})",
+                "brier": "(({0}) - ({1})) * (({0}) - ({1}))",
+            }
             expression = compared[metric].format(predictions, target)
             if metric == "brier":
                 return self.mean(expression, bounds=(0, 1), guess=guess)
             return self.share(expression, guess=guess)
         return self._answer(
             score_question(
-                predictions, target=target, metric=metric, guess=guess, name=name, protected=self._setup.protected
+                predictions,
+                target=target,
+                metric=metric,
+                guess=guess,
+                name=name,
+                protected=self._setup.protected,
             )
         )
 
     def custom(
         self, function: Callable[[Any], float], *, tail: Tail, guess: Any = None, name: str | None = None
     ) -> Answer:
-        """A statistic of your own: ``function`` of a pandas frame, with a declared ``tail`` on the protected rows.
+        """A statistic of your own: ``function`` of a pandas frame, with a declared ``tail`` on the protected
+        rows.
 
-        Guarantee: as for :meth:`mean`, if the tail is right (assumed, and said on the certificate). Runs in this process. The
-        same ``name`` is the same question; without one every call is a new question.
+        Guarantee: as for :meth:`mean`, if the tail is right (assumed, and said on the certificate). Runs in
+        this process. The same ``name`` is the same question; without one every call is a new question.
         """
         if not callable(function):
             raise InvalidArgument("function", "a function of a data frame", function, of="Guard.custom")
@@ -160,7 +194,9 @@ class Guard:
                 text=f"custom({label})",
                 low=-math.inf,
                 high=math.inf,
-                guess=None if guess is None else checks.real(guess, "guess", "(-inf, inf)", of="Guard.custom"),
+                guess=None
+                if guess is None
+                else checks.real(guess, "guess", "(-inf, inf)", of="Guard.custom"),
                 kind="custom",
                 function=function,
                 tail=tail,
@@ -175,21 +211,43 @@ class Guard:
         return self._answer(self._question(query))
 
     def ask_all(self, questions: Iterable[Query | str]) -> list[Answer]:
-        """Answer several questions in order, at the prices they have one by one. All are checked before the first is asked."""
+        """Answer several questions in order, at the prices they have one by one. All are checked before the
+        first is asked."""
         return [self._answer(question) for question in [self._question(query) for query in questions]]
 
     def cost_preview(self, query: Query | str) -> Preview:
-        """What a question would cost and show. Never reads the protected rows, charges nothing, changes nothing."""
+        """What a question would cost and show. Never reads the protected rows, charges nothing, changes
+        nothing."""
         question = self._question(query)
         known = self._known(question)
         if known is not None:
-            return Preview(question.record, known.guess, known.low, known.high, 0.0, 0.0, 0.0, 0.0, allowed=True, known=True)
+            return Preview(
+                question.record,
+                known.guess,
+                known.low,
+                known.high,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                allowed=True,
+                known=True,
+            )
         try:
             prepared = self._strategy.prepare(question, self._session.account)
         except BudgetSpent:
             guess = math.nan if question.guess is None else question.guess
             return Preview(
-                question.record, guess, question.low, question.high, 0.0, 0.0, 0.0, 0.0, allowed=False, known=False
+                question.record,
+                guess,
+                question.low,
+                question.high,
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+                allowed=False,
+                known=False,
             )
         interval = prepared.interval(Output(0))
         return Preview(
@@ -217,7 +275,8 @@ class Guard:
 
     @cached_property
     def train(self) -> Any:
-        """The training part, as the kind of table that was given: look at it as much as you like. None without one."""
+        """The training part, as the kind of table that was given: look at it as much as you like. None
+        without one."""
         return None if self._setup.training is None else self._setup.training.rows.native()
 
     @property
@@ -236,7 +295,11 @@ class Guard:
     @property
     def history(self) -> tuple[Answer, ...]:
         """Every answer of the account, in order."""
-        return tuple(self._recall(key) for key, released in self._session.released.items() if released.answer is not None)
+        return tuple(
+            self._recall(key)
+            for key, released in self._session.released.items()
+            if released.answer is not None
+        )
 
     @property
     def certificate(self) -> Certificate:
@@ -249,10 +312,11 @@ class Guard:
             "nats spent": account.spent,
             "charged for the split": self._setup.bias,
         }
-        return self._certificate(numbers, interval="")
+        return self._records.certificate(numbers)
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the answers with their intervals, the guesses in grey and the nats spent under them; returns the figure.
+        """Draw the answers with their intervals, the guesses in grey and the nats spent under them; returns
+        the figure.
 
         Nothing is computed anew from the protected rows. Needs the extra ``plots``.
         """
@@ -268,11 +332,14 @@ class Guard:
         )
 
     def _question(self, query: Query | str) -> TableQuestion:
-        """Read and check a question; whatever is wrong with it is found here, without data and without charge."""
+        """Read and check a question; whatever is wrong with it is found here, without data and without
+        charge."""
         try:
             record = queries.read(query) if isinstance(query, str) else query
             if not isinstance(record, Query):
-                raise InvalidArgument("query", "a query from holdfast.queries or a text", query, of="Guard.ask")
+                raise InvalidArgument(
+                    "query", "a query from holdfast.queries or a text", query, of="Guard.ask"
+                )
             return TableQuestion.of(record.check(self.schema, self._setup.nullable))
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
@@ -313,21 +380,23 @@ class Guard:
                 reservation,
                 prepared.price(output),
                 surprise=not output.confirmed,
-                released=None if broken else _release(prepared, output),
+                released=None if broken else what_leaves(prepared, output),
             )
             if broken:
                 raise self._too_wide(question.text)
             return self._recall(question.key)
 
     def _read(self, prepared: Prepared, reservation: int) -> Output:
-        """Read the protected rows. A failure is an output too: it is charged, and what it said stays inside."""
+        """Read the protected rows. A failure is an output too: it is charged, and what it said "
+        "stays inside."""
         try:
             return prepared.reading.output(self._setup.protected, prepared.grid)
         except Exception:
             price = prepared.account.price(Failure())
             self._session.settle(reservation, price, surprise=True, released=None, failed=True)
         raise QueryRejected(
-            f"{prepared.question.text} could not be computed on the protected rows. What went wrong is not shown, because it may "
+            f"{prepared.question.text} could not be computed on the protected rows. What went wrong "
+            "is not shown, because it may "
             f"depend on them; that it failed cost {price:.3g} nats. Try it on guard.train first.",
             asked=price,
             spent=self.spent,
@@ -336,7 +405,8 @@ class Guard:
 
     def _too_wide(self, text: str) -> BudgetSpent:
         return BudgetSpent(
-            f"{text}: the rows do not support an interval within the promised ±{self.error:g} here. Finding that out was "
+            f"{text}: the rows do not support an interval within the promised ±{self.error:g} here. "
+            "Finding that out was "
             "charged as an answer; asking again costs nothing and says the same.",
             asked=0.0,
             spent=self.spent,
@@ -346,61 +416,5 @@ class Guard:
     def _recall(self, key: str) -> Answer:
         """The answer with this key, made once from what the book recorded."""
         if key not in self._answers:
-            self._answers[key] = self._from_book(self._session.released[key])
+            self._answers[key] = self._records.answer(self._session.released[key])
         return self._answers[key]
-
-    def _from_book(self, released: Released) -> Answer:
-        recorded = released.answer or {}
-        return Answer(
-            value=recorded["value"],
-            low=-math.inf if recorded["low"] is None else recorded["low"],
-            high=math.inf if recorded["high"] is None else recorded["high"],
-            confidence=self.confidence,
-            cost=released.micro_nats / MICRO,
-            query=queries.read(released.text) if recorded["readable"] else released.text,
-            certificate=self._certificate(recorded["numbers"], interval=recorded["interval"]),
-            guess=recorded["guess"],
-            confirmed=recorded["confirmed"],
-            notes=tuple(recorded["notes"]),
-        )
-
-    def _certificate(self, numbers: dict[str, Any], *, interval: str) -> Certificate:
-        return Certificate(
-            statement=(
-                f"With probability {self.confidence:.6g} every interval released from this account contains its true value, "
-                "however the questions were chosen."
-            ),
-            theorem=THEOREM,
-            numbers=numbers,
-            checked=_CHECKED,
-            assumed=self._setup.assumptions,
-            interval=interval,
-        )
-
-
-def _release(prepared: Prepared, output: Output) -> dict[str, Any]:
-    """What leaves: a function of the output and of public facts, and of nothing else."""
-    question, interval = prepared.question, prepared.interval(output)
-    notes = []
-    if question.kind == "mean":
-        notes.append(f"Values outside [{question.low:g}, {question.high:g}] are clipped.")
-    if question.filtered:
-        notes.append("Rows for which the filter is false or null do not enter.")
-    return {
-        "value": prepared.value(output),
-        "low": interval.low if math.isfinite(interval.low) else None,
-        "high": interval.high if math.isfinite(interval.high) else None,
-        "guess": prepared.grid.guess,
-        "confirmed": output.confirmed,
-        "readable": isinstance(question, TableQuestion),
-        "interval": prepared.reading.theorem,
-        "numbers": {
-            "question": prepared.account.steps + 1,
-            "nats spent before": prepared.account.spent,
-            "nats of this interval": prepared.reading.nats,
-            "cell": prepared.grid.cell,
-            "cells from the guess": output.cell,
-            "width class": output.width_class,
-        },
-        "notes": notes,
-    }

@@ -16,12 +16,16 @@ _MANY = 1_000_000
 
 
 def _nats_within(error: float, rows: int, model: Dependence | None) -> float:
-    """The most nats at which a share near one half, among ``rows`` rows, still has an interval within ±``error``."""
+    """The most nats at which a share near one half, among ``rows`` rows, still has an interval within
+    ±``error``."""
     if error <= 0:
         return 0.0
     if model is not None:
         return model.mean_tail(0.0, 1.0).gamma(error)
-    low, high = 0.0, 2.0 * rows * error**2 + 1.0  # Hoeffding's exponent; the exact interval is narrower by little
+    low, high = (
+        0.0,
+        2.0 * rows * error**2 + 1.0,
+    )  # Hoeffding's exponent; the exact interval is narrower by little
     while clopper_pearson(rows // 2, rows, high).half_width <= error and high < 1e12:
         high *= 2
     for _ in range(50):
@@ -35,7 +39,12 @@ def _nats_within(error: float, rows: int, model: Dependence | None) -> float:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The nats a promised error allows: ``nats`` with no room for a cell, ``comfortable`` with a half-cell of one deviation."""
+    """The ``nats`` at which a share near one half, the widest question there is, reaches the promised
+    ``error``.
+
+    At ``comfortable`` nats there is still room for a half-cell of one deviation of a guess from the training
+    part, so that two in three such guesses are confirmed.
+    """
 
     error: float
     nats: float
@@ -43,7 +52,7 @@ class Capacity:
 
     @classmethod
     def of(cls, error: float, rows: int, model: Dependence | None) -> Capacity:
-        """The capacity for a share near one half, the widest of all questions with values in [0, 1]."""
+        """The capacity of ``rows`` protected rows under a model of dependence (None: independent)."""
         room = math.sqrt(0.5 / rows)
         return cls(error, _nats_within(error, rows, model), _nats_within(error - room, rows, model))
 
@@ -53,10 +62,11 @@ class Capacity:
 
     def describe(self, account: Account) -> Left:
         """The same with how many confirmed guesses or surprises it buys."""
-        confirmed = _most(lambda count: account.nats(ahead=count) + math.log(2) <= self.comfortable)
         price = account.price(Surprise(cell=1))
-        surprises = _most(lambda count: account.nats(ahead=count) + count * price <= self.nats)
-        words = f"about {_count(confirmed)} confirmed guesses or {_count(surprises)} surprises more at ±{self.error:g}"
+        surprises = _most(lambda count: account.nats(ahead=count) + (count - 1) * price <= self.nats)
+        confirmed = max(surprises, _most(lambda count: account.nats(ahead=count) <= self.comfortable))
+        bought = f"{_count(confirmed)} confirmed guesses or {_count(surprises)} surprises"
+        words = f"about {bought} more at ±{self.error:g}"
         return Left(self.left(account), words=words, confirmed=confirmed, surprises=surprises)
 
 
@@ -70,7 +80,8 @@ def describe_unlimited(account: Account, rows: int, model: Dependence | None) ->
         return clopper_pearson(rows // 2, rows, nats).half_width
 
     words = (
-        f"no error was promised, so nothing is refused; before its cell, a share now comes with ±{half_width(1):.3g}, "
+        f"no error was promised, so nothing is refused; a share now comes with ±{half_width(1):.3g} "
+        "and half a cell, "
         f"after 100 confirmed guesses more with ±{half_width(101):.3g}"
     )
     return Left(math.inf, words=words, confirmed=_MANY, surprises=_MANY)

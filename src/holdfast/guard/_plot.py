@@ -14,7 +14,8 @@ _ANSWER, _GUESS, _SURPRISE = "#1f5fa8", "#9a9a9a", "#c2410c"
 
 
 def plot_answers(answers: Sequence[Answer], axes: Any = None) -> Any:
-    """Draw what was released; nothing is computed from rows. ``axes`` is a pair of matplotlib axes, or None for new ones."""
+    """Draw what was released; nothing is computed from rows. ``axes`` is a pair of matplotlib axes, or None
+    for new ones."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -25,13 +26,26 @@ def plot_answers(answers: Sequence[Answer], axes: Any = None) -> Any:
     upper, lower = axes
     places = np.arange(1, len(answers) + 1)
     values = np.array([answer.value for answer in answers])
-    reach = np.array([[answer.value - answer.low, answer.high - answer.value] for answer in answers]).reshape(-1, 2).T
+    reach = (
+        np.array([[answer.value - answer.low, answer.high - answer.value] for answer in answers])
+        .reshape(-1, 2)
+        .T
+    )
     surprised = np.array([not answer.confirmed for answer in answers], dtype=bool)
-    upper.scatter(places, [answer.guess for answer in answers], marker="_", color=_GUESS, label="guess", zorder=2)
+    upper.scatter(
+        places, [answer.guess for answer in answers], marker="_", color=_GUESS, label="guess", zorder=2
+    )
     for chosen, colour, label in ((~surprised, _ANSWER, "as guessed"), (surprised, _SURPRISE, "a surprise")):
         if chosen.any():
             upper.errorbar(
-                places[chosen], values[chosen], yerr=reach[:, chosen], fmt="o", ms=3, lw=1, color=colour, label=label
+                places[chosen],
+                values[chosen],
+                yerr=reach[:, chosen],
+                fmt="o",
+                ms=3,
+                lw=1,
+                color=colour,
+                label=label,
             )
     upper.set_ylabel("answer")
     if answers:

@@ -1,12 +1,13 @@
-"""The price of an output: a prior over everything a question may reveal, heavy at the guess and learned from the past.
+"""The price of an output: a prior over everything a question may reveal, heavy at the guess and learned from
+the past.
 
-An output is *confirmed* (the statistic lies in the cell around the guess, with the width that was expected) or a *surprise*
-(any other cell or width class, or a failure). Its price is ln(1/π) for a prior π that sums to at most 1 over the whole
-alphabet; that is all theory 2.2 asks for.
+An output is *confirmed* (the statistic lies in the cell around the guess, with the width that was expected)
+or a *surprise* (any other cell or width class, or a failure). Its price is ln(1/π) for a prior π that sums to
+at most 1 over the whole alphabet; that is all theory 2.2 asks for.
 
-Whether a question surprises is predicted by an even mixture of "never" and the Krichevsky–Trofimov rule learned from past
-outputs, so k confirmations cost at most ln 2 nats in all. How large a surprise is follows a fixed tail, about 2 ln(distance
-in cells) nats. Proofs and the enumeration: ``docs/theory/code-guard.md``.
+Whether a question surprises is predicted by an even mixture of "never" and the Krichevsky–Trofimov rule
+learned from past outputs, so k confirmations cost at most ln 2 nats in all. How large a surprise is follows a
+fixed tail, about 2 ln(distance in cells) nats. Proofs and the enumeration: ``docs/theory/code-guard.md``.
 """
 
 from __future__ import annotations
@@ -34,13 +35,15 @@ class Experience(Record):
     def surprise_probability(self) -> float:
         """The prior probability that the next question surprises.
 
-        While nothing has surprised yet, M(c confirmations) = ½ + ½ KT(c) with KT(c) = Γ(c+½)/(Γ(c+1)√π), and the next
-        question surprises with probability ½ KT(c) · ½/(c+1) / M(c). After the first surprise "never" is refuted and the
-        Krichevsky–Trofimov rule (f + ½)/(c + f + 1) remains.
+        While nothing has surprised yet, M(c confirmations) = ½ + ½ KT(c) with KT(c) = Γ(c+½)/(Γ(c+1)√π), and
+        the next question surprises with probability ½ KT(c) · ½/(c+1) / M(c). After the first surprise
+        "never" is refuted and the Krichevsky–Trofimov rule (f + ½)/(c + f + 1) remains.
         """
         if self.surprised:
             return (self.surprised + 0.5) / (self.confirmed + self.surprised + 1)
-        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1)) / math.sqrt(math.pi)
+        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1)) / math.sqrt(
+            math.pi
+        )
         return learned / (1 + learned) * 0.5 / (self.confirmed + 1)
 
     def confirmation_price(self) -> float:
@@ -54,10 +57,11 @@ class Experience(Record):
 
 @dataclass(frozen=True, repr=False)
 class Surprise(Record):
-    """One output of the surprise branch: ``cell`` steps from the guess, in width class ``width_class`` of ``classes``.
+    """One output of the surprise branch: ``cell`` steps from the guess, in width class ``width_class`` of
+    ``classes``.
 
-    ``cell = 0`` with ``width_class = 0`` is the confirmation and not a surprise. Width classes exist only where the width
-    of the interval depends on the data; there is one class otherwise.
+    ``cell = 0`` with ``width_class = 0`` is the confirmation and not a surprise. Width classes exist only
+    where the width of the interval depends on the data; there is one class otherwise.
     """
 
     cell: int
@@ -76,7 +80,8 @@ class Surprise(Record):
 
 @dataclass(frozen=True, repr=False)
 class Failure(Surprise):
-    """The question touched the rows and could not be answered: that it failed is itself an output, and is paid for."""
+    """The question touched the rows and could not be answered: that it failed is itself an output, and is
+    paid for."""
 
     cell: int = 0
 

@@ -1,4 +1,4 @@
-"""A question as the guard sees it: a name, a range, and the few numbers it reads from one part of the rows."""
+"""A question as the guard sees it: a name, a range, and the few numbers it reads off one part of the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """The training or the protected rows; ``mask`` says which of the ``data_rows`` rows of the data they are (None: all)."""
+    """The training or the protected rows; ``mask`` says which of the ``data_rows`` rows of the data they are
+    (None: all)."""
 
     rows: Rows
     training: bool
@@ -35,15 +36,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Moments:
-    """How many rows passed the filter, their mean, and their variance with divisor rows − 1 where it was asked for."""
+    """How many rows passed the filter, their mean, and their variance with divisor rows − 1 where it was
+    asked for."""
 
     rows: int
     mean: float
     variance: float
 
     @classmethod
-    def from_integers(cls, rows: int, total: int, squares: int | None, scale: int, low: float, high: float) -> Moments:
-        """Exact integer sums of (value − low)/(high − low)·scale, turned into a mean and a variance by one division each."""
+    def from_integers(
+        cls, rows: int, total: int, squares: int | None, scale: int, low: float, high: float
+    ) -> Moments:
+        """Exact integer sums of (value − low)/(high − low)·scale, turned into a mean and a variance by one
+        division each."""
         if rows == 0:
             return cls(0, math.nan, math.nan)
         width = high - low
@@ -53,7 +58,7 @@ class Moments:
         return cls(rows, mean, width**2 * ((squares * rows - total * total) / (rows * (rows - 1) * scale**2)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Question(ABC):
     """One question; ``low`` and ``high`` bound the statistic (infinite where nothing does)."""
 
@@ -65,6 +70,12 @@ class Question(ABC):
     kind: str  # "share" | "mean" | "quantile" | "custom"
     filtered: bool = False
     resolution: float = 0.0  # how far the integer scaling may move the mean
+    level: float = math.nan  # of a quantile
+
+    @property
+    def in_training(self) -> bool:
+        """Whether the question can be put to the training part too."""
+        return True
 
     @property
     def binary(self) -> bool:
@@ -75,7 +86,9 @@ class Question(ABC):
         """The count, mean and (with ``squares``) variance of the rows that pass. Reads ``part``."""
         raise TypeError(f"{self.kind} questions have no moments")
 
-    def order_statistics(self, part: Part, ranks: Callable[[int], Sequence[int]]) -> tuple[int, list[float]]:
+    def order_statistics(
+        self, part: Part, ranks: Callable[[int], Sequence[int]]
+    ) -> tuple[int, Sequence[float]]:
         """How many rows pass, and the values at the ranks wanted for that count. Reads ``part``."""
         raise TypeError(f"{self.kind} questions have no order statistics")
 
@@ -85,11 +98,11 @@ class Question(ABC):
         """What the answer shows as its query."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableQuestion(Question):
     """A mean, share or quantile of an expression, computed where the rows live."""
 
-    checked: CheckedQuery | None = None
+    checked: CheckedQuery
 
     @classmethod
     def of(cls, checked: CheckedQuery) -> TableQuestion:
@@ -104,6 +117,7 @@ class TableQuestion(Question):
             guess=query.guess,
             kind=query.kind,
             filtered=checked.counts,
+            level=math.nan if query.q is None else query.q,
             resolution=0.0 if query.kind != "mean" else 2.0**-SCALE_BITS * (high - low),
             checked=checked,
         )
@@ -112,7 +126,9 @@ class TableQuestion(Question):
         sums = part.rows.sums(self.checked, squares=squares)
         return Moments.from_integers(sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high)
 
-    def order_statistics(self, part: Part, ranks: Callable[[int], Sequence[int]]) -> tuple[int, list[float]]:
+    def order_statistics(
+        self, part: Part, ranks: Callable[[int], Sequence[int]]
+    ) -> tuple[int, Sequence[float]]:
         return part.rows.order_statistics(self.checked, ranks)
 
     @property
@@ -120,12 +136,13 @@ class TableQuestion(Question):
         return self.checked.query
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StatisticQuestion(Question):
-    """A statistic of the caller's own, computed in this process by ``function`` on a data frame, with a declared tail."""
+    """A statistic of the caller's own, computed in this process by ``function`` on a data frame, with a
+    declared tail."""
 
-    function: Callable[[Any], float] | None = None
-    tail: Tail | None = None
+    function: Callable[[Any], float]
+    tail: Tail
 
     def value(self, part: Part) -> float:
         """The statistic of one part. Reads ``part``."""

@@ -1,10 +1,11 @@
 """How a question is read off the protected rows: what is measured, and which interval each output stands for.
 
-A reading is made from public facts alone (the question, the number of rows, the training part, the nats of this step).
-Everything data-dependent that leaves is in its alphabet: the cell of the statistic and, where the width of the fixed-query
-interval depends on the data (a filter's count, a sample variance, the spacing of order statistics), a width class. Class 0 is
-the width the training part predicts with room to spare; each further class is wider, and the last one always suffices.
-The interval of an output is the union of the fixed-query intervals over all data with that output.
+A reading is made from public facts alone (the question, the number of rows, the training part, the nats of
+this step). Everything data-dependent that leaves is in its alphabet: the cell of the statistic and, where the
+width of the fixed-query interval depends on the data (a filter's count, a sample variance, the spacing of
+order statistics), a width class. Class 0 is the width the training part predicts with room to spare; each
+further class is wider, and the last one always suffices. The interval of an output is the union of the
+fixed-query intervals over all data with that output.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 from holdfast import intervals
 from holdfast.guard._grid import Grid
-from holdfast.guard._question import Part, Question
+from holdfast.guard._question import Part, Question, StatisticQuestion
 from holdfast.intervals import Interval
 from holdfast.tails import Tail
 
@@ -35,12 +36,9 @@ class Output:
 
 
 def _first(conditions: Iterable[bool]) -> int:
-    """The place of the first condition that holds; the last one always does."""
-    place = 0
-    for place, holds in enumerate(conditions):
-        if holds:
-            break
-    return place
+    """The place of the first condition that holds; where none does, the last place, which always suffices."""
+    known = list(conditions)
+    return known.index(True) if True in known else len(known) - 1
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,8 @@ class Reading(ABC):
 
     @abstractmethod
     def interval(self, low: float, high: float, width_class: int) -> Interval:
-        """The union of the fixed-query intervals when the statistic lies in [low, high] and the width in this class."""
+        """The union of the fixed-query intervals when the statistic lies in [low, high] and the width in this
+        class."""
 
     @abstractmethod
     def output(self, part: Part, grid: Grid) -> Output:
@@ -92,8 +91,9 @@ class ShareOfAll(Reading):
 class BoundedMean(Reading):
     """A mean or share among the rows that pass a filter (or all rows): binary relative entropy.
 
-    Given which rows pass, those that do are independent draws from the filtered distribution, so the interval at their
-    count is valid; at a fixed mean it shrinks as the count grows. Class c says: at least ``floors[c]`` rows pass.
+    Given which rows pass, those that do are independent draws from the filtered distribution, so the interval
+    at their count is valid; at a fixed mean it shrinks as the count grows. Class c says: at least
+    ``floors[c]`` rows pass.
     """
 
     floors: tuple[int, ...]
@@ -120,7 +120,8 @@ class BoundedMean(Reading):
 
 @dataclass(frozen=True)
 class LowVarianceMean(Reading):
-    """A mean of values that vary little: empirical Bernstein. Class c says: its radius is at most ``radii[c]``."""
+    """A mean of values that vary little: empirical Bernstein. Class c says: its radius is at most
+    ``radii[c]``."""
 
     radii: tuple[float, ...]
     theorem = "empirical Bernstein (Maurer and Pontil)"
@@ -146,9 +147,9 @@ class LowVarianceMean(Reading):
 class MeanOfDependentRows(Reading):
     """A mean, or a filtered mean, of dependent rows: the tail of their model.
 
-    With R the true filtered mean and d the share that passes, (f − R)·1[passes] has mean zero and lies in a range of length
-    high − low, so its sample mean d·(v − R) is within the tail's radius r, and |v − R| ≤ r/d. Class c says: at least
-    ``floors[c]`` of the ``rows`` pass.
+    With R the true filtered mean and d the share that passes, (f − R)·1[passes] has mean zero and lies in a
+    range of length high − low, so its sample mean d·(v − R) is within the tail's radius r, and |v − R| ≤ r/d.
+    Class c says: at least ``floors[c]`` of the ``rows`` pass.
     """
 
     tail: Tail
@@ -180,14 +181,14 @@ class MeanOfDependentRows(Reading):
 class DeclaredTail(Reading):
     """A statistic of the caller's own with a declared tail. The width is public."""
 
-    tail: Tail
+    question: StatisticQuestion
 
     @property
     def theorem(self) -> str:
-        return f"declared {type(self.tail).__name__} tail"
+        return f"declared {type(self.question.tail).__name__} tail"
 
     def interval(self, low: float, high: float, width_class: int) -> Interval:
-        radius = self.tail.radius_at(self.nats)
+        radius = self.question.tail.radius_at(self.nats)
         return Interval(low - radius, high + radius)
 
     def output(self, part: Part, grid: Grid) -> Output:
@@ -196,19 +197,21 @@ class DeclaredTail(Reading):
 
 @dataclass(frozen=True)
 class QuantileOfRows(Reading):
-    """A quantile: the order statistics on either side of it. Class c says: both lie within ``radii[c]`` of the cell.
+    """A quantile: the order statistics on either side of it. Class c says: both lie within ``radii[c]`` of
+    the cell.
 
-    ``tail`` is the tail of a share of all ``rows`` when they depend on each other, and None for independent rows.
+    ``tail`` is the tail of a share of all ``rows`` when they depend on each other, and None for independent
+    rows.
     """
 
-    level: float
     rows: int
     radii: tuple[float, ...]
     tail: Tail | None
 
     @property
     def theorem(self) -> str:
-        return "binomial order statistics" if self.tail is None else "order statistics with the tail of the dependence model"
+        source = "binomial tails" if self.tail is None else "the tail of the dependence model"
+        return f"order statistics, by {source}"
 
     @property
     def classes(self) -> int:
@@ -219,17 +222,23 @@ class QuantileOfRows(Reading):
         return Interval(low - radius, high + radius)
 
     def ranks(self, count: int) -> tuple[int, int]:
-        """The ranks of the two order statistics when ``count`` rows pass the filter; 0 and count + 1 mean infinity."""
+        """The ranks of the two order statistics when ``count`` rows pass the filter; 0 and count + 1 mean
+        infinity."""
         if self.tail is None:
-            return intervals.quantile_ranks(count, self.level, self.nats)
-        # As in MeanOfDependentRows: (1[x ≤ Q] − level)·1[passes] is within the tail's radius of zero.
-        slack = self.tail.radius_at(self.nats) * self.rows
-        return max(0, math.floor(count * self.level - slack)), min(count + 1, math.ceil(count * self.level + slack) + 1)
+            return intervals.quantile_ranks(count, self.question.level, self.nats)
+        # As in MeanOfDependentRows: (1[x ≤ Q] − level)·1[passes] has mean ≥ 0 and (1[x < Q] −
+        # level)·1[passes] mean ≤ 0, so either sample mean is beyond the tail's radius on one side with half
+        # of the error each.
+        slack = self.tail.radius_at(self.nats + math.log(2)) * self.rows
+        place = count * self.question.level
+        return max(0, math.floor(place - slack)), min(count + 1, math.floor(place + slack) + 1)
 
     def output(self, part: Part, grid: Grid) -> Output:
         def wanted(count: int) -> list[int]:
+            if count == 0:
+                return []
             lower, upper = self.ranks(count)
-            middle = min(max(1, math.ceil(self.level * count)), count)
+            middle = min(max(1, math.ceil(self.question.level * count)), count)
             return [max(lower, 1), middle, min(upper, count)]
 
         count, values = self.question.order_statistics(part, wanted)

@@ -18,26 +18,26 @@ from holdfast.guard._question import Moments, Part, Question
 METRICS = ("accuracy", "error", "brier")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScoreQuestion(Question):
-    """The mean score of predictions: an array over the rows of the data or the protected rows, or a fitted model."""
+    """The mean score of predictions: an array over the rows of the data or the protected rows, or a fitted
+    model."""
 
-    predictions: Any = None
-    target: str = ""
-    metric: str = "accuracy"
+    predictions: Any
+    target: str
+    metric: str
+    everywhere: bool  # whether the training rows have predictions too
 
     def predict(self, part: Part) -> NDArray[Any]:
         """The predictions for the rows of one part. A model sees all columns but the target."""
         if hasattr(self.predictions, "predict"):
             return np.asarray(self.predictions.predict(part.rows.frame().drop(columns=[self.target])))
-        if len(self.predictions) == part.data_rows and part.mask is not None:
-            return np.asarray(self.predictions[part.mask])
-        if part.training:
-            raise QueryRejected(
-                "The training rows have no predictions to take a guess from: bring one, guard.score(..., guess=0.7), for "
-                "instance the cross-validated score."
-            )
-        return np.asarray(self.predictions)
+        covers_data = part.mask is not None and len(self.predictions) == len(part.mask)
+        return np.asarray(self.predictions[part.mask] if covers_data else self.predictions)
+
+    @property
+    def in_training(self) -> bool:
+        return self.everywhere
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
         predicted, truth = self.predict(part), part.column(self.target)
@@ -62,23 +62,28 @@ class ScoreQuestion(Question):
 def score_question(
     predictions: Any, *, target: str, metric: str, guess: Any, name: str | None, protected: Part
 ) -> ScoreQuestion:
-    """The question behind ``guard.score``; the same predictions are the same question, a model is a new one each time."""
+    """The question behind ``guard.score``; the same predictions are the same question, a model is a new one
+    each time."""
     checks.choice(metric, "metric", METRICS, of="Guard.score")
     if target not in protected.rows.schema:
-        raise QueryRejected(f"There is no column {target!r} to score against; there are {', '.join(protected.rows.schema)}.")
+        raise QueryRejected(
+            f"There is no column {target!r} to score against; there are {', '.join(protected.rows.schema)}."
+        )
     if hasattr(predictions, "predict"):
-        identity = name or secrets.token_hex(16)
+        identity, everywhere = name or secrets.token_hex(16), True
     else:
         predictions = np.asarray(predictions)
         if predictions.ndim != 1 or len(predictions) not in (protected.rows.count, protected.data_rows):
             raise QueryRejected(
-                f"Give one prediction for each of the {protected.data_rows:,} rows of the data, or for each of the "
+                f"Give one prediction for each of the {protected.data_rows:,} rows of the data, or "
+                "for each of the "
                 f"{protected.rows.count:,} protected rows; got an array of shape {predictions.shape}."
             )
         if predictions.dtype == object:
             predictions = predictions.astype(str)
         content = np.ascontiguousarray(predictions).tobytes() + predictions.dtype.str.encode()
         identity = hashlib.sha256(content).hexdigest()
+        everywhere = protected.mask is not None and len(predictions) == protected.data_rows
     return ScoreQuestion(
         key=hashlib.sha256(f"score {metric} {target} {identity}".encode()).hexdigest(),
         text=f"score({name or identity[:12]}, target = {target}, metric = {metric})",
@@ -90,4 +95,5 @@ def score_question(
         predictions=predictions,
         target=target,
         metric=metric,
+        everywhere=everywhere,
     )

@@ -1,7 +1,8 @@
 """The seam between an account and its book: reserve before reading, record before releasing.
 
-Every change of the account is an event in the book, and the account is what the events say. A reservation that was never
-settled (a crash between reading and recording) counts as spent, at the dearest price its question could have had.
+Every change of the account is an event in the book, and the account is what the events say. A reservation
+that was never settled (a crash between reading and recording) counts as spent, at the dearest price its
+question could have had.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _MOST_TRIES = 100
 
 @dataclass(frozen=True)
 class Released:
-    """One settled question as the book has it: its text, its price, and what was released (None: a refusal)."""
+    """One settled question as the book has it: its text, its price, and what was released (None: a "
+    "refusal)."""
 
     text: str
     micro_nats: int
@@ -51,8 +53,9 @@ class Session:
         differing = sorted(name for name in agreed if (self._opened or {}).get(name) != agreed[name])
         if differing:
             raise BookError(
-                f"The account book {self._book.path} was opened with other terms ({', '.join(differing)} differ). Use the same "
-                "data and the same promise, or another book."
+                f"The account book {self._book.path} was opened with other terms "
+                f"({', '.join(differing)} differ). "
+                "Use the same data and the same promise, or another book."
             )
 
     @property
@@ -74,7 +77,11 @@ class Session:
             self._apply(event)
 
     def reserve(
-        self, key: str, text: str, prepare: Callable[[Account], _Prepared], worst: Callable[[_Prepared], float]
+        self,
+        key: str,
+        text: str,
+        prepare: Callable[[Account], _Prepared],
+        worst: Callable[[_Prepared], float],
     ) -> tuple[_Prepared, int]:
         """Prepare a question against the newest account and put its worst price on disk, in one step."""
         for _ in range(_MOST_TRIES):
@@ -90,11 +97,25 @@ class Session:
             return prepared, event.sequence
         raise BookError("The account book is too busy; nothing was charged. Try again.")
 
-    def settle(self, reservation: int, nats: float, *, surprise: bool, released: dict[str, Any] | None, failed: bool = False) -> int:
-        """Record what a reserved question really cost and what is released, before anyone sees it; returns micro-nats."""
+    def settle(
+        self,
+        reservation: int,
+        nats: float,
+        *,
+        surprise: bool,
+        released: dict[str, Any] | None,
+        failed: bool = False,
+    ) -> int:
+        """Record what a reserved question really cost and what is released, before anyone sees it; returns
+        micro-nats."""
         for _ in range(_MOST_TRIES):
             charge, exact = self._settled.charge(nats), self._settled.exact + nats
-            body = {"reservation": reservation, "micro_nats": charge, "surprise": surprise, "released": released}
+            body = {
+                "reservation": reservation,
+                "micro_nats": charge,
+                "surprise": surprise,
+                "released": released,
+            }
             try:
                 event = self._book.append("fail" if failed else "release", body, after=self._last)
             except Stale:
@@ -102,7 +123,9 @@ class Session:
                 continue
             self._apply(event, exact=exact)
             return charge
-        raise BookError("The account book is too busy to record the answer; it stays charged and is not released.")
+        raise BookError(
+            "The account book is too busy to record the answer; it stays charged and is not released."
+        )
 
     def _apply(self, event: Event, *, exact: float | None = None) -> None:
         self._last = event.sequence
@@ -115,6 +138,8 @@ class Session:
             reserved = self._open.pop(body["reservation"])
             self._settled = self._settled.after(body["micro_nats"], surprise=body["surprise"], exact=exact)
             if event.kind == "release":
-                self.released[reserved["key"]] = Released(reserved["text"], body["micro_nats"], body["released"])
+                self.released[reserved["key"]] = Released(
+                    reserved["text"], body["micro_nats"], body["released"]
+                )
         else:
             raise BookError(f"The account book {self._book.path} has a line of unknown kind {event.kind!r}.")

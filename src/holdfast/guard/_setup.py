@@ -19,7 +19,8 @@ _PILOT_ROWS = 50_000
 
 _SAME_LAW = "The rows are draws from one distribution, which is what the answers are about."
 _QUESTIONS = (
-    "The questions depend on the protected rows only through the released answers (and through the training part, which is "
+    "The questions depend on the protected rows only through the released answers (and through the "
+    "training part, which is "
     "free to look at). Timing is not protected."
 )
 
@@ -39,17 +40,28 @@ class Setup:
 
 
 def set_up(
-    data: Any, train: Any, dependence: Dependence | None, *, failure: float, training_share: Any, split_seed: Any
+    data: Any,
+    train: Any,
+    dependence: Dependence | None,
+    *,
+    failure: float,
+    training_share: Any,
+    split_seed: Any,
 ) -> Setup:
-    """Open ``data`` and find the training part: the caller's, or a share of the rows by the model's rule (theory 2.2)."""
+    """Open ``data`` and find the training part: the caller's, or a share of the rows by the model's rule
+    (theory 2.2)."""
     if dependence is not None and not isinstance(dependence, Dependence):
-        raise InvalidArgument("dependence", "a model from holdfast.dependence, or None", dependence, of="Guard")
+        raise InvalidArgument(
+            "dependence", "a model from holdfast.dependence, or None", dependence, of="Guard"
+        )
     share = checks.real(training_share, "training_share", "[0, 1)", of="Guard")
     seed = checks.whole(split_seed, "split_seed", at_least=0, of="Guard")
     rows = open_rows(data)
     model = Independent(rows.count) if dependence is None else dependence
     if model.n != rows.count:
-        raise InvalidArgument("dependence", f"a model of the {rows.count:,} rows of the data", model, of="Guard")
+        raise InvalidArgument(
+            "dependence", f"a model of the {rows.count:,} rows of the data", model, of="Guard"
+        )
     facts: dict[str, Any] = {"data": _fingerprint(data, rows), "dependence": repr(model)}
     if train is not None:
         known = open_rows(train)
@@ -90,17 +102,23 @@ def _pilot(training: Part | None) -> Part | None:
     if training is None or training.rows.count <= _PILOT_ROWS:
         return training
     first = np.arange(training.rows.count) < _PILOT_ROWS
-    return Part(training.rows.split(first)[0], training=True, data_rows=training.data_rows)
+    mask = None
+    if training.mask is not None:
+        mask = training.mask & (np.cumsum(training.mask) <= _PILOT_ROWS)
+    return Part(training.rows.split(first)[0], training=True, data_rows=training.data_rows, mask=mask)
 
 
 def _same_columns(rows: Rows, known: Rows) -> None:
     missing = [name for name in rows.schema if name not in known.schema]
     if missing:
-        raise QueryRejected(f"The training part lacks the column {missing[0]!r}; both parts need the same columns.")
+        raise QueryRejected(
+            f"The training part lacks the column {missing[0]!r}; both parts need the same columns."
+        )
 
 
 def _fingerprint(data: Any, rows: Rows) -> str:
-    """What tells this data from other data: the content of a file, else the names of the columns and the number of rows."""
+    """What tells this data from other data: the content of a file, else the names of the columns and the
+    number of rows."""
     digest = hashlib.sha256(f"{rows.count} {rows.schema!r}".encode())
     if isinstance(data, (str, Path)) and Path(data).is_file():
         with Path(data).open("rb") as file:

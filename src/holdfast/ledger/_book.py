@@ -54,8 +54,8 @@ def _digest(previous: str, sequence: int, kind: str, body: str) -> str:
 class Book:
     """An append-only book in a SQLite file, or in memory when no path is given.
 
-    Every append is one transaction that is on disk when it returns (write-ahead log, ``synchronous=FULL``). The database
-    itself refuses UPDATE and DELETE, and every line carries the digest of all lines before it.
+    Every append is one transaction that is on disk when it returns (write-ahead log, ``synchronous=FULL``).
+    The database itself refuses UPDATE and DELETE, and every line carries the digest of all lines before it.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -82,14 +82,17 @@ class Book:
             if last != after:
                 raise Stale(f"The book ends at {last}, not at {after}.")
             event = Event(last + 1, kind, body, _digest(digest, last + 1, kind, text))
-            connection.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (event.sequence, kind, text, event.digest))
+            connection.execute(
+                "INSERT INTO events VALUES (?, ?, ?, ?)", (event.sequence, kind, text, event.digest)
+            )
         return event
 
     def events(self, after: int = 0) -> list[Event]:
         """All events beyond sequence ``after``, each checked against the chain."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT sequence, kind, body, digest FROM events WHERE sequence >= ? ORDER BY sequence", (after,)
+                "SELECT sequence, kind, body, digest FROM events WHERE sequence >= ? ORDER BY sequence",
+                (after,),
             ).fetchall()
         previous = ""
         if after:
@@ -111,7 +114,9 @@ class Book:
 
     @staticmethod
     def _head(connection: sqlite3.Connection) -> tuple[int, str]:
-        row = connection.execute("SELECT sequence, digest FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
+        row = connection.execute(
+            "SELECT sequence, digest FROM events ORDER BY sequence DESC LIMIT 1"
+        ).fetchone()
         return (0, "") if row is None else (int(row[0]), str(row[1]))
 
     @contextmanager

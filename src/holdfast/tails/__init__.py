@@ -1,7 +1,8 @@
 """Concentration: how far a statistic fixed in advance can be from its mean.
 
-Every tail answers two questions: :meth:`~holdfast.tails.Tail.gamma`, how many nats of surprise a distance is, and
-:meth:`~holdfast.tails.Tail.radius`, how far one must go for a given probability. Theory: ``docs/theory/concentration.md``.
+Every tail answers two questions: :meth:`~holdfast.tails.Tail.gamma`, how many nats of surprise a distance is,
+and :meth:`~holdfast.tails.Tail.radius`, how far one must go for a given probability. Theory:
+``docs/theory/concentration.md``.
 """
 
 from holdfast.tails._closed import Bernstein, BoundedDifferences, SubExponential, SubGaussian

@@ -35,7 +35,9 @@ class BoundedDifferences(OneSidedExponent):
     def __post_init__(self) -> None:
         name = type(self).__name__
         _set(
-            self, delta=checks.real(self.delta, "delta", "(0, inf)", of=name), n=checks.whole(self.n, "n", of=name)
+            self,
+            delta=checks.real(self.delta, "delta", "(0, inf)", of=name),
+            n=checks.whole(self.n, "n", of=name),
         )
 
     @classmethod
@@ -87,7 +89,8 @@ class SubGaussian(OneSidedExponent):
 
 @dataclass(frozen=True, repr=False)
 class SubExponential(OneSidedExponent):
-    """A statistic with ln E exp(λ(q − E q)) ≤ λ²σ²/2 for |λ| ≤ 1/b: normal near its mean, exponential far out.
+    """A statistic with ln E exp(λ(q − E q)) ≤ λ²σ²/2 for |λ| ≤ 1/b: normal near its mean, exponential far
+    out.
 
     Guarantee: with L = ln(2/ν), radius σ√(2L) while L ≤ σ²/2b², then bL + σ²/2b.
     Assumes: ``sigma`` and ``b`` (not checkable from the data).
@@ -129,9 +132,11 @@ class SubExponential(OneSidedExponent):
 
 @dataclass(frozen=True, repr=False)
 class Bernstein(OneSidedExponent):
-    """The mean of ``n`` independent values with variance ≤ ``variance`` that stay within ``bound`` of their mean.
+    """The mean of ``n`` independent values with variance ≤ ``variance`` that stay within ``bound`` of their
+    mean.
 
-    Guarantee: P(|mean − E| > t) ≤ 2 exp(−n t² / (2 variance + 2 bound t / 3)), for a statistic fixed in advance.
+    Guarantee: P(|mean − E| > t) ≤ 2 exp(−n t² / (2 variance + 2 bound t / 3)), for a statistic fixed in
+    advance.
     Assumes: independent rows, ``variance`` and ``bound`` (not checkable from the data).
     Reference: Bernstein's inequality (Boucheron, Lugosi and Massart 2013, corollary 2.11).
 

@@ -16,10 +16,10 @@ from holdfast.tails._tail import Tail
 class Custom(Tail):
     """Any non-decreasing ``gamma``: the two-sided exponent itself, P(|q − E q| > α) ≤ exp(−gamma(α)).
 
-    Guarantee: ``radius`` is found by bracketing and bisection and is always on the safe side: gamma(radius) ≥ ln(1/ν).
-    It is infinite where gamma never gets that far.
-    Assumes: that ``gamma`` is a valid exponent and does not decrease (not checkable in general; what is returned is
-    checked to be a number).
+    Guarantee: ``radius`` is found by bracketing and bisection and is always on the safe side: gamma(radius) ≥
+    ln(1/ν). It is infinite where gamma never gets that far.
+    Assumes: that ``gamma`` is a valid exponent and does not decrease (not checkable in general; what is
+    returned is checked to be a number).
 
     >>> round(Custom(lambda alpha: 50 * alpha**2).radius(0.01), 6)
     0.303485
@@ -40,7 +40,9 @@ class Custom(Tail):
         if not value >= 0.0:
             if value < 0.0:
                 return 0.0
-            raise InvalidArgument("gamma", f"a function that returns numbers (at {alpha:g})", value, of="Custom")
+            raise InvalidArgument(
+                "gamma", f"a function that returns numbers (at {alpha:g})", value, of="Custom"
+            )
         return value
 
     def gamma(self, alpha: Any) -> float:

@@ -19,7 +19,8 @@ class Tail(Record, ABC):
 
     @abstractmethod
     def gamma(self, alpha: Any) -> float:
-        """Nats of surprise at distance ``alpha``: the statistic is farther from its mean with probability ≤ exp(−γ)."""
+        """Nats of surprise at distance ``alpha``: the statistic is farther from its mean with probability ≤
+        exp(−γ)."""
 
     @abstractmethod
     def radius_at(self, nats: Any) -> float:

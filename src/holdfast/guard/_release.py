@@ -1,0 +1,92 @@
+"""What leaves the guard, how the book keeps it, and how an answer is made from the book."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import queries
+from holdfast.guard._account import MICRO
+from holdfast.guard._answer import Answer
+from holdfast.guard._certificate import Certificate
+from holdfast.guard._code import THEOREM, Prepared
+from holdfast.guard._question import TableQuestion
+from holdfast.guard._readings import Output
+from holdfast.guard._session import Released
+
+_CHECKED = (
+    "Every output is priced by a prior that sums to at most 1, and the worst price is in the account "
+    "before the "
+    "rows are read.",
+    "The question, the grid and every refusal were decided without the protected rows, or are part of the "
+    "priced output.",
+    "Sums are exact integers; intervals are rounded outward.",
+)
+
+
+def what_leaves(prepared: Prepared, output: Output) -> dict[str, Any]:
+    """Everything that is released: a function of the output and of public facts, and of nothing else."""
+    question, interval = prepared.question, prepared.interval(output)
+    notes = []
+    if question.kind == "mean":
+        notes.append(f"Values outside [{question.low:g}, {question.high:g}] are clipped.")
+    if question.filtered:
+        notes.append("Rows for which the filter is false or null do not enter.")
+    return {
+        "value": prepared.value(output),
+        "low": interval.low if math.isfinite(interval.low) else None,
+        "high": interval.high if math.isfinite(interval.high) else None,
+        "guess": prepared.grid.guess,
+        "confirmed": output.confirmed,
+        "readable": isinstance(question, TableQuestion),
+        "interval": prepared.reading.theorem,
+        "numbers": {
+            "question": prepared.account.steps + 1,
+            "nats spent before": prepared.account.spent,
+            "nats of this interval": prepared.reading.nats,
+            "cell": prepared.grid.cell,
+            "cells from the guess": output.cell,
+            "width class": output.width_class,
+        },
+        "notes": notes,
+    }
+
+
+@dataclass(frozen=True)
+class Records:
+    """Makes answers and certificates from what the book recorded and what the account assumes."""
+
+    confidence: float
+    assumptions: tuple[str, ...]
+
+    def answer(self, released: Released) -> Answer:
+        """The answer that a line of the book stands for."""
+        recorded = released.answer or {}
+        return Answer(
+            value=recorded["value"],
+            low=-math.inf if recorded["low"] is None else recorded["low"],
+            high=math.inf if recorded["high"] is None else recorded["high"],
+            confidence=self.confidence,
+            cost=released.micro_nats / MICRO,
+            query=queries.read(released.text) if recorded["readable"] else released.text,
+            certificate=self.certificate(recorded["numbers"], interval=recorded["interval"]),
+            guess=recorded["guess"],
+            confirmed=recorded["confirmed"],
+            notes=tuple(recorded["notes"]),
+        )
+
+    def certificate(self, numbers: dict[str, Any], *, interval: str = "") -> Certificate:
+        """The statement, with these numbers."""
+        return Certificate(
+            statement=(
+                f"With probability {self.confidence:.6g} every interval released from this account "
+                "contains its "
+                "true value, however the questions were chosen."
+            ),
+            theorem=THEOREM,
+            numbers=numbers,
+            checked=_CHECKED,
+            assumed=self.assumptions,
+            interval=interval,
+        )
