@@ -6,10 +6,11 @@ the rows come from numpy instead of SQL.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from holdfast.guard._account import Account
-from holdfast.guard._code import CodeStrategy, Prepared
+from holdfast.guard._code import CodeStrategy
 from holdfast.guard._question import Moments, Part, Question
 from holdfast.guard._readings import Output
 from holdfast.intervals import Interval
@@ -61,6 +62,7 @@ class CoinGuard:
     charges: bool = True
     error: float | None = None
     account: Account = field(init=False)
+    cell: float = field(init=False, default=math.nan)  # of the last question, as its preview would show
 
     def __post_init__(self) -> None:
         self.account = Account(self.failure)
@@ -70,11 +72,9 @@ class CoinGuard:
         self.protected = Part(CountedRows(self.rows), training=False, data_rows=0)
         self.strategy = CodeStrategy(self.rows, training, training, None, self.error)
 
-    def prepare(self, question: Question) -> Prepared:
-        return self.strategy.prepare(question, self.account)
-
     def ask(self, question: Question) -> tuple[Interval, Output]:
-        prepared = self.prepare(question)
+        prepared = self.strategy.prepare(question, self.account)
+        self.cell = prepared.grid.cell
         output = prepared.reading.output(self.protected, prepared.grid)
         price = prepared.price(output)
         after = self.account.after(

@@ -120,8 +120,7 @@ class CodeStrategy:
         expected: Expectation,
         places: Callable[[Grid], Iterable[float]],
     ) -> Prepared | None:
-        """The widest cell, up to a thousandth, that keeps the promise at these places: it reveals "
-        "the least."""
+        """The widest cell, up to a thousandth, that keeps the promise at these places, which reveals least."""
         error = math.inf if self.error is None else self.error
 
         def keeps(candidate: Prepared) -> bool:

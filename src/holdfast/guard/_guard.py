@@ -387,8 +387,7 @@ class Guard:
             return self._recall(question.key)
 
     def _read(self, prepared: Prepared, reservation: int) -> Output:
-        """Read the protected rows. A failure is an output too: it is charged, and what it said "
-        "stays inside."""
+        """Read the protected rows. A failure is an output too: it is charged, what it said stays inside."""
         try:
             return prepared.reading.output(self._setup.protected, prepared.grid)
         except Exception:

@@ -22,8 +22,7 @@ _MOST_TRIES = 100
 
 @dataclass(frozen=True)
 class Released:
-    """One settled question as the book has it: its text, its price, and what was released (None: a "
-    "refusal)."""
+    """One settled question as the book has it: its text, its price, and what was released, if it was."""
 
     text: str
     micro_nats: int
