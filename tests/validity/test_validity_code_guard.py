@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from coins import CoinGuard, share
 from scipy.special import betaincinv, ndtr
+
+from holdfast.audit._counted import CountedGuard, CountedShare
 
 RUNS, ALL_RUNS = 300, 2000
 
@@ -20,43 +21,46 @@ def lower_limit(successes: int, runs: int, error: float = 0.001) -> float:
 def overfit_the_training_part(rng: np.random.Generator, *, rows: int, candidates: int, rounds: int) -> bool:
     """Look at many noise features on the training part, ask about the best ones, and about their vote.
 
-    The features are fair coins and ``rounds`` is odd, so every true value is one half; the guesses are as wrong as
-    selection makes them.
+    The features are fair coins and ``rounds`` is odd, so every true value is one half; the guesses are as
+    wrong as selection makes them.
     """
     training = rng.integers(0, 2, (rows, candidates), dtype=np.int8)
     protected = rng.integers(0, 2, (rows, candidates), dtype=np.int8)
-    guard = CoinGuard(rows, rows)
+    guard = CountedGuard(rows, rows)
     chosen = np.argsort(-training.sum(0))[:rounds]
     for column in chosen:
         interval, _ = guard.ask(
-            share(int(protected[:, column].sum()), training_count=int(training[:, column].sum()))
+            CountedShare(protected=int(protected[:, column].sum()), training=int(training[:, column].sum()))
         )
         if not interval.contains(0.5):
             return False
     votes = [part[:, chosen].sum(1) * 2 > rounds for part in (training, protected)]
-    interval, _ = guard.ask(share(int(votes[1].sum()), training_count=int(votes[0].sum())))
+    interval, _ = guard.ask(CountedShare(protected=int(votes[1].sum()), training=int(votes[0].sum())))
     return interval.contains(0.5)
 
 
 def sign_attack(rng: np.random.Generator, *, rows: int, questions: int, charges: bool) -> bool:
-    """Ask about fair coins with guesses on a cell's edge, so that every answer is one bit; then ask the majority.
+    """Ask about fair coins with guesses on a cell's edge, so that every answer is one bit; then ask the
+    majority.
 
-    An answer says on which side of one half the sample lies, and the final rule takes each coin with that sign. Its
-    accuracy on the sample is known to be about Φ(√(2 questions / (π rows))): the last guess puts a cell's lower edge
-    just below that, so that the truth, one half, is as far outside as the guard allows.
+    An answer says on which side of one half the sample lies, and the final rule takes each coin with that
+    sign. Its accuracy on the sample is known to be about Φ(√(2 questions / (π rows))): the last guess puts a
+    cell's lower edge just below that, so that the truth, one half, is as far outside as the guard allows.
     """
     coins = rng.integers(0, 2, (rows, questions), dtype=np.int8)
-    guard = CoinGuard(rows, charges=charges)
-    guard.ask(share(int(coins[:, 0].sum()), guess=0.5))
+    guard = CountedGuard(rows, charges=charges)
+    guard.ask(CountedShare(protected=int(coins[:, 0].sum()), guess=0.5))
     signs = np.ones(questions)
     for column in range(1, questions):
-        interval, output = guard.ask(share(int(coins[:, column].sum()), guess=0.5 + guard.cell / 2))
+        interval, output = guard.ask(
+            CountedShare(protected=int(coins[:, column].sum()), guess=0.5 + guard.cell / 2)
+        )
         if not interval.contains(0.5):
             return False
         signs[column] = 1 if output.cell >= 0 else -1
     vote = (2 * coins.astype(np.int16) - 1) @ signs > 0
     gained = float(ndtr(math.sqrt(2 * questions / (math.pi * rows)))) - 1 / math.sqrt(rows)
-    interval, _ = guard.ask(share(int(vote.sum()), guess=min(1.0, gained + guard.cell / 2)))
+    interval, _ = guard.ask(CountedShare(protected=int(vote.sum()), guess=min(1.0, gained + guard.cell / 2)))
     return interval.contains(0.5)
 
 

@@ -1,0 +1,82 @@
+"""The code guard on questions whose counts are already known: thousands of simulated accounts in seconds.
+
+Everything that decides validity is the product's own code (prior, account, grid, readings); only the counts
+come from arrays instead of a database.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from holdfast.guard._account import Account
+from holdfast.guard._code import CodeStrategy
+from holdfast.guard._question import Moments, Part, Question
+from holdfast.guard._readings import Output
+from holdfast.intervals import Interval
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Stands where a table would: only its number of rows is used."""
+
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedShare(Question):
+    """A share whose count in each part is known."""
+
+    key: str = ""
+    text: str = "share"
+    low: float = 0.0
+    high: float = 1.0
+    guess: float | None = None
+    kind: str = "share"
+    training: int = 0
+    protected: int
+
+    def moments(self, part: Part, *, squares: bool = False) -> Moments:
+        count = self.training if part.training else self.protected
+        return Moments(part.rows.count, count / part.rows.count, math.nan)
+
+    @property
+    def record(self) -> Any:
+        return self.text
+
+
+@dataclass
+class CountedGuard:
+    """One account over ``rows`` protected rows. With ``charges=False`` it never pays: the twin a test must
+    catch."""
+
+    rows: int
+    training_rows: int = 0
+    failure: float = 0.05
+    error: float | None = None
+    charges: bool = True
+    account: Account = field(init=False)
+    cell: float = field(init=False, default=math.nan)
+
+    def __post_init__(self) -> None:
+        self.account = Account(self.failure)
+        training = self._part(self.training_rows, training=True) if self.training_rows else None
+        self._protected = self._part(self.rows, training=False)
+        self._strategy = CodeStrategy(self.rows, training, training, None, self.error)
+
+    @staticmethod
+    def _part(rows: int, *, training: bool) -> Part:
+        return Part(cast(Any, _Rows(rows)), training=training, data_rows=rows)
+
+    def ask(self, question: CountedShare) -> tuple[Interval, Output]:
+        """The released interval and output; ``cell`` is then the step of the grid that was used."""
+        prepared = self._strategy.prepare(question, self.account)
+        output = prepared.reading.output(self._protected, prepared.grid)
+        price = prepared.price(output)
+        charged = self.account.after(
+            self.account.charge(price), surprise=not output.confirmed, exact=self.account.exact + price
+        )
+        self.account = charged if self.charges else replace(charged, micro_nats=0, exact=0.0)
+        self.cell = prepared.grid.cell
+        return prepared.interval(output), output
