@@ -1,8 +1,9 @@
-"""An oracle for expressions: random SQL text next to a plain Python function of one row that says what it means.
+"""An oracle for expressions: random SQL text, and next to it a plain Python function of one row that says
+what it means.
 
-Nothing here uses the reader, the canonical form or the compiler: the text is what a person might type (with needless
-parentheses, either spelling of an operator, any case), the meaning is computed row by row with ``math``. None stands
-for null, and a NaN becomes None as soon as it arises.
+Nothing here uses the reader, the canonical form or the compiler: the text is what a person might type (with
+needless parentheses, either spelling of an operator, any case), the meaning is computed row by row with
+``math``. None stands for null, and a NaN becomes None as soon as it arises.
 """
 
 from __future__ import annotations
@@ -18,8 +19,41 @@ Pair = tuple[str, Meaning]
 
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.0, 1e-300, 5e-324, 1e16, -1e308, 1.7e308, 0.1, 40.0, 1e5]
 WHOLES = [0, 1, -1, 2, 7, 40, 255, 2**31, 2**53 + 1, -(2**63), 2**63 - 1]
-TEXTS = ["", "a", "A", "b'c", "é", "12", " 12 ", "-1.5e3", "1e999", "1_000", "nan", "inf", "0x1", ".5", "5.", "true", "F"]
-LITERALS = ["0", "1", "2", "-1", "0.5", "1e3", "1000.0", "40", "-2.5", "1e-5", "3", "123456789.123", "1e300", ".25"]
+TEXTS = [
+    "",
+    "a",
+    "A",
+    "b'c",
+    "é",
+    "12",
+    " 12 ",
+    "-1.5e3",
+    "1e999",
+    "1_000",
+    "nan",
+    "inf",
+    "0x1",
+    ".5",
+    "5.",
+    "true",
+    "F",
+]
+LITERALS = [
+    "0",
+    "1",
+    "2",
+    "-1",
+    "0.5",
+    "1e3",
+    "1000.0",
+    "40",
+    "-2.5",
+    "1e-5",
+    "3",
+    "123456789.123",
+    "1e300",
+    ".25",
+]
 
 
 def rows(source: random.Random, count: int) -> list[Row]:
@@ -44,6 +78,10 @@ def clean(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value + 0.0
 
 
+MADE_NAN = [0]
+"""How many times arithmetic on infinities had no value; the one way to a null that no schema announces."""
+
+
 def strict(function: Callable[..., Any]) -> Callable[..., Any]:
     """Null in, null out; NaN out, null out."""
 
@@ -51,6 +89,8 @@ def strict(function: Callable[..., Any]) -> Callable[..., Any]:
         if any(value is None for value in values):
             return None
         result = function(*values)
+        if isinstance(result, float) and math.isnan(result):
+            MADE_NAN[0] += 1
         return clean(result) if isinstance(result, float) else result
 
     return applied
@@ -65,7 +105,7 @@ def multiply(a: float, b: float) -> float:
 
 
 def remainder(a: float, b: float) -> float | None:
-    return None if b == 0 or math.isinf(a) else math.fmod(a, b)
+    return None if b == 0 else math.nan if math.isinf(a) else math.fmod(a, b)
 
 
 def power(a: float, b: float) -> float | None:
@@ -162,14 +202,24 @@ class Writer:
             name = source.choice("xyzik")
             return name, lambda row: None if row[name] is None else clean(float(row[name]))
         return source.choice(
-            [self._arithmetic, self._arithmetic, self._function, self._extreme, self._case, self._coalesce, self._cast]
+            [
+                self._arithmetic,
+                self._arithmetic,
+                self._function,
+                self._extreme,
+                self._case,
+                self._coalesce,
+                self._cast,
+            ]
         )(deep - 1)
 
     def _arithmetic(self, deep: int) -> Pair:
         op = self.source.choice(["+", "-", "*", "/", "%", "neg", "+", "*"])
         (a, f), (b, g) = self.number(deep), self.number(deep)
         if op == "neg":
-            return f"(-{a})" if not a.startswith("-") else f"(-({a}))", lambda row: strict(lambda v: -v)(f(row))
+            return f"(-{a})" if not a.startswith("-") else f"(-({a}))", lambda row: strict(lambda v: -v)(
+                f(row)
+            )
         apply = strict(
             {"+": lambda p, q: p + q, "-": lambda p, q: p - q, "*": multiply, "/": divide, "%": remainder}[op]
         )
@@ -251,10 +301,21 @@ class Writer:
     def condition(self, deep: int) -> Pair:
         source = self.source
         if deep <= 0 or source.random() < 0.1:
-            return source.choice([("b", lambda row: row["b"]), ("true", lambda row: True), ("b = false", self._not_b)])
+            return source.choice(
+                [("b", lambda row: row["b"]), ("true", lambda row: True), ("b = false", self._not_b)]
+            )
         return source.choice(
-            [self._comparison, self._comparison, self._connected, self._connected, self._not, self._null_test]
-            + [self._between, self._in, self._text_comparison, self._truth_cast, self._same_truth]
+            [
+                *(
+                    self._comparison,
+                    self._comparison,
+                    self._connected,
+                    self._connected,
+                    self._not,
+                    self._null_test,
+                ),
+                *(self._between, self._in, self._text_comparison, self._truth_cast, self._same_truth),
+            ]
         )(deep - 1)
 
     @staticmethod
@@ -279,7 +340,9 @@ class Writer:
     def _connected(self, deep: int) -> Pair:
         word, join = self.source.choice([("and", conjunction), ("or", disjunction)])
         parts = [self.wrapped(self.condition(deep)) for _ in range(self.source.choice([2, 2, 3]))]
-        return f" {self.spelled(word)} ".join(text for text, _ in parts), lambda row: join(*(f(row) for _, f in parts))
+        return f" {self.spelled(word)} ".join(text for text, _ in parts), lambda row: join(
+            *(f(row) for _, f in parts)
+        )
 
     def _not(self, deep: int) -> Pair:
         a, f = self.condition(deep)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
+
+from holdfast.engines import _sums
+from holdfast.engines._sums import Question, Shape
 
 __all__ = ["Database"]
 
@@ -17,6 +21,7 @@ class Database:
 
         self._backend = ibis.duckdb.connect()
         self._lock = threading.Lock()
+        self._prepared: dict[Shape, tuple[str, str]] = {}
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement and return what it says."""
@@ -31,6 +36,24 @@ class Database:
         statement = self._backend.compile(aggregate)
         (row,) = self.run(statement)
         return row
+
+    def aggregate(self, shape: Shape, question: Question, values: Any) -> tuple[Any, ...]:
+        """Run a question's sums as one statement.
+
+        Only the question's own expressions are compiled by ibis every time; the statement around them is
+        compiled once for each of the few shapes there are, which halves what a question costs besides its
+        rows.
+        """
+        before, after = (_sums.fill(part, question) for part in self._around(shape))
+        (row,) = self.run(f"{before}({self._backend.compile(values)}){after}")
+        return row
+
+    def _around(self, shape: Shape) -> tuple[str, str]:
+        if shape not in self._prepared:
+            statement = str(self._backend.compile(_sums.aggregate(shape)))
+            before, after = re.split(rf"[\"`]{_sums.VALUES}[\"`]", statement)
+            self._prepared[shape] = before, after
+        return self._prepared[shape]
 
     def lend(self, name: str, table: Any) -> None:
         """Let an arrow table be read under a name, where it is."""

@@ -59,9 +59,13 @@ class Rows:
         """
         if question.kind not in ("mean", "share"):
             raise InvalidArgument("question", "a checked mean or share", question.kind, of="sums")
-        aggregate = _sums.plan(self._table, question, count=self.count, squares=squares)
-        row = self._database.fetch(aggregate)
-        return _sums.collect(question, tuple(aggregate.columns), row, count=self.count, squares=squares)
+        passes = question.passes(self._table)
+        wanted = {"value": question.value(self._table)}
+        if passes is not None:
+            wanted["passes"] = passes
+        shape = _sums.shape_of(question, filtered=passes is not None, squares=squares, count=self.count)
+        row = self._database.aggregate(shape, question, self._table.select(**wanted))
+        return _sums.collect(question, shape, row, count=self.count, squares=squares)
 
     def order_statistics(
         self, question: Question, ranks: Callable[[int], Sequence[int]]

@@ -10,7 +10,18 @@ from typing import Any, Protocol
 from holdfast.engines._builtin import builtin, exact
 from holdfast.records import Record
 
-__all__ = ["SCALE_BITS", "Question", "Sums", "scaled"]
+__all__ = [
+    "SCALE_BITS",
+    "VALUES",
+    "Question",
+    "Shape",
+    "Sums",
+    "aggregate",
+    "collect",
+    "fill",
+    "scaled",
+    "shape_of",
+]
 
 SCALE_BITS = 24
 """A mean's values are rounded to multiples of (hi - lo) / 2**24, half up: each is off by at most (hi - lo) ·
@@ -20,6 +31,10 @@ SCALE_BITS = 24
 # Whole numbers up to 2**53 are added exactly by floats, in any order; beyond that many rows the engine adds
 # integers.
 _EXACT_IN_FLOATS = 2**53
+
+
+VALUES = "@values"
+"""The name that stands for the question's own values in a prepared statement."""
 
 
 class Question(Protocol):
@@ -65,34 +80,64 @@ def scaled(value: float, lo: float, hi: float) -> int:
     return 2**SCALE_BITS if value >= hi else math.floor((value - lo) * _factor(lo, hi) + 0.5)
 
 
-def _scaled_column(values: Any, question: Question) -> Any:
+@dataclass(frozen=True)
+class Shape:
+    """What decides the statement around a question's own expressions; a session needs only a few."""
+
+    kind: str
+    filtered: bool
+    known: bool
+    squares: bool
+    wide: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that the statement returns."""
+        asked = {"passed": self.filtered, "known": self.known, "total": True, "squares": self.squares}
+        return tuple(name for name, wanted in asked.items() if wanted)
+
+
+def shape_of(question: Question, *, filtered: bool, squares: bool, count: int) -> Shape:
+    known = question.skips or _weight(question) > 0
+    wide = count * _scale(question) > _EXACT_IN_FLOATS
+    return Shape(question.kind, filtered, known, squares and question.kind == "mean", wide)
+
+
+def aggregate(shape: Shape) -> Any:
+    """One aggregate over the stand-in table ``VALUES``, with stand-ins for the bounds."""
     import ibis
 
+    kind = "boolean" if shape.kind == "share" else "float64"
+    values = ibis.table({"value": kind, "passes": "boolean"}, name=VALUES)
+    if shape.filtered:
+        values = values.filter(values.passes)
+    values = values.select(value=values.value, units=_units(values.value, shape.kind))
+    total = values.units.cast("int64") if shape.wide else values.units
+    wanted = {
+        "passed": values.count,
+        "known": values.value.count,
+        "total": total.sum,
+        "squares": (values.units * values.units).cast("int64").sum,
+    }
+    return values.aggregate(**{name: wanted[name]() for name in shape.names})
+
+
+def _units(value: Any, kind: str) -> Any:
+    import ibis
+
+    if kind == "share":
+        return value.cast("float64")
+    lo, hi, factor = (ibis.literal(name).cast("float64") for name in ("@lo", "@hi", "@factor"))
+    inside = builtin("floor")((value - lo) * factor + exact(0.5))
+    return ibis.cases((value <= lo, exact(0.0)), (value >= hi, exact(float(2**SCALE_BITS))), else_=inside)
+
+
+def fill(template: str, question: Question) -> str:
+    """The statement with the question's bounds in place of the stand-ins."""
     lo, hi = question.bounds
-    inside = builtin("floor")((values - exact(lo)) * exact(_factor(lo, hi)) + 0.5)
-    return ibis.cases((values <= exact(lo), 0.0), (values >= exact(hi), float(2**SCALE_BITS)), else_=inside)
-
-
-def plan(table: Any, question: Question, *, count: int, squares: bool) -> Any:
-    """One aggregate over the table; its columns are read back by :func:`collect`."""
-    passes = question.passes(table)
-    chosen = table if passes is None else table.filter(passes)
-    values = chosen.select(value=question.value(chosen))
-    units = (
-        values.value.cast("float64") if question.kind == "share" else _scaled_column(values.value, question)
-    )
-    if squares:
-        values = values.mutate(units=units)
-        units = values.units
-    wanted: dict[str, Any] = {}
-    if passes is not None:
-        wanted["passed"] = values.count()
-    if question.skips or _weight(question) > 0:
-        wanted["known"] = values.value.count()
-    wanted["total"] = (units if count * _scale(question) <= _EXACT_IN_FLOATS else units.cast("int64")).sum()
-    if squares:
-        wanted["squares"] = (units * units).cast("int64").sum()
-    return values.aggregate(**wanted)
+    for name, value in (("@lo", lo), ("@hi", hi), ("@factor", _factor(lo, hi))):
+        template = template.replace(f"'{name}'", f"'{value!r}'")
+    return template
 
 
 def _scale(question: Question) -> int:
@@ -106,18 +151,19 @@ def _weight(question: Question) -> int:
     return int(question.missing) if question.kind == "share" else scaled(question.missing, *question.bounds)
 
 
-def collect(
-    question: Question, names: tuple[str, ...], row: tuple[Any, ...], *, count: int, squares: bool
-) -> Sums:
-    """The sums from the one row that the aggregate returned; rows without a value enter as the question
-    says."""
-    found = {name: int(value or 0) for name, value in zip(names, row, strict=True)}
+def collect(question: Question, shape: Shape, row: tuple[Any, ...], *, count: int, squares: bool) -> Sums:
+    """The sums from the one row that came back; rows without a value enter as the question says."""
+    found = {name: int(value or 0) for name, value in zip(shape.names, row, strict=True)}
     passed = found.get("passed", count)
     known = found.get("known", passed)
     weight = _weight(question)
+    total = found["total"] + weight * (passed - known)
     return Sums(
         rows=known if question.skips else passed,
-        total=found["total"] + weight * (passed - known),
-        squares=found["squares"] + weight * weight * (passed - known) if squares else None,
+        total=total,
+        # The square of 0 or 1 is itself.
+        squares=found.get("squares", found["total"]) + weight * weight * (passed - known)
+        if squares
+        else None,
         scale=_scale(question),
     )

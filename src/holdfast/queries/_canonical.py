@@ -102,7 +102,10 @@ def _arithmetic(op: str, left: Node, right: Node) -> Node:
         if rewritten is not None:
             return rewritten
     if op in "+*":
-        left, right = sorted((left, right), key=_order)
+        # A chain comes first, so that it prints without parentheses.
+        left, right = sorted(
+            (left, right), key=lambda node: (not (isinstance(node, Call) and node.op == op), *_order(node))
+        )
     return Call(op, (left, right))
 
 

@@ -76,7 +76,8 @@ class Compiler:
         return compiled
 
     def _operand(self, node: Node) -> Any:
-        """A value that is compared or tested; ibis leaves the parentheses around a negation out, a function keeps it."""
+        """A value that is compared or tested; a function keeps a negation apart, where ibis writes no
+        parentheses."""
         value = self.value(node)
         negated = isinstance(node, Call) and node.op in ("not", "not in")
         return self._ibis.coalesce(value) if negated else value

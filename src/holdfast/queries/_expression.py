@@ -77,7 +77,9 @@ class Expression:
 def _from_ibis(source: Any, schema: Mapping[str, engines.Column] | None) -> Any:
     """The sqlglot tree of an ibis expression, read back from the SQL that ibis writes for it."""
     import ibis
+    import sqlglot
     from ibis.common.exceptions import IbisError
+    from sqlglot import exp
 
     if isinstance(source, ibis.Deferred):
         if not isinstance(schema, engines.Schema):
@@ -93,23 +95,16 @@ def _from_ibis(source: Any, schema: Mapping[str, engines.Column] | None) -> Any:
             f"An expression is one column of ibis, not {type(source).__name__}; write table.x * 2."
         )
     try:
-        select = read_tree(str(ibis.to_sql(source.name("value"), dialect="duckdb")))
+        select = sqlglot.parse_one(str(ibis.to_sql(source.name("value"), dialect="duckdb")), dialect="duckdb")
     except IbisError as error:
         raise QueryRejected(f"ibis cannot write this expression as SQL: {error}") from None
-    extra = sorted(key for key, value in select.args.items() if value and key not in _PLAIN_SELECT)
-    table = select.find_all(type(select))
-    if type(select).__name__ != "Select" or extra or len(select.expressions) != 1 or len(list(table)) != 1:
+    extra = [key for key, value in select.args.items() if value and key not in _PLAIN_SELECT]
+    if extra or len(select.expressions) != 1 or len(list(select.find_all(exp.Select))) != 1:
         raise QueryRejected(
             "The ibis expression does more than compute one value from one row; "
             "leave filters, joins and windows out and say where= instead."
         )
     value = select.expressions[0].unalias()
-    for column in value.find_all(_column_type()):
+    for column in value.find_all(exp.Column):
         column.set("table", None)
     return value
-
-
-def _column_type() -> Any:
-    from sqlglot import exp
-
-    return exp.Column
