@@ -75,7 +75,7 @@ def transfer_error(n: Any, k: Any, beta: Any, *, method: str = "information") ->
     source = _INFORMATION if method == "information" else _JUNG
     n = checks.whole(n, "n", of=name, by=source)
     k = checks.whole(k, "k", of=name, by=source)
-    beta = checks.real(beta, "beta", "(0, 1)", of=name, by=source)
+    beta = checks.real(beta, "beta", "[1e-300, 1)", of=name, by=source)
     return _information(n, k, beta) if method == "information" else _jung(n, k, beta)
 
 
@@ -105,7 +105,7 @@ def _information(n: int, k: int, beta: float) -> TransferError:
         return total
 
     middle = math.log(k) / 4.0 - math.log(n) / 2.0
-    log_sd, log_odds = _search(error, ((middle - 8.0, middle + 8.0), (-25.0, 25.0)))
+    log_sd, log_odds = _search(error, ((middle - 8.0, middle + 8.0), (-25.0, 5.0)))
     sd = math.exp(log_sd)
     b1 = rounding.down(beta * float(special.expit(log_odds)))
     b2 = rounding.down(beta - b1)
@@ -175,17 +175,19 @@ def _noise_quantile(failure: Floats, k: int) -> Floats:
 
 
 def _independent_exponent(failure: Floats, information: Floats) -> Floats:
-    """ln(1/q) for the largest q ≤ failure with kl(failure ‖ q) ≥ information, elementwise.
+    """x = ln(1/q) for the largest q ≤ failure with kl(failure ‖ q) ≥ information, elementwise.
 
-    kl(b ‖ q) = b ln(1/q) − h(b) − (1−b) ln(1−q), h the entropy, is convex and increasing in ln(1/q) for q <
-    b, so Newton's steps from above stay above, which is the safe side.
+    kl(b ‖ q) = b (x + ln b) + (1−b) ln((1−b)/(1−q)) is convex and increasing in x for q < b, so Newton's
+    steps from above stay above, which is the safe side; all divided by b, which may be tiny.
     """
-    entropy = special.entr(failure) + special.entr(1.0 - failure)
-    exponent: Floats = np.minimum((information + entropy) / failure, 1e300)
+    odds = (1.0 - failure) / failure
+    with np.errstate(over="ignore"):
+        start = np.minimum(information / failure, 1e300) - np.log(failure) - odds * np.log1p(-failure)
+    exponent: Floats = start
     for _ in range(50):
         independent = np.exp(-exponent)
-        excess = failure * exponent - entropy - special.xlog1py(1.0 - failure, -independent) - information
-        slope = failure - (1.0 - failure) * independent / (1.0 - independent)
+        excess = exponent - start - odds * np.log1p(-independent)
+        slope = 1.0 - odds * independent / (1.0 - independent)
         step = np.where((excess > 0.0) & (slope > 0.0), excess / np.where(slope > 0.0, slope, 1.0), 0.0)
         exponent = exponent - step
         if np.all(step <= 1e-15 * exponent):
