@@ -66,8 +66,10 @@ def upper_share(k: int, n: int, nats: float) -> tuple[float, float]:
         return reach(0.0, 1.0, nats / n)
     score = float(special.ndtri_exp(-nats))
     p, w = reach((k + 0.5) / n, (rest - 0.5) / n, 0.5 * score * score / n)
+    if w == 0.0:
+        p, w = reach(k / n, rest / n, nats / n)
     for _ in range(64):
-        if w == 0.0:
+        if w <= 0.0:
             return 1.0, 0.0
         tail = log_tail(k, n, p, w, nats)
         slope = rest * math.exp(_log_mass(k, n, p, w) - tail)

@@ -116,7 +116,7 @@ def filtered_from_tail(
     radius = radius_at(tail, nats, of=of)
     if share == 0.0:
         return Interval(lo, hi)
-    return around(inside(mean, "mean", lo, hi, of=of), rounding.up(radius / share)).clip(lo, hi)
+    return around(inside(mean, "mean", lo, hi, of=of), radius / share).clip(lo, hi)
 
 
 def _interval(value: Interval, argument: str, *, of: str) -> Interval:

@@ -80,4 +80,5 @@ def placed(lo: float, hi: float, low: tuple[float, float], high: tuple[float, fl
 
 def around(value: float, radius: float) -> Interval:
     """value ± radius, rounded outward."""
+    radius = rounding.up(radius)
     return Interval(rounding.down(value - radius), rounding.up(value + radius))
