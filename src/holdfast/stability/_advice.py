@@ -27,10 +27,10 @@ def _down(value: float) -> str:
 
 
 def _largest(low: float, high: float, works: Callable[[float], bool]) -> float | None:
-    """The largest number that works, to one per cent, on a log scale; None if not even ``low`` does."""
+    """The largest number that works, to two per cent, on a log scale; None if not even ``low`` does."""
     if not works(low):
         return None
-    while high > low * 1.01:
+    while high > low * 1.02:
         middle = math.sqrt(low * high)
         if works(middle):
             low = middle

@@ -37,7 +37,7 @@ class Arrow:
     """An implication; ``needs`` must be in the context, ``free`` is optimised where it is left open.
 
     ``theorem`` is where it is published, ``sharp`` says where its sharp form comes from, if it has one of its
-    own.
+    own. After a ``milestone`` a single number holds, or numbers that do not depend on what came before.
     """
 
     source: str
@@ -50,6 +50,7 @@ class Arrow:
     free: tuple[str, ...] = ()
     free_if_sharp: tuple[str, ...] = ()
     sharp: str = ""
+    milestone: bool = False
 
     def source_of(self, method: str) -> str:
         """Where the form of this method comes from."""
@@ -197,6 +198,7 @@ ARROWS = (
         lambda notion, at: Applied(notion.replicability(method=at["method"])),
         conditions=("finitely many outcomes", "shared coins"),
         sharp="sharp form: Holdfast",
+        milestone=True,
     ),
     Arrow(
         "replicable",
@@ -223,6 +225,7 @@ ARROWS = (
         SAME,
         lambda notion, at: Applied(notion.replicability(method=at["method"])),
         sharp="sharp form: Holdfast",
+        milestone=True,
     ),
     Arrow(
         "good-coins",
@@ -232,6 +235,7 @@ ARROWS = (
         _perfect,
         conditions=(SAMPLE,),
         needs=("epsilon", "delta"),
+        milestone=True,
     ),
     Arrow(
         "good-coins",
@@ -241,6 +245,7 @@ ARROWS = (
         _private,
         conditions=("independent samples for accuracy; none for privacy",),
         needs=("epsilon", "delta"),
+        milestone=True,
     ),
     Arrow(
         "typical",

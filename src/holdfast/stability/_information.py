@@ -172,7 +172,7 @@ def sharp_approximate(epsilon: float, delta: float, n: Any, beta: Any, *, of: st
 
     with np.errstate(all="ignore"):
         low, high = np.array([math.log(least), -30.0]), np.array([math.log(max(60.0, 2.0 * least)), 30.0])
-        for _ in range(12):
+        for _ in range(9):
             u, v = (np.linspace(low[i], high[i], 25) for i in (0, 1))
             values = nats(np.exp(u)[:, None], 1.0 / (1.0 + np.exp(-v))[None, :])
             i, j = np.unravel_index(int(np.argmin(values)), values.shape)

@@ -28,8 +28,27 @@ def _left_open(arrow: Arrow, at: Mapping[str, Any]) -> str | None:
 def tightest(notion: Notion, route: Route, at: Mapping[str, Any], *, fine: bool) -> Found:
     """The key at the end of the route, and the values of its open parameters in order.
 
+    Everything after a milestone is monotone in what is reached there, so each stretch is optimised by itself.
     Raises the :class:`InvalidArgument` of the arrow that does not apply, whatever the open parameters.
     """
+    here, at, factor = notion, dict(at), 1
+    values: tuple[float, ...] = ()
+    while True:
+        length = next((i for i, arrow in enumerate(route, 1) if arrow.milestone), len(route))
+        key, chosen = _tightest_stretch(here, route[:length], at, factor, fine=fine)
+        values += chosen
+        if length == len(route):
+            return key, values
+        for step in trace(here, route[:length], at, chosen):
+            here, factor = step.result, factor * step.rows
+            if "n" in at:
+                at["n"] *= step.rows
+        route = route[length:]
+
+
+def _tightest_stretch(
+    notion: Notion, route: Route, at: Mapping[str, Any], factor: int, *, fine: bool
+) -> Found:
 
     def onward(here: Notion, before: float, position: int, at: Mapping[str, Any], factor: int) -> Found:
         if position == len(route):
@@ -48,7 +67,7 @@ def tightest(notion: Notion, route: Route, at: Mapping[str, Any], *, fine: bool)
         name = _left_open(arrow, at)
         return attempt({}) if name is None else _best_value(name, attempt, fine=fine)
 
-    return onward(notion, strain(notion), 0, at, 1)
+    return onward(notion, strain(notion), 0, at, factor)
 
 
 def _best_value(name: str, attempt: Callable[[Mapping[str, float]], Found], *, fine: bool) -> Found:
@@ -65,7 +84,7 @@ def _best_value(name: str, attempt: Callable[[Mapping[str, float]], Found], *, f
             return True, math.inf, 0
         return found[-1][0]
 
-    scan, sections = (21, 28) if fine else (11, 6)
+    scan, sections = (17, 24) if fine else (11, 6)
     grid = [low + (high - low) * i / (scan - 1) for i in range(scan)]
     keys = [key(position) for position in grid]
     if not found:
