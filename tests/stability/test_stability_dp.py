@@ -463,6 +463,10 @@ def test_selection_and_exponential_numbers():
     assert selection_threshold(1.0, 1e-6) == pytest.approx(
         2 * math.log(1 + math.expm1(0.5) / 1e-6), rel=1e-12
     )
+    assert selection_threshold(599.0, 1e-300) == pytest.approx(
+        2 / 599 * (299.5 + 300 * math.log(10)), rel=1e-9
+    )
+    assert selection_threshold(1e-9, 0.1) == pytest.approx(2e9 * math.log1p(5e-10 / 0.1), rel=1e-6)
     assert selection_threshold(5000.0, 1e-300) == pytest.approx(
         2 / 5000 * (2500 + 300 * math.log(10)), rel=1e-9
     )

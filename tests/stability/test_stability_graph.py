@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -286,6 +287,8 @@ def test_records_are_plain_data():
     assert found["result"]["notion"] == "PerfectGeneralization"
     assert found["steps"][0]["parameters"] == dict(path.steps[0].parameters)
     assert found["assumptions"] == list(path.assumptions)
+    assert pickle.loads(pickle.dumps(path)) == path
+    assert len({path, path}) == 1
     assert repr(path).startswith("Path(Replicability(rho=0.01) ⇒ ")
     with pytest.raises(AttributeError):
         path.to = "dp"

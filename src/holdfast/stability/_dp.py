@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability import _composition
@@ -147,8 +149,9 @@ class DP(Notion):
             return self
         share = n / m
         if self.epsilon > 700.0:
-            epsilon = self.epsilon + math.log(share) if sharp else math.inf
-            epsilon += 1e-15 * self.epsilon
+            # ln((1 − share) + share e^ε), and room for the rounding error of terms this large.
+            mixed = np.logaddexp(math.log1p(-share), self.epsilon + math.log(share)) if sharp else math.inf
+            epsilon = float(mixed) + 1e-15 * self.epsilon
         else:
             gained = share * math.expm1(self.epsilon)
             epsilon = math.log1p(gained) if sharp else gained

@@ -85,6 +85,9 @@ class PerfectGeneralization(Notion):
         Guarantee: the same algorithm and simulator.
         Assumes: kind "two-way".
         Reference: SIS Definition 3.7.
+
+        >>> PerfectGeneralization(0.01, 0.1, 0.0).one_way()
+        PerfectGeneralization(beta=0.01, epsilon=0.1, delta=0, kind='one-way')
         """
         self._of_kind("one_way", ("two-way",), "SIS Definition 3.7")
         return self._bound(beta=self.beta, epsilon=self.epsilon, delta=self.delta, kind="one-way")

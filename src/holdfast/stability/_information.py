@@ -160,7 +160,7 @@ def sharp_approximate(epsilon: float, delta: float, n: Any, beta: Any, *, of: st
     if not beta > 2.0 * n * delta:
         raise InvalidArgument("beta", f"above 2 n delta = {2.0 * n * delta:g}", beta, of=of, reference=by)
     back = 1.0 + math.exp(-epsilon)
-    least = math.log1p(back / (beta / (2.0 * n * delta) - 1.0))
+    least = math.log1p(back * (2.0 * n * delta) / (beta - 2.0 * n * delta))
 
     def nats(s: Any, w: Any) -> Any:
         b = n * delta * (1.0 + back / np.expm1(s))

@@ -45,7 +45,7 @@ class Step(Record):
     kind: str
     conditions: tuple[str, ...]
     rows: int
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(hash=False)
     result: Notion
 
     def to_dict(self) -> dict[str, Any]:

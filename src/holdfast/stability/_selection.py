@@ -44,6 +44,5 @@ def selection_threshold(epsilon: Any, delta: Any) -> float:
     epsilon = checks.real(epsilon, "epsilon", "(0, inf)", of=of, by=by)
     delta = checks.real(delta, "delta", "(0, 1)", of=of, by=by)
     half = epsilon / 2.0
-    # Beyond 700 the exponential overflows and ln(1 + e^half/δ) is half + ln(1/δ) to the last digit.
-    nats = math.log1p(math.expm1(half) / delta) if half < 300.0 else half - math.log(delta)
-    return finite_up(nats / half)
+    gained = half + math.log(-math.expm1(-half)) - math.log(delta)
+    return finite_up((math.log1p(math.exp(gained)) if gained < 700.0 else gained) / half)
