@@ -11,7 +11,7 @@ import pytest
 from intervals_oracles import TOLERANCE, misses, refuted
 
 from holdfast.intervals import Interval, betting, empirical_bernstein, kl
-from holdfast.intervals._betting import _log_wealth, _stakes
+from holdfast.intervals._betting import _gains, _peak, _stakes
 
 NATS = [0.0, 0.3, 1.0, 3.0]
 
@@ -30,8 +30,8 @@ def expected_wealth(stakes_of, atoms, probabilities, n, target):
         rows = np.array([atoms[i] for i in picks])
         mass = math.prod(probabilities[i] for i in picks)
         stakes = stakes_of(rows, target)
-        totals[0] += mass * math.exp(_log_wealth(rows, stakes, mean))
-        totals[1] += mass * math.exp(_log_wealth(1.0 - rows, stakes, 1.0 - mean))
+        totals[0] += mass * math.exp(_gains(rows, stakes, mean).sum())
+        totals[1] += mass * math.exp(_gains(1.0 - rows, stakes, 1.0 - mean).sum())
     return totals
 
 
@@ -120,13 +120,13 @@ def test_ends_are_where_the_wealth_reaches_the_target(nats, rng):
     stakes = _stakes(rows, target)
     interval = betting(rows, nats)
     for side, end in [(rows, interval.low), (1.0 - rows, 1.0 - interval.high)]:
-        assert _log_wealth(side, stakes, end) >= target - 1e-8
-        assert _log_wealth(side, stakes, end * (1 + 1e-8)) < target
+        assert _peak(side, stakes, end) >= target - 1e-8
+        assert _peak(side, stakes, end * (1 + 1e-8)) < target
 
 
 def test_wealth_does_not_increase_with_the_candidate(rng):
     for rows in (rng.random(50), (rng.random(50) < 0.1).astype(float), np.full(50, 0.3)):
-        wealth = [_log_wealth(rows, _stakes(rows, 3.0), m) for m in np.linspace(0.0, 1.0, 201)]
+        wealth = [_peak(rows, _stakes(rows, 3.0), m) for m in np.linspace(0.0, 1.0, 201)]
         assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(wealth))
 
 
