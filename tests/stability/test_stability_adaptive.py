@@ -245,9 +245,9 @@ def test_logs_all_the_way(k, ratio):
 
 def test_fast_enough():
     for k, ratio, nu in ((10_000, 0.01, 1e-30), (10_000, 0.001, 1e-300), (10**6, 1e-3, 1e-300)):
-        start = time.perf_counter()
+        start = time.process_time()
         adaptive_failure(k, nu, Laplace(ratio))
-        assert time.perf_counter() - start < 1.0
+        assert time.process_time() - start < 1.0
 
 
 noises = st.sampled_from([Gaussian, Laplace])

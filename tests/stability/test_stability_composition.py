@@ -254,12 +254,12 @@ def test_one_step_is_the_step_itself(step, delta, epsilon):
 
 
 def test_fast_enough():
-    start = time.perf_counter()
+    start = time.process_time()
     composed_delta(dp(0.01, 1e-9), 10_000, 3.0)
-    assert time.perf_counter() - start < 1.0
-    start = time.perf_counter()
+    assert time.process_time() - start < 1.0
+    start = time.process_time()
     optimal_epsilon(1e-3, 10**6, 1e-200)
-    assert time.perf_counter() - start < 0.2
+    assert time.process_time() - start < 0.2
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,9 @@ def test_fast_enough():
         (lambda: composed_delta(dp(math.nan), 3, 0.1), "dp.epsilon"),
         (lambda: composed_delta(dp(-0.1), 3, 0.1), "dp.epsilon"),
         (lambda: composed_delta(dp(0.1, 1.5), 3, 0.1), "dp.delta"),
+        (lambda: composed_delta("dp(0.1)", 3, 0.1), "dp.epsilon"),
         (lambda: composed_delta(dp(0.1), 0, 0.1), "k"),
+        (lambda: composed_delta(dp(0.1), 10**13, 0.1), "k"),
         (lambda: composed_delta(dp(0.1), 2.5, 0.1), "k"),
         (lambda: composed_delta(dp(0.1), 2, -1.0), "epsilon"),
         (lambda: composed_delta(dp(0.1), 2, math.inf), "epsilon"),

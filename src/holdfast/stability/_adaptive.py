@@ -17,7 +17,7 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability._composition import from_log
 from holdfast.stability._composition_lattice import Floats
-from holdfast.stability._laplace import log_delta, sketch
+from holdfast.stability._laplace import MOST, log_delta, sketch
 from holdfast.stability._profiles import Gaussian, Laplace
 
 __all__ = ["adaptive_failure"]
@@ -42,11 +42,12 @@ def adaptive_failure(k: Any, nu: Any, noise: Gaussian | Laplace, *, event: Any =
     8.5881582e-05
     """
     name = "adaptive_failure"
-    k = checks.whole(k, "k", of=name, by=_SOURCE)
-    nu = checks.real(nu, "nu", "[0, 1]", of=name, by=_SOURCE)
-    event = checks.real(event, "event", "[0, 1]", of=name, by=_SOURCE)
     if not isinstance(noise, (Gaussian, Laplace)):
         raise InvalidArgument("noise", "Gaussian(ratio) or Laplace(ratio)", noise, of=name, reference=_SOURCE)
+    most = MOST if isinstance(noise, Laplace) else None
+    k = checks.whole(k, "k", at_most=most, of=name, by=_SOURCE)
+    nu = checks.real(nu, "nu", "[0, 1]", of=name, by=_SOURCE)
+    event = checks.real(event, "event", "[0, 1]", of=name, by=_SOURCE)
     ideal = rounding.up(event + k * nu)
     if ideal >= 1.0:
         return 1.0

@@ -21,6 +21,9 @@ __all__ = ["composed_delta", "log_composed_delta_pure", "optimal_epsilon"]
 
 _SOURCE = "Kairouz–Oh–Viswanath 2015, theorem 3.3"
 
+# Some ten √k numbers are held at once: beyond this they no longer fit in memory.
+_MOST = 10**12
+
 # Rounding error of a log-probability, several times the worst that mpmath finds at k = 10⁶; added to the safe
 # side.
 _LOG_ERROR = 2e-12
@@ -52,10 +55,11 @@ def composed_delta(dp: HasEpsilonDelta, k: Any, epsilon: Any) -> float:
     >>> round(composed_delta(SimpleNamespace(epsilon=0.1, delta=0.0), k=50, epsilon=2.0), 12)
     0.001021380745
     """
-    step = checks.real(dp.epsilon, "dp.epsilon", "[0, inf)", of="composed_delta", by=_SOURCE)
-    failure = checks.real(dp.delta, "dp.delta", "[0, 1]", of="composed_delta", by=_SOURCE)
-    k = checks.whole(k, "k", of="composed_delta", by=_SOURCE)
-    epsilon = checks.real(epsilon, "epsilon", "[0, inf)", of="composed_delta", by=_SOURCE)
+    name = "composed_delta"
+    step = checks.real(getattr(dp, "epsilon", None), "dp.epsilon", "[0, inf)", of=name, by=_SOURCE)
+    failure = checks.real(getattr(dp, "delta", None), "dp.delta", "[0, 1]", of=name, by=_SOURCE)
+    k = checks.whole(k, "k", at_most=_MOST, of=name, by=_SOURCE)
+    epsilon = checks.real(epsilon, "epsilon", "[0, inf)", of=name, by=_SOURCE)
     if failure == 1.0:
         return 1.0
     outright = -math.expm1(k * math.log1p(-failure))
@@ -76,7 +80,7 @@ def log_composed_delta_pure(epsilon_step: Any, k: Any, epsilon: Any) -> float:
     """
     name = "log_composed_delta_pure"
     step = checks.real(epsilon_step, "epsilon_step", "[0, inf)", of=name, by=_SOURCE)
-    k = checks.whole(k, "k", of=name, by=_SOURCE)
+    k = checks.whole(k, "k", at_most=_MOST, of=name, by=_SOURCE)
     epsilon = checks.real(epsilon, "epsilon", "[0, inf)", of=name, by=_SOURCE)
     # Exact arithmetic: near a point of the loss lattice the distance to it is all that is left of δ.
     lattice = Fraction(step)
@@ -99,7 +103,7 @@ def optimal_epsilon(epsilon_step: Any, k: Any, slack: Any) -> float:
     """
     name = "optimal_epsilon"
     step = checks.real(epsilon_step, "epsilon_step", "[0, inf)", of=name, by=_SOURCE)
-    k = checks.whole(k, "k", of=name, by=_SOURCE)
+    k = checks.whole(k, "k", at_most=_MOST, of=name, by=_SOURCE)
     slack = checks.real(slack, "slack", "[0, 1]", of=name, by=_SOURCE)
     if step == 0.0 or slack == 1.0:
         return 0.0

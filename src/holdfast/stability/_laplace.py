@@ -31,9 +31,12 @@ from holdfast.stability._composition import log_composed_delta_pure
 from holdfast.stability._composition_lattice import Floats
 from holdfast.stability._laplace_jumps import log_few_jumps
 
-__all__ = ["log_delta", "sketch"]
+__all__ = ["MOST", "log_delta", "sketch"]
 
 _Complexes = npt.NDArray[np.complex128]
+
+# The largest number of answers for which rounding, which grows like k·4e-16, stays below 1e-5.
+MOST = 10**10
 
 # Aliasing and truncation are each kept below e^-22 = 3e-10 of the saddle-point estimate of δ.
 _TARGET = 22.0

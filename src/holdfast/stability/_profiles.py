@@ -18,8 +18,8 @@ from scipy import special
 
 from holdfast import checks, rounding
 from holdfast.records import Record
+from holdfast.stability import _laplace
 from holdfast.stability._composition import from_log
-from holdfast.stability._laplace import log_delta as _log_laplace_delta
 
 __all__ = ["Gaussian", "Laplace", "gaussian_delta", "laplace_delta"]
 
@@ -90,10 +90,10 @@ def laplace_delta(epsilon: Any, ratio: Any, k: Any = 1) -> float:
     """
     epsilon = checks.real(epsilon, "epsilon", "[0, inf)", of="laplace_delta")
     ratio = checks.real(ratio, "ratio", "[0, inf)", of="laplace_delta")
-    k = checks.whole(k, "k", of="laplace_delta")
+    k = checks.whole(k, "k", at_most=_laplace.MOST, of="laplace_delta")
     if ratio == 0.0:
         return 0.0
-    return rounding.probability(from_log(_log_laplace_delta(k, ratio, epsilon)))
+    return rounding.probability(from_log(_laplace.log_delta(k, ratio, epsilon)))
 
 
 def log_gaussian_delta(epsilon: _Floats, ratio: _Floats) -> _Floats:
