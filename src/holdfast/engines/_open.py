@@ -13,10 +13,13 @@ from holdfast.engines._rows import Rows
 from holdfast.engines._schema import Schema, reject_columns, schema_of
 from holdfast.errors import QueryRejected
 
-__all__ = ["from_arrow", "open_rows"]
+__all__ = ["open_rows"]
 
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
+# Types are settled on every line, so that no question can meet a value that does not fit its column; an empty
+# field is a null and an empty text in quotes is a text.
+_CSV_OPTIONS = "sample_size = -1, allow_quoted_nulls = false"
 _WANTED = (
     "a pandas, polars or pyarrow table, a dict of arrays, an ibis table, or the path of a CSV or Parquet file"
 )
@@ -44,7 +47,7 @@ def open_rows(data: Any) -> Rows:
     reject_columns(
         list(data.columns if hasattr(data, "columns") and kind.name != "pyarrow" else _names(data))
     )
-    rows = from_arrow(kind.arrow(data), kind, None if kind is IBIS else data)
+    rows = _open_arrow(kind.arrow(data), kind, None if kind is IBIS else data)
     said = kind.nullable(data)
     rows.schema = Schema(
         {name: replace(column, nullable=said.get(name)) for name, column in rows.schema.items()}
@@ -56,19 +59,18 @@ def _names(data: Any) -> list[Any]:
     return list(data.column_names) if hasattr(data, "column_names") else list(data)
 
 
-def from_arrow(table: Any, kind: Native, held: Any | None, *, schema: Schema | None = None) -> Rows:
-    """Rows over an arrow table that stays where it is, in a database of their own."""
+def _open_arrow(table: Any, kind: Native, held: Any | None) -> Rows:
+    """Rows over an arrow table that stays where it is."""
     if table.num_rows == 0:
         raise QueryRejected("The table has no rows; give at least one.")
     database = Database()
     database.lend("source", table)
-    return _rows(database, kind, held, schema, count=table.num_rows)
+    return _rows(database, kind, held, count=table.num_rows)
 
 
-def _rows(database: Database, kind: Native, held: Any | None, schema: Schema | None, count: int) -> Rows:
+def _rows(database: Database, kind: Native, held: Any | None, count: int) -> Rows:
     database.run(f'CREATE VIEW "rows" AS SELECT {_clean(database)} FROM "source"')
-    if schema is None:
-        schema = schema_of(database.arrow('SELECT * FROM "rows" LIMIT 0'))
+    schema = schema_of(database.arrow('SELECT * FROM "rows" LIMIT 0'))
     return Rows(database, "rows", schema, count, kind, held)
 
 
@@ -102,15 +104,16 @@ def _open_path(path: str) -> Rows:
     quoted = "'" + path.replace("'", "''") + "'"
     try:
         if lower.endswith(_PARQUET):
+            # DuckDB takes the least and greatest value in a Parquet footer for proof that there is no NaN;
+            # writers leave NaN out of them, and isnan(x) would come out false for every row.
+            database.run("SET disabled_optimizers = 'statistics_propagation'")
             database.run(f'CREATE VIEW "source" AS SELECT * FROM read_parquet({quoted})')
         else:
-            # Types are settled on every line, so that no question can meet a value that does not fit its
-            # column.
-            database.run(f'CREATE TABLE "source" AS SELECT * FROM read_csv({quoted}, sample_size = -1)')
+            database.run(f'CREATE TABLE "source" AS SELECT * FROM read_csv({quoted}, {_CSV_OPTIONS})')
         ((count,),) = database.run('SELECT count(*) FROM "source"')
     except duckdb.Error as error:
         raise QueryRejected(f"Cannot read {path!r}: {str(error).splitlines()[0]}") from None
     reject_columns([name for name, *_ in database.run('DESCRIBE "source"')])
     if count == 0:
         raise QueryRejected(f"The table {path!r} has no rows; give at least one.")
-    return _rows(database, FILE, None, None, count=count)
+    return _rows(database, FILE, None, count=count)

@@ -12,6 +12,7 @@ from holdfast.engines import _order, _sums
 from holdfast.engines._database import Database
 from holdfast.engines._native import Native
 from holdfast.engines._schema import Schema
+from holdfast.engines._split import split_rows, store
 from holdfast.engines._sums import Question, Sums
 from holdfast.errors import InvalidArgument, QueryRejected
 
@@ -109,8 +110,7 @@ class Rows:
 
     def stored(self) -> Rows:
         """The same rows copied once into the engine's own storage, so that questions are fast."""
-        self._database.run(f'CREATE TABLE "stored" AS SELECT * FROM "{self._name}"')
-        return Rows(self._database, "stored", self.schema, self.count, self._kind, self._held)
+        return store(self._arrow(), self.schema, self._kind, self._held)
 
     def split(self, train: Any, protected: Any = None) -> tuple[Rows, Rows]:
         """Split into a training part and a protected part, each in the original order.
@@ -129,8 +129,6 @@ class Rows:
                 raise QueryRejected(
                     f"The split leaves no rows in the {name} part; both parts need at least one."
                 )
-        from holdfast.engines._split import split_rows
-
         return split_rows(self, train, protected)
 
     def _mask(self, mask: Any, argument: str) -> np.ndarray[Any, np.dtype[np.bool_]]:

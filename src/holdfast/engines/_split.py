@@ -1,4 +1,4 @@
-"""Taking a table apart by a mask over its rows, in order, without loading it into this process."""
+"""Taking a table apart by a mask over its rows, in order, and storing the parts."""
 
 from __future__ import annotations
 
@@ -6,31 +6,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.engines._database import Database
+from holdfast.engines._native import Native
+from holdfast.engines._schema import Schema
+
 if TYPE_CHECKING:
     from holdfast.engines._rows import Rows
 
-__all__ = ["split_rows"]
+__all__ = ["split_rows", "store"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
-    """The two parts; the training part lives in a database of its own, so that looking at it shows nothing
-    else."""
+    """The two parts, each in a database of its own, so that looking at one shows nothing of the other."""
     import pyarrow as pa
-
-    from holdfast.engines._open import from_arrow
-    from holdfast.engines._rows import Rows
 
     database, mark = rows._database, _unused(rows)
     database.lend("part", pa.table({mark: train.astype(np.int8) + 2 * protected.astype(np.int8)}))
     chosen = f'SELECT "rows".* FROM "{rows._name}" AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
-    database.run(f'CREATE TABLE "protected" AS {chosen} 2')
-    seen = database.arrow(f"{chosen} 1")
-    database.take_back("part")
-    kept = Rows(database, "protected", rows.schema, int(protected.sum()), rows._kind)
     held = None if rows._held is None else rows._kind.cut(rows._held, train)
-    return from_arrow(seen, rows._kind, held, schema=rows.schema), kept
+    seen = store(database.arrow(f"{chosen} 1"), rows.schema, rows._kind, held)
+    kept = store(database.arrow(f"{chosen} 2"), rows.schema, rows._kind)
+    database.take_back("part")
+    return seen, kept
+
+
+def store(table: Any, schema: Schema, kind: Native, held: Any | None = None) -> Rows:
+    """Copy clean rows once into a database's own storage, where questions are fastest."""
+    from holdfast.engines._rows import Rows
+
+    database = Database()
+    database.lend("source", table)
+    database.run('CREATE TABLE "rows" AS SELECT * FROM "source"')
+    database.take_back("source")
+    return Rows(database, "rows", schema, table.num_rows, kind, held)
 
 
 def _unused(rows: Rows) -> str:

@@ -40,6 +40,11 @@ _HELP = {
     ("date", "boolean"): "compare it: {0} >= '2020-01-01'",
     ("date", "text"): "compare it: {0} >= '2020-01-01'",
 }
+_LITERAL_HELP = {
+    ("text", "number"): "write the number without quotes",
+    ("number", "text"): "write the text in single quotes",
+    ("number", "boolean"): "write true or false",
+}
 
 Columns = Mapping[str, "engines.Column"]
 
@@ -120,6 +125,8 @@ def misfit(node: Node, inside: Node, kind: str, wanted: str) -> QueryRejected:
         advice = (
             "its type cannot be computed with; cast it to a number, text or date before opening the table"
         )
+    elif isinstance(node, Literal) and (kind, wanted) in _LITERAL_HELP:
+        advice = _LITERAL_HELP[kind, wanted]
     else:
         advice = _HELP.get((kind, wanted), f"write {_WANTED[wanted]}").format(written)
     return QueryRejected(

@@ -1,0 +1,95 @@
+"""DuckDB against the engine contract, for every kind of table a person may bring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ibis
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+pytest.register_assert_rewrite("contracts.engine")
+
+from contracts.engine import EngineContract  # noqa: E402
+from holdfast.engines import open_rows  # noqa: E402
+
+TYPES = {"x": pa.float64(), "y": pa.float64(), "k": pa.int64(), "b": pa.bool_(), "s": pa.string()}
+
+
+def arrow(columns):
+    return pa.table({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
+
+
+class TestDict(EngineContract):
+    @pytest.fixture
+    def make_rows(self):
+        return lambda columns: open_rows(columns)
+
+
+class TestPandas(EngineContract):
+    @pytest.fixture
+    def make_rows(self):
+        return lambda columns: open_rows(pd.DataFrame(columns))
+
+
+class TestPolars(EngineContract):
+    @pytest.fixture
+    def make_rows(self):
+        return lambda columns: open_rows(pl.DataFrame(columns))
+
+
+class TestArrow(EngineContract):
+    @pytest.fixture
+    def make_rows(self):
+        return lambda columns: open_rows(arrow(columns))
+
+
+class TestStored(EngineContract):
+    @pytest.fixture
+    def make_rows(self):
+        return lambda columns: open_rows(arrow(columns)).stored()
+
+
+class TestIbis(EngineContract):
+    @pytest.fixture
+    def make_rows(self):
+        return lambda columns: open_rows(ibis.memtable(arrow(columns)))
+
+
+class TestParquet(EngineContract):
+    @pytest.fixture
+    def make_rows(self, tmp_path: Path):
+        def make(columns):
+            pa.parquet.write_table(arrow(columns), tmp_path / "rows.parquet", row_group_size=170)
+            return open_rows(tmp_path / "rows.parquet")
+
+        return make
+
+
+class TestParquetParts(EngineContract):
+    @pytest.fixture
+    def make_rows(self, tmp_path: Path):
+        def make(columns):
+            table = arrow(columns)
+            for part in range(4):
+                pa.parquet.write_table(table.slice(part * 250, 250), tmp_path / f"part-{part}.parquet")
+            return open_rows(str(tmp_path / "part-*.parquet"))
+
+        return make
+
+
+class TestCsv(EngineContract):
+    @pytest.fixture
+    def make_rows(self, tmp_path: Path):
+        def make(columns):
+            # An empty text in quotes is a text, an empty field is a null.
+            pa.csv.write_csv(
+                arrow(columns), tmp_path / "rows.csv", pa.csv.WriteOptions(quoting_style="all_valid")
+            )
+            return open_rows(str(tmp_path / "rows.csv"))
+
+        return make
