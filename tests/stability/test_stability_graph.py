@@ -198,6 +198,9 @@ def test_names_and_classes_both_work():
     assert convert(DP(1e-5), PerfectGeneralization, n=10).kind == "two-way"
     assert convert(DP(1e-5), "max information", n=10, beta=0.1) == DP(1e-5).max_information(10, 0.1)
     assert explain(DP(0.1), DP).steps == ()
+    assert explain(BayesianDP(0.1), "BayesianDP").steps == ()
+    assert explain(TypicalStability(0.1), "TypicalStability").steps == ()
+    assert convert(DP(1e-5), "PerfectGeneralization", n=10).kind == "two-way"
     assert "nothing to convert" in str(explain(DP(0.1), "dp"))
 
 

@@ -57,6 +57,7 @@ NODES = {
     )
 }
 _BY_ALIAS = {alias: node for node in NODES.values() for alias in (node.name, *node.also)}
+_BY_ALIAS |= {node.type.__name__.lower(): node for node in NODES.values() if node.kind in ("", "two-way")}
 _WRITTEN = re.compile(r"\s*([A-Za-z][A-Za-z _-]*?)\s*\((.*)\)\s*", re.DOTALL)
 
 
