@@ -12,9 +12,12 @@ __version__ = "0.1.0"
 # that is not used never has to be installed.
 _HOME = {
     "Answer": "holdfast.guard",
+    "BudgetSpent": "holdfast.errors",
     "Certificate": "holdfast.guard",
     "Guard": "holdfast.guard",
     "Preview": "holdfast.guard",
+    "Query": "holdfast.queries",
+    "QueryRejected": "holdfast.errors",
     "dependence": "holdfast.dependence",
     "engines": "holdfast.engines",
     "errors": "holdfast.errors",

@@ -12,6 +12,12 @@ __all__ = [
 ]
 
 
+def _short(value: object) -> str:
+    """What was given may be a whole table: a message shows its beginning and its end."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:140]} … {text[-40:]}"
+
+
 class HoldfastError(Exception):
     """The root: ``except HoldfastError`` catches everything Holdfast raises on purpose."""
 
@@ -32,7 +38,9 @@ class InvalidArgument(HoldfastError, ValueError):
         self.reference = reference
         owner = f" of {of}" if of else ""
         source = f" ({reference})" if reference else ""
-        super().__init__(f"The '{argument}' argument{owner} must be {expected}{source}. Got {got!r} instead.")
+        super().__init__(
+            f"The '{argument}' argument{owner} must be {expected}{source}. Got {_short(got)} instead."
+        )
 
 
 class _AccountError(HoldfastError):

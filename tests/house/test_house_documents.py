@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] if path.name != "LICENSE")
+PAGES = sorted(
+    path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] if path.name != "LICENSE"
+)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
@@ -43,7 +45,11 @@ def test_links_within_the_repository_lead_somewhere(name):
     page = ROOT / name
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
-    missing = [t for t in targets if not t.startswith(("http:", "https:", "mailto:")) and not (page.parent / t).exists()]
+    missing = [
+        t
+        for t in targets
+        if not t.startswith(("http:", "https:", "mailto:")) and not (page.parent / t).exists()
+    ]
     assert missing == []
 
 

@@ -89,3 +89,9 @@ def test_rounding_goes_to_the_safe_side_and_stays_close(value):
         assert abs(rounding.up(value) - value) <= 1e-13 * abs(value)
         assert rounding.up(value) > value > rounding.down(value)
     assert rounding.probability(value) <= 1
+
+
+def test_a_message_shows_no_more_than_the_ends_of_what_was_given():
+    with pytest.raises(InvalidArgument) as caught:
+        checks.real(list(range(100_000)), "x", "[0, 1)")
+    assert len(str(caught.value)) < 300
