@@ -107,6 +107,14 @@ def test_extremes_give_numbers(eta, k, method):
             assert 0.0 <= composed.nu <= 1.0
 
 
+def test_more_steps_than_fit_in_memory_are_bounded_from_above():
+    step = TypicalStability(1e-9, 0.0, 1e-30)
+    exact = step.compose(4_000_001, slack=1e-40, method="paper").tau
+    blocked = step.compose(4_000_002, slack=1e-40, method="paper").tau
+    assert exact <= blocked <= exact * 1.00001
+    assert math.isfinite(step.compose(10**11, slack=1e-40, method="paper").tau)
+
+
 @pytest.mark.parametrize("method", ["sharp", "paper"])
 @pytest.mark.parametrize("tau", [0.0, 1e-15])
 def test_a_million_steps_take_under_a_fifth_of_a_second(method, tau):

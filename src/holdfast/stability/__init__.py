@@ -34,7 +34,7 @@ from holdfast.stability._replicability import (
     disagreement_bound,
 )
 from holdfast.stability._selection import exponential_excess, selection_threshold
-from holdfast.stability._transfer import split_error, transfer_error
+from holdfast.stability._transfer import TransferError, split_error, transfer_error
 from holdfast.stability._typical import TwoSampleStability, TypicalStability
 
 __all__ = [  # noqa: RUF022 — plain alphabetical order, as everywhere in the house
@@ -50,6 +50,7 @@ __all__ = [  # noqa: RUF022 — plain alphabetical order, as everywhere in the h
     "PrivatePlan",
     "Replicability",
     "Step",
+    "TransferError",
     "TwoSampleStability",
     "TypicalStability",
     "adaptive_failure",

@@ -18,6 +18,7 @@ from holdfast.stability._notion import LARGEST, exp_up, finite_up, log
 _OF = "TypicalStability.compose"
 # The smallest positive float is exp(−745): once an exponent is this large, no positive ν can hold τ* below 1.
 _HOPELESS = 3000.0
+_MOST_TERMS = 4_000_000
 
 
 def _expm1(value: float) -> float:
@@ -39,8 +40,14 @@ def _printed(
         last = spread * math.sqrt(k - 1) + (k - 1) * drift if k > 1 else 0.0
         if not last < _HOPELESS:
             return eta, 1.0, 1.0
-        steps = np.arange(1.0, k)
-        grown = np.exp(spread * np.sqrt(steps) + steps * drift - last).sum()
+        # Beyond so many terms, blocks of them are counted at their last and largest one: an upper bound.
+        blocks = min(k - 1, _MOST_TERMS)
+        ends = (
+            np.arange(1.0, blocks + 1.0)
+            if blocks == k - 1
+            else np.ceil(np.linspace(0.0, k - 1.0, blocks + 1)[1:])
+        )
+        grown = (k - 1) / max(blocks, 1) * np.exp(spread * np.sqrt(ends) + ends * drift - last).sum()
         inside = np.logaddexp(inside, log(nu) + np.logaddexp(0.0, last + log(float(grown))))
     tau = exp_up(math.log(5.0), 0.5 * float(inside), -0.5 * math.log(divisor))
     return eta, tau, tau
