@@ -24,13 +24,14 @@ _SOURCE = "Kairouz–Oh–Viswanath 2015, theorem 3.3"
 # Some ten √k numbers are held at once: beyond this they no longer fit in memory.
 _MOST = 10**12
 
-# Rounding error of a log-probability, several times the worst that mpmath finds at k = 10⁶; added to the safe
-# side.
+# Rounding error of a log-probability: several times the worst that mpmath finds at k = 10⁶.
 _LOG_ERROR = 2e-12
 _LOG_ERROR_RATE = 1e-14
 
 # exp(-1000) is zero in floats, so longer gaps and steps act like this one, and no product of them overflows.
 _FAR = 1000.0
+
+_SMALLEST = sys.float_info.min * sys.float_info.epsilon
 
 
 class HasEpsilonDelta(Protocol):
@@ -70,8 +71,7 @@ def composed_delta(dp: HasEpsilonDelta, k: Any, epsilon: Any) -> float:
 def log_composed_delta_pure(epsilon_step: Any, k: Any, epsilon: Any) -> float:
     """ln δ of k-fold randomised response with ``epsilon_step`` at ``epsilon``; −inf from k · epsilon_step on.
 
-    Guarantee: an upper bound within 2e-12 + 1e-14 |ln δ| of the exact value, far below the smallest float
-        too.
+    Guarantee: an upper bound within 2e-12 + 1e-14 |ln δ| of the exact value, however small δ is.
     Assumes: every step is purely ``epsilon_step``-private whatever was answered before (not checkable).
     Reference: Kairouz, Oh and Viswanath 2015, theorem 3.3.
 
@@ -113,8 +113,7 @@ def optimal_epsilon(epsilon_step: Any, k: Any, slack: Any) -> float:
     if slack == 0.0:
         return total
     wanted = math.log(slack)
-    # At ε = (k − 2m)·step the losses above are those with fewer than m adverse answers: the largest m that
-    # fits.
+    # At ε = (k − 2m)·step the losses above are those with fewer than m adverse answers; the largest such m:
     low, high = 0, k // 2
     while low < high:
         middle = (low + high + 1) // 2
@@ -136,7 +135,7 @@ def from_log(log_value: float) -> float:
     """exp, on the safe side: what is positive but below every float becomes the smallest float, not zero."""
     if log_value == -math.inf:
         return 0.0
-    return max(math.exp(log_value), sys.float_info.min * sys.float_info.epsilon)
+    return max(math.exp(log_value), _SMALLEST)
 
 
 def _product_up(k: int, step: float) -> float:
@@ -152,4 +151,4 @@ def _log_tail(k: int, step: float, last: int, gap: float) -> float:
     """ln Σ_{i ≤ last} P(I = i) (1 − exp(−gap − 2·step·(last − i))), I the number of adverse answers."""
     log_scale, index, weight = lower_window(k, last, step)
     total = float(np.sum(weight * -np.expm1(-gap - 2.0 * min(step, _FAR) * (last - index))))
-    return log_scale + math.log(total) if total > 0.0 else -math.inf
+    return log_scale + math.log(max(total, _SMALLEST))

@@ -1,6 +1,6 @@
 """Binomial weights in log space: the probabilities behind randomised response, accurate far out in the tail.
 
-Log-gamma loses nine digits to cancellation at a million trials. Loader's saddle-point form (Loader 2000)
+At a million trials log-gamma is wrong in the ninth digit of a probability. Loader's saddle-point form (2000)
 keeps the error of a log-probability near |log-probability| × 1e-16; the neighbours follow from exact ratios,
 outward from there.
 """
@@ -19,7 +19,7 @@ _HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 
 
 class Window(NamedTuple):
-    """P(I = i) = exp(log_scale) · weight for i in ``index``; what is left out is below e^-80 of that."""
+    """P(I = i) = exp(log_scale) · weight for i in ``counts``; what is left out is below e^-80 of that."""
 
     log_scale: float
     counts: Floats
@@ -76,8 +76,7 @@ def log_probability(trials: int, i: int, log_odds: float) -> float:
 def lower_window(trials: int, last: int, log_odds: float) -> Window:
     """The part of Binomial(trials, 1/(1 + exp(log_odds))) on {0, …, last} that carries weight.
 
-    Ratios of neighbours change by at least 4/(trials + 1) a step, so 7√trials steps beyond the largest term
-    cost e^-98.
+    Ratios of neighbours change by at least 4/(trials + 1) a step: 7√trials steps beyond the peak cost e^-98.
     """
     mode = math.floor((trials + 1) * math.exp(-log_odds) / (1.0 + math.exp(-log_odds)))
     peak = min(last, mode)

@@ -67,8 +67,7 @@ def gaussian_delta(epsilon: Any, ratio: Any, k: Any = 1) -> float:
     k = checks.whole(k, "k", of="gaussian_delta")
     if ratio == 0.0:
         return 0.0
-    # ε/a − a/2 in exact arithmetic up to the last division: at large ratios the difference is all that
-    # counts.
+    # ε/a − a/2 in exact arithmetic up to the last division: at large ratios only the difference counts.
     total = min(ratio * math.sqrt(k), _FAR)
     near = (Fraction(epsilon) - k * Fraction(ratio) ** 2 / 2) / Fraction(total)
     bounded = float(max(-Fraction(_FAR), min(near, Fraction(_FAR))))
@@ -79,8 +78,8 @@ def gaussian_delta(epsilon: Any, ratio: Any, k: Any = 1) -> float:
 def laplace_delta(epsilon: Any, ratio: Any, k: Any = 1) -> float:
     """The δ at ``epsilon`` of k adaptive Laplace answers with shift/scale = ``ratio``.
 
-    Guarantee: an upper bound on the hockey-stick divergence of k fold (Lap, Lap + ratio), within 1e-7 of it
-        relatively, however small it is; zero exactly where ε ≥ k·ratio.
+    Guarantee: an upper bound on the hockey-stick divergence of k-fold (Lap, Lap + ratio), within a relative
+        1e-7 for k up to 10⁸, however small it is; exactly zero where ε ≥ k·ratio.
     Assumes: fresh independent Laplace noise on every answer (not checkable).
     Reference: the privacy-loss distribution of Laplace noise, inverted by contour integration
         (``docs/theory``).
