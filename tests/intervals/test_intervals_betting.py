@@ -11,7 +11,7 @@ import pytest
 from intervals_oracles import TOLERANCE, misses, refuted
 
 from holdfast.intervals import Interval, betting, empirical_bernstein, kl
-from holdfast.intervals._betting import _gains, _peak, _stakes
+from holdfast.intervals._betting import _gains, _least, _peak, _stakes
 
 NATS = [0.0, 0.3, 1.0, 3.0]
 
@@ -115,13 +115,16 @@ def test_an_order_chosen_after_a_look_at_the_rows_is_not_covered(rng):
 
 @pytest.mark.parametrize("nats", [0.0, 3.0, 50.0, 700.0])
 def test_ends_are_where_the_wealth_reaches_the_target(nats, rng):
-    rows = rng.beta(4, 8, 2000)
-    target = nats + math.log(2.0)
-    stakes = _stakes(rows, target)
-    interval = betting(rows, nats)
-    for side, end in [(rows, interval.low), (1.0 - rows, 1.0 - interval.high)]:
-        assert _peak(side, stakes, end) >= target - 1e-8
-        assert _peak(side, stakes, end * (1 + 1e-8)) < target
+    for rows in (rng.beta(4, 8, 2000), np.full(2000, 0.3), (rng.random(2000) < 0.1).astype(float)):
+        target = nats + math.log(2.0)
+        stakes = _stakes(rows, target)
+        interval = betting(rows, nats)
+        for side, end in [(rows, interval.low), (1.0 - rows, 1.0 - interval.high)]:
+            edge = _least(side, stakes, target)
+            assert end == pytest.approx(edge, rel=1e-12)
+            assert edge == 0.0 or _peak(side, stakes, edge) >= target
+            if edge < side.mean():
+                assert _peak(side, stakes, edge * (1 + 2e-10)) < target
 
 
 def test_wealth_does_not_increase_with_the_candidate(rng):

@@ -51,8 +51,7 @@ def betting(values: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval
     below, above = (rows - lo) / (hi - lo), (hi - rows) / (hi - lo)
     target = nats + _LN2
     stakes = _stakes(below, target)
-    low = min(_least(below, stakes, target), float(below.mean()))
-    high = min(_least(above, stakes, target), float(above.mean()))
+    low, high = _least(below, stakes, target), _least(above, stakes, target)
     return placed(lo, hi, (low, 1.0 - low), (1.0 - high, high))
 
 
@@ -80,27 +79,33 @@ def _peak(rows: NDArray[np.float64], stakes: NDArray[np.float64], m: float) -> f
 
 
 def _least(rows: NDArray[np.float64], stakes: NDArray[np.float64], target: float) -> float:
-    """The largest m found whose peak reaches the target, as that of every smaller m does; 0 if none does."""
-    low, high = 0.0, 1.0
-    at_low = _peak(rows, stakes, low) - target
-    if at_low < 0.0:
+    """The largest m, up to the mean of the rows, whose peak reaches the target; 0 if none does.
+
+    Every smaller m reaches it too, and what is returned does reach it: the search (ITP, Oliveira and
+    Takahashi 2020: as safe as bisection, in a third of the evaluations) only decides how near the edge it is.
+    """
+    low, high = 0.0, float(rows.mean())
+    above = _peak(rows, stakes, low) - target
+    if above < 0.0:
         return 0.0
-    at_high = _peak(rows, stakes, high) - target
-    kept = 0
-    # The Illinois form of the rule of false position: as safe as bisection, in a quarter of the evaluations.
-    for _ in range(100):
-        if high - low <= 1e-10 * high:
-            break
-        m = low + (high - low) * (at_low / (at_low - at_high))
+    below = _peak(rows, stakes, high) - target
+    if below >= 0.0:
+        return high
+    narrow = max(1e-10 * high, 1e-300)
+    left, bend = narrow * 2.0 ** math.ceil(math.log2(high / narrow)), 0.2 / high
+    while high - low > narrow:
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        falsi = low + (high - low) * (above / (above - below))
+        toward = math.copysign(1.0, middle - falsi)
+        nudged = falsi + toward * min(bend * (high - low) ** 2, abs(middle - falsi))
+        reach = max(0.0, left - half)
+        m = nudged if abs(nudged - middle) <= reach else middle - toward * reach
         if not low < m < high:
-            m = 0.5 * (low + high)
-        at_m = _peak(rows, stakes, m) - target
-        if at_m >= 0.0:
-            low, at_low = m, at_m
-            at_high = at_high * 0.5 if kept > 0 else at_high
-            kept = 1
+            m = middle
+        left *= 0.5
+        found = _peak(rows, stakes, m) - target
+        if found >= 0.0:
+            low, above = m, found
         else:
-            high, at_high = m, at_m
-            at_low = at_low * 0.5 if kept < 0 else at_low
-            kept = -1
+            high, below = m, found
     return low
