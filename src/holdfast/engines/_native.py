@@ -10,32 +10,33 @@ import numpy as np
 
 from holdfast.errors import QueryRejected
 
-__all__ = ["FILE", "IBIS", "Native", "native_kind"]
+__all__ = ["FILE", "Native", "Source", "source_of"]
 
 
 @dataclass(frozen=True)
 class Native:
-    """One kind of table: ``arrow`` and ``nullable`` read it, ``cut`` keeps the rows of a mask, ``back`` makes
-    a new one."""
+    """How rows are given back: ``back`` makes a table of arrow, ``cut`` keeps the rows of a mask of the table
+    that was brought (None where that table is not kept)."""
 
-    name: str
+    back: Callable[[Any], Any]
+    cut: Callable[[Any, Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """How a table in memory is read: its columns' names, its values as arrow, what it says about nulls."""
+
+    native: Native
+    names: Callable[[Any], list[Any]]
     arrow: Callable[[Any], Any]
     nullable: Callable[[Any], dict[str, bool | None]]
-    cut: Callable[[Any, Any], Any]
-    back: Callable[[Any], Any]
 
 
-def native_kind(data: Any) -> Native | None:
+def source_of(data: Any) -> Source | None:
     """The kind of table ``data`` is, found without importing a library that is not already in use."""
-    home, name = type(data).__module__.partition(".")[0], type(data).__name__
     if isinstance(data, Mapping):
-        return DICT
-    return {
-        ("pandas", "DataFrame"): PANDAS,
-        ("polars", "DataFrame"): POLARS,
-        ("pyarrow", "Table"): ARROW,
-        ("ibis", "Table"): IBIS,
-    }.get((home, name))
+        return _DICT
+    return _SOURCES.get((type(data).__module__.partition(".")[0], type(data).__name__))
 
 
 def _column_arrow(name: str, values: Any) -> Any:
@@ -104,10 +105,6 @@ def _polars_back(table: Any) -> Any:
     return pl.from_arrow(table)
 
 
-def _ibis_arrow(table: Any) -> Any:
-    return table.to_pyarrow()
-
-
 def _ibis_back(table: Any) -> Any:
     import ibis
 
@@ -119,7 +116,7 @@ def _arrow_nullable(table: Any) -> dict[str, bool | None]:
 
 
 def _unsaid(table: Any) -> dict[str, bool | None]:
-    return dict.fromkeys(table.columns, None)
+    return {}
 
 
 def _to_pandas(table: Any) -> Any:
@@ -132,17 +129,31 @@ def _cut_arrow(table: Any, mask: Any) -> Any:
     return table.filter(pa.array(mask))
 
 
-PANDAS = Native("pandas", _pandas_arrow, _pandas_nullable, lambda frame, mask: frame[mask], _to_pandas)
-POLARS = Native(
-    "polars", lambda frame: frame.to_arrow(), _unsaid, lambda frame, mask: frame.filter(mask), _polars_back
-)
-ARROW = Native("pyarrow", lambda table: table, _arrow_nullable, _cut_arrow, lambda table: table)
-DICT = Native(
-    "dict",
-    _dict_arrow,
-    _dict_nullable,
-    lambda data, mask: {k: np.asarray(v)[mask] for k, v in data.items()},
-    _dict_back,
-)
-IBIS = Native("ibis", _ibis_arrow, lambda table: {}, lambda table, mask: None, _ibis_back)
-FILE = Native("file", _to_pandas, lambda table: {}, lambda table, mask: None, _to_pandas)
+def _cut_dict(data: Mapping[str, Any], mask: Any) -> dict[str, Any]:
+    return {name: np.asarray(values)[mask] for name, values in data.items()}
+
+
+def _columns(table: Any) -> list[Any]:
+    return list(table.columns)
+
+
+FILE = Native(_to_pandas)
+_DICT = Source(Native(_dict_back, _cut_dict), list, _dict_arrow, _dict_nullable)
+_SOURCES = {
+    ("pandas", "DataFrame"): Source(
+        Native(_to_pandas, lambda frame, mask: frame[mask]), _columns, _pandas_arrow, _pandas_nullable
+    ),
+    ("polars", "DataFrame"): Source(
+        Native(_polars_back, lambda frame, mask: frame.filter(mask)),
+        _columns,
+        lambda frame: frame.to_arrow(),
+        _unsaid,
+    ),
+    ("pyarrow", "Table"): Source(
+        Native(lambda table: table, _cut_arrow),
+        lambda table: list(table.column_names),
+        lambda table: table,
+        _arrow_nullable,
+    ),
+    ("ibis", "Table"): Source(Native(_ibis_back), _columns, lambda table: table.to_pyarrow(), _unsaid),
+}

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.engines._database import Database
-from holdfast.engines._native import FILE, IBIS, Native, native_kind
+from holdfast.engines._native import FILE, Native, source_of
 from holdfast.engines._rows import Rows
-from holdfast.engines._schema import Schema, reject_columns, schema_of
+from holdfast.engines._schema import Column, Schema, reject_columns
 from holdfast.errors import QueryRejected
 
 __all__ = ["open_rows"]
 
+_WHOLE = {"TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64"}
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
 # Types are settled on every line, so that no question can meet a value that does not fit its column; an empty
 # field is a null and an empty text in quotes is a text.
 _CSV_OPTIONS = "sample_size = -1, allow_quoted_nulls = false"
+# DuckDB's types that can be computed with; columns of every other type can only be tested for null.
+_COLUMNS = {
+    "BOOLEAN": Column("boolean", "boolean"),
+    "VARCHAR": Column("text", "string"),
+    "FLOAT": Column("number", "float32"),
+    "DOUBLE": Column("number", "float64"),
+    **{
+        f"{u}{name}": Column("number", f"{u.lower()}{kind}")
+        for u in ("", "U")
+        for name, kind in _WHOLE.items()
+    },
+    "DATE": Column("date", "date"),
+    "TIMESTAMP": Column("date", "timestamp(6)"),
+    "TIMESTAMP_S": Column("date", "timestamp(0)"),
+    "TIMESTAMP_MS": Column("date", "timestamp(3)"),
+    "TIMESTAMP_NS": Column("date", "timestamp(9)"),
+}
 _WANTED = (
     "a pandas, polars or pyarrow table, a dict of arrays, an ibis table, or the path of a CSV or Parquet file"
 )
@@ -39,55 +58,46 @@ def open_rows(data: Any) -> Rows:
     """
     if isinstance(data, (str, Path)):
         return _open_path(str(data))
-    kind = native_kind(data)
-    if kind is None:
+    source = source_of(data)
+    if source is None:
         raise QueryRejected(
             f"Cannot open {type(data).__module__}.{type(data).__name__} as a table; give {_WANTED}."
         )
-    reject_columns(
-        list(data.columns if hasattr(data, "columns") and kind.name != "pyarrow" else _names(data))
-    )
-    rows = _open_arrow(kind.arrow(data), kind, None if kind is IBIS else data)
-    said = kind.nullable(data)
-    rows.schema = Schema(
-        {name: replace(column, nullable=said.get(name)) for name, column in rows.schema.items()}
-    )
-    return rows
-
-
-def _names(data: Any) -> list[Any]:
-    return list(data.column_names) if hasattr(data, "column_names") else list(data)
-
-
-def _open_arrow(table: Any, kind: Native, held: Any | None) -> Rows:
-    """Rows over an arrow table that stays where it is."""
+    reject_columns(source.names(data))
+    table = source.arrow(data)
     if table.num_rows == 0:
         raise QueryRejected("The table has no rows; give at least one.")
     database = Database()
     database.lend("source", table)
-    return _rows(database, kind, held, count=table.num_rows)
+    database.close_the_doors()
+    held = data if source.native.cut else None
+    return _rows(database, source.native, held, table.num_rows, source.nullable(data))
 
 
-def _rows(database: Database, kind: Native, held: Any | None, count: int) -> Rows:
-    database.run(f'CREATE VIEW "rows" AS SELECT {_clean(database)} FROM "source"')
-    schema = schema_of(database.arrow('SELECT * FROM "rows" LIMIT 0'))
-    return Rows(database, "rows", schema, count, kind, held)
+def _rows(
+    database: Database, native: Native, held: Any | None, count: int, nullable: Mapping[str, bool | None]
+) -> Rows:
+    """The rows of the table ``source``, as they are asked about."""
+    columns = {name: dtype for name, dtype, *_ in database.run('DESCRIBE "source"')}
+    clean = ", ".join(_clean(name, dtype) for name, dtype in columns.items())
+    database.run(f'CREATE VIEW "rows" AS SELECT {clean} FROM "source"')
+    schema = {
+        name: replace(_COLUMNS.get(dtype, Column("other")), nullable=nullable.get(name))
+        for name, dtype, *_ in database.run('DESCRIBE "rows"')
+    }
+    return Rows(database, "rows", Schema(schema), count, native, held)
 
 
-def _clean(database: Database) -> str:
-    """Every column as it is asked about: NaN is null, categories are text, wide numbers are floats."""
-    columns = []
-    for name, dtype, *_ in database.run('DESCRIBE "source"'):
-        quoted = '"' + name.replace('"', '""') + '"'
-        if dtype in ("FLOAT", "DOUBLE"):
-            columns.append(f"CASE WHEN isnan({quoted}) THEN NULL ELSE {quoted} END AS {quoted}")
-        elif dtype.startswith("ENUM"):
-            columns.append(f"CAST({quoted} AS VARCHAR) AS {quoted}")
-        elif dtype.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")):
-            columns.append(f"CAST({quoted} AS DOUBLE) AS {quoted}")
-        else:
-            columns.append(quoted)
-    return ", ".join(columns)
+def _clean(name: str, dtype: str) -> str:
+    """A column as it is asked about: NaN is null, names and categories are text, wide numbers are floats."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    if dtype in ("FLOAT", "DOUBLE"):
+        return f"CASE WHEN isnan({quoted}) THEN NULL ELSE {quoted} END AS {quoted}"
+    if dtype.startswith(("ENUM", "UUID", "JSON")):
+        return f"CAST({quoted} AS VARCHAR) AS {quoted}"
+    if dtype.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")):
+        return f"CAST({quoted} AS DOUBLE) AS {quoted}"
+    return quoted
 
 
 def _open_path(path: str) -> Rows:
@@ -98,7 +108,7 @@ def _open_path(path: str) -> Rows:
         raise QueryRejected(
             f"Cannot tell what {path!r} is; give {_WANTED} (ending in {', '.join(_PARQUET + _CSV[:3])})."
         )
-    if "://" not in path and not glob.glob(path, recursive=True):
+    if "://" not in path and not (Path(path).exists() or glob.glob(path, recursive=True)):
         raise QueryRejected(f"There is no file {path!r}; check the path (from {str(Path.cwd())!r}).")
     database = Database()
     quoted = "'" + path.replace("'", "''") + "'"
@@ -116,4 +126,4 @@ def _open_path(path: str) -> Rows:
     reject_columns([name for name, *_ in database.run('DESCRIBE "source"')])
     if count == 0:
         raise QueryRejected(f"The table {path!r} has no rows; give at least one.")
-    return _rows(database, FILE, None, count=count)
+    return _rows(database, FILE, None, count, {})

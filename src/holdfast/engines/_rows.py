@@ -28,14 +28,20 @@ class Rows:
     """
 
     def __init__(
-        self, database: Database, name: str, schema: Schema, count: int, kind: Native, held: Any | None = None
+        self,
+        database: Database,
+        name: str,
+        schema: Schema,
+        count: int,
+        native: Native,
+        held: Any | None = None,
     ) -> None:
         import ibis
 
         self._database = database
         self._name = name
         self._table = ibis.table(schema.to_ibis(), name=name)
-        self._kind = kind
+        self._native = native
         self._held = held
         self.schema = schema
         self.count = count
@@ -99,7 +105,7 @@ class Rows:
     def native(self) -> Any:
         """The rows as the kind of table that was opened: pandas, polars, pyarrow, dict of arrays or ibis; a
         file becomes a pandas frame."""
-        return self._kind.back(self._arrow()) if self._held is None else self._held
+        return self._native.back(self._arrow()) if self._held is None else self._held
 
     def frame(self) -> Any:
         """All rows as a pandas frame, for functions that run in this process."""
@@ -110,7 +116,7 @@ class Rows:
 
     def stored(self) -> Rows:
         """The same rows copied once into the engine's own storage, so that questions are fast."""
-        return store(self._arrow(), self.schema, self._kind, self._held)
+        return store(self._arrow(), self.schema, self._native, self._held)
 
     def split(self, train: Any, protected: Any = None) -> tuple[Rows, Rows]:
         """Split into a training part and a protected part, each in the original order.

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.checks import choice
 from holdfast.errors import QueryRejected
 
-__all__ = ["KINDS", "Column", "Schema", "reject_columns", "schema_of"]
+__all__ = ["KINDS", "Column", "Schema", "reject_columns"]
 
 KINDS = ("number", "boolean", "text", "date", "other")
 
@@ -93,27 +93,6 @@ class Schema(Mapping[str, Column]):
         return ibis.schema(
             {name: column.storage or plain[column.kind] for name, column in self._columns.items()}
         )
-
-
-def schema_of(table: Any) -> Schema:
-    """The schema of an arrow table in which NaN is already null."""
-    import ibis
-
-    return Schema({name: _column_of(dtype) for name, dtype in ibis.Schema.from_pyarrow(table.schema).items()})
-
-
-def _column_of(dtype: Any) -> Column:
-    storage = str(dtype.copy(nullable=True))
-    nullable = None if dtype.nullable else False
-    if dtype.is_boolean():
-        return Column("boolean", storage, nullable)
-    if dtype.is_numeric():
-        return Column("number", storage, nullable)
-    if dtype.is_string():
-        return Column("text", storage, nullable)
-    if dtype.is_date() or (dtype.is_timestamp() and dtype.timezone is None):
-        return Column("date", storage, nullable)
-    return Column("other", storage, nullable)
 
 
 def reject_columns(names: list[Any]) -> None:

@@ -25,14 +25,15 @@ def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
     database, mark = rows._database, _unused(rows)
     database.lend("part", pa.table({mark: train.astype(np.int8) + 2 * protected.astype(np.int8)}))
     chosen = f'SELECT "rows".* FROM "{rows._name}" AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
-    held = None if rows._held is None else rows._kind.cut(rows._held, train)
-    seen = store(database.arrow(f"{chosen} 1"), rows.schema, rows._kind, held)
-    kept = store(database.arrow(f"{chosen} 2"), rows.schema, rows._kind)
+    cut = rows._native.cut
+    held = None if rows._held is None or cut is None else cut(rows._held, train)
+    seen = store(database.arrow(f"{chosen} 1"), rows.schema, rows._native, held)
+    kept = store(database.arrow(f"{chosen} 2"), rows.schema, rows._native)
     database.take_back("part")
     return seen, kept
 
 
-def store(table: Any, schema: Schema, kind: Native, held: Any | None = None) -> Rows:
+def store(table: Any, schema: Schema, native: Native, held: Any | None = None) -> Rows:
     """Copy clean rows once into a database's own storage, where questions are fastest."""
     from holdfast.engines._rows import Rows
 
@@ -40,7 +41,8 @@ def store(table: Any, schema: Schema, kind: Native, held: Any | None = None) -> 
     database.lend("source", table)
     database.run('CREATE TABLE "rows" AS SELECT * FROM "source"')
     database.take_back("source")
-    return Rows(database, "rows", schema, table.num_rows, kind, held)
+    database.close_the_doors()
+    return Rows(database, "rows", schema, table.num_rows, native, held)
 
 
 def _unused(rows: Rows) -> str:

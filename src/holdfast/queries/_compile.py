@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Any
 
 from holdfast import engines
-from holdfast.engines import builtin, exact
+from holdfast.engines._builtin import builtin, exact
 from holdfast.queries._kinds import kind_of
 from holdfast.queries._nodes import Call, Column, Literal, Node
 from holdfast.queries._nulls import limits
