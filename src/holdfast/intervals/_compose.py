@@ -18,6 +18,7 @@ def from_tail(value: Any, tail: Tail, nats: Any) -> Interval:
     Guarantee: holds the expectation of the statistic with probability ≥ 1 − exp(−nats), for a query fixed in
     advance.
     Assumes: that ``tail`` is a tail of the statistic (what its own class or dependence model assumes).
+    Reference: the definition of a tail, theory 1.
 
     >>> from holdfast.tails import SubGaussian
     >>> from_tail(0.25, SubGaussian(0.025), 3.0)
@@ -32,6 +33,8 @@ def difference(first: Interval, second: Interval) -> Interval:
 
     Guarantee: fails with probability at most the sum of theirs. For exp(−nats) in all, give two intervals
     taken at nats + ln 2 each; how the two samples depend on each other does not matter.
+    Assumes: what the two intervals assume.
+    Reference: the union bound.
 
     >>> difference(Interval(0.5, 0.75), Interval(0.25, 0.375))
     Interval(low=0.125, high=0.5)
@@ -49,7 +52,8 @@ def ratio(numerator: Interval, denominator: Interval, *, lo: Any = 0.0, hi: Any 
 
     Guarantee: fails with probability at most the sum of theirs. For exp(−nats) in all, give two intervals
     taken at nats + ln 2 each. :func:`filtered_from_tail` is narrower where it applies.
-    Assumes: f in [lo, hi] where the condition holds (not checkable here).
+    Assumes: what the two intervals assume, and f in [lo, hi] where the condition holds (not checkable here).
+    Reference: the union bound.
 
     >>> ratio(Interval(0.1, 0.12), Interval(0.4, 0.5))
     Interval(low=0.2, high=0.3)
@@ -78,6 +82,7 @@ def of_filtered_mean(mean: Any, count: Any, nats: Any, *, lo: Any = 0.0, hi: Any
     exp(−nats). Average over which. ∎ The count is data all the same: whoever releases it, or a width that
     shows it, pays for it (theory 2.2).
     Assumes: independent rows of one distribution (not checkable), f in [lo, hi] (checked of ``mean`` only).
+    Reference: theory 2.2 (what it costs); the proof above (that it holds).
 
     >>> of_filtered_mean(0.25, 400, 3.0)
     Interval(low=0.194449, high=0.311671)
@@ -105,6 +110,7 @@ def filtered_from_tail(
     exp(−nats). ∎
     Assumes: ``tail`` holds for the mean over **all** rows of any function of one row with values in a range
     of width hi − lo, as ``mean_tail(lo, hi)`` of a dependence model does (not checkable).
+    Reference: ours; the proof above.
 
     >>> from holdfast.tails import BoundedDifferences
     >>> filtered_from_tail(0.25, 0.5, BoundedDifferences.of_mean(0, 1, 4000), 3.0)

@@ -51,6 +51,7 @@ def quantile(sorted_values: Any, q: Any, nats: Any) -> Interval:
     Guarantee: as :func:`quantile_ranks`. The ends are values of the sample: nothing is rounded, but for
     integers that no float can hold.
     Assumes: independent rows of one distribution (not checkable); values in increasing order (checked).
+    Reference: as :func:`quantile_ranks`.
 
     >>> quantile(range(1, 401), 0.5, 3.0)
     Interval(low=180, high=221)
@@ -85,6 +86,7 @@ def quantile_ranks_from_tail(n: Any, q: Any, tail: Tail, nats: Any) -> tuple[int
     Assumes: ``tail`` holds for the mean over the ``n`` rows of any indicator of one row, as ``mean_tail(0,
     1)`` of a dependence model does (not checkable). Rows of different distributions: the quantiles of their
     average.
+    Reference: as :func:`quantile_ranks`, with the tail in place of the binomial law.
 
     >>> from holdfast.tails import BoundedDifferences
     >>> quantile_ranks_from_tail(400, 0.5, BoundedDifferences.of_mean(0, 1, 400), 3.0)
