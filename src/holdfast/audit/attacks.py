@@ -107,8 +107,8 @@ def _on_the_edge(guard: Guard, query: queries.Query, edge: float, cell: float) -
     """The query with a guess half a cell above ``edge``, so that the guessed cell begins there.
 
     The width of a cell is public but may depend on the guess, so a few previews settle both; ``cell`` is
-    where to start. Where the width jumps between two guesses the edge is placed nearly; where half a cell does
-    not fit the guess is 1, and the answer is less than a bit.
+    where to start. Where the width jumps between two guesses the edge is only nearly there; where half a cell
+    does not fit the guess is 1, and the answer is less than a bit.
     """
     for _ in range(_MOST_PREVIEWS):
         query = replace(query, guess=min(1.0, edge + cell / 2))

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import holdfast
 from holdfast import errors
+from holdfast.cli.ask import ask
 from holdfast.cli.explain import explain
 
 __all__ = ["cli", "main"]
@@ -25,6 +26,7 @@ def cli() -> None:
     """Ask one dataset as many questions as you like, each depending on the last, and still believe the answers."""
 
 
+cli.add_command(ask)
 cli.add_command(explain)
 
 _REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows)

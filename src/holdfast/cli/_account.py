@@ -1,0 +1,102 @@
+"""The account beside the data: found again, and gone on with on the terms it was opened with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from holdfast.guard import Guard
+    from holdfast.ledger import Book
+
+_DEFAULTS = {"confidence": 0.95, "error": None, "training-share": 0.5, "split-seed": 0}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What was said on the command line; None where nothing was said."""
+
+    train: str | None
+    confidence: float | None
+    error: float | None
+    training_share: float | None
+    split_seed: int | None
+
+
+def beside(data: str) -> Path:
+    """Where the account of a data file is kept unless told otherwise: ``data.csv.holdfast``."""
+    if "://" in data or any(sign in data for sign in "*?["):
+        raise click.UsageError(
+            f"{data} is not one file, so there is no place beside it for the account: say --ledger FILE, or "
+            "--no-ledger to forget it afterwards."
+        )
+    return Path(f"{data}.holdfast")
+
+
+@contextmanager
+def opened(data: str, ledger: Path | None, terms: Terms) -> Iterator[Guard]:
+    """A guard on the data whose account is kept in ``ledger`` (None: in memory), which is closed at the end.
+
+    Terms that were not said are those the account was opened with; saying others is an error.
+    """
+    from holdfast.guard import Guard
+    from holdfast.ledger import Book
+
+    new = ledger is None or not ledger.exists()
+    book = Book(ledger)
+    try:
+        options = _settle(terms, ledger, _opening(book))
+        try:
+            guard = Guard(data, train=terms.train, ledger=book, **options)
+        except BaseException:
+            _forget(book, ledger if new else None)
+            raise
+        yield guard
+    finally:
+        book.close()
+
+
+def _opening(book: Book) -> Mapping[str, Any]:
+    """What the book says it was opened with; empty for a new one."""
+    events = book.events()
+    return events[0].body if events else {}
+
+
+def _forget(book: Book, path: Path | None) -> None:
+    """Leave no empty file behind where the data could not be opened."""
+    if path is not None and not book.events():
+        book.close()
+        path.unlink(missing_ok=True)
+
+
+def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dict[str, Any]:
+    said = {
+        "confidence": terms.confidence,
+        "error": terms.error,
+        "training-share": terms.training_share,
+        "split-seed": terms.split_seed,
+    }
+    from holdfast.ledger import BookError
+
+    training = agreed.get("training", {})
+    if "given" in training and terms.train is None:
+        raise BookError(
+            f"The account {ledger} was opened with a training file of its own; give it again with --train."
+        )
+    known = {**_DEFAULTS}
+    if agreed:
+        known |= {"confidence": agreed["confidence"], "error": agreed["error"]}
+        known |= {"training-share": training.get("share", 0.5), "split-seed": training.get("seed", 0)}
+        for name, value in said.items():
+            if value is not None and value != known[name]:
+                before = f"--{name} {known[name]:g}" if known[name] is not None else f"no --{name}"
+                raise BookError(
+                    f"The account {ledger} was opened with {before}, and this says --{name} {value:g}. "
+                    "Leave it out to go on with the account, or keep another one with --ledger."
+                )
+    return {name.replace("-", "_"): known[name] if value is None else value for name, value in said.items()}

@@ -1,0 +1,73 @@
+"""Numbers and intervals as a terminal shows them."""
+
+from __future__ import annotations
+
+import math
+
+from rich.text import Text
+
+_DIGITS = 2  # of the half-width; what lies below them says nothing
+_WIDTH = 40
+
+
+def interval_words(value: float, low: float, high: float) -> tuple[str, str]:
+    """The value and ``[low, high]``, to two digits of the half-width, the ends rounded outward.
+
+    >>> interval_words(0.69231, 0.67129, 0.71309)
+    ('0.692', '[0.671, 0.714]')
+    >>> interval_words(3841.4, 3688.2, 3993.9)
+    ('3841', '[3688, 3994]')
+    """
+    half = (high - low) / 2
+    if not 0 < half < math.inf:
+        return f"{value:.6g}", f"[{low:.6g}, {high:.6g}]"
+    decimals = max(0, _DIGITS - 1 - math.floor(math.log10(half)))
+    unit = 10.0**decimals
+    least, most = math.floor(low * unit) / unit, math.ceil(high * unit) / unit
+    return f"{value:.{decimals}f}", f"[{least:.{decimals}f}, {most:.{decimals}f}]"
+
+
+def picture(
+    value: float,
+    low: float,
+    high: float,
+    *,
+    span: tuple[float, float],
+    mark: float | None = None,
+    style: str = "cyan",
+    width: int = _WIDTH,
+) -> Text:
+    """An interval as a bar on a line that stands for ``span``, ``mark`` as a hollow dot where it is given."""
+
+    def place(number: float) -> int:
+        inside = (min(max(number, span[0]), span[1]) - span[0]) / (span[1] - span[0])
+        return min(width - 1, math.floor(inside * width))
+
+    first, last = place(low), place(high)
+    cells = [("─", "dim")] * width
+    cells[first : last + 1] = [("━", style)] * (last - first + 1)
+    cells[place(value)] = ("●", f"bold {style}")
+    if mark is not None:
+        cells[place(mark)] = ("○", "yellow")
+    return Text.assemble(*cells)
+
+
+def span_of(kind: str, bounds: tuple[float, float] | None, *places: float) -> tuple[float, float] | None:
+    """The line to draw an interval on: all that a share or a mean can be, else a bit more than is drawn."""
+    if kind == "share":
+        return 0.0, 1.0
+    if bounds is not None:
+        return bounds
+    known = [place for place in places if math.isfinite(place)]
+    room = 0.1 * (max(known) - min(known)) if known else 0.0
+    return (min(known) - room, max(known) + room) if room > 0 else None
+
+
+def meter(share: float, width: int = 20) -> str:
+    """A bar for what is left of something.
+
+    >>> meter(0.5, width=8)
+    '████░░░░'
+    """
+    full = round(min(max(share, 0.0), 1.0) * width)
+    return "█" * full + "░" * (width - full)
