@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
@@ -111,17 +112,16 @@ def _rare(n: int, p: float, w: float, nats: float) -> int:
     top = math.ceil(n * p) - 1
     if top < 0 or log_tail(0, n, p, w, nats) > -nats:
         return -1
-    spread = math.sqrt(n * p * w)
-    low, high = 0, top + 1
-    guess = math.floor(n * p - math.sqrt(2.0 * nats) * spread)
-    step = max(1, math.floor(0.25 * spread))
+    # The normal approximation with its first correction is rarely off by more than a rank or two; from there
+    # the search gallops, and bisects what it has bracketed.
+    score = float(special.ndtri_exp(-nats))
+    guess = math.floor(n * p + score * math.sqrt(n * p * w) + (score * score - 1.0) * (w - p) / 6.0)
+    low, high, step = 0, top + 1, 1
     while high - low > 1:
         k = guess if low < guess < high else (low + high) // 2
         if log_tail(k, n, p, w, nats) <= -nats:
-            low = k
-            guess = k + step
+            low, guess = k, k + step
         else:
-            high = k
-            guess = k - step
-        step *= 2
+            high, guess = k, k - step
+        step *= 4
     return low
