@@ -13,11 +13,12 @@ _LARGE = 500_000
 
 
 def best_cut(n: int, edges: Edges, share: float, rng: np.random.Generator) -> tuple[Mask, Mask] | None:
-    """The best cut over several sweeps as (training part, protected part), or None where no sweep finds one.
+    """The best cut over several sweeps as (training part, protected part), or None for a complete graph.
 
     A sweep puts the rows in an order in which neighbours stand close (reverse Cuthill–McKee after a random
-    renaming) and tries every prefix as the training side; the rows of one side that touch the other are
-    dropped. The best cut has the largest min(training / share, protected / (1 − share)).
+    renaming) and tries every prefix as the training part; the other rows that touch it are dropped. The best
+    cut has the largest min(training / share, protected / (1 − share)). The order ends with a row of least
+    degree and its neighbours, so unless all rows are joined the rows before those give a cut.
     """
     best, best_value = None, 0.0
     for _ in range(_SWEEPS if n + len(edges) <= _LARGE else 1):
@@ -45,27 +46,14 @@ def _places(n: int, edges: Edges, rng: np.random.Generator) -> NDArray[np.int64]
 def _sweep(n: int, ends: Edges, share: float) -> tuple[float, Mask, Mask]:
     """The best prefix, with the rows numbered in the order of the sweep."""
     rows = np.arange(n)
-    first, last = rows.copy(), rows.copy()
-    low, high = ends.min(axis=1), ends.max(axis=1)
-    np.minimum.at(first, high, low)
-    np.maximum.at(last, low, high)
-    prefix = np.arange(n + 1)
-    # Outside the prefix of length k, row p touches it when first[p] < k ≤ p; inside, it touches the rest when
-    # p < k ≤ last[p].
-    outside = _covering(first, rows, n)
-    inside = _covering(rows, last, n)
-    keep_train = np.minimum(prefix / share, (n - prefix - outside) / (1.0 - share))
-    keep_protected = np.minimum((prefix - inside) / share, (n - prefix) / (1.0 - share))
-    if keep_train.max() >= keep_protected.max():
-        k = int(keep_train.argmax())
-        return float(keep_train[k]), rows < k, (rows >= k) & (first >= k)
-    k = int(keep_protected.argmax())
-    return float(keep_protected[k]), (rows < k) & (last < k), rows >= k
-
-
-def _covering(start: NDArray[np.int64], stop: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """For every k, how many of the intervals start < k ≤ stop contain it."""
+    first = rows.copy()
+    np.minimum.at(first, ends.max(axis=1), ends.min(axis=1))
+    # Row p outside the prefix of length k touches it when first[p] < k ≤ p.
     change = np.zeros(n + 2, dtype=np.int64)
-    np.add.at(change, start + 1, 1)
-    np.add.at(change, stop + 1, -1)
-    return np.cumsum(change)[: n + 1]
+    np.add.at(change, first + 1, 1)
+    np.add.at(change, rows + 1, -1)
+    prefix = np.arange(n + 1)
+    touching = np.cumsum(change)[: n + 1]
+    value = np.minimum(prefix / share, (n - prefix - touching) / (1.0 - share))
+    k = int(value.argmax())
+    return float(value[k]), rows < k, (rows >= k) & (first >= k)
