@@ -3,7 +3,7 @@ question."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,11 +36,8 @@ class Rows:
         native: Native,
         held: Any | None = None,
     ) -> None:
-        import ibis
-
         self._database = database
         self._name = name
-        self._table = ibis.table(schema.to_ibis(), name=name)
         self._native = native
         self._held = held
         self.schema = schema
@@ -66,12 +63,13 @@ class Rows:
         """
         if question.kind not in ("mean", "share"):
             raise InvalidArgument("question", "a checked mean or share", question.kind, of="sums")
-        passes = question.passes(self._table)
-        wanted = {"value": question.value(self._table)}
+        table = self._table(question.reads)
+        passes = question.passes(table)
+        wanted = {"value": question.value(table)}
         if passes is not None:
             wanted["passes"] = passes
         shape = _sums.shape_of(question, filtered=passes is not None, squares=squares, count=self.count)
-        row = self._database.aggregate(shape, question, self._table.select(**wanted))
+        row = self._database.aggregate(shape, question, table.select(**wanted))
         return _sums.collect(question, shape, row, count=self.count, squares=squares)
 
     def order_statistics(
@@ -83,21 +81,21 @@ class Rows:
             raise InvalidArgument(
                 "question", "a checked quantile or mean", question.kind, of="order_statistics"
             )
-        rows = self.count
+        rows, table = self.count, self._table(question.reads)
         if question.counts:
-            (rows,) = self._database.fetch(_order.count_plan(self._table, question))
+            (rows,) = self._database.fetch(_order.count_plan(table, question))
         wanted = _order.check_ranks(ranks(rows), rows)
         if not wanted:
             return rows, ()
-        (values,) = self._database.fetch(_order.rank_plan(self._table, question, wanted, rows))
+        (values,) = self._database.fetch(_order.rank_plan(table, question, wanted, rows))
         return rows, tuple(values)
 
     def nullable_columns(self) -> frozenset[str]:
         """The columns that hold a null or a NaN in some row. Reads every row: for a training part only."""
-        aggregate = self._table.aggregate(
-            **{f"c{i}": self._table[name].count() for i, name in enumerate(self.columns)}
+        table = self._table(self.columns)
+        known = self._database.fetch(
+            table.aggregate(**{f"c{i}": table[name].count() for i, name in enumerate(self.columns)})
         )
-        known = self._database.fetch(aggregate)
         return frozenset(
             name for name, present in zip(self.columns, known, strict=True) if present < self.count
         )
@@ -110,6 +108,12 @@ class Rows:
     def frame(self) -> Any:
         """All rows as a pandas frame, for functions that run in this process."""
         return self._arrow().to_pandas()
+
+    def _table(self, columns: Collection[str]) -> Any:
+        """The table with only the columns that are needed: ibis takes time for every column it is told of."""
+        import ibis
+
+        return ibis.table(self.schema.to_ibis(columns or self.columns[:1]), name=self._name)
 
     def _arrow(self) -> Any:
         return self._database.arrow(f'SELECT * FROM "{self._name}"')

@@ -3,7 +3,7 @@ missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +79,8 @@ class Schema(Mapping[str, Column]):
     def __hash__(self) -> int:
         return hash(tuple(self._columns.items()))
 
-    def to_ibis(self) -> Any:
-        """The same columns as an ibis schema, for expressions that are written against an unbound table."""
+    def to_ibis(self, names: Collection[str] | None = None) -> Any:
+        """The same columns (or those named) as an ibis schema, for expressions against an unbound table."""
         import ibis
 
         plain = {
@@ -90,9 +90,8 @@ class Schema(Mapping[str, Column]):
             "date": "timestamp",
             "other": "binary",
         }
-        return ibis.schema(
-            {name: column.storage or plain[column.kind] for name, column in self._columns.items()}
-        )
+        chosen = self._columns if names is None else {name: self._columns[name] for name in sorted(names)}
+        return ibis.schema({name: column.storage or plain[column.kind] for name, column in chosen.items()})
 
 
 def reject_columns(names: list[Any]) -> None:

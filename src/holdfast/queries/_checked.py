@@ -43,6 +43,12 @@ class CheckedQuery:
         return self.query.bounds or (0.0, 1.0)
 
     @property
+    def reads(self) -> frozenset[str]:
+        """The columns that the question reads."""
+        where = self.query.where
+        return self.query.expression.columns | (where.columns if where is not None else frozenset())
+
+    @property
     def skips(self) -> bool:
         """Whether rows without a value are left out."""
         return self.query.nulls == "skip"

@@ -50,6 +50,12 @@ def expanded_size(node: Node) -> int:
     return 1 + _COPIES.get(node.op, 1) * sum(expanded_size(arg) for arg in node.args)
 
 
+def _is_exact(node: Node) -> bool:
+    """Whether the node is a whole number that floats hold exactly, with both its neighbours."""
+    value = node.value if isinstance(node, Literal) else None
+    return isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_EXACT
+
+
 def _balanced(join: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     """Join many conditions as a balanced tree: a database limits how deep an expression may nest."""
     while len(parts) > 1:
@@ -140,7 +146,7 @@ class Compiler:
             return compare(*(self._moment(arg) for arg in args))
         left, right = args
         if self._stays_whole(left, (right,)):
-            return compare(self._table[left.name], int(right.value))  # type: ignore[union-attr,arg-type]
+            return compare(self._whole(left), self._whole(right))
         return compare(self._operand(left), self._operand(right))
 
     def _membership(self, op: str, args: tuple[Node, ...]) -> Any:
@@ -148,7 +154,7 @@ class Compiler:
         if kind_of(subject, self._columns) == "date":
             found = self._moment(subject).isin([self._moment(arg) for arg in listed])
         elif self._stays_whole(subject, listed):
-            found = self._table[subject.name].isin([int(arg.value) for arg in listed])  # type: ignore[union-attr,arg-type]
+            found = self._whole(subject).isin([self._whole(arg) for arg in listed])
         else:
             found = self.value(subject).isin([self._compile(arg) for arg in listed])
         return found if op == "in" else ~found
@@ -156,19 +162,22 @@ class Compiler:
     def _stays_whole(self, subject: Node, others: tuple[Node, ...]) -> bool:
         """Whether integers may be compared as integers, which lets a database skip blocks of rows.
 
-        Below 2^53 in absolute value the comparison says the same as with floats, whatever the column holds.
+        Against a whole number below 2^53 in absolute value the comparison says the same as with floats,
+        whatever the column holds; so it does between columns of at most 32 bits.
         """
-        return (
-            isinstance(subject, Column)
-            and self._columns[subject.name].whole
-            and all(
-                isinstance(other, Literal)
-                and isinstance(other.value, float)
-                and other.value.is_integer()
-                and abs(other.value) < _LARGEST_EXACT
-                for other in others
-            )
-        )
+        if not (isinstance(subject, Column) and self._columns[subject.name].whole):
+            return False
+        narrow = self._is_narrow(subject)
+        return all(_is_exact(other) or (narrow and self._is_narrow(other)) for other in others)
+
+    def _is_narrow(self, node: Node) -> bool:
+        column = self._columns[node.name] if isinstance(node, Column) else None
+        return column is not None and column.whole and column.limits[1] < _LARGEST_EXACT
+
+    def _whole(self, node: Node) -> Any:
+        if isinstance(node, Literal) and isinstance(node.value, float):
+            return self._ibis.literal(int(node.value))
+        return self._table[node.name] if isinstance(node, Column) else self._compile(node)
 
     def _moment(self, node: Node) -> Any:
         if isinstance(node, Literal):
