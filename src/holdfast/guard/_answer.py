@@ -83,12 +83,12 @@ class Preview(Record):
     guess: float
     low: float
     high: float
-    cell: float
-    if_confirmed: float
-    if_surprised: float
-    at_most: float
-    allowed: bool
-    known: bool
+    cell: float = 0.0
+    if_confirmed: float = 0.0
+    if_surprised: float = 0.0
+    at_most: float = 0.0
+    allowed: bool = True
+    known: bool = False
 
     @property
     def half_width(self) -> float:

@@ -11,20 +11,22 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
 from holdfast.guard._account import Account
+from holdfast.guard._answer import Left, Preview
 from holdfast.guard._expectation import Expectation, Public, expect
 from holdfast.guard._grid import Grid, best_half_cell
-from holdfast.guard._left import Capacity
+from holdfast.guard._left import Capacity, describe_unlimited
 from holdfast.guard._prior import Failure, Surprise
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readings import Output, Reading
+from holdfast.guard._release import released
+from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval
 from holdfast.tails import Tail
-
-THEOREM = "the code guard (docs/theory/code-guard.md)"
 
 # A cell that keeps the promise wherever the statistic turns out to be is taken if half of it is this many
 # deviations of the guess's error. Otherwise the promise is kept near the guess, and should the statistic be
@@ -33,13 +35,17 @@ _COMFORT = 3.0
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A question at one step, ready to be read: everything here is public."""
+class PreparedCode:
+    """A question at one step, ready to be read: everything here is public.
+
+    ``error`` is the promised half-width; None where none was promised.
+    """
 
     question: Question
     account: Account
     reading: Reading
     grid: Grid
+    error: float | None
 
     def interval(self, output: Output) -> Interval:
         """The interval an output stands for, clipped to the values the statistic can take."""
@@ -50,25 +56,66 @@ class Prepared:
             min(question.high, inside.high + question.resolution),
         )
 
-    def value(self, output: Output) -> float:
-        """The value an answer shows: the middle of the cell, kept within the range."""
-        return min(max(self.grid.middle(output.cell), self.question.low), self.question.high)
-
-    def surprise(self, output: Output) -> Surprise | None:
-        """The output as the prior knows it; None for the confirmation."""
-        if output.confirmed:
-            return None
-        return Surprise(output.cell, output.width_class, self.reading.classes)
-
     def price(self, output: Output) -> float:
         """What an output costs, in nats."""
-        return self.account.price(self.surprise(output))
+        surprise = Surprise(output.cell, output.width_class, self.reading.classes)
+        return self.account.price(None if output.confirmed else surprise)
+
+    @property
+    def failure_price(self) -> float:
+        """What it costs, in nats, if the rows cannot be read."""
+        return self.account.price(Failure())
 
     @property
     def worst_price(self) -> float:
         """The dearest output of the whole alphabet, a failure included."""
         dearest = Surprise(self.grid.farthest, self.reading.classes - 1, self.reading.classes)
-        return max(self.account.price(dearest), self.account.price(Failure()), self.account.price(None))
+        return max(self.account.price(dearest), self.failure_price, self.account.price(None))
+
+    def preview(self) -> Preview:
+        """What the question would cost and show."""
+        interval = self.interval(Output(0))
+        return Preview(
+            query=self.question.record,
+            guess=self.grid.guess,
+            low=interval.low,
+            high=interval.high,
+            cell=self.grid.cell,
+            if_confirmed=self.price(Output(0)),
+            if_surprised=self.price(Output(1)),
+            at_most=self.worst_price,
+        )
+
+    def read(self, part: Part) -> Outcome:
+        """Read the rows once; what leaves is a function of the output and of public facts, and of nothing
+        else."""
+        output = self.reading.output(part, self.grid)
+        interval = self.interval(output)
+        kept = self.error is None or interval.half_width <= self.error
+        return Outcome(
+            price=self.price(output),
+            surprise=not output.confirmed,
+            released=self._released(output, interval) if kept else None,
+        )
+
+    def _released(self, output: Output, interval: Interval) -> dict[str, Any]:
+        question = self.question
+        return released(
+            question,
+            value=min(max(self.grid.middle(output.cell), question.low), question.high),
+            interval=interval,
+            guess=self.grid.guess,
+            confirmed=output.confirmed,
+            theorem=self.reading.theorem,
+            numbers={
+                "question": self.account.steps + 1,
+                "nats spent before": self.account.spent,
+                "nats of this interval": self.reading.nats,
+                "cell": self.grid.cell,
+                "cells from the guess": output.cell,
+                "width class": output.width_class,
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -81,12 +128,20 @@ class CodeStrategy:
     model: Dependence | None
     error: float | None
 
+    theorem = "the code guard (docs/theory/code-guard.md)"
+
     @cached_property
     def capacity(self) -> Capacity | None:
         """How many nats the promised error allows; None where none was promised."""
         return None if self.error is None else Capacity.of(self.error, self.rows, self.model)
 
-    def prepare(self, question: Question, account: Account) -> Prepared:
+    def left(self, account: Account) -> Left:
+        """What is left of the promise, in nats and in words."""
+        if self.capacity is None:
+            return describe_unlimited(account, self.rows, self.model)
+        return self.capacity.describe(account)
+
+    def prepare(self, question: Question, account: Account) -> PreparedCode:
         """Decide everything about a question without reading the protected rows.
 
         Raises :class:`BudgetSpent` where even a confirmed guess would be wider than the promised error.
@@ -96,7 +151,7 @@ class CodeStrategy:
         if self.error is None:
             radius = expected.reading.interval(expected.guess, expected.guess, 0).half_width
             half_cell = best_half_cell(account, expected.guess_error, radius)
-            return _on_grid(question, account, expected, half_cell)
+            return self._on_grid(question, account, expected, half_cell)
         everywhere = self._widest(question, account, expected, _all_over)
         if everywhere is not None and everywhere.grid.cell >= 2 * _COMFORT * expected.guess_error:
             return everywhere
@@ -119,23 +174,29 @@ class CodeStrategy:
         account: Account,
         expected: Expectation,
         places: Callable[[Grid], Iterable[float]],
-    ) -> Prepared | None:
+    ) -> PreparedCode | None:
         """The widest cell, up to a thousandth, that keeps the promise at these places, which reveals least."""
         error = math.inf if self.error is None else self.error
 
-        def keeps(candidate: Prepared) -> bool:
+        def keeps(candidate: PreparedCode) -> bool:
             outputs = (Output(candidate.grid.index(place)) for place in places(candidate.grid))
             return all(candidate.interval(output).half_width <= error for output in outputs)
 
         best, low, high = None, 0.0, 2 * error
         for _ in range(12):
             half_cell = (low + high) / 2
-            candidate = _on_grid(question, account, expected, half_cell)
+            candidate = self._on_grid(question, account, expected, half_cell)
             if keeps(candidate):
                 low, best = half_cell, candidate
             else:
                 high = half_cell
         return best
+
+    def _on_grid(
+        self, question: Question, account: Account, expected: Expectation, half_cell: float
+    ) -> PreparedCode:
+        grid = Grid(question.low, question.high, expected.guess, 2 * half_cell)
+        return PreparedCode(question, account, expected.reading, grid, self.error)
 
     def _spent(self, account: Account, question: Question) -> BudgetSpent:
         asked = account.price(None)
@@ -150,11 +211,6 @@ class CodeStrategy:
             spent=account.spent,
             left=left,
         )
-
-
-def _on_grid(question: Question, account: Account, expected: Expectation, half_cell: float) -> Prepared:
-    grid = Grid(question.low, question.high, expected.guess, 2 * half_cell)
-    return Prepared(question, account, expected.reading, grid)
 
 
 def _near(grid: Grid) -> Iterable[float]:

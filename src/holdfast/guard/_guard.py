@@ -18,15 +18,13 @@ from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._certificate import Certificate
-from holdfast.guard._code import CodeStrategy, Prepared
-from holdfast.guard._left import describe_unlimited
-from holdfast.guard._prior import Failure
+from holdfast.guard._code import CodeStrategy
 from holdfast.guard._question import Question, StatisticQuestion, TableQuestion
-from holdfast.guard._readings import Output
-from holdfast.guard._release import Records, what_leaves
+from holdfast.guard._release import Records
 from holdfast.guard._scores import METRICS, score_question
 from holdfast.guard._session import Session
 from holdfast.guard._setup import set_up
+from holdfast.guard._strategy import Outcome, Prepared, Strategy
 from holdfast.ledger import Book
 from holdfast.queries import Query
 from holdfast.tails import Tail
@@ -83,7 +81,7 @@ class Guard:
             raise InvalidArgument(
                 "confidence", "small enough to pay for the training split", confidence, of="Guard"
             )
-        self._strategy = CodeStrategy(
+        self._strategy: Strategy = CodeStrategy(
             rows=self._setup.protected.rows.count,
             training=self._setup.training,
             pilot=self._setup.pilot,
@@ -98,7 +96,7 @@ class Guard:
         }
         book = ledger if isinstance(ledger, Book) else Book(ledger)
         self._session = Session(book, Account(failure - self._setup.bias), agreed)
-        self._records = Records(self.confidence, self._setup.assumptions)
+        self._records = Records(self.confidence, self._strategy.theorem, self._setup.assumptions)
         self._answers: dict[str, Answer] = {}
         self._lock = RLock()
 
@@ -221,47 +219,12 @@ class Guard:
         question = self._question(query)
         known = self._known(question)
         if known is not None:
-            return Preview(
-                question.record,
-                known.guess,
-                known.low,
-                known.high,
-                0.0,
-                0.0,
-                0.0,
-                0.0,
-                allowed=True,
-                known=True,
-            )
+            return Preview(question.record, known.guess, known.low, known.high, known=True)
         try:
-            prepared = self._strategy.prepare(question, self._session.account)
+            return self._strategy.prepare(question, self._session.account).preview()
         except BudgetSpent:
             guess = math.nan if question.guess is None else question.guess
-            return Preview(
-                question.record,
-                guess,
-                question.low,
-                question.high,
-                0.0,
-                0.0,
-                0.0,
-                0.0,
-                allowed=False,
-                known=False,
-            )
-        interval = prepared.interval(Output(0))
-        return Preview(
-            query=question.record,
-            guess=prepared.grid.guess,
-            low=interval.low,
-            high=interval.high,
-            cell=prepared.grid.cell,
-            if_confirmed=prepared.price(Output(0)),
-            if_surprised=prepared.price(Output(1)),
-            at_most=prepared.worst_price,
-            allowed=True,
-            known=False,
-        )
+            return Preview(question.record, guess, question.low, question.high, allowed=False)
 
     @property
     def schema(self) -> Any:
@@ -287,10 +250,7 @@ class Guard:
     @property
     def left(self) -> Left:
         """What is left of the promise: a number of nats, and the same in words."""
-        account = self._session.account
-        if self._strategy.capacity is None:
-            return describe_unlimited(account, self.rows, self._setup.model)
-        return self._strategy.capacity.describe(account)
+        return self._strategy.left(self._session.account)
 
     @property
     def history(self) -> tuple[Answer, ...]:
@@ -373,30 +333,25 @@ class Guard:
                 )
             except QueryRejected as rejected:
                 raise self._with_account(rejected) from None
-            output = self._read(prepared, reservation)
-            interval = prepared.interval(output)
-            broken = self.error is not None and not interval.half_width <= self.error
+            outcome = self._read(prepared, reservation)
             self._session.settle(
-                reservation,
-                prepared.price(output),
-                surprise=not output.confirmed,
-                released=None if broken else what_leaves(prepared, output),
+                reservation, outcome.price, surprise=outcome.surprise, released=outcome.released
             )
-            if broken:
+            if outcome.released is None:
                 raise self._too_wide(question.text)
             return self._recall(question.key)
 
-    def _read(self, prepared: Prepared, reservation: int) -> Output:
-        """Read the protected rows. A failure is an output too: it is charged, what it said stays inside."""
+    def _read(self, prepared: Prepared, reservation: int) -> Outcome:
+        """Read the protected rows. A failure is an outcome too: it is charged, what it said stays inside."""
         try:
-            return prepared.reading.output(self._setup.protected, prepared.grid)
+            return prepared.read(self._setup.protected)
         except Exception:
-            price = prepared.account.price(Failure())
+            price = prepared.failure_price
             self._session.settle(reservation, price, surprise=True, released=None, failed=True)
         raise QueryRejected(
-            f"{prepared.question.text} could not be computed on the protected rows. What went wrong "
-            "is not shown, because it may "
-            f"depend on them; that it failed cost {price:.3g} nats. Try it on guard.train first.",
+            f"{prepared.question.text} could not be computed on the protected rows. What went wrong is not "
+            f"shown, because it may depend on them; that it failed cost {price:.3g} nats. Try it on "
+            "guard.train first.",
             asked=price,
             spent=self.spent,
             left=float(self.left),

@@ -10,10 +10,9 @@ from holdfast import queries
 from holdfast.guard._account import MICRO
 from holdfast.guard._answer import Answer
 from holdfast.guard._certificate import Certificate
-from holdfast.guard._code import THEOREM, Prepared
-from holdfast.guard._question import TableQuestion
-from holdfast.guard._readings import Output
+from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._session import Released
+from holdfast.intervals import Interval
 
 _CHECKED = (
     "Every output is priced by a prior that sums to at most 1, and the worst price is in the account "
@@ -25,30 +24,31 @@ _CHECKED = (
 )
 
 
-def what_leaves(prepared: Prepared, output: Output) -> dict[str, Any]:
-    """Everything that is released: a function of the output and of public facts, and of nothing else."""
-    question, interval = prepared.question, prepared.interval(output)
+def released(
+    question: Question,
+    *,
+    value: float,
+    interval: Interval,
+    guess: float,
+    confirmed: bool,
+    theorem: str,
+    numbers: dict[str, Any],
+) -> dict[str, Any]:
+    """Everything that leaves with an answer, as the book keeps it."""
     notes = []
     if question.kind == "mean":
         notes.append(f"Values outside [{question.low:g}, {question.high:g}] are clipped.")
     if question.filtered:
         notes.append("Rows for which the filter is false or null do not enter.")
     return {
-        "value": prepared.value(output),
+        "value": value,
         "low": interval.low if math.isfinite(interval.low) else None,
         "high": interval.high if math.isfinite(interval.high) else None,
-        "guess": prepared.grid.guess,
-        "confirmed": output.confirmed,
+        "guess": guess,
+        "confirmed": confirmed,
         "readable": isinstance(question, TableQuestion),
-        "interval": prepared.reading.theorem,
-        "numbers": {
-            "question": prepared.account.steps + 1,
-            "nats spent before": prepared.account.spent,
-            "nats of this interval": prepared.reading.nats,
-            "cell": prepared.grid.cell,
-            "cells from the guess": output.cell,
-            "width class": output.width_class,
-        },
+        "interval": theorem,
+        "numbers": numbers,
         "notes": notes,
     }
 
@@ -58,6 +58,7 @@ class Records:
     """Makes answers and certificates from what the book recorded and what the account assumes."""
 
     confidence: float
+    theorem: str
     assumptions: tuple[str, ...]
 
     def answer(self, released: Released) -> Answer:
@@ -84,7 +85,7 @@ class Records:
                 "contains its "
                 "true value, however the questions were chosen."
             ),
-            theorem=THEOREM,
+            theorem=self.theorem,
             numbers=numbers,
             checked=_CHECKED,
             assumed=self.assumptions,

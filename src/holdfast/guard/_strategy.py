@@ -1,0 +1,55 @@
+"""What a strategy is: it prepares a question from public facts, then reads the rows once and says what
+leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from holdfast.guard._account import Account
+from holdfast.guard._answer import Left, Preview
+from holdfast.guard._question import Part, Question
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of reading: its price in nats, whether it surprised, and all that leaves (None: a paid
+    refusal)."""
+
+    price: float
+    surprise: bool
+    released: dict[str, Any] | None
+
+
+class Prepared(Protocol):
+    """A question at one step, ready to be read: everything it holds is public."""
+
+    @property
+    def question(self) -> Question:
+        """The question."""
+
+    @property
+    def worst_price(self) -> float:
+        """The dearest outcome there is, in nats: what is reserved before reading."""
+
+    @property
+    def failure_price(self) -> float:
+        """What it costs if the rows cannot be read after all."""
+
+    def preview(self) -> Preview:
+        """What the question would cost and show."""
+
+    def read(self, part: Part) -> Outcome:
+        """Read the protected rows. The only place that does."""
+
+
+class Strategy(Protocol):
+    """How questions are answered on one dataset."""
+
+    theorem: str
+
+    def prepare(self, question: Question, account: Account) -> Prepared:
+        """Decide everything about a question without reading the protected rows, or refuse it."""
+
+    def left(self, account: Account) -> Left:
+        """What is left, in nats and in words."""
