@@ -15,6 +15,7 @@ from rich.console import Console
 import holdfast
 from holdfast import errors
 from holdfast.cli.ask import ask
+from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
 
 __all__ = ["cli", "main"]
@@ -27,6 +28,7 @@ def cli() -> None:
 
 
 cli.add_command(ask)
+cli.add_command(demo)
 cli.add_command(explain)
 
 _REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows)

@@ -34,10 +34,11 @@ def picture(
     *,
     span: tuple[float, float],
     mark: float | None = None,
+    sign: str = "○",
     style: str = "cyan",
     width: int = _WIDTH,
 ) -> Text:
-    """An interval as a bar on a line that stands for ``span``, ``mark`` as a hollow dot where it is given."""
+    """An interval as a bar on a line that stands for ``span``, with a ``sign`` at ``mark`` if it is given."""
 
     def place(number: float) -> int:
         inside = (min(max(number, span[0]), span[1]) - span[0]) / (span[1] - span[0])
@@ -46,9 +47,9 @@ def picture(
     first, last = place(low), place(high)
     cells = [("─", "dim")] * width
     cells[first : last + 1] = [("━", style)] * (last - first + 1)
-    cells[place(value)] = ("●", f"bold {style}")
     if mark is not None:
-        cells[place(mark)] = ("○", "yellow")
+        cells[place(mark)] = (sign, "yellow")
+    cells[place(value)] = ("●", f"bold {style}")
     return Text.assemble(*cells)
 
 

@@ -1,0 +1,119 @@
+"""The demo's page: one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+import base64
+import html
+from importlib import resources
+from string import Template
+
+from holdfast.cli._figures import interval_words
+from holdfast.demo import TRUTH, Claim, Story, Told
+
+
+def page(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
+    """The story as a page, with its picture for light and for dark readers; None where it was not drawn."""
+    template = resources.files("holdfast.cli").joinpath("demo_page.html").read_text(encoding="utf-8")
+    asking = sum(told.answer.cost for told in story.told)
+    searching = story.guard.nats or 0.0
+    return Template(template).substitute(
+        rows=f"{story.rows:,}",
+        half=f"{story.certificate.numbers['protected rows']:,}",
+        population=f"{story.population:,}",
+        columns=f"{story.columns:,}",
+        seed=story.seed,
+        naive_value=f"{story.naive.value:.1%}",
+        luck=_powers(story.luck),
+        discoveries=story.naive.missed,
+        picture=_picture(story, pictures),
+        claims="\n".join(_claim(claim) for claim in story.claims),
+        told="\n".join(_told(told) for told in story.told),
+        count=len(story.told),
+        asking=f"{asking:.2g}",
+        searching=f"{searching:.2g}",
+        asking_share=f"{100 * asking / (asking + searching):.1f}",
+        attacked_nats=f"{story.attacked.nats:.0f}",
+        left=html.escape(story.left),
+        statement=html.escape(story.certificate.statement),
+        theorem=html.escape(story.certificate.theorem),
+        checked=_list(story.certificate.checked),
+        assumed=_list(story.certificate.assumed),
+    )
+
+
+def _picture(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
+    if pictures is None:
+        install = "<code>pip install 'holdfast[plots]'</code>"
+        return f'<p class="note">There is a picture too: {install}, and run the demo again.</p>'
+    light, dark = map(_embedded, pictures)
+    words = (
+        f"Plain averages say {story.naive.value:.1%} and miss the truth, one half; both intervals of "
+        "Holdfast contain it."
+    )
+    return (
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+        f'<img src="{light}" alt="{html.escape(words)}" width="1200" height="990"></picture>'
+    )
+
+
+def _embedded(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode()
+
+
+def _claim(claim: Claim) -> str:
+    about = {
+        "Plain averages": "of every row, with an exact 95% interval that takes no notice of the search",
+        "Holdfast": "the same questions, guesses from its training half",
+        "Holdfast, attacked": "guesses on the edges of its cells, so that every answer gives away one bit",
+    }[claim.who]
+    kind = "holds" if claim.holds else "misses"
+    missed = f"{claim.missed:,} of the single coins miss" if claim.missed else "all single coins hold too"
+    return (
+        f'<tr class="{kind}"><th scope="row">{html.escape(claim.who)}<small>{about}</small></th>'
+        f'<td data-label="says">{claim.value:.1%}</td>'
+        f'<td data-label="95% interval">{claim.low:.1%} to {claim.high:.1%}'
+        f"{_bar(claim.low, claim.high, claim.value, (0.3, 0.85), TRUTH)}</td>"
+        f'<td data-label="truth 50%"><b>{kind}</b><small>{missed}</small></td></tr>'
+    )
+
+
+def _told(told: Told) -> str:
+    answer = told.answer
+    value, interval = interval_words(answer.value, answer.low, answer.high)
+    room = 0.25 * (answer.high - answer.low)
+    places = (answer.low, answer.high, told.truth, answer.guess)
+    span = (min(places) - room, max(places) + room)
+    found = "as guessed" if answer.confirmed else f"surprise (guess {answer.guess:g})"
+    truth = f"{told.truth:,.0f}" if told.truth > 10 else f"{told.truth:.3f}"
+    return (
+        f'<tr><th scope="row">{html.escape(told.words)}<code>{html.escape(str(answer.query))}</code></th>'
+        f'<td data-label="answer">{value}</td><td data-label="interval">{interval}'
+        f"{_bar(answer.low, answer.high, answer.value, span, told.truth)}</td>"
+        f'<td data-label="truth">{truth}</td><td data-label="cost">{answer.cost:.2g} nats'
+        f"<small>{found}</small></td></tr>"
+    )
+
+
+def _bar(low: float, high: float, value: float, span: tuple[float, float], truth: float) -> str:
+    """An interval as a small drawing that takes its colours from the page; the tick is the truth."""
+    start, end, dot, tick = (
+        200 * (min(max(place, span[0]), span[1]) - span[0]) / (span[1] - span[0])
+        for place in (low, high, value, truth)
+    )
+    return (
+        '<svg class="bar" viewBox="0 0 200 14" preserveAspectRatio="xMinYMid" aria-hidden="true">'
+        '<line class="axis" x1="0" x2="200" y1="7" y2="7"/>'
+        f'<rect x="{start:.1f}" y="4.5" width="{end - start:.1f}" height="5" rx="2.5"/>'
+        f'<line class="truth" x1="{tick:.1f}" x2="{tick:.1f}" y1="0" y2="14"/>'
+        f'<circle cx="{dot:.1f}" cy="7" r="2.6"/></svg>'
+    )
+
+
+def _list(sentences: tuple[str, ...]) -> str:
+    return "\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+
+
+def _powers(text: str) -> str:
+    """10^18 with its exponent raised."""
+    base, caret, exponent = html.escape(text).partition("^")
+    return f"{base}<sup>{exponent}</sup>" if caret else base

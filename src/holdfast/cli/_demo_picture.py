@@ -1,0 +1,127 @@
+"""The demo's picture: what was reported about the vote of the omens, and what each omen seemed to say."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.demo import TRUTH, Story
+from holdfast.errors import MissingExtra
+
+
+@dataclass(frozen=True)
+class _Palette:
+    paper: str
+    ink: str
+    faint: str
+    naive: str
+    guard: str
+    pale: str
+
+
+_PALETTES = {
+    "light": _Palette("#ffffff", "#1c1917", "#78716c", "#c2410c", "#1d5fa8", "#cfe0f3"),
+    "dark": _Palette("#16181d", "#e7e5e4", "#9ca3af", "#fb923c", "#7fb4f2", "#2b415c"),
+}
+_DASHES = (0, (4, 3))
+
+
+def picture(story: Story, *, theme: str = "light") -> bytes:
+    """The story as a PNG for light or dark pages. Needs the extra ``plots``."""
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ImportError:
+        raise MissingExtra("plots", what="The demo's picture") from None
+    colours = _PALETTES[theme]
+    figure = Figure(
+        figsize=(8, 6.6), layout=ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.12), facecolor=colours.paper
+    )
+    upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.25))
+    _draw_votes(upper, story, colours)
+    _draw_omens(lower, story, colours)
+    for axes in (upper, lower):
+        _quiet(axes, colours)
+    held = io.BytesIO()
+    figure.savefig(held, format="png", dpi=150, metadata={"Software": None})
+    return held.getvalue()
+
+
+def _draw_votes(axes: Any, story: Story, colours: _Palette) -> None:
+    """Three reports about one vote, and the truth as a line."""
+    claims = story.claims[::-1]
+    axes.axvline(TRUTH, color=colours.ink, lw=1, ls=_DASHES, zorder=1)
+    for place, claim in enumerate(claims):
+        colour = colours.guard if claim.holds else colours.naive
+        axes.plot([claim.low, claim.high], [place, place], color=colour, lw=6, solid_capstyle="round")
+        axes.plot(claim.value, place, "o", ms=10, color=colour, mec=colours.paper, mew=2)
+        axes.annotate(
+            f"{claim.value:.1%}, {'holds' if claim.holds else 'misses'}",
+            (claim.value, place),
+            (0, 10),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            color=colour,
+            bbox={"facecolor": colours.paper, "edgecolor": "none", "pad": 1.5},
+        )
+    axes.set_yticks(range(len(claims)), [claim.who.replace(", ", ",\n") for claim in claims], fontsize=11)
+    axes.set_ylim(-0.4, len(claims) - 0.3)
+    axes.text(TRUTH, len(claims) - 0.25, "the truth", color=colours.ink, ha="center", va="bottom")
+    axes.xaxis.set_major_formatter(_percent)
+    title = f"How often is the vote of {story.columns} coin flips right?"
+    axes.set_title(title, loc="left", pad=22, color=colours.ink, fontweight="bold")
+
+
+def _draw_omens(axes: Any, story: Story, colours: _Palette) -> None:
+    """Every omen, from the one that seems to agree least to the one that seems to agree most."""
+    order = np.argsort([share.value for share in story.plain_shares], kind="stable")
+    places = np.arange(1, len(order) + 1)
+    guarded = [story.guarded_shares[i] for i in order]
+    plain = [story.plain_shares[i].interval for i in order]
+    axes.fill_between(
+        places,
+        [answer.low for answer in guarded],
+        [answer.high for answer in guarded],
+        step="mid",
+        color=colours.pale,
+        lw=0,
+        label="Holdfast",
+    )
+    misses = np.array([not interval.contains(TRUTH) for interval in plain])
+    lows, highs = np.array([(interval.low, interval.high) for interval in plain]).T
+    discoveries = f"plain, misses the truth ({misses.sum()} “discoveries”)"
+    for chosen, colour, label in ((~misses, colours.faint, "plain"), (misses, colours.naive, discoveries)):
+        axes.vlines(places[chosen], lows[chosen], highs[chosen], color=colour, lw=1.2, label=label)
+    axes.axhline(TRUTH, color=colours.ink, lw=1, ls=_DASHES, zorder=3)
+    axes.set_xlim(0.5, len(order) + 0.5)
+    axes.set_xlabel("coin flip, sorted by how often it agrees with “expensive”", color=colours.ink)
+    axes.yaxis.set_major_formatter(_percent)
+    title = "What each coin flip seems to know on its own: 95% intervals"
+    axes.set_title(title, loc="left", pad=26, color=colours.ink, fontweight="bold")
+    legend = axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 0.985),
+        ncols=3,
+        frameon=False,
+        labelcolor=colours.ink,
+        borderpad=0,
+        borderaxespad=0.3,
+    )
+    for handle in legend.legend_handles:
+        handle.set_linewidth(6)
+
+
+def _percent(share: float, _: object) -> str:
+    return f"{share:.0%}"
+
+
+def _quiet(axes: Any, colours: _Palette) -> None:
+    axes.set_facecolor(colours.paper)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(colours.faint)
+    axes.tick_params(colors=colours.faint, labelcolor=colours.ink, length=3)
+    axes.tick_params(axis="y", length=0)

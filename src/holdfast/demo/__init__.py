@@ -1,0 +1,6 @@
+"""The story the demo tells: honest questions, then a search for signal in noise, with and without a guard."""
+
+from holdfast.demo._stones import Stones
+from holdfast.demo._story import TRUTH, Claim, Story, Told, tell
+
+__all__ = ["TRUTH", "Claim", "Stones", "Story", "Told", "tell"]

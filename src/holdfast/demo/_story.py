@@ -1,0 +1,157 @@
+"""One day of an analyst, told twice: with plain averages and with a guard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.audit.attacks import SignAttack, sign_attack
+from holdfast.demo._naive import Plain, naive_sign_attack
+from holdfast.demo._stones import QUESTIONS, Stones
+from holdfast.guard import Answer, Certificate, Guard
+from holdfast.records import Record
+
+TRUTH = 0.5
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, repr=False)
+class Told(Record):
+    """A question about the stones: in words, the guard's answer, and the truth among all of them."""
+
+    words: str
+    answer: Answer
+    truth: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval contains the truth."""
+        return self.answer.low <= self.truth <= self.answer.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer in short, with the truth."""
+        answer = self.answer
+        return {
+            "words": self.words,
+            "question": str(answer.query),
+            "value": answer.value,
+            "low": answer.low,
+            "high": answer.high,
+            "confirmed": answer.confirmed,
+            "cost": answer.cost,
+            "truth": self.truth,
+            "holds": self.holds,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Claim(Record):
+    """How often the vote of the omens is said to be right, by whom, and with which 95 % interval.
+
+    ``missed`` counts the single omens whose interval missed the truth, ``nats`` what the search cost.
+    """
+
+    who: str
+    value: float
+    low: float
+    high: float
+    missed: int
+    nats: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval contains the truth, one half."""
+        return self.low <= TRUTH <= self.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """The claim with whether it holds."""
+        return {**super().to_dict(), "truth": TRUTH, "holds": self.holds}
+
+
+@dataclass(frozen=True, repr=False)
+class Story(Record):
+    """Everything the demo shows. ``naive``, ``guard`` and ``attacked`` are about the vote of the omens."""
+
+    rows: int
+    population: int
+    columns: int
+    seed: int
+    told: tuple[Told, ...]
+    naive: Claim
+    guard: Claim
+    attacked: Claim
+    left: str
+    certificate: Certificate
+    plain_shares: tuple[Plain, ...] = field(repr=False)
+    guarded_shares: tuple[Answer, ...] = field(repr=False)
+
+    @property
+    def claims(self) -> tuple[Claim, Claim, Claim]:
+        """The three reports, the naive one first."""
+        return self.naive, self.guard, self.attacked
+
+    @property
+    def luck(self) -> str:
+        """How rare the naive finding would be if its question had been fixed in advance."""
+        from scipy.special import log_ndtr
+
+        deviations = (self.naive.value - TRUTH) * 2 * math.sqrt(self.rows)
+        tens = -(log_ndtr(-abs(deviations)) + math.log(2)) / math.log(10)
+        return f"1 in 10^{math.floor(tens)}" if tens >= 3 else f"1 in {10**tens:,.0f}"
+
+
+def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> Story:
+    """Ask the real questions, then search the omens by averages, by a guard, and attacking a second guard.
+
+    Guarantee: with probability 0.95 all intervals of the first guard hold, and so do all of the second.
+    """
+    columns, rows = list(stones.omens), len(stones.table)
+    total = len(QUESTIONS) + 2 * (len(columns) + 1)
+
+    def at(done: int) -> Callable[[int, int], None] | None:
+        return None if progress is None else lambda asked, _: progress(done + asked, total)
+
+    guard = Guard(stones.table, split_seed=seed)
+    told = []
+    for question in QUESTIONS:
+        told.append(Told(question.words, guard.ask(question.asked), float(question.truth(stones.population))))
+        if progress is not None:
+            progress(len(told), total)
+    before = guard.spent
+    guarded = sign_attack(guard, columns=columns, target="expensive", on_edge=False, progress=at(len(told)))
+    pressed = Guard(stones.table, split_seed=seed)
+    attacked = sign_attack(
+        pressed, columns=columns, target="expensive", progress=at(len(told) + len(columns) + 1)
+    )
+    shares, final = naive_sign_attack(stones)
+    return Story(
+        rows=rows,
+        population=len(stones.population),
+        columns=len(columns),
+        seed=seed,
+        told=tuple(told),
+        naive=Claim(
+            who="Plain averages",
+            value=final.value,
+            low=final.interval.low,
+            high=final.interval.high,
+            missed=sum(not share.interval.contains(TRUTH) for share in shares),
+        ),
+        guard=_claim("Holdfast", guarded, guard.spent - before),
+        attacked=_claim("Holdfast, attacked", attacked, pressed.spent),
+        left=guard.left.words,
+        certificate=guard.certificate,
+        plain_shares=tuple(shares),
+        guarded_shares=guarded.answers,
+    )
+
+
+def _claim(who: str, attack: SignAttack, nats: float) -> Claim:
+    final = attack.final
+    if final is None:
+        raise AssertionError("a guard without a promise never refuses")
+    missed = sum(not answer.low <= TRUTH <= answer.high for answer in attack.answers)
+    return Claim(who, final.value, final.low, final.high, missed, nats)

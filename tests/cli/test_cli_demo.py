@@ -1,0 +1,212 @@
+"""``holdfast demo``: the story is true, the same for the same seed, and its page needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from holdfast.audit.attacks import sign_attack
+from holdfast.demo import TRUTH, Stones, tell
+from holdfast.demo._naive import naive_sign_attack
+from holdfast.guard import Guard
+
+SMALL = ["--rows", "1200", "--columns", "40"]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+def all_hold(story):
+    singles = all(answer.low <= TRUTH <= answer.high for answer in story.guarded_shares)
+    return singles and story.guard.holds and story.attacked.holds and not story.attacked.missed
+
+
+@pytest.mark.parametrize("day", range(3))
+def test_averages_miss_and_the_guard_holds(seed, day):
+    story = tell(Stones.draw(4_000, 101, 100 * day + seed), seed=seed)
+    assert not story.naive.holds
+    assert story.naive.low > TRUTH
+    assert all_hold(story)
+    assert all(told.holds for told in story.told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("day", range(10))
+def test_averages_miss_and_the_guard_holds_as_shipped(seed, day):
+    story = tell(Stones.draw(8_000, 250, 100 * day + seed), seed=seed)
+    # The excess is 0.32 √(250/8000) = 0.057 on average, ten standard deviations of the share.
+    assert story.naive.low > TRUTH + 0.02
+    assert story.naive.value - TRUTH > 6 * 0.5 / np.sqrt(8_000)
+    assert all_hold(story)
+    assert all(told.holds for told in story.told)
+
+
+def test_the_naive_analyst_asks_what_the_attack_asks(seed):
+    stones = Stones.draw(600, 20, seed)
+    shares, final = naive_sign_attack(stones)
+    attack = sign_attack(Guard(stones.table, training_share=0), columns=stones.omens, target="expensive")
+    table = stones.table
+    assert [share.value for share in shares] == [
+        (table[name] == table["expensive"]).mean() for name in stones.omens
+    ]
+    # The signs of the attack are the naive ones (its guesses lie on the edge), so the final rule is the same.
+    signs = [1 if share.value >= 0.5 else -1 for share in shares]
+    if list(attack.signs) == signs:
+        assert attack.final.low <= final.value <= attack.final.high
+    votes = sum(
+        (2 * table[name].astype(int) - 1) * sign for name, sign in zip(stones.omens, signs, strict=True)
+    )
+    votes += (2 * table[stones.omens[0]].astype(int) - 1) * signs[0]
+    assert final.value == ((votes > 0) == (table["expensive"] == 1)).mean()
+    assert final.interval.contains(final.value)
+
+
+def test_the_coins_are_fair_and_the_stones_are_drawn_from_the_population(seed):
+    stones = Stones.draw(5_000, 30, seed)
+    omens = stones.table[list(stones.omens)].to_numpy()
+    assert set(np.unique(omens)) == {0, 1}
+    assert abs(omens.mean() - 0.5) < 5 * 0.5 / np.sqrt(omens.size)
+    assert list(stones.plain().columns) == list(stones.population.columns)
+    assert stones.plain().merge(stones.population.drop_duplicates()).shape == stones.plain().shape
+    again = Stones.draw(5_000, 30, seed)
+    assert again.table.equals(stones.table)
+    assert not Stones.draw(5_000, 30, seed + 1).table.equals(stones.table)
+
+
+def test_progress_is_real_and_reaches_its_end(seed):
+    seen = []
+    story = tell(
+        Stones.draw(600, 15, seed), seed=seed, progress=lambda done, total: seen.append((done, total))
+    )
+    total = len(story.told) + 2 * 16
+    assert seen == [(i, total) for i in range(1, total + 1)]
+
+
+class Reader(HTMLParser):
+    """Collects what a page refers to, and checks that tags are closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.sources, self.text = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.sources += [value for name, value in attrs if name in ("src", "srcset", "href")]
+        if tag not in ("meta", "img", "source", "line", "rect", "circle"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(page):
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader, " ".join(" ".join(reader.text).split())
+
+
+def test_the_demo_writes_a_page_that_needs_nothing_else(holdfast, elsewhere):
+    status, out, _ = holdfast("demo", *SMALL)
+    assert status == 0
+    folder = elsewhere / "holdfast-demo"
+    assert sorted(path.name for path in folder.iterdir()) == ["demo.png", "index.html", "stones.csv"]
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    reader, text = read(page)
+    pictures = [base64.b64decode(source.partition(",")[2]) for source in reader.sources]
+    assert all(source.startswith("data:image/png;base64,") for source in reader.sources)
+    assert len(pictures) == 2
+    assert (folder / "demo.png").read_bytes() in pictures
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+    for needed in ("prefers-color-scheme: dark", "width=device-width", "<style>"):
+        assert needed in page
+    for outside in ("http://", "https://", "@import", "<script", "url("):
+        assert outside not in page
+    assert "$" not in text.replace("$10,000", "")
+    for said in (
+        "With probability 0.95 every interval",
+        "Assumed, and not checkable",
+        "holdfast ask stones.csv",
+        "nats",
+    ):
+        assert said in text
+    assert "MISSES" in out
+    assert out.count("holds") >= 2
+    assert "holdfast-demo/index.html" in out
+    status, out, _ = holdfast("ask", "holdfast-demo/stones.csv", "-q", "share(cut = 'Ideal')")
+    assert status == 0
+
+
+def test_json_is_one_document_and_the_same_for_the_same_seed(holdfast, elsewhere):
+    status, first, _ = holdfast("demo", "--json", "--seed", "3", "--out", "a", *SMALL)
+    second = holdfast("demo", "--json", "--seed", "3", "--out", "b", *SMALL)[1]
+    other = holdfast("demo", "--json", "--seed", "4", "--out", "c", *SMALL)[1]
+    story = json.loads(first)
+    assert status == 0
+    assert story["page"] == "a/index.html"
+    assert story["naive"]["holds"] == (story["naive"]["low"] <= 0.5 <= story["naive"]["high"])
+    assert story["guard"]["holds"]
+    assert story["attacked"]["holds"]
+    assert [told["holds"] for told in story["told"]] == [True] * len(story["told"])
+    assert story["certificate"]["numbers"]["questions"] == len(story["told"]) + 41
+    assert {**json.loads(second), "page": ""} == {**story, "page": ""}
+    assert json.loads(other)["naive"] != story["naive"]
+    for name in ("index.html", "demo.png", "stones.csv"):
+        assert (elsewhere / "a" / name).read_bytes() == (elsewhere / "b" / name).read_bytes()
+
+
+def test_without_matplotlib_the_page_goes_without_its_picture(holdfast, elsewhere, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    status, out, _ = holdfast("demo", *SMALL)
+    assert status == 0
+    assert "pip install 'holdfast[plots]'" in out
+    reader, text = read((elsewhere / "holdfast-demo" / "index.html").read_text(encoding="utf-8"))
+    assert reader.sources == []
+    assert "There is a picture too" in text
+    assert not (elsewhere / "holdfast-demo" / "demo.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--rows", "10"], "rows"),
+        (["--columns", "0"], "columns"),
+        (["--columns", "5000"], "columns"),
+        (["--seed", "-1"], "seed"),
+        (["--out", "taken/inside"], "Cannot write to taken/inside"),
+    ],
+)
+def test_bad_input_is_two(holdfast, elsewhere, arguments, says):
+    (elsewhere / "taken").write_text("a file")
+    status, _, err = holdfast("demo", *arguments)
+    assert status == 2
+    assert says in " ".join(err.split())
+
+
+def test_the_page_can_be_opened(holdfast, elsewhere, monkeypatch):
+    opened = []
+    monkeypatch.setattr("click.launch", lambda address: opened.append(address))
+    assert holdfast("demo", "--json", *SMALL)[0] == 0
+    assert opened == []
+    assert holdfast("demo", "--open", "--json", *SMALL)[0] == 0
+    assert opened == [(elsewhere / "holdfast-demo" / "index.html").as_uri()]
+
+
+def test_odds_are_told_in_words(seed):
+    story = tell(Stones.draw(2_000, 101, seed), seed=seed)
+    assert re.fullmatch(r"1 in (10\^\d+|[\d,]+)", story.luck)
