@@ -175,7 +175,7 @@ class CodeStrategy:
         expected: Expectation,
         places: Callable[[Grid], Iterable[float]],
     ) -> PreparedCode | None:
-        """The widest cell, up to a thousandth, that keeps the promise at these places, which reveals least."""
+        """The widest cell, up to a thousandth, that keeps the promise at these places: it reveals least."""
         error = math.inf if self.error is None else self.error
 
         def keeps(candidate: PreparedCode) -> bool:
