@@ -1,0 +1,96 @@
+"""Stable selection of a frequent item (SIS theorem 3.2)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast import checks
+from holdfast.errors import InvalidArgument
+from holdfast.mechanisms._coins import Coins, choose_coins
+from holdfast.mechanisms._rounded import rounded_noise
+from holdfast.stability import selection_threshold
+
+__all__ = ["select_mode"]
+
+# Noise lives on multiples of 2^-20: the bound then exceeds A by at most 2^-21.
+_STEPS_A_COUNT = 2**20
+
+
+def select_mode(items: Any, epsilon: Any, delta: Any, *, simulation: bool = False, seed: Any = None) -> Any:
+    """An item that occurs almost as often as the most frequent one, or None if none occurs often enough.
+
+    Guarantee: (ε, δ)-DP when one item is replaced. With A = ``stability.selection_threshold(ε, δ)``, up to
+    2^-20: a returned item occurs at most 2A times fewer than the mode, with certainty, and None is returned
+    only if the mode occurs at most 2A times.
+    Assumes: hashable items, none of them None or NaN (checked). The time it takes is not protected.
+    Reference: SIS Theorem 3.2, with the constant and the truncated noise of Holdfast.
+
+    >>> select_mode(["a"] * 500 + ["b"] * 20, epsilon=1.0, delta=1e-6)
+    'a'
+    """
+    of, by = "select_mode", "SIS Theorem 3.2"
+    epsilon = checks.real(epsilon, "epsilon", "[1e-6, 1e6]", of=of, by=by)
+    delta = checks.real(delta, "delta", "(0, 1)", of=of, by=by)
+    coins = choose_coins(simulation, seed, of=of)
+    counts = _counts(items)
+    if not counts:
+        return None
+    scale, bound = noise_steps(epsilon, delta, _STEPS_A_COUNT)
+    noise = truncated_noise(len(counts), scale, bound, coins)
+    noisy = np.fromiter(counts.values(), dtype=np.int64, count=len(counts)) * _STEPS_A_COUNT + noise
+    largest = noisy.max()
+    if largest <= bound:
+        return None
+    tied = np.flatnonzero(noisy == largest)
+    # The order of the items comes from the data, so a tie is broken by a coin and not by the order.
+    chosen = tied[0] if len(tied) == 1 else tied[_fair_index(len(tied), coins)]
+    return list(counts)[chosen]
+
+
+def noise_steps(epsilon: float, delta: float, steps: int) -> tuple[int, int]:
+    """Scale and bound of the noise, in steps of 1/``steps`` of a count.
+
+    The scale is 2/ε rounded up. The bound M makes M + ½ steps at least A: noise up to there, rounded, is at
+    most M, and rounding is post-processing.
+    """
+    scale = math.ceil(2 * steps / Fraction(epsilon))
+    # A falls with ε, so the ε that belongs to the rounded scale is rounded down.
+    least = math.nextafter(2 * steps / scale, 0.0)
+    threshold = Fraction(selection_threshold(min(epsilon, least), delta))
+    return scale, math.ceil(threshold * steps - Fraction(1, 2))
+
+
+def truncated_noise(count: int, scale: int, bound: int, coins: Coins) -> npt.NDArray[np.int64]:
+    """Rounded Laplace noise of this scale, conditioned on being at most ``bound`` in size."""
+    kept = np.empty(0, dtype=np.int64)
+    while len(kept) < count:
+        drawn = rounded_noise(count - len(kept) + 8, scale, coins, gaussian=False)
+        kept = np.concatenate((kept, drawn[np.abs(drawn) <= bound]))
+    return kept[:count]
+
+
+def _fair_index(size: int, coins: Coins) -> int:
+    while not len(found := coins.indices(1, size)):
+        pass
+    return int(found[0])
+
+
+def _counts(items: Any) -> Counter[Any]:
+    of = "select_mode"
+    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+        raise InvalidArgument("items", "a sequence of items", "something else (not shown)", of=of)
+    try:
+        counts = Counter(items.tolist() if isinstance(items, np.ndarray) else items)
+    except TypeError:
+        raise InvalidArgument("items", "hashable items", "others (not shown)", of=of) from None
+    # NaN is not equal to itself, so it cannot be counted.
+    if None in counts or any(item != item for item in counts):
+        raise InvalidArgument("items", "free of None and NaN", "some (not shown)", of=of)
+    return counts
