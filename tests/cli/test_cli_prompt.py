@@ -251,7 +251,7 @@ def test_the_prompt_in_a_real_terminal(terminal, holdfast):
     for keys in ("sha\t", "ag\t", " > 40)\r"):
         screen.type(keys)
         time.sleep(0.5)
-    screen.until("spent in all")
+    screen.until("as guessed · cost")
     screen.until("1 asked")
     screen.type("share(agge > 40)\r")
     screen.until("'age'")

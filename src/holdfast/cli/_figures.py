@@ -6,15 +6,15 @@ import math
 
 from rich.text import Text
 
-_DIGITS = 2  # of the half-width; what lies below them says nothing
+_DIGITS = 3  # of the half-width; what lies below them says nothing
 _WIDTH = 40
 
 
 def interval_words(value: float, low: float, high: float) -> tuple[str, str]:
-    """The value and ``[low, high]``, to two digits of the half-width, the ends rounded outward.
+    """The value and ``[low, high]``, to three digits of the half-width, the ends rounded outward.
 
     >>> interval_words(0.69231, 0.67129, 0.71309)
-    ('0.692', '[0.671, 0.714]')
+    ('0.6923', '[0.6712, 0.7131]')
     >>> interval_words(3841.4, 3688.2, 3993.9)
     ('3841', '[3688, 3994]')
     """

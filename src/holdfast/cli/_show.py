@@ -29,12 +29,12 @@ def ask_and_show(console: Console, guard: Guard, question: str) -> None:
     """Ask one question and show what came of it."""
     known = len(guard.history)
     answer = guard.ask(question)
-    show_answer(console, answer, cost="asked before, free" if len(guard.history) == known else None)
-    left = "" if math.isinf(guard.left) else f", {float(guard.left):.3g} left"
-    console.print(Text(f"  {guard.spent:.3g} nats spent in all{left}", style="dim"))
+    cost = "asked before, free" if len(guard.history) == known else f"cost {answer.cost:.3g} nats"
+    left = "" if math.isinf(guard.left) else f" · {float(guard.left):.3g} left"
+    _show_answer(console, answer, cost + left)
 
 
-def show_answer(console: Console, answer: Answer, *, cost: str | None = None) -> None:
+def _show_answer(console: Console, answer: Answer, cost: str) -> None:
     """One answer: value, interval, its picture, whether it was as guessed, what it cost."""
     value, interval = interval_words(answer.value, answer.low, answer.high)
     console.print(Text(short(answer.query)), style="bold")
@@ -43,7 +43,7 @@ def show_answer(console: Console, answer: Answer, *, cost: str | None = None) ->
     _draw(console, answer.query, answer.value, answer.low, answer.high, guess)
     found = "as guessed" if answer.confirmed else f"a surprise: the guess was {answer.guess:.4g}"
     style = "" if answer.confirmed else "yellow"
-    console.print(Text.assemble("  ", (found, style), f" · {cost or f'cost {answer.cost:.3g} nats'}"))
+    console.print(Text.assemble("  ", (found, style), f" · {cost}"))
     for note in answer.notes:
         console.print(Text(f"  {note}", style="dim"))
 

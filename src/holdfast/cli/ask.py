@@ -89,11 +89,9 @@ def _answer(guard: Guard, questions: Sequence[str]) -> None:
 
     console = Console(highlight=False)
     _check(guard, questions)
-    try:
-        for question in questions:
-            ask_and_show(console, guard, question)
-    finally:
-        show_left(console, guard)
+    for question in questions:
+        ask_and_show(console, guard, question)
+    show_left(console, guard)
 
 
 def _preview(guard: Guard, questions: Sequence[str]) -> None:
