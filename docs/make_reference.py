@@ -18,6 +18,7 @@ MODULES = (
     "holdfast.tails",
     "holdfast.stability",
     "holdfast.dependence",
+    "holdfast.mechanisms",
     "holdfast.audit",
     "holdfast.engines",
     "holdfast.ledger",

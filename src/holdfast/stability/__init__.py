@@ -37,9 +37,9 @@ from holdfast.stability._selection import exponential_excess, selection_threshol
 from holdfast.stability._transfer import TransferError, split_error, transfer_error
 from holdfast.stability._typical import TwoSampleStability, TypicalStability
 
-__all__ = [  # noqa: RUF022 — plain alphabetical order, as everywhere in the house
-    "BayesianDP",
+__all__ = [
     "DP",
+    "BayesianDP",
     "Gaussian",
     "GoodCoins",
     "Laplace",
