@@ -7,6 +7,7 @@ import decimal
 import os
 from pathlib import Path
 
+import duckdb
 import ibis
 import numpy as np
 import pandas as pd
@@ -270,6 +271,33 @@ def test_any_column_name_can_be_asked_about(name: str) -> None:
         4,
         (4.0,),
     )
+
+
+def test_questions_without_a_column_are_answered() -> None:
+    rows = open_rows({"x": [1.0, 2.0, 3.0, 4.0]})
+    for line, wanted in {
+        "mean(1, 0, 2)": (4, 4 * 2**23),
+        "share(true)": (4, 4),
+        "share(true, where = false)": (0, 0),
+        "mean(3, 0, 2, where = 1 > 2)": (0, 0),
+    }.items():
+        found = rows.sums(queries.read(line).check(rows.schema))
+        assert (found.rows, found.total) == wanted, line
+    assert rows.order_statistics(queries.quantile("7", 0.5).check(rows.schema), lambda n: [1]) == (4, (7.0,))
+
+
+def test_a_frame_may_have_only_some_columns() -> None:
+    rows = open_rows({"x": [1.0, 2.0], 'a "b"': [3, 4], "c": ["u", "v"]})
+    assert rows.frame(['a "b"', "x"]).to_dict("list") == {'a "b"': [3, 4], "x": [1.0, 2.0]}
+    assert list(rows.frame().columns) == ["x", 'a "b"', "c"]
+
+
+def test_a_stored_table_reaches_no_file(tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("x\n1\n", encoding="utf-8")
+    train, protected = open_rows({"x": [1.0, 2.0, 3.0, 4.0]}).split(HALF)
+    for rows in (train, protected, open_rows({"x": [1.0]})):
+        with pytest.raises(duckdb.PermissionException):
+            rows._database.run(f"SELECT * FROM read_csv('{tmp_path / 'secret.csv'}')")
 
 
 def test_texts_that_look_like_stand_ins_are_safe() -> None:

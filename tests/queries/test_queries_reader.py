@@ -6,6 +6,7 @@ import random
 
 import ibis
 import pytest
+import queries_oracle as oracle
 from hypothesis import given
 from hypothesis import strategies as st
 from ibis import _
@@ -13,6 +14,7 @@ from ibis import _
 from holdfast.engines import Column, Schema
 from holdfast.errors import HoldfastError, QueryRejected
 from holdfast.queries import Expression, read
+from holdfast.queries._nodes import Call, Node, text_of
 from holdfast.queries._reader import MOST_CHARACTERS
 
 SAME = [
@@ -63,6 +65,48 @@ DIFFERENT = [
 def test_one_question_has_one_form(spellings: list[str]) -> None:
     assert len({Expression.read(text) for text in spellings}) == 1
     assert len({Expression.read(text).text for text in spellings}) == 1
+
+
+def respelled(node: Node, source: random.Random) -> str:
+    """The same tree as somebody else would write it, turned around where that changes nothing."""
+    if not isinstance(node, Call):
+        return text_of(node) if source.random() < 0.7 else f"( {text_of(node)})"
+    op, args = node.op, [respelled(arg, source) for arg in node.args]
+    turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "!=", "+": "+", "*": "*"}
+    if op in turned and len(args) == 2:
+        left, right = args
+        if source.random() < 0.5:
+            return f"({right} {turned[op]} {left})"
+        return f"({left} {op} {right})"
+    if op in ("and", "or"):
+        source.shuffle(args)
+        return "(" + f" {op.upper()} ".join([*args, source.choice(args)]) + ")"
+    if op in ("least", "greatest"):
+        source.shuffle(args)
+        return f"{op.upper()}({', '.join(args)})"
+    if op in ("is null", "is not null"):
+        negated = f"NOT ({args[0]} is {'not ' if op == 'is null' else ''}null)"
+        return f"({source.choice([f'{args[0]} {op}', negated])})"
+    if op in ("in", "not in"):
+        joined = f" {'or' if op == 'in' else 'and'} ".join(
+            f"{args[0]} {'=' if op == 'in' else '<>'} {value}" for value in args[1:]
+        )
+        return f"({source.choice([joined, f'{args[0]} {op} ({chr(44).join(args[1:])})'])})"
+    if op in ("-", "/", "%"):
+        return f"({args[0]} {op} {args[1]})"
+    if op == "not":
+        return f"(not {args[0]})"
+    if op == "negate":
+        return f"(-({args[0]}))"
+    return f"({text_of(node)})"
+
+
+def test_the_same_question_in_other_words_is_the_same_question(seed: int) -> None:
+    for number in range(500):
+        writer = oracle.Writer(seed * 11_000_027 + number)
+        read_one = Expression.read(writer.condition(writer.source.choice([2, 3, 4]))[0])
+        other = respelled(read_one.node, writer.source)
+        assert Expression.read(other) == read_one, other
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)

@@ -9,7 +9,12 @@ from typing import Any
 from holdfast.engines import _sums
 from holdfast.engines._sums import Question, Shape
 
-__all__ = ["Database"]
+__all__ = ["Database", "quoted"]
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 class Database:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines._database import Database
+from holdfast.engines._database import Database, quoted
 from holdfast.engines._native import FILE, Native, source_of
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import Column, Schema, reject_columns
@@ -57,7 +58,7 @@ def open_rows(data: Any) -> Rows:
     question until the rows are split or stored.
     """
     if isinstance(data, (str, Path)):
-        return _open_path(str(data))
+        return _open_path(os.path.expanduser(data))
     source = source_of(data)
     if source is None:
         raise QueryRejected(
@@ -90,14 +91,14 @@ def _rows(
 
 def _clean(name: str, dtype: str) -> str:
     """A column as it is asked about: NaN is null, names and categories are text, wide numbers are floats."""
-    quoted = '"' + name.replace('"', '""') + '"'
+    column = quoted(name)
     if dtype in ("FLOAT", "DOUBLE"):
-        return f"CASE WHEN isnan({quoted}) THEN NULL ELSE {quoted} END AS {quoted}"
+        return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END AS {column}"
     if dtype.startswith(("ENUM", "UUID", "JSON")):
-        return f"CAST({quoted} AS VARCHAR) AS {quoted}"
+        return f"CAST({column} AS VARCHAR) AS {column}"
     if dtype.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")):
-        return f"CAST({quoted} AS DOUBLE) AS {quoted}"
-    return quoted
+        return f"CAST({column} AS DOUBLE) AS {column}"
+    return column
 
 
 def _open_path(path: str) -> Rows:
@@ -111,15 +112,15 @@ def _open_path(path: str) -> Rows:
     if "://" not in path and not (Path(path).exists() or glob.glob(path, recursive=True)):
         raise QueryRejected(f"There is no file {path!r}; check the path (from {str(Path.cwd())!r}).")
     database = Database()
-    quoted = "'" + path.replace("'", "''") + "'"
+    written = "'" + path.replace("'", "''") + "'"
     try:
         if lower.endswith(_PARQUET):
             # DuckDB takes the least and greatest value in a Parquet footer for proof that there is no NaN;
             # writers leave NaN out of them, and isnan(x) would come out false for every row.
             database.run("SET disabled_optimizers = 'statistics_propagation'")
-            database.run(f'CREATE VIEW "source" AS SELECT * FROM read_parquet({quoted})')
+            database.run(f'CREATE VIEW "source" AS SELECT * FROM read_parquet({written})')
         else:
-            database.run(f'CREATE TABLE "source" AS SELECT * FROM read_csv({quoted}, {_CSV_OPTIONS})')
+            database.run(f'CREATE TABLE "source" AS SELECT * FROM read_csv({written}, {_CSV_OPTIONS})')
         ((count,),) = database.run('SELECT count(*) FROM "source"')
     except duckdb.Error as error:
         raise QueryRejected(f"Cannot read {path!r}: {str(error).splitlines()[0]}") from None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.engines import _order, _sums
-from holdfast.engines._database import Database
+from holdfast.engines._database import Database, quoted
 from holdfast.engines._native import Native
 from holdfast.engines._schema import Schema
 from holdfast.engines._split import split_rows, store
@@ -105,9 +105,9 @@ class Rows:
         file becomes a pandas frame."""
         return self._native.back(self._arrow()) if self._held is None else self._held
 
-    def frame(self) -> Any:
-        """All rows as a pandas frame, for functions that run in this process."""
-        return self._arrow().to_pandas()
+    def frame(self, columns: Sequence[str] | None = None) -> Any:
+        """All rows as a pandas frame, for functions that run in this process; of the named columns only."""
+        return self._arrow(columns).to_pandas()
 
     def _table(self, columns: Collection[str]) -> Any:
         """The table with only the columns that are needed: ibis takes time for every column it is told of."""
@@ -115,8 +115,9 @@ class Rows:
 
         return ibis.table(self.schema.to_ibis(columns or self.columns[:1]), name=self._name)
 
-    def _arrow(self) -> Any:
-        return self._database.arrow(f'SELECT * FROM "{self._name}"')
+    def _arrow(self, columns: Sequence[str] | None = None) -> Any:
+        wanted = "*" if columns is None else ", ".join(quoted(name) for name in columns)
+        return self._database.arrow(f"SELECT {wanted} FROM {quoted(self._name)}")
 
     def stored(self) -> Rows:
         """The same rows copied once into the engine's own storage, so that questions are fast."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.engines._database import Database
+from holdfast.engines._database import Database, quoted
 from holdfast.engines._native import Native
 from holdfast.engines._schema import Schema
 
@@ -24,7 +24,8 @@ def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
 
     database, mark = rows._database, _unused(rows)
     database.lend("part", pa.table({mark: train.astype(np.int8) + 2 * protected.astype(np.int8)}))
-    chosen = f'SELECT "rows".* FROM "{rows._name}" AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
+    source = quoted(rows._name)
+    chosen = f'SELECT "rows".* FROM {source} AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
     cut = rows._native.cut
     held = None if rows._held is None or cut is None else cut(rows._held, train)
     seen = store(database.arrow(f"{chosen} 1"), rows.schema, rows._native, held)

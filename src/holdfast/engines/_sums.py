@@ -41,19 +41,34 @@ class Question(Protocol):
     """What an engine needs of a checked query; see :class:`holdfast.queries.CheckedQuery`."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """``"mean"``, ``"share"`` or ``"quantile"``."""
+
     @property
-    def bounds(self) -> tuple[float, float]: ...
+    def bounds(self) -> tuple[float, float]:
+        """Where the values of a mean are clipped."""
+
     @property
-    def reads(self) -> frozenset[str]: ...
+    def reads(self) -> frozenset[str]:
+        """The columns that the question reads."""
+
     @property
-    def counts(self) -> bool: ...
+    def counts(self) -> bool:
+        """Whether the number of rows that enter the answer depends on the data."""
+
     @property
-    def skips(self) -> bool: ...
+    def skips(self) -> bool:
+        """Whether rows without a value are left out."""
+
     @property
-    def missing(self) -> float: ...
-    def value(self, table: Any) -> Any: ...
-    def passes(self, table: Any) -> Any | None: ...
+    def missing(self) -> float:
+        """What a row without a value counts as, unless it is left out."""
+
+    def value(self, table: Any) -> Any:
+        """The expression on an ibis table, null where it has no value."""
+
+    def passes(self, table: Any) -> Any | None:
+        """The filter on an ibis table, or None if every row passes."""
 
 
 @dataclass(frozen=True, repr=False)

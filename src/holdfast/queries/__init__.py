@@ -2,6 +2,12 @@
 
 A question is checked against a schema and compiled without touching data; whatever is refused is refused on
 public facts alone, and what is compiled has a value or a null for every row and never raises.
+
+- Numbers are 64-bit floats, integers beyond 2^53 included. NaN counts as null.
+- An operation without a result (1 / 0, ln(0), sqrt(-1), ∞ - ∞, a text that is no number) is null; a null
+  argument makes the result null, also in ``least`` and ``greatest``; ``and`` and ``or`` follow SQL.
+- In a filter a null does not pass. Elsewhere the question says what it counts as (:class:`Query`).
+- Names of columns are taken as written, upper and lower case apart.
 """
 
 from holdfast.queries._checked import CheckedQuery

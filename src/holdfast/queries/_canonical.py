@@ -73,8 +73,8 @@ def canonical(node: Node) -> Node:
         ]
         parts = tuple(sorted(set(flat), key=_order))
         return parts[0] if len(parts) == 1 else Call(op, parts)
-    if op in ("is null", "is not null") and isinstance(args[0], Call) and args[0].op == "not":
-        return Call(op, args[0].args)
+    if op in ("is null", "is not null"):
+        return _null_test(op, args[0])
     if op == "coalesce" and len(args) == 1:
         return args[0]
     if op == "case" and len(args) % 2 and args[-1] == Literal("null", None):
@@ -82,6 +82,12 @@ def canonical(node: Node) -> Node:
     if _is_number(args[0]) and (op == "as number" or (op == "as whole" and _value(args[0]).is_integer())):
         return args[0]
     return Call(op, args)
+
+
+def _null_test(op: str, arg: Node) -> Node:
+    if isinstance(arg, Literal):
+        return truth(op == "is not null")
+    return Call(op, arg.args) if isinstance(arg, Call) and arg.op == "not" else Call(op, (arg,))
 
 
 def _minus(arg: Node) -> Node:
@@ -133,6 +139,8 @@ def _without_sign(node: Node) -> Node | None:
 def _comparison(op: str, left: Node, right: Node) -> Node:
     if _order(right) < _order(left):
         left, right, op = right, left, _FLIPPED[op]
+    elif left == right:
+        op = min(op, _FLIPPED[op])
     if _is_number(left) and _is_number(right):
         return truth(_COMPARED[op](_value(left), _value(right)))
     if op in ("=", "<>") and isinstance(right, Literal) and isinstance(right.value, bool):
@@ -146,6 +154,8 @@ def _comparison(op: str, left: Node, right: Node) -> Node:
 
 def _membership(op: str, value: Node, listed: tuple[Node, ...]) -> Node:
     parts = tuple(sorted(set(listed), key=_order))
+    if _is_number(value) and all(map(_is_number, parts)):
+        return truth((value in parts) == (op == "in"))
     if len(parts) == 1:
         return _comparison("=" if op == "in" else "<>", value, parts[0])
     return Call(op, (value, *parts))
@@ -156,6 +166,8 @@ def _negation(arg: Node) -> Node:
         return truth(not arg.value)
     if not isinstance(arg, Call):
         return Call("not", (arg,))
+    if arg.op in _COMPARED:
+        return _comparison(_OPPOSITE[arg.op], *arg.args)
     if arg.op in _OPPOSITE:
         return Call(_OPPOSITE[arg.op], arg.args)
     if arg.op in ("and", "or"):

@@ -11,7 +11,7 @@ from holdfast import engines
 from holdfast.errors import QueryRejected
 from holdfast.queries._compile import Compiler, expanded_size
 from holdfast.queries._kinds import check_kinds, misfit
-from holdfast.queries._nodes import Node, text_of
+from holdfast.queries._nodes import Call, Column, Node, text_of
 from holdfast.queries._nulls import Gap, gap, when_true
 
 if TYPE_CHECKING:
@@ -101,14 +101,12 @@ def _what_nulls_count_as(query: Query, found: Gap) -> str:
         else f"{found.operation!r} has no value for some rows"
     )
     number = "nulls=False or nulls=True" if query.kind == "share" else "nulls=<a number>"
-    inside = (
-        f"coalesce({found.column}, ...)" if found.column else f"a filter such as where={_example(query)!r}"
-    )
+    if found.column:
+        inside = f"coalesce({text_of(Column(found.column))}, ...)"
+    else:
+        present = text_of(Call("is not null", (query.expression.node,)))
+        inside = f"a filter such as where={present!r}"
     return (
         f"{what}, and the question does not say what they count as. "
         f"Write {number}, nulls='skip' to leave such rows out, or {inside}."
     )
-
-
-def _example(query: Query) -> str:
-    return f"{text_of(query.expression.node)} is not null"
