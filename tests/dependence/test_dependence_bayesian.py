@@ -212,6 +212,12 @@ def test_the_required_dp_of_a_long_chain_is_the_closed_form():
     assert CHAIN.required_dp(BayesianDP(0.1), "coupling").epsilon == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("method", ["sharp", "coupling", "spectral"])
+def test_a_mechanism_that_reveals_nothing_reveals_nothing(method):
+    assert CHAIN.bayesian_dp(DP(0.0), method).epsilon == 0
+    assert CHAIN.required_dp(BayesianDP(0.0), method).epsilon == 0
+
+
 def test_the_spectral_method_refuses_chains_outside_its_lemma():
     for chain, word in (
         (TURNING, "reversible"),

@@ -33,7 +33,7 @@ def bayesian_dp(chain: MarkovChain, dp: DP, method: str) -> BayesianDP:
         dp.epsilon,
         method,
         lambda epsilon: coupling_bdp(epsilon, chain.cross_ratio, chain.n),
-        lambda epsilon: spectral_bdp(epsilon, chain.spectral_gap, float(chain.stationary.min())),
+        lambda epsilon: spectral_bdp(epsilon, chain.spectral_gap, _least(chain)),
         rounding.up(chain.n * dp.epsilon),
     )
     return BayesianDP(min(found))
@@ -51,7 +51,7 @@ def required_dp(chain: MarkovChain, bdp: BayesianDP, method: str) -> DP:
         bdp.epsilon,
         method,
         lambda epsilon: coupling_dp(epsilon, chain.cross_ratio, chain.n),
-        lambda epsilon: spectral_dp(epsilon, chain.spectral_gap, float(chain.stationary.min())),
+        lambda epsilon: spectral_dp(epsilon, chain.spectral_gap, _least(chain)),
         rounding.down(bdp.epsilon / chain.n),
     )
     return DP(max(found))
@@ -65,15 +65,21 @@ def _candidates(
     spectral: Callable[[float], float],
     group: float,
 ) -> list[float]:
+    if epsilon == 0.0:
+        return [0.0]
     if method == "coupling":
         return [coupling(epsilon)]
-    reason = _spectral_refusal(chain) if epsilon > 0.0 else "a positive parameter"
+    reason = _spectral_refusal(chain)
     if method == "spectral":
         if reason:
             raise InvalidArgument("transition", reason, repr(chain), of="MarkovChain", reference=_LEMMA)
         return [spectral(epsilon)]
     found = [group, coupling(epsilon)]
     return found if reason else [*found, spectral(epsilon)]
+
+
+def _least(chain: MarkovChain) -> float:
+    return rounding.down(float(chain.stationary.min()))
 
 
 def _spectral_refusal(chain: MarkovChain) -> str:

@@ -1,0 +1,311 @@
+"""The reusable holdout (BDP Algorithm 1): how many rows it needs, and how far a chosen query may be off.
+
+The mechanism answers from a training part as long as the holdout agrees with it up to a noisy threshold, and
+from the holdout with noise otherwise, at most ``budget`` times. It is (9·budget)/(4·noise·n)-private, hence
+Bayesian private under a model of dependence, hence has little max-information with its rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from holdfast import checks, rounding
+from holdfast.dependence._best import TailRow
+from holdfast.dependence._chain import MarkovChain
+from holdfast.dependence._clusters import Clusters
+from holdfast.dependence._graph import MDependent
+from holdfast.dependence._independent import Independent
+from holdfast.dependence._model import Dependence, from_squared_differences
+from holdfast.errors import InvalidArgument
+from holdfast.records import Record
+
+LN2 = math.log(2.0)
+_LEMMA, _THEOREM = "BDP Lemma 1", "BDP Theorem 2"
+_METHODS = ("paper", "sharp")
+_MOST_ROWS = 10**15
+
+
+@dataclass(frozen=True, repr=False)
+class SimilarClusters(Dependence):
+    """``n`` rows in independent clusters like given ones: none has more rows than ``largest``, and the sum of
+    the squares of their sizes is ``square`` times ``n``."""
+
+    n: int
+    largest: int
+    square: float
+
+    name: ClassVar[str] = "independent clusters"
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return (
+            f"The rows form independent clusters of at most {self.largest:,} rows, in sizes like the given "
+            "ones; inside a cluster rows may depend in any way.",
+        )
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        tail = from_squared_differences(self.square * (hi - lo) ** 2 / self.n)
+        return (TailRow("whole clusters", "McDiarmid 1989, one step a cluster", tail),)
+
+
+def resized(model: Dependence | None, n: int, *, of: str) -> Dependence:
+    """The model with ``n`` rows: None is independent rows, clusters keep the proportions of their sizes.
+
+    A model of one fixed table (a graph, a covariance, a network) has no other size.
+    """
+    if model is None:
+        return Independent(n)
+    if not isinstance(model, Dependence):
+        raise InvalidArgument("model", "a model from holdfast.dependence, or None", model, of=of)
+    if model.n == n:
+        return model
+    if isinstance(model, (Independent, MarkovChain, MDependent)):
+        return replace(model, n=n)
+    if isinstance(model, SimilarClusters):
+        return replace(model, n=n)
+    if isinstance(model, Clusters):
+        square = sum(size * size for size in model.sizes) / model.n
+        return SimilarClusters(n, max(model.sizes), square, extra_assumptions=model.extra_assumptions)
+    raise InvalidArgument(
+        "model",
+        f"a model of {n:,} rows: this one describes one table of {model.n:,} rows",
+        repr(model),
+        of=of,
+    )
+
+
+def has_bayesian_dp(model: Dependence) -> bool:
+    """Whether something better than group privacy over all rows is known for the model."""
+    return isinstance(model, (Independent, Clusters, SimilarClusters)) or hasattr(model, "bayesian_dp")
+
+
+def _largest(model: Clusters | SimilarClusters) -> int:
+    return model.largest if isinstance(model, SimilarClusters) else max(model.sizes)
+
+
+def bayesian_epsilon(model: Dependence, epsilon: float, *, of: str) -> float:
+    """The Bayesian DP parameter of an ``epsilon``-private mechanism on these rows.
+
+    Independent rows keep it; a row of an independent cluster moves with its cluster and nothing else (the
+    empty quilt of its component, BDP Lemma 2).
+    """
+    if isinstance(model, Independent):
+        return epsilon
+    if isinstance(model, (Clusters, SimilarClusters)):
+        return rounding.up(_largest(model) * epsilon)
+    if not hasattr(model, "bayesian_dp"):
+        raise InvalidArgument(
+            "model",
+            "independent rows, clusters, a Markov chain or a network: for others no bound on Bayesian "
+            "differential privacy is known",
+            repr(model),
+            of=of,
+            reference="BDP Lemma 2",
+        )
+    from holdfast.stability import DP
+
+    return float(model.bayesian_dp(DP(epsilon)).epsilon)
+
+
+@dataclass(frozen=True, repr=False)
+class HoldoutSettings(Record):
+    """What BDP Theorem 2 sets for ``queries`` answers within ``error``: the threshold, the noise, the rest.
+
+    ``threshold`` is T = (1+c)τ/2, ``noise`` the scale σ = (1−c)τ/(12 ln(4m/β)), ``deviation`` = (1−c)τ/4 how
+    far a holdout mean may be from its expectation, ``noise_failure`` the probability that the noise breaks
+    the promise: ``budget`` thresholds, ``queries`` comparisons and ``budget`` released answers.
+    """
+
+    queries: int
+    budget: int
+    error: float
+    beta: float
+    c: float
+
+    @property
+    def threshold(self) -> float:
+        """The distance between training and holdout value above which the holdout speaks."""
+        return (1.0 + self.c) * self.error / 2.0
+
+    @property
+    def noise(self) -> float:
+        """The scale of the Laplace noise on the threshold; comparisons have twice, answers four times it."""
+        return (1.0 - self.c) * self.error / (12.0 * self._log_share)
+
+    @property
+    def deviation(self) -> float:
+        """How far the mean of any asked query on the holdout may be from its expectation."""
+        return (1.0 - self.c) * self.error / 4.0
+
+    @property
+    def total_epsilon(self) -> float:
+        """n times the privacy parameter: 9·budget/(4·noise)."""
+        return 9.0 * self.budget / (4.0 * self.noise)
+
+    @property
+    def _log_share(self) -> float:
+        return math.log(4.0 * self.queries) - math.log(self.beta)
+
+    @property
+    def noise_failure(self) -> float:
+        """β/4m for each threshold in use and each comparison, exp(−(3+c)τ/16σ) for each released answer."""
+        share = math.exp(-self._log_share)
+        released = math.exp(-self._log_share * 0.75 * (3.0 + self.c) / (1.0 - self.c))
+        return (self.budget + self.queries) * share + self.budget * released
+
+    def failure(self, model: Dependence, *, of: str = "reusable_holdout_rows") -> float:
+        """The probability, at most, that some answer is off by ``error`` while the budget lasts (sharp).
+
+        Under the product law a union bound over the ``queries`` means applies; max-information carries it
+        over to the queries that were really chosen.
+        """
+        epsilon = bayesian_epsilon(model, rounding.up(self.total_epsilon / model.n), of=of)
+        nats = model.mean_tail(0.0, 1.0).gamma(self.deviation) - math.log(self.queries)
+        return rounding.probability(self.noise_failure + _chosen_failure(model.n, epsilon, nats))
+
+
+def _chosen_failure(n: int, epsilon: float, nats: float) -> float:
+    """min over b of exp(nε²/8 + ε√(n ln(1/b)/2) − nats) + b: an event of probability e^{−nats}, chosen.
+
+    Every b is a bound. The one at which both terms are equal is within a factor of 2 of the best; the search
+    goes on around it.
+    """
+    from holdfast.stability import BayesianDP
+
+    drift, spread = n * epsilon * epsilon / 8.0, epsilon * math.sqrt(n / 2.0)
+    if not nats > drift:
+        return 1.0
+    if epsilon == 0.0:
+        return rounding.probability(math.exp(-nats))
+    equal = ((math.sqrt(spread * spread + 4.0 * (nats - drift)) - spread) / 2.0) ** 2
+    logs = np.minimum(equal * (1.0 + np.linspace(-0.5, 0.5, 401) / (1.0 + 0.02 * equal)), 700.0)
+    logs = logs[logs > 1e-9]
+    if not len(logs):
+        return 1.0
+    b = math.exp(-float(logs[np.argmin(np.logaddexp(drift + spread * np.sqrt(logs) - nats, -logs))]))
+    information = BayesianDP(epsilon).max_information(n, b)
+    return rounding.probability(math.exp(min(0.0, information.bits * LN2 - nats)) + b)
+
+
+def reusable_holdout_tail(
+    *, n: Any, error: Any, epsilon: Any, model: Dependence | None = None, method: str = "sharp"
+) -> float:
+    """P(|mean − E| ≥ error) for a [0, 1]-query that an ``epsilon``-Bayesian-private mechanism chose.
+
+    Guarantee: "sharp": min over b of 2^{I_b} P(|mean − E| ≥ error) + b, with the model's tail for a query
+    fixed in advance and the sharp max-information I_b. "paper": 4 exp(−error²·n/9).
+    Assumes: the model (None: independent rows). "paper": ε ≤ error/3, and product concentration: that the
+    mean of n rows deviates as for independent rows, without which it is false (n identical fair coins).
+    Reference: BDP Lemma 1; sharp: Holdfast, ``docs/theory/planning.md``.
+
+    >>> reusable_holdout_tail(n=10_000, error=0.1, epsilon=0.01) < 1e-60
+    True
+    >>> round(reusable_holdout_tail(n=10_000, error=0.1, epsilon=0.01, method="paper"), 9)
+    5.9779e-05
+    """
+    of = "reusable_holdout_tail"
+    method = checks.choice(method, "method", _METHODS, of=of)
+    n = checks.whole(n, "n", of=of, by=_LEMMA)
+    error = checks.real(error, "error", "(0, 1]", of=of, by=_LEMMA)
+    epsilon = checks.real(epsilon, "epsilon", "[0, inf)", of=of, by=_LEMMA)
+    placed = resized(model, n, of=of)
+    if method == "sharp":
+        return _chosen_failure(placed.n, epsilon, placed.mean_tail(0.0, 1.0).gamma(error))
+    if not epsilon <= error / 3.0:
+        raise InvalidArgument(
+            "epsilon", f"at most error/3 = {error / 3.0:g}", epsilon, of=of, reference=_LEMMA
+        )
+    return rounding.probability(4.0 * math.exp(-error * error * n / 9.0))
+
+
+def reusable_holdout_rows(
+    *,
+    queries: Any,
+    budget: Any,
+    error: Any,
+    beta: Any,
+    c: Any = 0.5,
+    model: Dependence | None = None,
+    method: str = "sharp",
+) -> int:
+    """Holdout rows for which all ``queries`` answers are within ``error``, while fewer than ``budget`` of the
+    training values are off by c·error.
+
+    Guarantee: P(some i: Z_i < budget and |a_i − E q_i| ≥ error) ≤ ``beta`` for BDP Algorithm 1 with threshold
+    (1+c)·error/2 and noise (1−c)·error/(12 ln(4·queries/beta)), from this many rows on. "sharp": the model's
+    own tail, sharp max-information, sharp Bayesian DP, one union bound, exact noise failure; exact for
+    independent rows, else up to a thousandth. "paper": n_#(B, σ, (1−c)τ/4, β/2m) of Theorem 1.
+    Assumes: the model (None: independent rows), the training part independent of the holdout; training rows
+    come on top. "paper": product concentration; chains: reversible (Lemma 4).
+    Reference: BDP Theorems 1 and 2 (whose (31) forgets to substitute: 8 times too few rows).
+
+    >>> reusable_holdout_rows(queries=1000, budget=10, error=0.1, beta=0.05, method="paper")
+    14631558
+    >>> reusable_holdout_rows(queries=1000, budget=10, error=0.1, beta=0.05)
+    1356416
+    """
+    of = "reusable_holdout_rows"
+    method = checks.choice(method, "method", _METHODS, of=of)
+    queries = checks.whole(queries, "queries", of=of, by=_THEOREM)
+    settings = HoldoutSettings(
+        queries=queries,
+        budget=checks.whole(budget, "budget", at_most=queries, of=of, by=_THEOREM),
+        error=checks.real(error, "error", "(0, 1]", of=of, by=_THEOREM),
+        beta=checks.real(beta, "beta", "(0, 1)", of=of, by=_THEOREM),
+        c=checks.real(c, "c", "(0, 1)", of=of, by=_THEOREM),
+    )
+    if method == "paper":
+        return _printed_rows(settings, resized(model, 1 if model is None else model.n, of=of))
+    resized(model, 2 * (1 if model is None else model.n), of=of)
+
+    def enough(n: int) -> bool:
+        return settings.failure(resized(model, n, of=of)) <= settings.beta
+
+    exact = model is None or isinstance(model, Independent)
+    return least(enough, math.ceil(settings.total_epsilon), tolerance=0.0 if exact else 1e-3, of=of)
+
+
+def _printed_rows(settings: HoldoutSettings, model: Dependence) -> int:
+    deviation = settings.deviation
+    share = settings.beta / (2.0 * settings.queries)
+    concentration = 9.0 * math.log(4.0 / share) / deviation**2
+    privacy = settings.total_epsilon / _printed_dp(model, deviation / 3.0)
+    return math.ceil(rounding.up(max(concentration, privacy)))
+
+
+def _printed_dp(model: Dependence, epsilon: float) -> float:
+    """The differential privacy that the paper proves to suffice for ``epsilon``-Bayesian privacy."""
+    if isinstance(model, Independent):
+        return epsilon
+    if isinstance(model, (Clusters, SimilarClusters)):
+        return rounding.down(epsilon / _largest(model))
+    if not hasattr(model, "required_dp"):
+        bayesian_epsilon(model, epsilon, of="reusable_holdout_rows")
+    from holdfast.stability import BayesianDP
+
+    route = "spectral" if isinstance(model, MarkovChain) else "quilt"
+    return float(model.required_dp(BayesianDP(epsilon), method=route).epsilon)  # type: ignore[attr-defined]
+
+
+def least(enough: Callable[[int], bool], start: int, *, tolerance: float, of: str) -> int:
+    """The least n with ``enough(n)``, up to a relative ``tolerance`` above it; fewer rows are never better."""
+    high = max(1, start)
+    while not enough(high):
+        high *= 2
+        if high > _MOST_ROWS:
+            raise InvalidArgument("error", "reachable with 10¹⁵ rows under this model", "more", of=of)
+    low = high // 2
+    while low > 0 and enough(low):
+        high, low = low, low // 2
+    while high - low > max(1.0, tolerance * high):
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high
