@@ -72,13 +72,13 @@ def text() -> str:
     parts = [
         "# Reference",
         "",
-        "Every public name with its first sentence; the guarantee, the assumptions and an example are in its docstring",
-        "(`help(name)`). Written by `python docs/make_reference.py`; a test keeps it up to date.",
+        "Every public name with its first sentence; the guarantee, the assumptions and an example are in its",
+        "docstring (`help(name)`). Written by `python docs/make_reference.py`; a test keeps it up to date.",
     ]
     for module_name in MODULES:
         module = importlib.import_module(module_name)
-        parts += ["", f"## `{module_name}`", "", first_sentence(module), "", "| name | what it is |", "|---|---|"]
-        parts += rows(module_name)
+        parts += ["", f"## `{module_name}`", "", first_sentence(module), ""]
+        parts += ["| name | what it is |", "|---|---|", *rows(module_name)]
     return "\n".join(parts) + "\n"
 
 

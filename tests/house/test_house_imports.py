@@ -11,8 +11,8 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 
-# The rooms in the order a question passes them, and what each may import from; the ground floor (errors, checks, …)
-# is open to all. A new room gets its line here.
+# The rooms in the order a question passes them, and what each may import from; the ground floor (errors,
+# checks, …) is open to all. A new room gets its line here.
 _CALCULUS = {"tails", "stability", "dependence", "intervals"}
 _ASKING = _CALCULUS | {"engines", "queries", "ledger", "mechanisms", "guard"}
 MAY_IMPORT = {

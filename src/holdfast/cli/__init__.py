@@ -24,7 +24,8 @@ __all__ = ["cli", "main"]
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(holdfast.__version__, prog_name="holdfast")
 def cli() -> None:
-    """Ask one dataset as many questions as you like, each depending on the last, and still believe the answers."""
+    """Ask one dataset as many questions as you like, each depending on the last, and still believe the
+    answers."""
 
 
 cli.add_command(ask)
