@@ -6,12 +6,14 @@ import base64
 import json
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 from holdfast.audit.attacks import sign_attack
+from holdfast.cli._demo_page import page
 from holdfast.demo import TRUTH, Stones, tell
 from holdfast.demo._naive import naive_sign_attack
 from holdfast.guard import Guard
@@ -26,18 +28,13 @@ def elsewhere(tmp_path, monkeypatch):
     return tmp_path
 
 
-def all_hold(story):
-    singles = all(answer.low <= TRUTH <= answer.high for answer in story.guarded_shares)
-    return singles and story.guard.holds and story.attacked.holds and not story.attacked.missed
-
-
 @pytest.mark.parametrize("day", range(3))
 def test_averages_miss_and_the_guard_holds(seed, day):
     story = tell(Stones.draw(4_000, 101, 100 * day + seed), seed=seed)
     assert not story.naive.holds
     assert story.naive.low > TRUTH
-    assert all_hold(story)
-    assert all(told.holds for told in story.told)
+    assert story.held
+    assert all(answer.low <= TRUTH <= answer.high for answer in story.guarded_shares)
 
 
 @pytest.mark.slow
@@ -47,8 +44,8 @@ def test_averages_miss_and_the_guard_holds_as_shipped(seed, day):
     # The excess is 0.32 √(250/8000) = 0.057 on average, ten standard deviations of the share.
     assert story.naive.low > TRUTH + 0.02
     assert story.naive.value - TRUTH > 6 * 0.5 / np.sqrt(8_000)
-    assert all_hold(story)
-    assert all(told.holds for told in story.told)
+    assert story.held
+    assert all(answer.low <= TRUTH <= answer.high for answer in story.guarded_shares)
 
 
 def test_the_naive_analyst_asks_what_the_attack_asks(seed):
@@ -114,9 +111,9 @@ class Reader(HTMLParser):
         self.text.append(data)
 
 
-def read(page):
+def read(written):
     reader = Reader()
-    reader.feed(page)
+    reader.feed(written)
     assert reader.open == []
     return reader, " ".join(" ".join(reader.text).split())
 
@@ -126,17 +123,17 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(holdfast, elsewhere):
     assert status == 0
     folder = elsewhere / "holdfast-demo"
     assert sorted(path.name for path in folder.iterdir()) == ["demo.png", "index.html", "stones.csv"]
-    page = (folder / "index.html").read_text(encoding="utf-8")
-    reader, text = read(page)
+    written = (folder / "index.html").read_text(encoding="utf-8")
+    reader, text = read(written)
     pictures = [base64.b64decode(source.partition(",")[2]) for source in reader.sources]
     assert all(source.startswith("data:image/png;base64,") for source in reader.sources)
     assert len(pictures) == 2
     assert (folder / "demo.png").read_bytes() in pictures
     assert all(picture.startswith(b"\x89PNG") for picture in pictures)
     for needed in ("prefers-color-scheme: dark", "width=device-width", "<style>"):
-        assert needed in page
+        assert needed in written
     for outside in ("http://", "https://", "@import", "<script", "url("):
-        assert outside not in page
+        assert outside not in written
     assert "$" not in text.replace("$10,000", "")
     for said in (
         "With probability 0.95 every interval",
@@ -207,6 +204,15 @@ def test_the_page_can_be_opened(holdfast, elsewhere, monkeypatch):
     assert opened == [(elsewhere / "holdfast-demo" / "index.html").as_uri()]
 
 
-def test_odds_are_told_in_words(seed):
+def test_the_moral_is_what_happened(seed):
     story = tell(Stones.draw(2_000, 101, seed), seed=seed)
     assert re.fullmatch(r"1 in (10\^\d+|[\d,]+)", story.luck)
+    assert story.luck in story.moral[0]
+    assert story.moral[1].endswith("its intervals held.")
+    lucky = replace(story, naive=replace(story.naive, low=0.4))
+    unlucky = replace(story, guard=replace(story.guard, low=0.51))
+    assert "got away" in lucky.moral[0]
+    assert "missed" in unlucky.moral[1]
+    assert "their interval contains the truth" in page(lucky, None)
+    assert "contain the truth" in page(story, None)
+    assert "one interval missed" in page(unlucky, None)

@@ -22,8 +22,7 @@ def page(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
         population=f"{story.population:,}",
         columns=f"{story.columns:,}",
         seed=story.seed,
-        naive_value=f"{story.naive.value:.1%}",
-        luck=_powers(story.luck),
+        lead=_lead(story),
         discoveries=story.naive.missed,
         picture=_picture(story, pictures),
         claims="\n".join(_claim(claim) for claim in story.claims),
@@ -41,15 +40,27 @@ def page(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
     )
 
 
+def _lead(story: Story) -> str:
+    averages = f'<span class="naive">Plain averages report {story.naive.value:.1%}</span>'
+    odds = f", which luck would reach with odds of {_powers(story.luck)}."
+    holdfast = '<span class="guard">Holdfast’s intervals contain the truth</span>'
+    return (
+        averages
+        + (", and this time their interval contains the truth. " if story.naive.holds else f"{odds} ")
+        + (f"{holdfast}, even when it is attacked on purpose." if story.held else html.escape(story.moral[1]))
+    )
+
+
 def _picture(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
     if pictures is None:
         install = "<code>pip install 'holdfast[plots]'</code>"
         return f'<p class="note">There is a picture too: {install}, and run the demo again.</p>'
     light, dark = map(_embedded, pictures)
-    words = (
-        f"Plain averages say {story.naive.value:.1%} and miss the truth, one half; both intervals of "
-        "Holdfast contain it."
+    said = (
+        f"{claim.who}: {claim.low:.1%} to {claim.high:.1%}, {'holds' if claim.holds else 'misses'}"
+        for claim in story.claims
     )
+    words = f"Intervals around the truth, 50%. {'; '.join(said)}."
     return (
         f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
         f'<img src="{light}" alt="{html.escape(words)}" width="1200" height="990"></picture>'

@@ -27,10 +27,7 @@ def show(console: Console, story: Story, page: Path) -> None:
         "each agrees with “expensive”, turns it the way the answer points, and lets them vote. How often is "
         f"the vote right? The truth is {TRUTH:.0%}.",
         _claims(story),
-        f"[bold]Plain averages[/] took {story.naive.missed} coins for signals and gave their vote odds of "
-        f"{story.luck} to be luck. It was luck.",
-        f"[bold]Holdfast[/] charged {story.guard.nats:.2g} nats for the search, "
-        f"{story.attacked.nats:.3g} for the attack, and its intervals held.",
+        *(f"[bold]{sentence}[/]" for sentence in story.moral),
         f"\nThe page: [bold]{escape(str(page))}[/]. To go on: [cyan]holdfast ask {stones}[/]",
     ):
         console.print(part)

@@ -94,6 +94,27 @@ class Story(Record):
         return self.naive, self.guard, self.attacked
 
     @property
+    def held(self) -> bool:
+        """Whether every interval of both guards contains its truth, as it should on 95 days of 100."""
+        guarded = (self.guard, self.attacked)
+        return all(told.holds for told in self.told) and all(c.holds and not c.missed for c in guarded)
+
+    @property
+    def moral(self) -> tuple[str, str]:
+        """What became of the plain averages and of the guard, in a sentence each."""
+        averages = (
+            "Plain averages got away with it this time: so few coins leave little to overfit."
+            if self.naive.holds
+            else f"Plain averages took {self.naive.missed} coins for signals and gave their vote odds of "
+            f"{self.luck} to be luck. It was luck."
+        )
+        end = "its intervals held" if self.held else "one interval missed, as may happen on 5 days of 100"
+        return averages, (
+            f"Holdfast charged {self.guard.nats:.2g} nats for the search and {self.attacked.nats:.3g} for "
+            f"the attack, and {end}."
+        )
+
+    @property
     def luck(self) -> str:
         """How rare the naive finding would be if its question had been fixed in advance."""
         from scipy.special import log_ndtr
