@@ -138,6 +138,9 @@ def test_too_few_rows_are_a_refusal(people, holdfast):
     ("arguments", "says"),
     [
         (["nothing.csv", "-q", "share(age > 40)"], "There is no file"),
+        (["nowhere/nothing.csv", "-q", "share(age > 40)"], "There is no file 'nowhere/nothing.csv'"),
+        (["nothing.csv", "--ledger", "mine.holdfast", "-q", "share(age > 40)"], "There is no file"),
+        ([".", "-q", "share(age > 40)"], "There is no file"),
         (["people.csv", "-q", "share(agge > 40)"], "age"),
         (["people.csv", "-q", "how old are they"], "Cannot read the question"),
         (["people.csv", "-q", 'share("gross income" > 0)'], "gross income"),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.errors import QueryRejected
+
 if TYPE_CHECKING:
     from holdfast.guard import Guard
     from holdfast.ledger import Book
@@ -35,6 +37,8 @@ def beside(data: str) -> Path:
             f"{data} is not one file, so there is no place beside it for the account: say --ledger FILE, or "
             "--no-ledger to forget it afterwards."
         )
+    if not Path(data).is_file():
+        raise QueryRejected(f"There is no file {data!r}; check the path (from {str(Path.cwd())!r}).")
     return Path(f"{data}.holdfast")
 
 
