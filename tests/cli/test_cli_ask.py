@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -204,6 +206,13 @@ def test_a_training_file_of_ones_own(people, holdfast):
     document = json.loads(out)
     assert document["answers"][0]["guess"] == pytest.approx((people.head(500).sex == "F").mean())
     assert document["certificate"]["numbers"]["protected rows"] == 1500
+
+
+def test_help_loads_nothing_heavy():
+    script = "import sys, holdfast.cli; print(' '.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    heavy = {"duckdb", "ibis", "pandas", "pyarrow", "sqlglot", "matplotlib", "prompt_toolkit", "scipy.stats"}
+    assert heavy & set(loaded.split()) == set()
 
 
 def test_intervals_are_shown_rounded_outward(rng):
