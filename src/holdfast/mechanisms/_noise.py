@@ -22,7 +22,7 @@ __all__ = ["Noise", "gaussian", "laplace"]
 Floats = npt.NDArray[np.float64]
 
 KINDS = ("laplace", "gaussian")
-# Widths and values beyond these would meet subnormal numbers or overflow.
+# Asked-for widths and values beyond these could meet subnormal numbers or overflow.
 WIDTHS = "[1e-280, 1e280]"
 FARTHEST_VALUE = 1e300
 # A grid step is this power of two below the width: the step costs nothing that a reader could notice.
@@ -49,7 +49,7 @@ class Noise(Record):
 
     def __post_init__(self) -> None:
         checks.choice(self.kind, "kind", KINDS, of="Noise")
-        scale = checks.real(self.scale, "scale", WIDTHS, of="Noise")
+        scale = checks.real(self.scale, "scale", "[1e-290, 1e290]", of="Noise")
         grid = checks.real(self.grid, "grid", "(0, inf)", of="Noise")
         if math.frexp(grid)[0] != 0.5:
             raise InvalidArgument("grid", "a power of two", self.grid, of="Noise")

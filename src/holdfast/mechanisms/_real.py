@@ -73,6 +73,7 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     digits = bits // 3 + 20
     context = decimal.Context(prec=digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
     quotient = context.divide(decimal.Decimal(exponent.numerator), decimal.Decimal(exponent.denominator))
-    value = Fraction(context.exp(-quotient))
+    # copy_negate, because a minus sign would round to the precision of the surrounding program.
+    value = Fraction(context.exp(quotient.copy_negate()))
     slip = value * (math.ceil(exponent) + 1) / 10 ** (digits - 3)
     return value - slip, value + slip

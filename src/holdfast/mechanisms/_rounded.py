@@ -39,12 +39,11 @@ def rounded_noise(count: int, steps: int, coins: Coins, *, gaussian: bool) -> _I
     """
     rate = 0.48 if gaussian else 0.63
     drawn: list[_Integers] = []
-    missing = count
-    while missing > 0:
-        found = _candidates(int(1.02 * missing / rate) + 12, steps, coins, gaussian)[:missing]
-        drawn.append(found)
-        missing -= len(found)
-    return np.concatenate(drawn) if len(drawn) != 1 else drawn[0]
+    while True:
+        missing = count - sum(map(len, drawn))
+        drawn.append(_candidates(int(1.02 * missing / rate) + 12, steps, coins, gaussian)[:missing])
+        if len(drawn[-1]) == missing:
+            return drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
 
 
 def _candidates(count: int, steps: int, coins: Coins, gaussian: bool) -> _Integers:
@@ -114,9 +113,9 @@ def settle(
     """
     uniform = UniformReal(whole_bits, bits - 1, coins)
     whole = 0
-    while uniform.below_exp(Fraction(whole + 1)):
+    while whole < FARTHEST and uniform.below_exp(Fraction(whole + 1)):
         whole += 1
-    if whole >= FARTHEST:
+    if whole == FARTHEST:
         return None
     position = UniformReal(fraction, 2 * bits, coins)
     if not UniformReal(tests[0], bits, coins).below_exp_of(position, lambda w: w):
