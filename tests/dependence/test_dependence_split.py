@@ -113,21 +113,15 @@ def test_after_a_split_only_bounds_for_any_start_are_used(rng):
     np.testing.assert_allclose(moved.protected_model.initial, expected, rtol=1e-12)
 
 
-def test_the_stationary_row_may_be_kept_because_the_product_law_is_stationary(rng):
+def test_the_stationary_row_is_kept_because_the_product_law_is_stationary(rng):
     """The bias pays for a product in which the protected rows have their own law: a stationary chain."""
     chain = CHAINS[1]
-    parts = chain.split(0.5, rng, beta=0.9, keep_stationary=True)
+    parts = chain.split(0.5, rng, beta=0.9)
     assert parts.protected_model.initial is None
     assert total_variation_to_product(chain, parts, chain.stationary) <= parts.bias
-    names = [
-        row.name
-        for row in MarkovChain(SKEW, 1000)
-        .split(0.5, rng, keep_stationary=True)
-        .protected_model.mean_tail(0, 1)
-        .rows
-    ]
+    names = [row.name for row in MarkovChain(SKEW, 1000).split(0.5, rng).protected_model.mean_tail(0, 1).rows]
     assert "stationary chain" in names
-    given_start = CHAINS[3].split(0.5, rng, beta=0.9, keep_stationary=True)
+    given_start = CHAINS[3].split(0.5, rng, beta=0.9)
     assert given_start.protected_model.initial is not None
 
 
@@ -268,5 +262,3 @@ def test_a_split_keeps_extra_assumptions_and_can_be_stored(rng):
     assert stored["protected_model"]["name"] == "independent clusters"
     with pytest.raises(ValueError, match="read-only"):
         parts.train[0] = True
-    with pytest.raises(InvalidArgument, match="keep_stationary"):
-        MarkovChain(FAST, 90).split(0.5, rng, keep_stationary="yes")

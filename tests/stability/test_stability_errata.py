@@ -271,3 +271,12 @@ def test_bdp_increments_can_exceed_epsilon():
     for beta in (0.5, 0.1, 0.01):
         bits = BayesianDP(epsilon).max_information(2, beta).bits
         assert information_excess(law, table, bits) <= beta
+
+
+def test_ts_4_2_does_not_extend_to_one_step():
+    """A(x) = x on a fair coin is (100, 0, ½)-stable around W = 0; no W is within τ < ½ of both outputs."""
+    step, slack = TypicalStability(100.0, nu=0.5), 1e-9
+    printed = 5 * math.sqrt((slack + step.nu) / step.eta)
+    best_of_any_oracle = 0.5  # being close to A(0) asks W(1) ≤ τ, to A(1) asks W(0) ≤ τ, and W(0) + W(1) = 1
+    assert printed < best_of_any_oracle
+    assert step.compose(1, slack=slack, method="paper") == step

@@ -189,7 +189,7 @@ class MarkovChain(Dependence):
         total, squares = self._row_sums
         scale = spread / self.n
         dobrushin_tail = from_squared_differences(squares * scale * scale)
-        theorem = f"Kontorovich and Ramanan 2008, with ‖Γ‖ ≤ {total:.6g}"
+        theorem = f"Kontorovich and Ramanan 2008, with interval lengths and ‖Γ‖ ≤ {total:.6g}"
         rows = [TailRow("Dobrushin contraction", theorem, dobrushin_tail)]
         if self.initial is None and self.spectral_gap > 0.0:
             norm = 1.0 - self.spectral_gap
@@ -249,17 +249,16 @@ class MarkovChain(Dependence):
         total = self._row_sums[0]
         return from_squared_differences(float(c @ c) * total * total)
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05, *, keep_stationary: bool = False) -> Split:
+    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
         """The first rows, then a gap, then the protected rows: the shortest gap g with θ_{g+1} ≤ ``beta``/20.
 
         Proof that the bias is at most θ_{g+1}: given the training rows the protected ones depend on the last
         of them alone, g + 1 steps before; any two values of it give laws within θ_{g+1}, so each is within
         θ_{g+1} of their mixture, the protected rows' own law.
 
-        The protected rows are a chain started at the law of their first row, as a given start: the bound for
-        a stationary chain is not used on them. ``keep_stationary=True`` keeps it: in the product law that
-        ``bias`` pays for, the protected rows of a stationary chain are stationary, so the bound holds there
-        as well.
+        In the product law that ``bias`` pays for, the protected rows of a stationary chain are stationary, so
+        the bound for stationary chains holds on them too; those of a chain with a given start are a chain
+        started at the law of their first row.
 
         >>> chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=1000)
         >>> parts = chain.split(0.5, np.random.default_rng(0), beta=0.05)
@@ -267,8 +266,6 @@ class MarkovChain(Dependence):
         (8, 0.001953125, 496)
         """
         share, rng, beta = check_split(share, rng, beta, of="MarkovChain")
-        if not isinstance(keep_stationary, bool):
-            raise InvalidArgument("keep_stationary", "True or False", keep_stationary, of="MarkovChain.split")
         self._require_forgetting()
         reached = steps_to_reach(self.transition, beta / 20.0)
         if reached is None:
@@ -283,10 +280,8 @@ class MarkovChain(Dependence):
         if usable < 2:
             raise NotEnoughRows(gap + 2, self.n, what="Setting a training part aside")
         size = part_size(share, usable)
-        start: NDArray[np.float64] | None
-        if self.initial is None:
-            start = None if keep_stationary else self.stationary
-        else:
+        start = None
+        if self.initial is not None:
             start = self.initial @ np.linalg.matrix_power(self.transition, size + gap)
             start /= start.sum()
         rest = MarkovChain(self.transition, usable - size, start, extra_assumptions=self.extra_assumptions)

@@ -66,7 +66,7 @@ def _dp_information(dp: DP, at: Setting) -> Applied:
         information = dp.max_information(at["n"], at["beta"], method="sis", c=at.get("c"), C=at.get("C"))
         return Applied(information, theorem="SIS Lemma 3.11")
     if dp.delta > 0.0:
-        theorem = "Holdfast, approximate DP (experimental)"
+        theorem = "Holdfast, approximate DP"
     else:
         theorem = (
             "Dwork et al. 2015" if at["method"] == "paper" else "Holdfast, sharp form of Dwork et al. 2015"

@@ -110,8 +110,7 @@ def perfect_plan(epsilon: Any, delta: Any, *, coins: Any = None, failure: Any = 
     coins = _usable(GoodCoins(0.01, 0.01) if coins is None else coins, of, by)
     g = math.sqrt(checks.real(failure, "failure", "[0, 0.25]", of=of, by=by))
     nats = -math.log(delta)
-    # Rounding may not buy a seed: 2 ln 100 / ln 100 is 2.
-    seeds = max(1, math.ceil(2.0 * nats / -math.log(coins.nu) - 1e-9)) if coins.nu > 0.0 else 1
+    seeds = max(1, math.ceil(2.0 * nats / -math.log(coins.nu))) if coins.nu > 0.0 else 1
     root = 1.0 + math.sqrt((math.log(2.0 * seeds) + 2.0 * nats) / 2.0)
     reach = root * (3.0 + 4.0 * (math.log(seeds) + nats) / epsilon) / (0.5 - coins.eta)
     parts = math.floor(reach * reach) + 1

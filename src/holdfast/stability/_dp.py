@@ -173,7 +173,7 @@ class DP(Notion):
         """Max-information between ``n`` independent rows and the output, at ``beta``.
 
         Guarantee: delta = 0, "sharp": log₂e (nε²/8 + ε√(n ln(1/β)/2)) bits; "paper": log₂e (ε²n/2 + ε√(n
-        ln(2/β)/2)). delta > 0, "sharp": *experimental*, Holdfast's bound with explicit constants, optimised
+        ln(2/β)/2)). delta > 0, "sharp": Holdfast's bound with explicit constants, optimised
         for this β (which must exceed 2nδ); "sis": SIS Lemma 3.11 with the constants ``c`` and ``C``, which
         SIS leaves open.
         Assumes: independent rows (not checkable). "paper": delta = 0. "sis": ε ≤ 1/2 and δ ≤ ε/15.
