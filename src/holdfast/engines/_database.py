@@ -38,24 +38,26 @@ class Database:
 
         The rows are fetched without ibis, whose conversion to pandas takes longer than a small question.
         """
-        statement = self._backend.compile(aggregate)
-        (row,) = self.run(statement)
+        (row,) = self.run(self.compile(aggregate))
         return row
 
-    def aggregate(self, shape: Shape, question: Question, values: Any) -> tuple[Any, ...]:
-        """Run a question's sums as one statement.
+    def compile(self, expression: Any) -> str:
+        """An ibis expression as SQL."""
+        return str(self._backend.compile(expression))
 
-        Only the question's own expressions are compiled by ibis every time; the statement around them is
-        compiled once for each of the few shapes there are, which halves what a question costs besides its
-        rows.
+    def aggregate(self, shape: Shape, question: Question, values: str) -> tuple[Any, ...]:
+        """Run a question's sums as one statement around ``values``, its own expressions.
+
+        The statement around them is compiled once for each of the few shapes there are, which halves what a
+        question costs besides its rows.
         """
         before, after = (_sums.fill(part, question) for part in self._around(shape))
-        (row,) = self.run(f"{before}({self._backend.compile(values)}){after}")
+        (row,) = self.run(f"{before}({values}){after}")
         return row
 
     def _around(self, shape: Shape) -> tuple[str, str]:
         if shape not in self._prepared:
-            statement = str(self._backend.compile(_sums.aggregate(shape)))
+            statement = self.compile(_sums.aggregate(shape))
             before, after = re.split(rf"[\"`]{_sums.VALUES}[\"`]", statement)
             self._prepared[shape] = before, after
         return self._prepared[shape]

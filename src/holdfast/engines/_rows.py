@@ -63,14 +63,20 @@ class Rows:
         """
         if question.kind not in ("mean", "share"):
             raise InvalidArgument("question", "a checked mean or share", question.kind, of="sums")
-        table = self._table(question.reads)
-        passes = question.passes(table)
-        wanted = {"value": question.value(table)}
-        if passes is not None:
-            wanted["passes"] = passes
-        shape = _sums.shape_of(question, filtered=passes is not None, squares=squares, count=self.count)
-        row = self._database.aggregate(shape, question, table.select(**wanted))
+        known = (self._name, self.schema)
+        if known not in question.statements:
+            question.statements[known] = self._values(question)
+        shape = _sums.shape_of(question, squares=squares, count=self.count)
+        row = self._database.aggregate(shape, question, question.statements[known])
         return _sums.collect(question, shape, row, count=self.count, squares=squares)
+
+    def _values(self, question: Question) -> str:
+        """The question's own expressions as SQL: its value and, where it has a filter, who passes."""
+        table = self._table(question.reads)
+        wanted = {"value": question.value(table)}
+        if question.filters:
+            wanted["passes"] = question.passes(table)
+        return self._database.compile(table.select(**wanted))
 
     def order_statistics(
         self, question: Question, ranks: Callable[[int], Sequence[int]]

@@ -57,12 +57,20 @@ class Question(Protocol):
         """Whether the number of rows that enter the answer depends on the data."""
 
     @property
+    def filters(self) -> bool:
+        """Whether there is a filter."""
+
+    @property
     def skips(self) -> bool:
         """Whether rows without a value are left out."""
 
     @property
     def missing(self) -> float:
         """What a row without a value counts as, unless it is left out."""
+
+    @property
+    def statements(self) -> dict[Any, str]:
+        """What was compiled for this question so far, by table."""
 
     def value(self, table: Any) -> Any:
         """The expression on an ibis table, null where it has no value."""
@@ -114,10 +122,10 @@ class Shape:
         return tuple(name for name, wanted in asked.items() if wanted)
 
 
-def shape_of(question: Question, *, filtered: bool, squares: bool, count: int) -> Shape:
+def shape_of(question: Question, *, squares: bool, count: int) -> Shape:
     known = question.skips or _weight(question) > 0
     wide = count * _scale(question) > _EXACT_IN_FLOATS
-    return Shape(question.kind, filtered, known, squares and question.kind == "mean", wide)
+    return Shape(question.kind, question.filters, known, squares and question.kind == "mean", wide)
 
 
 def aggregate(shape: Shape) -> Any:

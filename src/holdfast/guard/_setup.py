@@ -64,7 +64,7 @@ def set_up(
         )
     facts: dict[str, Any] = {"data": _fingerprint(data, rows), "dependence": repr(model)}
     if train is not None:
-        known = open_rows(train)
+        known = open_rows(train).stored()
         _same_columns(rows, known)
         model, bias = model.protected_only(), 0.0
         protected = Part(rows.stored(), training=False, data_rows=rows.count)

@@ -27,12 +27,14 @@ class CheckedQuery:
     """A query that passed :meth:`~holdfast.queries.Query.check`, ready for an engine.
 
     ``counts`` tells whether the number of rows that enter the answer depends on the data (a filter, or nulls
-    that are skipped); where it is False every row enters.
+    that are skipped); where it is False every row enters. ``statements`` is where engines keep what they
+    compiled: one question is put to several parts of the same rows.
     """
 
     query: Query
     counts: bool
     columns: Mapping[str, engines.Column] = field(repr=False)
+    statements: dict[Any, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def kind(self) -> str:
@@ -47,6 +49,11 @@ class CheckedQuery:
         """The columns that the question reads."""
         where = self.query.where
         return self.query.expression.columns | (where.columns if where is not None else frozenset())
+
+    @property
+    def filters(self) -> bool:
+        """Whether there is a filter."""
+        return self.query.where is not None
 
     @property
     def skips(self) -> bool:
