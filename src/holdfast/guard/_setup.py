@@ -15,7 +15,7 @@ from holdfast.engines import Rows, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._question import Part
 
-_PILOT_ROWS = 50_000
+_PILOT_ROWS = 20_000
 
 _SAME_LAW = "The rows are draws from one distribution, which is what the answers are about."
 _QUESTIONS = (
