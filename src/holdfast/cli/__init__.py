@@ -17,6 +17,8 @@ from holdfast import errors
 from holdfast.cli.ask import ask
 from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
+from holdfast.cli.leak import leak
+from holdfast.cli.plan import plan
 
 __all__ = ["cli", "main"]
 
@@ -31,6 +33,8 @@ def cli() -> None:
 cli.add_command(ask)
 cli.add_command(demo)
 cli.add_command(explain)
+cli.add_command(leak)
+cli.add_command(plan)
 
 _REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows)
 

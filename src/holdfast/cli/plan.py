@@ -1,0 +1,78 @@
+"""``holdfast plan``: every method side by side for one promise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from holdfast.planning import Plan, PlanEntry
+
+
+@click.command()
+@click.option("--queries", type=float, required=True, help="How many adaptive questions there will be.")
+@click.option("--rows", type=float, help="Rows in all: what error can be promised?")
+@click.option("--error", type=float, help="The error to promise: how many rows does it take?")
+@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option(
+    "--surprises", type=float, help="How many answers may differ from what the training part suggests."
+)
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw a picture into this file."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
+def plan(
+    queries: float,
+    rows: float | None,
+    error: float | None,
+    confidence: float,
+    surprises: float | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Which method promises most: error from rows, rows from an error, questions from both.
+
+    Rows are taken to be independent; for other models call holdfast.plan(dependence=…).
+    """
+    from holdfast.planning import plan as make_plan
+
+    found = make_plan(queries=queries, confidence=confidence, error=error, rows=rows, surprises=surprises)
+    if plot is not None:
+        from holdfast.planning import plot_plan
+
+        plot_plan(found).savefig(plot, dpi=150)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    else:
+        _show(found)
+
+
+def _show(found: Plan) -> None:
+    console = Console(highlight=False)
+    console.print(found.headline(), style="bold", markup=False)
+    computed = ("error", "rows", "queries").index(found.solved_for)
+    table = Table("", "method", box=None, pad_edge=False)
+    table.add_column(("error", "rows", "questions")[computed], justify="right", no_wrap=True)
+    table.add_column("rests on", overflow="fold")
+    common = set(found.setting.assumptions)
+    for entry in found.table:
+        cells = found.cells(entry)
+        best = entry is found.best
+        style = "bold green" if best else "" if entry.recommendable else "dim"
+        number = escape(cells[1 + computed])
+        table.add_row("→" if best else "", cells[0], number, escape(_rests_on(entry, common)), style=style)
+    console.print(table)
+    console.print("All take for granted: " + " ".join(found.setting.assumptions), style="dim", markup=False)
+
+
+def _rests_on(entry: PlanEntry, common: set[str]) -> str:
+    if entry.reason:
+        return f"not valid: {entry.reason}"
+    own = [sentence for sentence in entry.assumptions if sentence not in common]
+    return " ".join([*own, *([f"Not recommended: {entry.unstated}"] if entry.unstated else [])])

@@ -1,0 +1,255 @@
+"""``plan``: every method side by side for one promise."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast import checks
+from holdfast.dependence import Dependence, GaussianRows
+from holdfast.dependence._holdout import resized
+from holdfast.errors import InvalidArgument
+from holdfast.planning._guarded import Code
+from holdfast.planning._method import MOST_QUERIES, MOST_ROWS, Method, Promise, Setting
+from holdfast.planning._noise import TypicalGaussian, TypicalLaplace
+from holdfast.planning._plain import Naive, Split
+from holdfast.planning._reuse import ReusableHoldout
+from holdfast.planning._transfer import TransferGaussian
+from holdfast.records import Record, plain
+
+METHODS: tuple[type[Method], ...] = (
+    Split,
+    Code,
+    TypicalLaplace,
+    TypicalGaussian,
+    TransferGaussian,
+    ReusableHoldout,
+    Naive,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class PlanEntry(Record):
+    """What one method promises: ``error`` for ``queries`` answers on ``rows`` rows.
+
+    Two of the three were given and the third was computed; ``rows`` is None where no number of rows is known
+    to do. ``valid`` says whether the method holds for the stated dependence, ``reason`` why not; ``unstated``
+    names what the promise needs and the caller did not say. ``parameters`` are all numbers needed to compute
+    the promise again. ``paper`` is the printed route and ``variants`` other ways to the same promise, both
+    entries of their own.
+    """
+
+    name: str
+    error: float
+    rows: int | None
+    queries: int
+    valid: bool
+    assumptions: tuple[str, ...]
+    parameters: dict[str, Any] = field(hash=False)
+    reason: str = ""
+    unstated: str = ""
+    paper: PlanEntry | None = None
+    variants: dict[str, PlanEntry] = field(default_factory=dict, hash=False)
+
+    @property
+    def recommendable(self) -> bool:
+        """Whether the method is valid and everything it needs was stated."""
+        return self.valid and not self.unstated
+
+    def __repr__(self) -> str:
+        rows = "none known" if self.rows is None else f"{self.rows:,}"
+        mark = "" if self.recommendable else ", not recommended"
+        return f"PlanEntry({self.name}: ±{self.error:.4g}, rows {rows}, queries {self.queries:,}{mark})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as plain values; what is infinite is None."""
+        return {name: _finite(value) for name, value in super().to_dict().items()}
+
+
+def _count(number: int | None, what: str) -> str:
+    """A number of things in words."""
+    if number is None:
+        return f"no number of {what}s is known to do"
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Record):
+    """Every method for one promise: k adaptive answers, all within the error with the stated confidence.
+
+    ``solved_for`` is what was computed: "error" from rows, "rows" from an error, "queries" from both.
+    ``table`` has the methods that may be recommended first, the best at the top.
+    """
+
+    queries: int
+    confidence: float
+    error: float | None
+    rows: int | None
+    surprises: int | None
+    solved_for: str
+    table: tuple[PlanEntry, ...]
+    setting: Setting = field(repr=False, compare=False)
+
+    @property
+    def best(self) -> PlanEntry:
+        """The smallest error, the fewest rows or the most queries, among the methods that are valid and need
+        nothing that was not stated."""
+        return self.table[0]
+
+    def method(self, name: str) -> PlanEntry:
+        """The entry of a method by its name."""
+        names = tuple(entry.name for entry in self.table)
+        checks.choice(name, "name", names, of="Plan.method")
+        return self.table[names.index(name)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values, with the name of the best method."""
+        return {**super().to_dict(), "best": self.best.name, "table": [plain(entry) for entry in self.table]}
+
+    def cells(self, entry: PlanEntry) -> tuple[str, str, str, str, str]:
+        """An entry as a line of a table: name, error, rows, queries, remark."""
+        rows = "—" if entry.rows is None else f"{entry.rows:,}"
+        queries = f"{entry.queries:,}" if entry.queries else "none"
+        if entry.queries == MOST_QUERIES:
+            queries = f"{queries} or more"
+        remark = entry.reason or entry.unstated
+        return entry.name, f"±{entry.error:.4g}", rows, queries, remark
+
+    def __str__(self) -> str:
+        lines = [self.cells(entry) for entry in self.table]
+        widths = [max(map(len, column)) for column in list(zip(*lines, strict=True))[:4]]
+        text = [self.headline()]
+        for line in lines:
+            numbers = (cell.rjust(width) for cell, width in zip(line[1:4], widths[1:], strict=True))
+            text.append("  ".join((line[0].ljust(widths[0]), *numbers, line[4])).rstrip())
+        return "\n".join(text)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def headline(self) -> str:
+        """What was asked and what was found, in a sentence."""
+        best, promise = self.best, f"with confidence {self.confidence:g}"
+        asked, rows = _count(self.queries, "adaptive question"), _count(self.rows, "row")
+        if self.solved_for == "error":
+            return f"{asked} on {rows}, {promise}: ±{best.error:.4g} ({best.name})"
+        if self.solved_for == "rows":
+            return f"{asked} within ±{self.error:g}, {promise}: {_count(best.rows, 'row')} ({best.name})"
+        fit = _count(best.queries, "adaptive question")
+        return f"{rows}, answers within ±{self.error:g}, {promise}: {fit} ({best.name})"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("method", "error", "rows", "questions", "remark"))
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in self.cells(entry)) + "</tr>"
+            for entry in self.table
+        )
+        return f"<table><caption>{html.escape(self.headline())}</caption><tr>{head}</tr>{body}</table>"
+
+
+def plan(
+    *,
+    queries: Any,
+    confidence: Any,
+    error: Any = None,
+    rows: Any = None,
+    dependence: Dependence | None = None,
+    surprises: Any = None,
+) -> Plan:
+    """Every method for the same promise: k adaptive answers, all within ``error``, with ``confidence``.
+
+    With ``rows`` each method's certified error is computed, with ``error`` the rows it needs, with both how
+    many queries fit. ``dependence`` is a model of the rows (None: they are independent); without ``rows`` and
+    ``error`` its own number of rows is used. ``surprises`` states how many questions may have an answer that
+    differs from what the training part suggests; without it the code guard's width is a forecast, and it is
+    not recommended.
+
+    Guarantee: each entry that is valid keeps its promise under its ``assumptions``; ``Plan.best`` is valid
+    and needs nothing that was not stated. Rows and queries found by search keep the promise and are within a
+    thousandth of the best.
+    Assumes: what each entry lists in words.
+    Reference: theory 2.1, 2.2, 5, 6 and 7; ``docs/theory/planning.md``.
+
+    >>> plan(queries=1000, confidence=0.95, error=0.1, surprises=10).best.name
+    'code'
+    """
+    queries = checks.whole(queries, "queries", at_most=MOST_QUERIES, of="plan")
+    confidence = checks.real(confidence, "confidence", "(0, 1)", of="plan")
+    if dependence is not None and not isinstance(dependence, Dependence):
+        raise InvalidArgument(
+            "dependence", "a model from holdfast.dependence, or None", dependence, of="plan"
+        )
+    if surprises is not None:
+        surprises = checks.whole(surprises, "surprises", at_least=0, at_most=queries, of="plan")
+    if error is not None:
+        unbounded = isinstance(dependence, GaussianRows)
+        error = checks.real(error, "error", "(0, inf)" if unbounded else "(0, 1)", of="plan")
+    rows = _rows(rows, error, dependence)
+    setting = Setting(dependence, 1.0 - confidence, surprises)
+    solved_for = "error" if error is None else "rows" if rows is None else "queries"
+    entries = [_entry(method(setting), queries, error, rows) for method in METHODS]
+    table = tuple(sorted(entries, key=lambda entry: _rank(entry, solved_for)))
+    return Plan(queries, confidence, error, rows, surprises, solved_for, table, setting)
+
+
+def _rows(rows: Any, error: float | None, dependence: Dependence | None) -> int | None:
+    if rows is not None:
+        rows = checks.whole(rows, "rows", at_most=MOST_ROWS, of="plan")
+        if dependence is not None and dependence.n != rows:
+            raise InvalidArgument("rows", f"{dependence.n:,}, as in the model of dependence", rows, of="plan")
+        return int(rows)
+    if error is not None:
+        if dependence is not None:
+            try:
+                resized(dependence, 2 * dependence.n, of="plan")
+            except InvalidArgument:
+                expected = f"given (rows={dependence.n}): the model describes one table and has no other size"
+                raise InvalidArgument("rows", expected, rows, of="plan") from None
+        return None
+    if dependence is None:
+        raise InvalidArgument("rows", "given, or error, or both", rows, of="plan")
+    return dependence.n
+
+
+def _entry(method: Method, queries: int, error: float | None, rows: int | None) -> PlanEntry:
+    needed: int | None
+    if error is None:
+        assert rows is not None
+        needed, fitting = rows, queries
+    elif rows is None:
+        needed, fitting = method.rows_for(error, queries), queries
+    else:
+        needed, fitting = rows, method.queries_for(error, rows)
+    promise = method.at(needed, fitting) if needed is not None and fitting else Promise(math.inf, {})
+    shown = min(promise.error, method.setting.limit) if error is None else error
+    printed = method.printed()
+    return PlanEntry(
+        name=method.name,
+        error=shown,
+        rows=needed,
+        queries=fitting,
+        valid=not method.reason(),
+        assumptions=method.assumptions(needed or 0, fitting),
+        parameters=dict(promise.parameters),
+        reason=method.reason(),
+        unstated=method.unstated(),
+        paper=None if printed is None else _entry(printed, queries, error, rows),
+        variants={one.name: _entry(one, queries, error, rows) for one in method.variants()},
+    )
+
+
+def _rank(entry: PlanEntry, solved_for: str) -> tuple[bool, bool, bool, float]:
+    worth = {
+        "error": entry.error,
+        "rows": math.inf if entry.rows is None else float(entry.rows),
+        "queries": -float(entry.queries),
+    }[solved_for]
+    return not entry.recommendable, not entry.valid, entry.name == Naive.name, worth
