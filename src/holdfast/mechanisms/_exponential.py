@@ -40,7 +40,7 @@ def exponential(
     epsilon = checks.real(epsilon, "epsilon", "[1e-9, 1e9]", of=of, by=by)
     sensitivity = checks.real(sensitivity, "sensitivity", WIDTHS, of=of, by=by)
     coins = choose_coins(simulation, seed, of=of)
-    values = checked_values(scores, of=of)
+    values = checked_values(scores, "scores", of=of)
     if values.ndim != 1 or values.size == 0:
         raise InvalidArgument("scores", "a non-empty sequence of numbers", f"shape {values.shape}", of=of)
     best = float(values.max())

@@ -176,7 +176,7 @@ def gaussian(value: Any, sd: Any, *, simulation: bool = False, seed: Any = None)
     return Noise.of("gaussian", sd).add(value, simulation=simulation, seed=seed)
 
 
-def checked_values(value: Any, *, of: str) -> Floats:
+def checked_values(value: Any, argument: str = "value", *, of: str) -> Floats:
     """Finite numbers as an array. The message does not repeat them: they may be about protected rows."""
     try:
         values = np.asarray(value)
@@ -187,7 +187,7 @@ def checked_values(value: Any, *, of: str) -> Floats:
         numeric = False
     if not (numeric and (np.abs(values) <= FARTHEST_VALUE).all()):
         raise InvalidArgument(
-            "value",
+            argument,
             f"a number or an array of numbers, each finite and at most {FARTHEST_VALUE:g} in size",
             "something else (not shown)",
             of=of,
