@@ -132,18 +132,8 @@ class Noise(Record):
 
     def add(self, value: Any, *, simulation: bool = False, seed: Any = None) -> Any:
         """The value, rounded to the grid, plus fresh noise: a float for a number, an array for an array."""
-        return self.add_with(choose_coins(simulation, seed, of=self.kind), value)
-
-    def add_with(self, coins: Coins, value: Any) -> Any:
-        """The same with given coins."""
-        values = checked_values(value, of=self.kind)
-        drawn = rounded_noise(values.size, self.steps, coins, gaussian=self.kind == "gaussian")
-        # Values from 2^53 steps on are multiples of the grid as they stand. Both terms are exact, so their
-        # sum is the exact one rounded once: a function of it, and still a multiple of the grid.
-        far = np.abs(values) >= 2.0**53 * self.grid
-        on_grid = np.where(far, values, np.rint(np.where(far, 0.0, values) / self.grid) * self.grid)
-        noisy = on_grid + drawn.reshape(values.shape) * self.grid
-        return float(noisy) if values.ndim == 0 else noisy
+        coins = choose_coins(simulation, seed, of=self.kind)
+        return noisy_values(checked_values(value, of=self.kind), self, coins)
 
 
 def laplace(value: Any, scale: Any, *, simulation: bool = False, seed: Any = None) -> Any:
@@ -193,6 +183,17 @@ def checked_values(value: Any, argument: str = "value", *, of: str) -> Floats:
             of=of,
         )
     return values
+
+
+def noisy_values(values: Floats, noise: Noise, coins: Coins) -> Any:
+    """Checked values, rounded to the grid, plus noise: a float if there is one without a shape."""
+    drawn = rounded_noise(values.size, noise.steps, coins, gaussian=noise.kind == "gaussian")
+    # Values from 2^53 steps on are multiples of the grid as they stand. Both terms are exact, so their sum is
+    # the exact one rounded once: a function of it, and still a multiple of the grid.
+    far = np.abs(values) >= 2.0**53 * noise.grid
+    on_grid = np.where(far, values, np.rint(np.where(far, 0.0, values) / noise.grid) * noise.grid)
+    noisy = on_grid + drawn.reshape(values.shape) * noise.grid
+    return float(noisy) if values.ndim == 0 else noisy
 
 
 def _grid(width: float, resolution: int) -> float:

@@ -24,6 +24,8 @@ FARTHEST = 2000
 # more than the error of exp and log in double precision.
 _DOUBT = 2.0**-32
 _FLOAT_ERROR = 2.0**-40
+# So many draws at a time stay in the processor's cache, and long arrays need little memory.
+_AT_ONCE = 2**13
 
 _Booleans = npt.NDArray[np.bool_]
 _Integers = npt.NDArray[np.int64]
@@ -39,10 +41,12 @@ def rounded_noise(count: int, steps: int, coins: Coins, *, gaussian: bool) -> _I
     """
     rate = 0.48 if gaussian else 0.63
     drawn: list[_Integers] = []
+    missing = count
     while True:
-        missing = count - sum(map(len, drawn))
-        drawn.append(_candidates(int(1.02 * missing / rate) + 12, steps, coins, gaussian)[:missing])
-        if len(drawn[-1]) == missing:
+        wanted = min(missing, _AT_ONCE)
+        drawn.append(_candidates(int(1.02 * wanted / rate) + 12, steps, coins, gaussian)[:wanted])
+        missing -= len(drawn[-1])
+        if missing == 0:
             return drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
 
 

@@ -21,6 +21,7 @@ __all__ = ["select_mode"]
 
 # Noise lives on multiples of 2^-20: the bound then exceeds A by at most 2^-21.
 _STEPS_A_COUNT = 2**20
+_AT_ONCE = 2**20
 
 
 def select_mode(items: Any, epsilon: Any, delta: Any, *, simulation: bool = False, seed: Any = None) -> Any:
@@ -69,9 +70,10 @@ def noise_steps(epsilon: float, delta: float, steps: int) -> tuple[int, int]:
 
 def truncated_noise(count: int, scale: int, bound: int, coins: Coins) -> npt.NDArray[np.int64]:
     """Rounded Laplace noise of this scale, conditioned on being at most ``bound`` in size."""
+    rate = -math.expm1(-(bound + 0.5) / scale)
     kept = np.empty(0, dtype=np.int64)
-    while len(kept) < count:
-        drawn = rounded_noise(count - len(kept) + 8, scale, coins, gaussian=False)
+    while (missing := count - len(kept)) > 0:
+        drawn = rounded_noise(int(min(1.1 * missing / rate, _AT_ONCE)) + 8, scale, coins, gaussian=False)
         kept = np.concatenate((kept, drawn[np.abs(drawn) <= bound]))
     return kept[:count]
 

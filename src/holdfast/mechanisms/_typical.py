@@ -12,7 +12,7 @@ import numpy as np
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms._coins import choose_coins
-from holdfast.mechanisms._noise import WIDTHS, Floats, Noise, checked_values
+from holdfast.mechanisms._noise import WIDTHS, Floats, Noise, checked_values, noisy_values
 from holdfast.records import Record
 from holdfast.stability import TwoSampleStability, TypicalStability, gaussian_delta
 from holdfast.tails import Tail
@@ -150,7 +150,7 @@ def _released(
     if values.size == 0:
         raise InvalidArgument("value", "a number or a non-empty array", value, of=f"typical_{kind}")
     noise = Noise.hiding(kind, shift, ratio, dimensions=values.size)
-    return Release(noise.add_with(coins, values), noise, stability, simulated=coins.simulated)
+    return Release(noisy_values(values, noise, coins), noise, stability, simulated=coins.simulated)
 
 
 def _radius(tail: Any, nu: float, of: str) -> float:
