@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ def plain(value: object) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no word for it
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     return str(value)

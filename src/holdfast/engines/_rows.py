@@ -125,6 +125,15 @@ class Rows:
         wanted = "*" if columns is None else ", ".join(quoted(name) for name in columns)
         return self._database.arrow(f"SELECT {wanted} FROM {quoted(self._name)}")
 
+    def block(self, start: int, count: int) -> Rows:
+        """The ``count`` rows from place ``start`` on, in the order they came in; of stored rows only."""
+        name = f"block {start} {count}"
+        self._database.run(
+            f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT * FROM {quoted(self._name)} "
+            f"WHERE rowid >= {int(start)} AND rowid < {int(start) + int(count)}"
+        )
+        return Rows(self._database, name, self.schema, count, self._native)
+
     def stored(self) -> Rows:
         """The same rows copied once into the engine's own storage, so that questions are fast."""
         return store(self._arrow(), self.schema, self._native, self._held)

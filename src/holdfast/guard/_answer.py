@@ -21,8 +21,8 @@ class Answer(Record):
 
     Guarantee: with probability ``confidence`` every interval ever released from this account contains its
     true value, however the questions were chosen. ``cost`` is what this answer took from the account, in
-    nats; ``guess`` is what was expected and ``confirmed`` whether the rows agreed with it. ``notes`` say in
-    words what else to know.
+    nats; ``guess`` is what was expected (NaN where the strategy expects nothing) and ``confirmed`` whether
+    the rows agreed with it. ``notes`` say in words what else to know.
     """
 
     value: float
@@ -45,10 +45,14 @@ class Answer(Record):
         return (self.high - self.low) / 2
 
     def __repr__(self) -> str:
-        found = "as guessed" if self.confirmed else f"guessed {show(self.guess)}"
+        if math.isnan(self.guess):
+            found = "with noise"
+        else:
+            found = "as guessed" if self.confirmed else f"guessed {show(self.guess)}"
+            found += f"; cost {self.cost:.3g} nats"
         return (
             f"{self.query} = {show(self.value)} in {_range(self.low, self.high)} "
-            f"({found}; cost {self.cost:.3g} nats; all answers hold together with {self.confidence:.6g})"
+            f"({found}; all answers hold together with {self.confidence:.6g})"
         )
 
     def to_dict(self) -> dict[str, Any]:

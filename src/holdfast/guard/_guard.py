@@ -18,18 +18,16 @@ from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._certificate import Certificate
-from holdfast.guard._code import CodeStrategy
+from holdfast.guard._choice import STRATEGIES, choose_strategy
 from holdfast.guard._question import Question, StatisticQuestion, TableQuestion
 from holdfast.guard._release import Records
 from holdfast.guard._scores import METRICS, score_question
 from holdfast.guard._session import Session
 from holdfast.guard._setup import set_up
-from holdfast.guard._strategy import Outcome, Prepared, Strategy
+from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.ledger import Book
 from holdfast.queries import Query
 from holdfast.tails import Tail
-
-STRATEGIES = ("code",)
 
 
 class Guard:
@@ -49,6 +47,10 @@ class Guard:
     :class:`~holdfast.errors.BudgetSpent`; without it nothing is refused and intervals widen. ``ledger`` is a
     path: the account is kept there, and the next guard on the same data goes on with it.
 
+    Every ``strategy`` but "code" ("typical-gaussian", "typical-laplace", "transfer-gaussian", "split") fixes
+    the number of ``queries`` in advance, sets no rows aside and counts answers instead of nats;
+    ``holdfast.plan`` compares them.
+
     >>> import numpy as np
     >>> coins = np.random.default_rng(0).integers(0, 2, size=(10_000, 3))
     >>> guard = Guard({"a": coins[:, 0], "b": coins[:, 1], "c": coins[:, 2]})
@@ -67,13 +69,16 @@ class Guard:
         dependence: Dependence | None = None,
         strategy: str = "code",
         ledger: str | Path | Book | None = None,
-        training_share: float = 0.5,
+        queries: int | None = None,
+        training_share: float | None = None,
         split_seed: int = 0,
     ) -> None:
         self.confidence = checks.real(confidence, "confidence", "(0, 1)", of="Guard")
         self.error = None if error is None else checks.real(error, "error", "(0, inf)", of="Guard")
         checks.choice(strategy, "strategy", STRATEGIES, of="Guard")
         failure = 1 - self.confidence
+        if training_share is None:
+            training_share = 0.5 if strategy == "code" else 0.0
         self._setup = set_up(
             data, train, dependence, failure=failure, training_share=training_share, split_seed=split_seed
         )
@@ -81,21 +86,19 @@ class Guard:
             raise InvalidArgument(
                 "confidence", "small enough to pay for the training split", confidence, of="Guard"
             )
-        self._strategy: Strategy = CodeStrategy(
-            rows=self._setup.protected.rows.count,
-            training=self._setup.training,
-            pilot=self._setup.pilot,
-            model=self._setup.model,
-            error=self.error,
+        failure -= self._setup.bias
+        self._strategy = choose_strategy(
+            strategy, self._setup, failure=failure, error=self.error, queries=queries
         )
         agreed = {
             "strategy": strategy,
+            "queries": queries,
             "confidence": self.confidence,
             "error": self.error,
             **self._setup.facts,
         }
         book = ledger if isinstance(ledger, Book) else Book(ledger)
-        self._session = Session(book, Account(failure - self._setup.bias), agreed)
+        self._session = Session(book, Account(failure), agreed)
         self._records = Records(self.confidence, self._strategy.theorem, self._setup.assumptions)
         self._answers: dict[str, Answer] = {}
         self._lock = RLock()

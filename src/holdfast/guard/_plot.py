@@ -33,7 +33,12 @@ def plot_answers(answers: Sequence[Answer], axes: Any = None) -> Any:
     )
     surprised = np.array([not answer.confirmed for answer in answers], dtype=bool)
     upper.scatter(
-        places, [answer.guess for answer in answers], marker="_", color=_GUESS, label="guess", zorder=2
+        places,
+        [answer.guess for answer in answers],
+        marker="_",
+        color=_GUESS,
+        label="guess",
+        zorder=2,
     )
     for chosen, colour, label in ((~surprised, _ANSWER, "as guessed"), (surprised, _SURPRISE, "a surprise")):
         if chosen.any():

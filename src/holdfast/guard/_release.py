@@ -29,7 +29,7 @@ def released(
     *,
     value: float,
     interval: Interval,
-    guess: float,
+    guess: float | None,
     confirmed: bool,
     theorem: str,
     numbers: dict[str, Any],
@@ -72,7 +72,7 @@ class Records:
             cost=released.micro_nats / MICRO,
             query=queries.read(released.text) if recorded["readable"] else released.text,
             certificate=self.certificate(recorded["numbers"], interval=recorded["interval"]),
-            guess=recorded["guess"],
+            guess=math.nan if recorded["guess"] is None else recorded["guess"],
             confirmed=recorded["confirmed"],
             notes=tuple(recorded["notes"]),
         )

@@ -46,7 +46,9 @@ class Prepared(Protocol):
 class Strategy(Protocol):
     """How questions are answered on one dataset."""
 
-    theorem: str
+    @property
+    def theorem(self) -> str:
+        """The theorem on certificates."""
 
     def prepare(self, question: Question, account: Account) -> Prepared:
         """Decide everything about a question without reading the protected rows, or refuse it."""

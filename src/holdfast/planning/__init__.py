@@ -7,7 +7,7 @@ test set. Theory: ``docs/theory/planning.md``.
 from holdfast.planning._leak import Leak, Rounding, leak
 from holdfast.planning._plan import Plan, PlanEntry, plan
 from holdfast.planning._plot import plot_plan
-from holdfast.planning._typical import TypicalError, typical_gaussian_error, typical_laplace_error
+from holdfast.stability import TypicalError, typical_gaussian_error, typical_laplace_error
 
 __all__ = [
     "Leak",

@@ -26,7 +26,9 @@ Floats = npt.NDArray[np.float64]
 _CELLS = np.linspace(0.3, 10.0, 98)  # half-cells that are tried, in deviations of a guess's error
 _MOST_EXPECTED = 200.0
 _TERMS = 500
-_CHANCE = 0.05  # of the surprises that are stated, the share that honest guesses may use up
+_CHANCE = 0.05  # of the surprises that are allowed, the share that honest guesses may use up
+_WIDER = np.exp(np.linspace(0.0, 4.0, 161))
+_ROOMS = tuple(round(1.5**power) for power in range(52))
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,28 +73,45 @@ def promised_width(tail: Tail, k: int, beta: float, surprises: int) -> CodeWidth
     """The half-width that no one of k answers exceeds, while at most ``surprises`` of them surprise.
 
     Guarantee: of the width, for means of values in [0, 1], by the guard's own prices with every surprise as
-        far away as the range allows; the intervals hold with probability 1 − ``beta`` in any case.
+        far away as the range allows; the intervals hold with probability 1 − ``beta`` in any case. Where room
+        for more surprises and a finer grid give a narrower answer, that is taken.
     Assumes: the stated number of surprises. Half a cell is wide enough for k honest guesses to surprise by
-        chance no more than max(``beta``, ``surprises``/20) times in expectation, so that nearly all of the
-        number stated is left for guesses that are really off.
+        chance no more than max(``beta``, allowed/20) times in expectation, so that nearly all that are
+        allowed are left for guesses that are really off.
     Reference: theory 2.2; ``docs/theory/planning.md``.
     """
+    most = k - 1
+    stated = min(surprises, most)
+    rooms = {stated, *(count for count in _ROOMS if stated < count <= most)}
+    return min((_width_for(tail, k, beta, room) for room in sorted(rooms)), key=lambda width: width.error)
+
+
+def _width_for(tail: Tail, k: int, beta: float, room: int) -> CodeWidth:
+    """The narrowest k-th answer with room for this many surprises."""
     base = _base(k, beta)
-    deviation = _guess_deviation(tail, base)
-    asked = float(k - 1)
-    counts = np.arange(min(surprises, k - 1) + 1, dtype=np.float64)
-    pattern = sequence_price(asked - counts, counts)
-    by_chance = max(beta, _CHANCE * surprises) / k
+    by_chance = max(beta, _CHANCE * room) / k
     honest = max(_CELLS[0], float(-special.ndtri(min(0.5, by_chance / 2.0))))
-    found: CodeWidth | None = None
-    for half_cell in deviation * honest * np.exp(np.linspace(0.0, 4.0, 161)):
-        farthest = max(1.0, math.floor(0.5 / half_cell + 0.5))
-        price = float(np.max(pattern + counts * place_price(np.array(farthest))))
-        nats = rounding.up(base + price + 1.0 / MICRO)
-        error = rounding.up(half_cell + tail.radius_at(nats))
-        if found is None or error < found.error:
-            found = CodeWidth(k, beta, error, float(half_cell), nats, float(counts[-1]))
-    return found if found is not None else CodeWidth(k, beta, 1.0, 0.5, base, float(counts[-1]))
+    half_cells = _guess_deviation(tail, base) * honest * _WIDER
+    nats = base + _dearest(k, room, np.maximum(1.0, np.floor(0.5 / half_cells + 0.5))) + 1.0 / MICRO
+    errors = half_cells + np.array([tail.radius_at(value) for value in nats])
+    best = int(np.argmin(errors))
+    half_cell, dearest = float(half_cells[best]), rounding.up(float(nats[best]))
+    error = rounding.up(half_cell + tail.radius_at(dearest))
+    return CodeWidth(k, beta, error, half_cell, dearest, float(room))
+
+
+def _dearest(k: int, room: int, farthest: Floats) -> Floats:
+    """The most that k − 1 questions cost with up to ``room`` surprises, each ``farthest`` cells away.
+
+    The price of a pattern is concave in the number f of surprises and grows with each by the price of its
+    place, so it is largest at f = room, or where f/(k−1−f) reaches the exponential of that price.
+    """
+    place = place_price(farthest)
+    turn = np.floor((k - 1) * special.expit(place))
+    counts = np.stack([np.full_like(place, float(room)), *(turn + shift for shift in (-2, -1, 0, 1, 2))])
+    counts = np.concatenate([np.zeros_like(place)[None, :], np.clip(counts, 0.0, float(room))])
+    result: Floats = np.max(sequence_price(k - 1.0 - counts, counts) + counts * place, axis=0)
+    return result
 
 
 def expected_width(tail: Tail, k: int, beta: float) -> CodeWidth:

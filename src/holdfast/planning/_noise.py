@@ -10,8 +10,8 @@ from typing import Any
 from holdfast import rounding
 from holdfast.planning._method import Method, Promise
 from holdfast.planning._printed import PrintedError, printed_laplace_error
-from holdfast.planning._typical import TypicalError, typical_gaussian_error, typical_laplace_error
 from holdfast.records import Record
+from holdfast.stability import TypicalError, typical_gaussian_error, typical_laplace_error
 from holdfast.tails import SubGaussian, Tail
 
 _UNIT = SubGaussian(1.0)

@@ -36,6 +36,7 @@ from holdfast.stability._replicability import (
 from holdfast.stability._selection import exponential_excess, selection_threshold
 from holdfast.stability._transfer import TransferError, split_error, transfer_error
 from holdfast.stability._typical import TwoSampleStability, TypicalStability
+from holdfast.stability._typical_error import TypicalError, typical_gaussian_error, typical_laplace_error
 
 __all__ = [
     "DP",
@@ -52,6 +53,7 @@ __all__ = [
     "Step",
     "TransferError",
     "TwoSampleStability",
+    "TypicalError",
     "TypicalStability",
     "adaptive_failure",
     "azuma",
@@ -78,4 +80,6 @@ __all__ = [
     "selection_threshold",
     "split_error",
     "transfer_error",
+    "typical_gaussian_error",
+    "typical_laplace_error",
 ]

@@ -21,7 +21,7 @@ from scipy import special
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
-from holdfast.stability import laplace_delta
+from holdfast.stability._profiles import laplace_delta
 from holdfast.tails import Tail
 
 Floats = npt.NDArray[np.float64]

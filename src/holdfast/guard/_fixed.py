@@ -1,0 +1,90 @@
+"""What strategies share for which the number of questions is fixed in advance: each answer uses up one of
+them.
+
+Their account is kept in answers instead of nats: ``spent`` counts them, and ``left`` says how many remain.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import BudgetSpent
+from holdfast.guard._account import Account
+from holdfast.guard._answer import Left, Preview
+from holdfast.guard._question import Question
+from holdfast.guard._release import released
+from holdfast.guard._strategy import Outcome
+from holdfast.intervals import Interval
+
+
+@dataclass(frozen=True)
+class FixedNumber:
+    """A number of answers agreed on before the first question."""
+
+    queries: int
+
+    def require(self, question: Question, account: Account, answers: int) -> None:
+        """Refuse a question that needs more answers than are left. Decided without the rows."""
+        left = self.queries - account.spent
+        if answers > left:
+            raise BudgetSpent(
+                f"{question.text} needs {answers} of the {self.queries:,} answers that were agreed on, and "
+                f"{left:,.0f} are left. Questions that were answered before stay free; new ones need a new "
+                "guard on fresh rows, or strategy='code', which fixes no number.",
+                asked=float(answers),
+                spent=account.spent,
+                left=left,
+            )
+
+    def left(self, account: Account) -> Left:
+        """How many answers are left."""
+        left = int(self.queries - account.spent)
+        words = f"{left:,} of {self.queries:,} answers"
+        return Left(left, words=words, confirmed=left, surprises=left)
+
+
+def preview_of(question: Question, half_width: float, answers: int) -> Preview:
+    """What an answer will look like: its width is known, its place is not; it is shown in the middle."""
+    middle = (question.low + question.high) / 2 if math.isfinite(question.low + question.high) else 0.0
+    price = float(answers)
+    return Preview(
+        query=question.record,
+        guess=middle,
+        low=middle - half_width,
+        high=middle + half_width,
+        if_confirmed=price,
+        if_surprised=price,
+        at_most=price,
+    )
+
+
+def outcome_of(
+    question: Question,
+    value: float,
+    interval: Interval,
+    answers: int,
+    *,
+    theorem: str,
+    numbers: dict[str, Any],
+    error: float | None,
+) -> Outcome:
+    """An answer that uses up ``answers``; nothing leaves where it would break a promised error."""
+    clipped = interval.clip(question.low, question.high)
+    kept = error is None or clipped.half_width <= error
+    return Outcome(
+        price=float(answers),
+        surprise=False,
+        released=released(
+            question,
+            value=min(max(value, clipped.low), clipped.high),
+            interval=clipped,
+            guess=None,
+            confirmed=True,
+            theorem=theorem,
+            numbers=numbers,
+        )
+        if kept
+        else None,
+    )
