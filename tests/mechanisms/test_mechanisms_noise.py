@@ -230,6 +230,12 @@ def test_hiding_says_what_it_cannot_resolve():
     with pytest.raises(InvalidArgument, match="ratio"):
         Noise.hiding("laplace", 1.0, 1e-9, dimensions=10**6)
     assert Noise.hiding("gaussian", 1.0, 1e-9, dimensions=10**6).steps < 2**42
-    for bad in ({"shift": 0.0}, {"ratio": 0.0}, {"dimensions": 0}, {"shift": 1e200, "ratio": 1e-200}):
+    for bad in (
+        {"shift": 0.0},
+        {"ratio": 0.0},
+        {"dimensions": 0},
+        {"shift": 1e200, "ratio": 1e-200},
+        {"resolution": 41},
+    ):
         with pytest.raises(InvalidArgument):
             Noise.hiding("laplace", **{"shift": 1.0, "ratio": 1.0, **bad})

@@ -83,6 +83,15 @@ def test_a_step_that_fails_is_a_step_taken():
     assert one.left == 1
 
 
+@pytest.mark.parametrize("step", [TypicalStability(0.1), TypicalStability(0.0, nu=1e-3)])
+def test_a_step_that_no_noise_reaches_is_not_taken(step):
+    one = session(step=step)
+    with pytest.raises(InvalidArgument, match="nu > 0"):
+        one.ask(np.mean, TAIL)
+    assert one.left == 3
+    assert one.run(len) == 101
+
+
 def test_many_threads_get_k_steps_together():
     one = session(50)
     outcomes = []

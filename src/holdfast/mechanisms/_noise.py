@@ -72,16 +72,18 @@ class Noise(Record):
 
     @classmethod
     def hiding(
-        cls, kind: str, shift: Any, ratio: Any, *, dimensions: Any = 1, resolution: int = RESOLUTION
+        cls, kind: str, shift: Any, ratio: Any, *, dimensions: Any = 1, resolution: Any = RESOLUTION
     ) -> Noise:
         """The narrowest noise for which a move by ``shift``, rounding included, is at most ``ratio`` scales.
 
-        ``shift`` is an L1 distance for Laplace and an L2 distance for Gaussian noise.
+        ``shift`` is an L1 distance for Laplace and an L2 distance for Gaussian noise; the grid step is
+        ``resolution`` powers of two below the scale.
         """
         checks.choice(kind, "kind", KINDS, of="Noise.hiding")
         shift = checks.real(shift, "shift", WIDTHS, of="Noise.hiding")
         ratio = checks.real(ratio, "ratio", WIDTHS, of="Noise.hiding")
         dimensions = checks.whole(dimensions, "dimensions", of="Noise.hiding")
+        resolution = checks.whole(resolution, "resolution", at_least=0, at_most=RESOLUTION, of="Noise.hiding")
         grid = _grid(checks.real(shift / ratio, "shift/ratio", WIDTHS, of="Noise.hiding"), resolution)
         moved = Fraction(shift) / Fraction(grid) + _rounding_steps(kind, dimensions)
         steps = math.ceil(moved / Fraction(ratio))

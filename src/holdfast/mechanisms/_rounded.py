@@ -1,4 +1,4 @@
-"""Exact draws of Laplace and normal noise, rounded to whole grid steps, a hundred thousand at a time.
+"""Exact draws of Laplace and normal noise, rounded to whole grid steps, a block at a time.
 
 Rounding a continuous draw is post-processing, so the rounded noise keeps every guarantee of the continuous
 one: the pure ratio, the profile δ(ε), the trade-off curve under composition. Theorem and proof:

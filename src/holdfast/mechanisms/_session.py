@@ -90,6 +90,11 @@ class AdaptiveSession:
         """
         if not isinstance(tail, Tail):
             raise InvalidArgument("tail", "a tail from holdfast.tails", tail, of="AdaptiveSession.ask")
+        step = self._step
+        if not (step.nu > 0.0 and (step.eta > 0.0 or step.tau > 0.0)):
+            raise InvalidArgument(
+                "step", "one that noise can reach: nu > 0, and eta or tau > 0", step, of="AdaptiveSession.ask"
+            )
         return self.run(lambda data: self._noisy(query(data), tail))
 
     def run(self, algorithm: Callable[[Any], _Output], stability: TypicalStability | None = None) -> _Output:
