@@ -94,6 +94,10 @@ class Method(ABC):
     def at(self, rows: int, queries: int) -> Promise:
         """The certified error for this many rows and queries."""
 
+    def keeping(self, error: float, rows: int, queries: int) -> Promise:
+        """A promise of this error, which these rows and queries are known to allow."""
+        return self.at(rows, queries)
+
     def reason(self) -> str:
         """Why the method is not valid in this setting; empty if it is."""
         return ""

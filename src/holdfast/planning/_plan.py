@@ -228,7 +228,12 @@ def _entry(method: Method, queries: int, error: float | None, rows: int | None) 
         needed, fitting = method.rows_for(error, queries), queries
     else:
         needed, fitting = rows, method.queries_for(error, rows)
-    promise = method.at(needed, fitting) if needed is not None and fitting else Promise(math.inf, {})
+    if needed is None or not fitting:
+        promise = Promise(math.inf, {})
+    elif error is None:
+        promise = method.at(needed, fitting)
+    else:
+        promise = method.keeping(error, needed, fitting)
     shown = min(promise.error, method.setting.limit) if error is None else error
     printed = method.printed()
     return PlanEntry(

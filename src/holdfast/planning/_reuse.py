@@ -68,6 +68,10 @@ class ReusableHoldout(Method):
                 low = middle
         return Promise(high, self._parameters(queries, high))
 
+    def keeping(self, error: float, rows: int, queries: int) -> Promise:
+        """Threshold and noise follow from the error itself."""
+        return Promise(error, self._parameters(queries, error))
+
     def _parameters(self, queries: int, error: float) -> dict[str, float]:
         settings = self._settings(queries, error)
         return {
