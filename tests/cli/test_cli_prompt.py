@@ -45,7 +45,7 @@ def sitting(people):
         def type_keys(pipe):
             for some in keys:
                 pipe.send_text(some)
-                time.sleep(0.4)
+                time.sleep(0.8)
 
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             typing = threading.Thread(target=type_keys, args=(pipe,))

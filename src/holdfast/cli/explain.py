@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from holdfast.stability import Path, parse_notion
-from holdfast.stability import explain as explain_path
+if TYPE_CHECKING:
+    from holdfast.stability import Path
 
 
 @click.command()
@@ -30,7 +30,9 @@ from holdfast.stability import explain as explain_path
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
 def explain(notion: str, to: str, rows: float | None, method: str, as_json: bool, **context: Any) -> None:
     """Convert NOTION, written like "dp(0.01, 1e-9)", step by step: theorem, price in rows, numbers."""
-    path = explain_path(parse_notion(notion), to, n=rows, method=method, **context)
+    from holdfast import stability  # takes as long as all of --help, and only this command needs it
+
+    path = stability.explain(stability.parse_notion(notion), to, n=rows, method=method, **context)
     if as_json:
         click.echo(json.dumps(path.to_dict(), ensure_ascii=False))
     else:

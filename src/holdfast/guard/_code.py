@@ -199,15 +199,24 @@ class CodeStrategy:
         return PreparedCode(question, account, expected.reading, grid, self.error)
 
     def _spent(self, account: Account, question: Question) -> BudgetSpent:
-        asked = account.price(None)
+        """Say whether it is refused because of what was spent, or could never have been answered."""
         left = self.capacity.left(account) if self.capacity else None
+        fresh = Account(account.failure)
+        public = Public(fresh.nats(), self.rows, self.training, self.pilot, self._tail(question))
+        if self._widest(question, fresh, expect(question, public), _near) is None:
+            reason = (
+                "even as the first question: its values spread too far for so few rows. Promise a wider "
+                "error, or ask for a share or in larger units."
+            )
+        else:
+            reason = (
+                f"any more ({account.spent:.3g} nats spent over {account.steps} questions, {left:.3g} left "
+                "for a share). Questions that were answered before stay free; new ones need a wider promise "
+                "or fresh rows."
+            )
         return BudgetSpent(
-            f"{question.text} cannot be answered within the promised ±{self.error:g} any more: even a "
-            "confirmed "
-            f"guess would be wider ({account.spent:.3g} nats spent over {account.steps} questions, "
-            f"{left:.3g} left for a share). "
-            "Questions that were answered before stay free; new ones need a wider promise or fresh rows.",
-            asked=asked,
+            f"{question.text} cannot be answered within the promised ±{self.error:g} {reason}",
+            asked=account.price(None),
             spent=account.spent,
             left=left,
         )

@@ -287,6 +287,10 @@ class Guard:
 
         return plot_answers(self.history, axes)
 
+    def close(self) -> None:
+        """Close the account book; the guard answers no more."""
+        self._session.close()
+
     def __repr__(self) -> str:
         account = self._session.account
         return (

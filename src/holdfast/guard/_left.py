@@ -60,10 +60,18 @@ class Capacity:
         """Nats left before the next share near one half breaks the promise."""
         return max(0.0, self.nats - account.nats())
 
+    def _surprises(self, account: Account) -> int:
+        """How many surprises of one cell fit, each a little cheaper than the last as the prior learns."""
+        count, experience, spent = 0, account.experience, 0.0
+        while count < _MANY and account.nats(ahead=count + 1) + spent <= self.nats:
+            spent += experience.surprise_price(Surprise(cell=1))
+            experience = experience.after(surprise=True)
+            count += 1
+        return count
+
     def describe(self, account: Account) -> Left:
         """The same with how many confirmed guesses or surprises it buys."""
-        price = account.price(Surprise(cell=1))
-        surprises = _most(lambda count: account.nats(ahead=count) + (count - 1) * price <= self.nats)
+        surprises = self._surprises(account)
         confirmed = max(surprises, _most(lambda count: account.nats(ahead=count) <= self.comfortable))
         bought = f"{_count(confirmed)} confirmed guesses or {_count(surprises)} surprises"
         words = f"about {bought} more at ±{self.error:g}"

@@ -70,6 +70,10 @@ class Session:
             exact=settled.exact + reserved / MICRO,
         )
 
+    def close(self) -> None:
+        """Close the book."""
+        self._book.close()
+
     def read(self) -> None:
         """Take in what was written to the book since the last look."""
         for event in self._book.events(after=self._last):

@@ -107,11 +107,13 @@ def read_tree(text: str) -> Any:
     try:
         return sqlglot.parse_one(text, dialect="duckdb", into=exp.Condition)
     except SqlglotError as error:
-        found = getattr(error, "errors", None) or [{}]
-        detail = str(found[0].get("description") or "it does not parse").rstrip(".")
+        found = (getattr(error, "errors", None) or [{}])[0]
+        near = str(found.get("highlight") or "").strip()
+        place = f" near {near!r}" if near else ""
         raise QueryRejected(
-            f"Cannot read the expression {text!r}: {detail}. Write one SQL expression over one row, such as "
-            "age > 40 and income < 5e4; names with spaces go in double quotes, text in single quotes."
+            f"Cannot read the expression {text!r}{place}. Write one SQL expression over one row, such as "
+            "age > 40 and income < 5e4; names with spaces, or that are words of SQL, go in double quotes, text "
+            "in single quotes."
         ) from None
     except RecursionError:
         raise _too_deep() from None
