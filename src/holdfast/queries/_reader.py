@@ -112,8 +112,8 @@ def read_tree(text: str) -> Any:
         place = f" near {near!r}" if near else ""
         raise QueryRejected(
             f"Cannot read the expression {text!r}{place}. Write one SQL expression over one row, such as "
-            "age > 40 and income < 5e4; names with spaces, or that are words of SQL, go in double quotes, text "
-            "in single quotes."
+            "age > 40 and income < 5e4; names with spaces, or that are words of SQL, go in double quotes, "
+            "text in single quotes."
         ) from None
     except RecursionError:
         raise _too_deep() from None
