@@ -274,9 +274,11 @@ def reusable_holdout_rows(
         beta=checks.real(beta, "beta", "(0, 1)", of=of, by=_THEOREM),
         c=checks.real(c, "c", "(0, 1)", of=of, by=_THEOREM),
     )
+    size = model.n if isinstance(model, Dependence) else 1
+    placed = resized(model, size, of=of)
     if method == "paper":
-        return _printed_rows(settings, resized(model, 1 if model is None else model.n, of=of))
-    resized(model, 2 * (1 if model is None else model.n), of=of)
+        return _printed_rows(settings, placed)
+    resized(model, 2 * size, of=of)
 
     def enough(n: int) -> bool:
         return settings.failure(resized(model, n, of=of)) <= settings.beta

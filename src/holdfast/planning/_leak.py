@@ -21,6 +21,7 @@ from holdfast.records import Record
 
 _SOURCE = "description length, docs/theory/planning.md"
 _MOST_DIGITS = 15
+_FINEST = 1e15  # cells: as fine as digits go
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +132,7 @@ def best_rounding(queries: int, rows: int, beta: float) -> Rounding:
     Assumes: as :func:`leak`.
     Reference: description length.
     """
-    cells = np.unique(np.round(np.geomspace(1.0, max(2.0, 4.0 * math.sqrt(rows)), 4000)).astype(np.int64))
+    cells = np.unique(np.round(np.geomspace(1.0, _FINEST, 6000)).astype(np.int64))
     nats = math.log(2.0 * queries / beta) + (queries - 1) * np.log(cells)
     widths = 0.5 / cells + np.sqrt(nats / (2.0 * rows))
     found = int(cells[int(np.argmin(widths))])

@@ -84,9 +84,12 @@ class TransferGaussian(_Transfer):
     name = "transfer-gaussian"
 
     def at(self, rows: int, queries: int) -> Promise:
-        """The smaller of the two errors; the costly one is computed only where its estimate comes close."""
+        """The smaller of the two errors; the costly one, which is never far ahead, only where its estimate
+        comes close."""
         found = Information(self.setting).at(rows, queries)
-        if self.reason() or _jung_estimate(rows, queries, self.setting.beta) > 1.01 * found.error:
+        if self.reason() or found.error >= 1.0:
+            return found
+        if _jung_estimate(rows, queries, self.setting.beta) > 1.01 * found.error:
             return found
         return min(found, Jung(self.setting).at(rows, queries), key=lambda promise: promise.error)
 
