@@ -83,6 +83,16 @@ def test_transfer_meets_the_stated_errors_in_time(rows, k, most):
     assert fit.method("transfer-gaussian").queries >= k
 
 
+def test_at_high_confidence_privacy_beats_information():
+    """Information pays 1/β and privacy ln(1/β): the planner takes the better at every confidence."""
+    found = plan(queries=100, confidence=1 - 1e-9, rows=10**7).method("transfer-gaussian")
+    assert found.variants["jung"].error < found.variants["information"].error / 10
+    assert found.error == found.variants["jung"].error
+    needed = plan(queries=100, confidence=1 - 1e-9, error=0.05).method("transfer-gaussian")
+    assert needed.rows == needed.variants["jung"].rows < needed.variants["information"].rows / 10
+    assert transfer_error(needed.rows, 100, 1 - (1 - 1e-9), method="jung").error <= 0.05
+
+
 def test_rows_for_a_thousand_questions_with_ten_surprises():
     found = plan(queries=1000, confidence=0.95, error=0.1, surprises=10)
     assert found.best.name == "code"

@@ -14,19 +14,18 @@ from holdfast.planning._noise import TypicalGaussian, TypicalLaplace
 from holdfast.planning._plain import Naive, Split
 from holdfast.planning._plan import Plan
 from holdfast.planning._reuse import ReusableHoldout
-from holdfast.planning._transfer import Information, TransferGaussian
+from holdfast.planning._transfer import TransferGaussian
 
 _POINTS = 17
-# The information bound stands for both transfer bounds: it is never behind, and ten times as fast.
-_DRAWN: tuple[tuple[str, type[Method], str], ...] = (
-    (Split.name, Split, "#7a5195"),
-    (Code.name, Code, "#1f5fa8"),
-    (TypicalLaplace.name, TypicalLaplace, "#d97706"),
-    (TypicalGaussian.name, TypicalGaussian, "#b91c1c"),
-    (TransferGaussian.name, Information, "#15803d"),
-    (ReusableHoldout.name, ReusableHoldout, "#be185d"),
-    (Naive.name, Naive, "#9a9a9a"),
-)
+_COLOURS: dict[type[Method], str] = {
+    Split: "#7a5195",
+    Code: "#1f5fa8",
+    TypicalLaplace: "#d97706",
+    TypicalGaussian: "#b91c1c",
+    TransferGaussian: "#15803d",
+    ReusableHoldout: "#be185d",
+    Naive: "#9a9a9a",
+}
 
 
 def plot_plan(plan: Plan) -> Any:
@@ -44,15 +43,15 @@ def plot_plan(plan: Plan) -> Any:
     last = min(MOST_QUERIES, max(100, 10 * plan.queries))
     asked = np.unique(np.round(np.geomspace(1, last, _POINTS)).astype(int))
     labels: list[tuple[float, str, str]] = []
-    for name, kind, colour in _DRAWN:
+    for kind, colour in _COLOURS.items():
         heights = np.array([_height(kind(plan.setting), plan, int(k)) for k in asked])
         shown = np.isfinite(heights)
         if not shown.any():
             continue
-        entry = plan.method(name)
+        entry = plan.method(kind.name)
         style = "-" if entry.recommendable else "--"
         axes.plot(asked[shown], heights[shown], style, color=colour, lw=2.2 if entry is plan.best else 1.4)
-        labels.append((float(heights[shown][-1]), name, colour))
+        labels.append((float(heights[shown][-1]), kind.name, colour))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(1, last)

@@ -60,8 +60,9 @@ class Jung(_Transfer):
             growth=-0.5,
             most=MOST_ROWS,
         )
+        step = max(1, (rows or 0) // 100_000)
         while rows is not None and self.at(rows, queries).error > error:
-            rows += max(1, rows // 100_000)
+            rows, step = rows + step, 2 * step
         return rows
 
     def queries_for(self, error: float, rows: int) -> int:
@@ -73,8 +74,9 @@ class Jung(_Transfer):
             growth=0.5,
             most=MOST_QUERIES,
         )
+        step = max(1, (queries or 0) // 100_000)
         while queries and self.at(rows, queries).error > error:
-            queries -= max(1, queries // 100_000)
+            queries, step = max(0, queries - step), 2 * step
         return queries or 0
 
 
@@ -84,12 +86,9 @@ class TransferGaussian(_Transfer):
     name = "transfer-gaussian"
 
     def at(self, rows: int, queries: int) -> Promise:
-        """The smaller of the two errors; the costly one, which is never far ahead, only where its estimate
-        comes close."""
+        """The smaller of the two errors; the costly one is computed only where its estimate comes close."""
         found = Information(self.setting).at(rows, queries)
-        if self.reason() or found.error >= 1.0:
-            return found
-        if _jung_estimate(rows, queries, self.setting.beta) > 1.01 * found.error:
+        if self.reason() or _jung_estimate(rows, queries, self.setting.beta) >= min(1.0, 1.01 * found.error):
             return found
         return min(found, Jung(self.setting).at(rows, queries), key=lambda promise: promise.error)
 
@@ -102,15 +101,19 @@ class TransferGaussian(_Transfer):
         return None if self.reason() else Jung(self.setting)
 
     def rows_for(self, error: float, queries: int) -> int | None:
-        """The fewer of the two."""
-        ways = self.variants() or (Information(self.setting),)
-        found = [rows for one in ways if (rows := one.rows_for(error, queries)) is not None]
-        return min(found, default=None)
+        """The fewer of the two; privacy is asked only where it may need fewer."""
+        rows = Information(self.setting).rows_for(error, queries)
+        if self.reason() or (rows and _jung_estimate(rows, queries, self.setting.beta) > 1.01 * error):
+            return rows
+        others = Jung(self.setting).rows_for(error, queries)
+        return rows if others is None else others if rows is None else min(rows, others)
 
     def queries_for(self, error: float, rows: int) -> int:
-        """The more of the two."""
-        ways = self.variants() or (Information(self.setting),)
-        return max(one.queries_for(error, rows) for one in ways)
+        """The more of the two; privacy is asked only where it may allow more."""
+        queries = Information(self.setting).queries_for(error, rows)
+        if self.reason() or (queries and _jung_estimate(rows, queries, self.setting.beta) > 1.01 * error):
+            return queries
+        return max(queries, Jung(self.setting).queries_for(error, rows))
 
 
 @lru_cache(maxsize=4096)
