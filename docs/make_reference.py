@@ -19,6 +19,7 @@ MODULES = (
     "holdfast.stability",
     "holdfast.dependence",
     "holdfast.mechanisms",
+    "holdfast.planning",
     "holdfast.audit",
     "holdfast.engines",
     "holdfast.ledger",

@@ -20,6 +20,7 @@ PUBLIC_MODULES = [
     "holdfast.stability",
     "holdfast.dependence",
     "holdfast.mechanisms",
+    "holdfast.planning",
     "holdfast.intervals",
     "holdfast.queries",
     "holdfast.engines",

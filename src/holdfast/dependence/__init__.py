@@ -11,6 +11,7 @@ from holdfast.dependence._colouring import ChromaticNumber
 from holdfast.dependence._coupling import coupling_bdp
 from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import DependencyGraph, MDependent
+from holdfast.dependence._holdout import reusable_holdout_rows, reusable_holdout_tail
 from holdfast.dependence._independent import Independent
 from holdfast.dependence._mixing import BlockTail, beta_mixing_tail
 from holdfast.dependence._model import Dependence
@@ -35,5 +36,7 @@ __all__ = [
     "TailRow",
     "beta_mixing_tail",
     "coupling_bdp",
+    "reusable_holdout_rows",
+    "reusable_holdout_tail",
     "spectral_dp",
 ]

@@ -277,7 +277,7 @@ class Guard:
         }
         return self._records.certificate(numbers)
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self) -> Any:
         """Draw the answers with their intervals, the guesses in grey and the nats spent under them; returns
         the figure.
 
@@ -285,7 +285,7 @@ class Guard:
         """
         from holdfast.guard._plot import plot_answers
 
-        return plot_answers(self.history, axes)
+        return plot_answers(self.history)
 
     def close(self) -> None:
         """Close the account book; the guard answers no more."""

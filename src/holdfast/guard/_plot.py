@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,37 +14,56 @@ from holdfast.guard._answer import Answer
 _ANSWER, _GUESS, _SURPRISE = "#1f5fa8", "#9a9a9a", "#c2410c"
 
 
-def plot_answers(answers: Sequence[Answer], axes: Any = None) -> Any:
-    """Draw what was released; nothing is computed from rows. ``axes`` is a pair of matplotlib axes, or None
-    for new ones."""
+def plot_answers(answers: Sequence[Answer]) -> Any:
+    """Draw what was released, a panel for each order of magnitude; nothing is computed from rows."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
     except ImportError:
         raise MissingExtra("plots", what="guard.plot()") from None
-    if axes is None:
-        figure = Figure(figsize=(9, 5), layout="constrained")
-        axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    upper, lower = axes
-    places = np.arange(1, len(answers) + 1)
-    values = np.array([answer.value for answer in answers])
-    reach = (
-        np.array([[answer.value - answer.low, answer.high - answer.value] for answer in answers])
-        .reshape(-1, 2)
-        .T
+    panels = _panels(answers)
+    figure = Figure(figsize=(9, 2.4 + 2.2 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels) + 1, 1, sharex=True, squeeze=False)[:, 0]
+    for axis, members in zip(axes, panels, strict=False):
+        _draw(axis, answers, members)
+    axes[-1].step(
+        np.arange(1, len(answers) + 1),
+        np.cumsum([answer.cost for answer in answers]),
+        where="mid",
+        color=_ANSWER,
     )
-    surprised = np.array([not answer.confirmed for answer in answers], dtype=bool)
-    upper.scatter(
-        places,
-        [answer.guess for answer in answers],
-        marker="_",
-        color=_GUESS,
-        label="guess",
-        zorder=2,
+    axes[-1].set_ylabel("spent")
+    axes[-1].set_xlabel("question")
+    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
+    if answers:
+        axes[0].set_title(f"All intervals hold together with probability {answers[0].confidence:.6g}")
+    return figure
+
+
+def _panels(answers: Sequence[Answer]) -> list[list[int]]:
+    """The places of answers that can share an axis: those of one order of magnitude; shares keep to
+    themselves."""
+    found: dict[float, list[int]] = {}
+    for place, answer in enumerate(answers):
+        size = max(abs(answer.value), answer.half_width)
+        scale = 0.0 if size <= 1 or not math.isfinite(size) else math.ceil(math.log10(size))
+        found.setdefault(scale, []).append(place)
+    return [found[scale] for scale in sorted(found)] or [[]]
+
+
+def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int]) -> None:
+    places = np.array(members, dtype=int)
+    shown = [answers[place] for place in members]
+    values = np.array([answer.value for answer in shown])
+    reach = np.array([[a.value - a.low, a.high - a.value] for a in shown]).reshape(-1, 2).T
+    surprised = np.array([not answer.confirmed for answer in shown], dtype=bool)
+    axis.scatter(
+        places + 1, [answer.guess for answer in shown], marker="_", color=_GUESS, label="guess", zorder=2
     )
     for chosen, colour, label in ((~surprised, _ANSWER, "as guessed"), (surprised, _SURPRISE, "a surprise")):
         if chosen.any():
-            upper.errorbar(
-                places[chosen],
+            axis.errorbar(
+                places[chosen] + 1,
                 values[chosen],
                 yerr=reach[:, chosen],
                 fmt="o",
@@ -52,11 +72,6 @@ def plot_answers(answers: Sequence[Answer], axes: Any = None) -> Any:
                 color=colour,
                 label=label,
             )
-    upper.set_ylabel("answer")
-    if answers:
-        upper.legend(loc="best", frameon=False)
-        upper.set_title(f"All intervals hold together with probability {answers[0].confidence:.6g}")
-    lower.step(places, np.cumsum([answer.cost for answer in answers]), where="mid", color=_ANSWER)
-    lower.set_ylabel("nats spent")
-    lower.set_xlabel("question")
-    return upper.figure
+    axis.set_ylabel("answer")
+    if shown:
+        axis.legend(loc="best", frameon=False)
