@@ -14,6 +14,7 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import _exponential, exponential
+from holdfast.mechanisms._coins import Coins
 from holdfast.stability import exponential_excess
 
 
@@ -53,6 +54,16 @@ def test_the_law_is_private_and_twice_the_rate_is_not():
                     worst[factor] = max(worst[factor], float(np.log(ratio).max()))
     assert worst[2.0] <= epsilon * (1 + 1e-12)
     assert worst[1.0] > 1.2 * epsilon
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 2**62 + 1])
+def test_proposals_are_exactly_uniform(size, monkeypatch):
+    # Words in the last, incomplete round of ``size`` are left out; all others count once.
+    rounds = 2**64 // size
+    words = np.array([0, size - 1, size * rounds - 1, 2**64 - 1], dtype=np.uint64)
+    monkeypatch.setattr(Coins, "words", lambda self, count: words[:count])
+    expected = [0, size - 1, size - 1] + ([0] if size == 1 else [])
+    assert Coins().indices(4, size).tolist() == expected
 
 
 def test_every_fast_choice_is_the_exact_one(seed, monkeypatch):
