@@ -115,6 +115,20 @@ def test_any_tail_will_do():
     assert mean.error == pytest.approx(typical_laplace_error(UNIT, 10, 0.05).error / 40, rel=1e-6)
 
 
+@pytest.mark.parametrize("find", [typical_gaussian_error, typical_laplace_error])
+def test_a_tail_that_ends_is_used_as_far_as_it_goes(find):
+    """Beyond some nats nothing is known: more noise makes up for it, until not even one query is certain."""
+
+    def ending(nats):
+        return Custom(lambda alpha: min(nats, max(0.0, alpha * alpha / 2 - math.log(2))))
+
+    few, many = find(ending(40.0), 3, 0.05), find(ending(40.0), 10**6, 0.05)
+    assert few.error == pytest.approx(find(UNIT, 3, 0.05).error, rel=1e-3)
+    assert -many.log_nu <= 40.0
+    assert find(UNIT, 10**6, 0.05).error < many.error < math.inf
+    assert find(ending(10.0), 10**6, 0.05).error == math.inf
+
+
 @pytest.mark.parametrize("k", [1, 2, 100, 3000])
 def test_the_printed_route_is_what_the_printed_theorems_say(k):
     found = printed_laplace_error(UNIT, k, 0.05)
