@@ -79,10 +79,10 @@ def test_exact_arithmetic_alone_draws_the_declared_law(kind, bits, seed):
         )
         if size is not None:
             found.append(size if words[0] & 1 else -size)
-    law = rounded_law(steps, 9, kind)
-    edges = np.arange(-8.5, 9)
+    law = rounded_law(steps, 8, kind)
+    edges = np.arange(-7.5, 8)
     assert p_value(np.array(found), edges, law) > LEVEL
-    assert p_value(np.array(found), edges, rounded_law(1.4 * steps, 9, kind)) < LEVEL
+    assert p_value(np.array(found), edges, rounded_law(1.4 * steps, 8, kind)) < LEVEL
 
 
 @pytest.mark.parametrize("kind", KINDS)
