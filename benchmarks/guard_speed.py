@@ -53,13 +53,11 @@ def compare(guard: Guard, plain: duckdb.DuckDBPyConnection, allowance: float) ->
     cases = {
         "share": (
             lambda i: guard.share(f"age > {40 + i / 1000}", guess=0.68),
-            lambda i: f"select avg(case when age > {40 + i / 1000} then 1.0 else 0.0 end) from rows",
+            lambda i: f"select avg((age > {40 + i / 1000})::double) from rows",
         ),
         "share with a filter": (
             lambda i: guard.share(f"age > {40 + i / 1000}", where="region < 10", guess=0.68),
-            lambda i: (
-                f"select avg(case when age > {40 + i / 1000} then 1.0 else 0.0 end) from rows where region < 10"
-            ),
+            lambda i: f"select avg((age > {40 + i / 1000})::double) from rows where region < 10",
         ),
         "clipped mean": (
             lambda i: guard.mean(f"income + {i}", bounds=(0, 100_000), guess=40_000),

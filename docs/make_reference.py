@@ -1,6 +1,6 @@
 """Writes docs/reference.md from the docstrings: every public name, its signature, and its first sentence.
 
-    python docs/make_reference.py
+python docs/make_reference.py
 """
 
 from __future__ import annotations
