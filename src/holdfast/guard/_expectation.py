@@ -122,7 +122,7 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
     if public.tail is not None:
         error = max(error, _error_within(public.tail, public.nats))
         return Expectation(
-            guess, error, MeanOfDependentRows(question, public.nats, public.tail, rows, floors)
+            guess, error, MeanOfDependentRows(question, public.nats, floors, public.tail, rows)
         )
     if question.binary and not question.filtered:
         return Expectation(guess, error, ShareOfAll(question, public.nats, rows))
@@ -175,7 +175,7 @@ def _error_within(tail: Tail, nats: float) -> float:
 
 
 def _expect_quantile(question: Question, public: Public) -> Expectation:
-    reading = QuantileOfRows(question, public.nats, public.rows, (math.inf,), public.tail)
+    reading = QuantileOfRows(question, public.nats, (math.inf,), public.rows, public.tail)
     lower, upper = reading.ranks(public.rows)
     if not question.filtered and (lower < 1 or upper > public.rows):
         raise NotEnoughRows(
@@ -185,7 +185,7 @@ def _expect_quantile(question: Question, public: Public) -> Expectation:
     guess = guess if question.guess is None else question.guess
     radius = max(radius, 2.0**-40 * max(1.0, abs(guess)))
     error = math.sqrt(2) * radius / math.sqrt(2 * (public.nats + math.log(2)))
-    reading = QuantileOfRows(question, public.nats, public.rows, _doubling(radius, math.inf), public.tail)
+    reading = QuantileOfRows(question, public.nats, _doubling(radius, math.inf), public.rows, public.tail)
     return Expectation(guess, error, reading)
 
 

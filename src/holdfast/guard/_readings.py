@@ -88,20 +88,31 @@ class ShareOfAll(Reading):
 
 
 @dataclass(frozen=True)
-class BoundedMean(Reading):
-    """A mean or share among the rows that pass a filter (or all rows): binary relative entropy.
-
-    Given which rows pass, those that do are independent draws from the filtered distribution, so the interval
-    at their count is valid; at a fixed mean it shrinks as the count grows. Class c says: at least
-    ``floors[c]`` rows pass.
+class _FilteredMean(Reading):
+    """A mean among the rows that pass a filter (or all rows). Class c says: at least ``floors[c]`` rows pass.
     """
 
     floors: tuple[int, ...]
-    theorem = "binary relative entropy (Chernoff)"
 
     @property
     def classes(self) -> int:
         return len(self.floors)
+
+    def output(self, part: Part, grid: Grid) -> Output:
+        moments = self.question.moments(part)
+        width_class = _first(moments.rows >= floor for floor in self.floors)
+        return Output(grid.index(moments.mean) if moments.rows else 0, width_class)
+
+
+@dataclass(frozen=True)
+class BoundedMean(_FilteredMean):
+    """A filtered mean or share of independent rows: binary relative entropy.
+
+    Given which rows pass, those that do are independent draws from the filtered distribution, so the interval
+    at their count is valid; at a fixed mean it shrinks as the count grows.
+    """
+
+    theorem = "binary relative entropy (Chernoff)"
 
     def interval(self, low: float, high: float, width_class: int) -> Interval:
         least, greatest = self.question.low, self.question.high
@@ -112,19 +123,36 @@ class BoundedMean(Reading):
         above = intervals.kl(max(min(high, greatest), least), count, self.nats, lo=least, hi=greatest)
         return Interval(below.low, above.high)
 
-    def output(self, part: Part, grid: Grid) -> Output:
-        moments = self.question.moments(part)
-        width_class = _first(moments.rows >= floor for floor in self.floors)
-        return Output(grid.index(moments.mean) if moments.rows else 0, width_class)
+
+@dataclass(frozen=True)
+class MeanOfDependentRows(_FilteredMean):
+    """A mean, or a filtered mean, of dependent rows: the tail of their model.
+
+    With R the true filtered mean and d the share that passes, (f − R)·1[passes] has mean zero and lies in a
+    range of length high − low, so its sample mean d·(v − R) is within the tail's radius r, and |v − R| ≤ r/d.
+    """
+
+    tail: Tail
+    rows: int
+
+    @property
+    def theorem(self) -> str:
+        return f"{type(self.tail).__name__} tail of the dependence model"
+
+    def interval(self, low: float, high: float, width_class: int) -> Interval:
+        count = self.floors[width_class]
+        if count == 0:
+            return Interval(self.question.low, self.question.high)
+        radius = self.tail.radius_at(self.nats) * self.rows / count
+        return Interval(low - radius, high + radius)
 
 
 @dataclass(frozen=True)
-class LowVarianceMean(Reading):
-    """A mean of values that vary little: empirical Bernstein. Class c says: its radius is at most
-    ``radii[c]``."""
+class _WithinRadius(Reading):
+    """A statistic whose fixed-query interval has a data-dependent radius. Class c says: at most ``radii[c]``.
+    """
 
     radii: tuple[float, ...]
-    theorem = "empirical Bernstein (Maurer and Pontil)"
 
     @property
     def classes(self) -> int:
@@ -134,6 +162,14 @@ class LowVarianceMean(Reading):
         radius = self.radii[width_class]
         return Interval(low - radius, high + radius)
 
+
+@dataclass(frozen=True)
+class LowVarianceMean(_WithinRadius):
+    """A mean of values that vary little: empirical Bernstein. Class c says: its radius is at most
+    ``radii[c]``."""
+
+    theorem = "empirical Bernstein (Maurer and Pontil)"
+
     def output(self, part: Part, grid: Grid) -> Output:
         moments = self.question.moments(part, squares=True)
         if moments.rows < 2:
@@ -141,40 +177,6 @@ class LowVarianceMean(Reading):
         width = self.question.high - self.question.low
         radius = intervals.empirical_bernstein_radius(moments.variance, moments.rows, self.nats, width=width)
         return Output(grid.index(moments.mean), _first(radius <= limit for limit in self.radii))
-
-
-@dataclass(frozen=True)
-class MeanOfDependentRows(Reading):
-    """A mean, or a filtered mean, of dependent rows: the tail of their model.
-
-    With R the true filtered mean and d the share that passes, (f − R)·1[passes] has mean zero and lies in a
-    range of length high − low, so its sample mean d·(v − R) is within the tail's radius r, and |v − R| ≤ r/d.
-    Class c says: at least ``floors[c]`` of the ``rows`` pass.
-    """
-
-    tail: Tail
-    rows: int
-    floors: tuple[int, ...]
-
-    @property
-    def theorem(self) -> str:
-        return f"{type(self.tail).__name__} tail of the dependence model"
-
-    @property
-    def classes(self) -> int:
-        return len(self.floors)
-
-    def interval(self, low: float, high: float, width_class: int) -> Interval:
-        count = self.floors[width_class]
-        if count == 0:
-            return Interval(self.question.low, self.question.high)
-        radius = self.tail.radius_at(self.nats) * self.rows / count
-        return Interval(low - radius, high + radius)
-
-    def output(self, part: Part, grid: Grid) -> Output:
-        moments = self.question.moments(part)
-        width_class = _first(moments.rows >= floor for floor in self.floors)
-        return Output(grid.index(moments.mean) if moments.rows else 0, width_class)
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ class DeclaredTail(Reading):
 
 
 @dataclass(frozen=True)
-class QuantileOfRows(Reading):
+class QuantileOfRows(_WithinRadius):
     """A quantile: the order statistics on either side of it. Class c says: both lie within ``radii[c]`` of
     the cell.
 
@@ -205,21 +207,12 @@ class QuantileOfRows(Reading):
     """
 
     rows: int
-    radii: tuple[float, ...]
     tail: Tail | None
 
     @property
     def theorem(self) -> str:
         source = "binomial tails" if self.tail is None else "the tail of the dependence model"
         return f"order statistics, by {source}"
-
-    @property
-    def classes(self) -> int:
-        return len(self.radii)
-
-    def interval(self, low: float, high: float, width_class: int) -> Interval:
-        radius = self.radii[width_class]
-        return Interval(low - radius, high + radius)
 
     def ranks(self, count: int) -> tuple[int, int]:
         """The ranks of the two order statistics when ``count`` rows pass the filter; 0 and count + 1 mean

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from holdfast import rounding
@@ -13,7 +14,7 @@ LARGEST = sys.float_info.max
 _ULP = sys.float_info.epsilon
 
 
-class Notion(Record):
+class Notion(Record, ABC):
     """A statement of stability. Its numbers are upper bounds: a smaller number is a stronger statement.
 
     Post-processing is free for every notion here: a function of the output alone, however random, keeps all
@@ -32,9 +33,9 @@ class Notion(Record):
         return record
 
     @property
+    @abstractmethod
     def vacuous(self) -> bool:
         """Whether the statement says nothing, because one of its probabilities has reached 1."""
-        raise NotImplementedError
 
 
 def finite_up(value: float) -> float:
