@@ -31,7 +31,9 @@ def pair_counts(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray
     """How many rows differ in each pair of columns, for independent fair coins."""
     agree = np.zeros((columns, columns))
     for start in range(0, rows, 50_000):
-        signs = rng.integers(0, 2, (min(50_000, rows - start), columns)).astype(np.float32) * 2 - 1
+        block = min(50_000, rows - start)
+        bits = np.unpackbits(np.frombuffer(rng.bytes((block * columns + 7) // 8), dtype=np.uint8))
+        signs = bits[: block * columns].reshape(block, columns).astype(np.float32) * 2 - 1
         agree += signs.T @ signs
     return ((rows - agree) / 2).round().astype(int)
 

@@ -89,8 +89,7 @@ class ShareOfAll(Reading):
 
 @dataclass(frozen=True)
 class _FilteredMean(Reading):
-    """A mean among the rows that pass a filter (or all rows). Class c says: at least ``floors[c]`` rows pass.
-    """
+    """A mean among the rows that pass a filter, or all. Class c says: at least ``floors[c]`` rows pass."""
 
     floors: tuple[int, ...]
 
@@ -149,8 +148,7 @@ class MeanOfDependentRows(_FilteredMean):
 
 @dataclass(frozen=True)
 class _WithinRadius(Reading):
-    """A statistic whose fixed-query interval has a data-dependent radius. Class c says: at most ``radii[c]``.
-    """
+    """An interval whose radius depends on the data. Class c says: it is at most ``radii[c]``."""
 
     radii: tuple[float, ...]
 
