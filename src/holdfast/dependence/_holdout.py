@@ -221,7 +221,7 @@ def reusable_holdout_tail(
     >>> reusable_holdout_tail(n=10_000, error=0.1, epsilon=0.01) < 1e-60
     True
     >>> round(reusable_holdout_tail(n=10_000, error=0.1, epsilon=0.01, method="paper"), 9)
-    5.9779e-05
+    5.9781e-05
     """
     of = "reusable_holdout_tail"
     method = checks.choice(method, "method", _METHODS, of=of)
