@@ -1,5 +1,6 @@
-"""Attacks, empirical lower bounds and coverage: the guarantees, tried."""
+"""Attacks, what published scores leaked, empirical bounds and coverage: the guarantees, tried."""
 
 from holdfast.audit import attacks
+from holdfast.planning import leak
 
-__all__ = ["attacks"]
+__all__ = ["attacks", "leak"]
