@@ -442,3 +442,24 @@ def test_a_picture_shows_what_was_released_and_reads_nothing(guard, watch):
     figure = guard.plot()
     labels = {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
     assert labels == {"guess", "as guessed", "a surprise"}
+
+
+@pytest.mark.parametrize("kind", ["count", "variance"])
+def test_two_tables_that_differ_in_the_width_class_alone_pay_for_it(kind):
+    """Same guess, same cell; only how many rows pass, or how values vary, is not as training predicts."""
+    rows = 4000
+    place = np.arange(rows)
+    usual = {"passes": place % 2 == 0, "value": 0.5 + 0.01 * np.where(place % 4 < 2, 1, -1)}
+    other = dict(usual)
+    if kind == "count":
+        other["passes"] = place % 40 < 4
+        ask = lambda guard: guard.share("value > 0.5", where="passes")  # noqa: E731
+    else:
+        other["value"] = 0.5 + 0.5 * np.where(place % 4 < 2, 1, -1)
+        ask = lambda guard: guard.mean("value", bounds=(0, 1))  # noqa: E731
+    expected, unexpected = ask(Guard(usual, train=usual)), ask(Guard(other, train=usual))
+    for answer in (expected, unexpected):
+        assert answer.certificate.numbers["cells from the guess"] == 0
+    assert expected.certificate.numbers["width class"] == 0 < unexpected.certificate.numbers["width class"]
+    assert expected.cost < 0.3 < 2 < unexpected.cost
+    assert unexpected.half_width > 1.5 * expected.half_width

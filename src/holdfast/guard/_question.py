@@ -31,7 +31,7 @@ class Part:
 
     def column(self, name: str) -> NDArray[Any]:
         """One column as an array. Reads the rows."""
-        return np.asarray(self.rows.frame()[name])
+        return np.asarray(self.rows.frame([name])[name])
 
 
 @dataclass(frozen=True)
