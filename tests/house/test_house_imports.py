@@ -26,9 +26,13 @@ MAY_IMPORT = {
     "ledger": set(),
     "guard": _ASKING - {"guard"},
     "planning": _CALCULUS | {"guard"},
+    "replicable": _CALCULUS | {"mechanisms"},
+    "reductions": _CALCULUS | {"mechanisms", "replicable"},
+    "barriers": _CALCULUS | {"mechanisms", "replicable"},
     "audit": _ASKING | {"planning"},
     "demo": _ASKING | {"audit"},
-    "cli": _ASKING | {"planning", "audit", "demo"},
+    "figures": _ASKING | {"audit", "barriers", "replicable"},
+    "cli": _ASKING | {"planning", "audit", "demo", "replicable", "figures"},
 }
 GROUND_FLOOR = {"errors", "checks", "records", "rounding", "extras"}
 
