@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from holdfast import queries
 from holdfast.engines import Column, Schema
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.queries import mean, quantile, read, share
+from holdfast.queries import Expression, Query, mean, quantile, read, share
 
 SCHEMA = Schema(
     {
@@ -334,3 +334,9 @@ def test_importing_queries_brings_no_database() -> None:
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("wrong", [{"expression": "x > 1"}, {"expression": None}, {"where": "x > 1"}])
+def test_a_record_made_by_hand_from_text_says_what_makes_one(wrong):
+    with pytest.raises(InvalidArgument, match=r"queries\.mean"):
+        Query(**{"kind": "share", "expression": Expression.read("x > 1"), **wrong})

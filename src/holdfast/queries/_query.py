@@ -41,6 +41,11 @@ class Query(Record):
 
     def __post_init__(self) -> None:
         choice(self.kind, "kind", ("mean", "share", "quantile"), of="Query")
+        for name in ("expression", "where"):
+            part = getattr(self, name)
+            if not isinstance(part, Expression) and (name == "expression" or part is not None):
+                wanted = "an Expression (queries.mean, share, quantile and read make queries from text)"
+                raise InvalidArgument(name, wanted, part, of="Query")
         if self.where is not None and self.where.node == truth(True):
             object.__setattr__(self, "where", None)
 
