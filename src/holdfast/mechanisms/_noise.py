@@ -15,6 +15,7 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms._coins import Coins, choose_coins
 from holdfast.mechanisms._rounded import MOST_STEPS, rounded_noise
+from holdfast.mechanisms._single import single_noise
 from holdfast.records import Record
 
 __all__ = ["Noise", "gaussian", "laplace"]
@@ -189,12 +190,16 @@ def checked_values(value: Any, argument: str = "value", *, of: str) -> Floats:
 
 def noisy_values(values: Floats, noise: Noise, coins: Coins) -> Any:
     """Checked values, rounded to the grid, plus noise: a float if there is one without a shape."""
-    drawn = rounded_noise(values.size, noise.steps, coins, gaussian=noise.kind == "gaussian")
+    gaussian = noise.kind == "gaussian"
+    if values.ndim == 0:
+        drawn = np.array(single_noise(noise.steps, coins, gaussian=gaussian))
+    else:
+        drawn = rounded_noise(values.size, noise.steps, coins, gaussian=gaussian).reshape(values.shape)
     # Values from 2^53 steps on are multiples of the grid as they stand. Both terms are exact, so their sum is
     # the exact one rounded once: a function of it, and still a multiple of the grid.
     far = np.abs(values) >= 2.0**53 * noise.grid
     on_grid = np.where(far, values, np.rint(np.where(far, 0.0, values) / noise.grid) * noise.grid)
-    noisy = on_grid + drawn.reshape(values.shape) * noise.grid
+    noisy = on_grid + drawn * noise.grid
     return float(noisy) if values.ndim == 0 else noisy
 
 
