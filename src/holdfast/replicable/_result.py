@@ -1,0 +1,106 @@
+"""What every replicable statistic returns: the value, and what is promised about it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.records import Record, plain
+from holdfast.stability import Replicability
+
+__all__ = ["Result"]
+
+
+def _settled(value: Any) -> Any:
+    """Numpy scalars become Python's; arrays become read-only copies."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        fixed = value.copy()
+        fixed.flags.writeable = False
+        return fixed
+    return value
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result(Record):
+    """A value that another laboratory with the same tape and fresh rows will get again, bit for bit.
+
+    ``guarantee.rho`` bounds the probability that the two differ; ``accuracy`` and ``beta`` say how far the
+    value may be from the truth and with what probability it is farther; ``tape`` is the text to print in the
+    paper. A result stands for its value: ``float``, ``len``, indexing, iteration and ``==`` go to it.
+
+    Guarantee: what ``guarantee``, ``accuracy`` and ``beta`` say.
+    Assumes: what the statistic assumes.
+    Reference: see each statistic.
+
+    >>> result = Result(0.25, Replicability(0.1), 0.05, 0.01, rows=5847, tape="tape:holdfast-1:study-7")
+    >>> float(result), result == 0.25
+    (0.25, True)
+    """
+
+    value: Any
+    guarantee: Replicability
+    accuracy: float | None
+    beta: float | None
+    rows: int
+    tape: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _settled(self.value))
+        object.__setattr__(self, "tape", str(self.tape))
+        object.__setattr__(self, "details", {key: _settled(item) for key, item in self.details.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as a dictionary of plain values, ready for JSON."""
+        visible = self._visible()
+        visible["value"] = _listed(self.value)
+        visible["details"] = {key: _listed(item) for key, item in self.details.items()}
+        return {name: plain(item) for name, item in visible.items()}
+
+    def __eq__(self, other: object) -> bool:
+        theirs = other.value if isinstance(other, Result) else other
+        if isinstance(self.value, np.ndarray) or isinstance(theirs, np.ndarray):
+            return bool(np.array_equal(np.asarray(self.value), np.asarray(theirs)))
+        return bool(self.value == theirs)
+
+    def __hash__(self) -> int:
+        value = self.value
+        return hash((value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __index__(self) -> int:
+        return operator.index(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.value, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.value)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.value
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.value[key]
