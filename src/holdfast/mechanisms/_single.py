@@ -1,4 +1,4 @@
-"""One exact draw in plain numbers: for a single draw, calls of array functions cost more than the arithmetic."""
+"""One exact draw in plain numbers: for a single draw, array functions cost more than the arithmetic."""
 
 from __future__ import annotations
 

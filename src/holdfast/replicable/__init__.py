@@ -1,12 +1,12 @@
-"""Replicable statistics and learning: two laboratories with the same tape and different samples get exactly the
-same result."""
+"""Replicable statistics and learning: two laboratories with the same tape and different samples get exactly
+the same result."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-# Where each public name lives. Names are imported on first use, so that a mean does not wait for scikit-learn.
+# Where each public name lives. Names are imported on first use: a mean does not wait for scikit-learn.
 _HOME = {
     "ReplicableClassifier": "_classifier",
     "ReplicableSearchCV": "_search",

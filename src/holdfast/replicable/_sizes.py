@@ -31,9 +31,9 @@ _MODULES = {
 def sample_size(name: str, **parameters: object) -> int:
     """The smallest number of rows for which the named statistic keeps its promise.
 
-    Guarantee: with at least this many rows the statistic, given the same parameters, is replicable and accurate as
-    it says; with fewer it raises ``NotEnoughRows``. Each size and its constants are derived in
-    ``docs/theory/replicability.md``.
+    Guarantee: with at least this many rows the statistic, given the same parameters, is replicable and
+    accurate as it says; with fewer it raises ``NotEnoughRows``. Each size and its constants are derived in
+    ``docs/theory/replicability.md`` and the pages it leads to.
 
     Assumes: what the statistic assumes, for independent rows.
 
