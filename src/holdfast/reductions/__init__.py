@@ -1,0 +1,39 @@
+"""Compilers between the kinds of stability: an algorithm goes in with its guarantee, another comes out.
+
+Theory: ``docs/theory/reductions.md``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# Where each public name lives. Names are imported on first use.
+_HOME = {
+    "Algorithm": "_algorithm",
+    "amplify_delta": "_amplify_delta",
+    "amplify_generalization": "_amplify_generalization",
+    "amplify_replicability": "_amplify_replicability",
+    "dp_replicability": "_mismatch",
+    "dp_to_replicable": "_replicable",
+    "exponential_choice": "_instances",
+    "heavy_hitter": "_instances",
+    "item_to_user_level": "_user_level",
+    "laplace_mean": "_instances",
+    "perfect_to_replicable": "_replicable",
+    "private_agnostic": "_agnostic",
+    "replicable_to_dp": "_private",
+    "replicable_to_perfect": "_perfect",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'holdfast.reductions' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"holdfast.reductions.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

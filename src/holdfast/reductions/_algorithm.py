@@ -1,0 +1,232 @@
+"""An algorithm as the compilers see it: something to run, and what is promised about it."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast import checks, rounding
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.records import Record
+from holdfast.replicable._result import Result
+from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.stability import Path, Step
+from holdfast.stability._notation import NODES, node_of
+from holdfast.stability._notion import Notion
+
+__all__ = ["Algorithm", "algorithm_argument", "fresh_tape", "settled"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Algorithm(Record):
+    """``run(rows, tape)`` with a declared guarantee: what every compiler takes, and what it returns.
+
+    ``rows_needed`` rows are read, the first ones given. ``failure`` bounds the probability of a wrong output.
+    ``discretise`` turns an output into an outcome, where outputs are not discrete already. Compilers that
+    sample from the law of the output need the finite list ``outcomes``, and one of: ``probabilities(rows)``,
+    exact or within an expected total variation ``law_error``; or ``law_runs``, the number of runs with fresh
+    coins from which the law is to be estimated. A compiled algorithm remembers its ``steps``.
+
+    Guarantee: ``guarantee`` and ``failure`` are those declared, or what a compiler proved from them.
+    Assumes: what is declared is true (not checkable here; ``holdfast.audit`` can contradict it).
+    Reference: SIS Definition 2.1.
+
+    >>> from holdfast.stability import DP
+    >>> coin = Algorithm(lambda rows, tape: 0, rows_needed=3, guarantee=DP(0.0))
+    >>> coin([1, 0, 1])
+    0
+    >>> coin
+    Algorithm(name='algorithm', rows_needed=3, guarantee=DP(epsilon=0, delta=0), failure=0)
+    """
+
+    run: Callable[[Any, Tape], Any] = field(repr=False)
+    name: str = field(default="algorithm", kw_only=True)
+    rows_needed: int = field(kw_only=True)
+    guarantee: Notion = field(kw_only=True)
+    failure: float = field(default=0.0, kw_only=True)
+    outcomes: tuple[Any, ...] | None = field(default=None, kw_only=True, repr=False)
+    probabilities: Callable[[Any], Any] | None = field(default=None, kw_only=True, repr=False)
+    law_error: float = field(default=0.0, kw_only=True, repr=False)
+    law_runs: int = field(default=0, kw_only=True, repr=False)
+    discretise: Callable[[Any], Any] | None = field(default=None, kw_only=True, repr=False)
+    start: Notion | None = field(default=None, kw_only=True, repr=False)
+    steps: tuple[Step, ...] = field(default=(), kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        of = "Algorithm"
+        if not callable(self.run):
+            raise InvalidArgument("run", "a function of rows and tape", self.run, of=of)
+        for name in ("probabilities", "discretise"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise InvalidArgument(name, "a function, or left out", getattr(self, name), of=of)
+        node_of(self.guarantee, argument="guarantee", of=of)
+        self._set(rows_needed=checks.whole(self.rows_needed, "rows_needed", of=of))
+        self._set(failure=checks.real(self.failure, "failure", "[0, 1]", of=of))
+        self._set(law_error=checks.real(self.law_error, "law_error", "[0, 1]", of=of))
+        self._set(law_runs=checks.whole(self.law_runs, "law_runs", at_least=0, of=of))
+        self._set(start=self.guarantee if self.start is None else self.start)
+        if self.outcomes is not None:
+            self._set(outcomes=_distinct(self.outcomes, of))
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __call__(self, rows: Any, tape: Tape | None = None) -> Any:
+        """The outcome on ``rows``, with the coins of ``tape`` (fresh ones if none is given)."""
+        rows = self._enough(rows)
+        tape = fresh_tape() if tape is None else tape_argument(tape, of=self.name)
+        output = self.run(rows, tape)
+        return settled(output if self.discretise is None else self.discretise(output))
+
+    def law(self, rows: Any, tape: Tape | None = None) -> Floats:
+        """The probabilities of ``outcomes`` on these rows, over the algorithm's coins.
+
+        Exact where ``probabilities`` is, otherwise within ``stated_error`` of the truth in expected total
+        variation; ``tape`` holds the coins of the runs from which they are estimated.
+        """
+        rows = self._enough(rows)
+        outcomes = self.finite(of="law")
+        if self.probabilities is not None:
+            return _checked_law(self.probabilities(rows), len(outcomes), of=self.name)
+        if self.law_runs == 0:
+            raise InvalidArgument(
+                "probabilities", "given, or law_runs at least 1 to estimate them", None, of=self.name
+            )
+        tape = fresh_tape() if tape is None else tape_argument(tape, of=self.name)
+        place = {outcome: index for index, outcome in enumerate(outcomes)}
+        counts = np.zeros(len(outcomes))
+        for number in range(self.law_runs):
+            outcome = self(rows, tape.branch(f"law {number}"))
+            if outcome not in place:
+                raise InvalidArgument("outcomes", "all that the algorithm can give", outcome, of=self.name)
+            counts[place[outcome]] += 1.0
+        return counts / self.law_runs
+
+    @property
+    def stated_error(self) -> float:
+        """How far ``law`` is from the truth: a bound on the expected total variation, for any rows.
+
+        Guarantee: ``law_error`` where probabilities are given; ½√((k − 1)/runs) for k outcomes estimated from
+        runs, since each share has variance at most p(1 − p)/runs and Σ√(p(1 − p)) ≤ √(k − 1).
+        """
+        if self.probabilities is not None or self.law_runs == 0:
+            return self.law_error
+        most = len(self.finite(of="stated_error")) - 1
+        return rounding.probability(0.5 * math.sqrt(most / self.law_runs))
+
+    def finite(self, *, of: str) -> tuple[Any, ...]:
+        """The outcomes, for a compiler that needs finitely many."""
+        if self.outcomes is None:
+            expected = "given: this needs finitely many outcomes (see discretise)"
+            raise InvalidArgument("outcomes", expected, None, of=of, reference="SIS Theorem 3.17")
+        return self.outcomes
+
+    def explain(self) -> Path:
+        """How the guarantee came about: each step with its theorem, conditions, price in rows and numbers."""
+        factor = math.prod(step.rows for step in self.steps)
+        to = node_of(self.guarantee, argument="guarantee", of="explain").name
+        start = self.guarantee if self.start is None else self.start
+        return Path(start, to, self.steps, self.guarantee, factor, self.rows_needed)
+
+    def compiled(
+        self,
+        run: Callable[[Any, Tape], Any],
+        *,
+        guarantee: Notion,
+        failure: float,
+        theorem: str,
+        kind: str,
+        conditions: tuple[str, ...],
+        parameters: Mapping[str, Any],
+        rows_needed: int,
+        **fields: Any,
+    ) -> Self:
+        """The algorithm that a compiler made of this one: ``run`` with what was proved, and one step more.
+
+        Further ``fields`` are those of the new algorithm: its outcomes and their law.
+        """
+        step = Step(
+            source=node_of(self.guarantee, argument="guarantee", of="compiled").name,
+            target=node_of(guarantee, argument="guarantee", of="compiled").name,
+            theorem=theorem,
+            kind=kind,
+            conditions=conditions,
+            rows=-(-rows_needed // self.rows_needed),
+            parameters=dict(parameters),
+            result=guarantee,
+        )
+        return type(self)(
+            run,
+            name=self.name,
+            rows_needed=rows_needed,
+            guarantee=guarantee,
+            failure=rounding.probability(failure) if failure > 0.0 else 0.0,
+            start=self.start,
+            steps=(*self.steps, step),
+            **fields,
+        )
+
+    def _enough(self, rows: Any) -> Any:
+        if len(rows) < self.rows_needed:
+            raise NotEnoughRows(self.rows_needed, len(rows), what=self.name)
+        return rows if len(rows) == self.rows_needed else rows[: self.rows_needed]
+
+
+def algorithm_argument(value: Any, notions: tuple[str, ...], *, of: str, by: str = "") -> Algorithm:
+    """Return ``value`` if it is an Algorithm whose guarantee is one of the named notions."""
+    if not isinstance(value, Algorithm):
+        raise InvalidArgument("algorithm", "an Algorithm", value, of=of, reference=by)
+    if node_of(value.guarantee, argument="guarantee", of=of).name not in notions:
+        names = " or ".join(dict.fromkeys(NODES[name].type.__name__ for name in notions))
+        raise InvalidArgument(
+            "algorithm", f"an Algorithm that declares {names}", value.guarantee, of=of, reference=by
+        )
+    return value
+
+
+def fresh_tape() -> Tape:
+    """Coins that nobody else has."""
+    return Tape(secrets.token_hex(16))
+
+
+def settled(output: Any) -> Any:
+    """An outcome that can be counted: plain, hashable, and equal to itself."""
+    if isinstance(output, Result):
+        output = output.value
+    if isinstance(output, (np.ndarray, np.generic)):
+        output = output.tolist()
+    if isinstance(output, (list, tuple)):
+        return tuple(settled(item) for item in output)
+    if isinstance(output, (set, frozenset)):
+        return frozenset(settled(item) for item in output)
+    if isinstance(output, dict):
+        return tuple(sorted((settled(key), settled(item)) for key, item in output.items()))
+    if isinstance(output, float):
+        # One NaN for all of them, and one zero: an outcome must be equal to itself.
+        return math.nan if math.isnan(output) else output + 0.0
+    return output
+
+
+def _distinct(outcomes: Any, of: str) -> tuple[Any, ...]:
+    listed = tuple(settled(outcome) for outcome in outcomes)
+    if not listed or len(set(listed)) < len(listed):
+        raise InvalidArgument("outcomes", "a non-empty list without repetitions", outcomes, of=of)
+    return listed
+
+
+def _checked_law(values: Any, size: int, *, of: str) -> Floats:
+    law = np.asarray(values, dtype=np.float64)
+    if law.shape != (size,):
+        raise InvalidArgument("probabilities", f"one number for each of {size} outcomes", law.shape, of=of)
+    if not (np.all(law >= 0.0) and abs(float(law.sum()) - 1.0) <= 1e-9):
+        raise InvalidArgument("probabilities", "at least 0 and of sum 1", law, of=of)
+    return law
