@@ -1,0 +1,53 @@
+"""What cannot be done, shown by running it: limits that *Stability is stable* proves, in small.
+
+Nothing here keeps a secret. The keys are drawn from a generator for simulation, no operation takes constant
+time, and the toy keys are meant to be broken: for study, never for secrecy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# Where each public name lives. Names are imported on first use, so that marginals do not wait for number
+# theory.
+_HOME = {
+    "Advantage": "_distinguish",
+    "Circuit": "_circuits",
+    "FactoringSolver": "_solvers",
+    "ImplicitPlan": "_implicit_plan",
+    "ImplicitSample": "_implicit",
+    "Inverter": "_inverter",
+    "OneAtATime": "_inverter",
+    "PrivateKey": "_goldwasser_micali",
+    "PrivateSolver": "_solvers",
+    "PublicKey": "_goldwasser_micali",
+    "Rerandomised": "_rerandomised",
+    "TableInverter": "_inverter",
+    "ToeplitzHash": "_hashing",
+    "advantage_bound": "_distinguish",
+    "distinguish": "_distinguish",
+    "dp_rand_enc": "_rerandomised",
+    "dp_rand_enc_rows": "_rerandomised",
+    "fingerprint": "_fingerprint",
+    "generate_key": "_goldwasser_micali",
+    "implicit_correlated_sample": "_implicit",
+    "implicit_plan": "_implicit_plan",
+    "lower_bound_rows": "_lower_bounds",
+    "marginals_from_learner": "_agnostic_marginals",
+    "measure_advantage": "_distinguish",
+    "one_way_marginals": "_marginals",
+    "sign_one_way_marginals": "_marginals",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'holdfast.barriers' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"holdfast.barriers.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
