@@ -3,5 +3,7 @@
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._guard import Guard
+from holdfast.guard._reusable_code import CodeHoldout
+from holdfast.guard._reusable_holdout import ReusableHoldout
 
-__all__ = ["Answer", "Certificate", "Guard", "Left", "Preview"]
+__all__ = ["Answer", "Certificate", "CodeHoldout", "Guard", "Left", "Preview", "ReusableHoldout"]

@@ -1,0 +1,307 @@
+"""The reusable holdout (BDP Algorithm 1): the training part speaks until the holdout disagrees."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from threading import RLock
+from typing import Any
+
+from holdfast import checks
+from holdfast.dependence import Dependence, Independent
+from holdfast.dependence._holdout import mean_tail_of
+from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
+from holdfast.guard._answer import Answer, Left
+from holdfast.guard._certificate import Certificate
+from holdfast.guard._reusable_noise import SparseNoise
+from holdfast.guard._reusable_parts import Expression, FunctionOfRows, TwoParts
+from holdfast.guard._reusable_promise import Promise
+from holdfast.mechanisms._coins import choose_coins
+from holdfast.stability import DP, BayesianDP
+
+_NAME, _ALGORITHM = "ReusableHoldout", "BDP Algorithm 1"
+_MANY = 1_000_000
+_CHECKED = (
+    "Each value lies in [0, 1] and a mean moves by at most 1/n with one row: sums are exact integers.",
+    "Threshold, comparison and answer carry exact Laplace noise on one grid; the threshold is drawn anew "
+    "after every release.",
+    "Everything that is left is in the account before the holdout is read.",
+)
+_FUNCTIONS = (
+    "Each function gives a row's value from that row alone.",
+    "The questions depend on the holdout only through these answers (and on the training part, which is "
+    "free to look at). Timing is not protected.",
+)
+
+
+class ReusableHoldout:
+    """Answers questions from a training part as long as the holdout agrees up to a noisy threshold, and from
+    the holdout, with noise, at most ``budget`` times.
+
+    Guarantee: all that ever leaves is 9·budget/(4·noise·n)-differentially private in the n holdout rows
+    (``privacy``, ``bayesian_privacy``); with probability ``confidence`` the interval of every answer contains
+    the expectation of its question, however the questions were chosen. Intervals are narrow before the first
+    release and wide after a few: the theorem asks for millions of rows (``holdfast.plan`` says how many).
+    Assumes: the holdout follows ``dependence`` (independent rows when it is not given) and is independent of
+    the training part; a function looks at each row alone. Not checkable; the certificate says so.
+    Reference: BDP Algorithm 1 and Theorem 2 after Dwork et al. 2015; intervals: Holdfast,
+    ``docs/theory/reusable-holdout.md``.
+
+    ``train`` and ``holdout`` are tables as :class:`Guard` takes them, or arrays and other objects with a
+    length, which only functions can read. ``threshold`` and ``noise`` are in units of a mean in [0, 1]. With
+    ``queries`` the number of questions is fixed, and intervals are a little narrower. ``seed`` works only
+    together with ``simulation=True``, for experiments in which nothing is protected.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> train, fresh = rng.normal(size=(2, 50_000, 3))
+    >>> holdout = ReusableHoldout(train, fresh, threshold=0.02, noise=0.001, budget=5)
+    >>> answer = holdout.ask(lambda rows: rows[:, 0] > 0)
+    >>> bool(answer.low < 0.5 < answer.high), answer.confirmed, holdout.left.surprises
+    (True, True, 5)
+    """
+
+    def __init__(
+        self,
+        train: Any,
+        holdout: Any,
+        *,
+        threshold: float,
+        noise: float,
+        budget: int,
+        dependence: Dependence | None = None,
+        confidence: float = 0.95,
+        queries: int | None = None,
+        simulation: bool = False,
+        seed: Any = None,
+    ) -> None:
+        self.threshold = checks.real(threshold, "threshold", "(0, 1]", of=_NAME, by=_ALGORITHM)
+        self.noise = checks.real(noise, "noise", "[1e-6, 1]", of=_NAME, by=_ALGORITHM)
+        self.budget = checks.whole(budget, "budget", of=_NAME, by=_ALGORITHM)
+        self.confidence = checks.real(confidence, "confidence", "(0, 1)", of=_NAME)
+        self.queries = None if queries is None else checks.whole(queries, "queries", of=_NAME)
+        self._coins = choose_coins(simulation, seed, of=_NAME)
+        self._parts = TwoParts(train, holdout, of=_NAME)
+        self._model = _model_of(dependence, self.rows)
+        self._noise = SparseNoise(self.noise, self.rows)
+        self._promise = Promise(
+            self._model,
+            mean_tail_of(self._model),
+            self._noise,
+            self.threshold,
+            1 - self.confidence,
+            self.queries,
+        )
+        self._bayesian = BayesianDP(self._promise.bayesian(self.budget))
+        self._cut = self._fresh_threshold()
+        self._asked = 0
+        self._released = 0
+        self._closed = False
+        self._history: list[Answer] = []
+        self._known: dict[str, Answer] = {}
+        self._lock = RLock()
+
+    def ask(self, f: Any) -> Answer:
+        """The mean of ``f`` over the distribution: from the training part if the holdout agrees, else from
+        the holdout with noise.
+
+        ``f`` is a function that is given all rows of a part and returns one value in [0, 1] for each, or a
+        share or mean as :meth:`Guard.ask` takes it. Raises :class:`~holdfast.errors.BudgetSpent` once the
+        holdout has spoken ``budget`` times (the "⊥" of the algorithm), and
+        :class:`~holdfast.errors.QueryRejected` where ``f`` does not fit the training rows, which costs
+        nothing. A function that fails on the holdout alone closes it: no price covers what that reveals, so
+        nothing may be asked afterwards.
+        Guarantee: the interval holds together with all others (see :class:`ReusableHoldout`).
+        """
+        with self._lock:
+            question = self._question(f)
+            if question.key is not None and question.key in self._known:
+                return self._known[question.key]
+            guess = self._training_mean(question)
+            self._require(question)
+            self._asked, self._closed = self._asked + 1, True  # all that is left, until the outcome is known
+            released = self._compare(question, guess)
+            answer = self._answer(question, guess, released)
+            self._released += released is not None
+            self._closed = False
+            self._history.append(answer)
+            if question.key is not None:
+                self._known[question.key] = answer
+            return answer
+
+    @property
+    def rows(self) -> int:
+        """The number of holdout rows."""
+        return self._parts.holdout.count
+
+    @property
+    def privacy(self) -> DP:
+        """What all rounds together reveal about one row of the holdout: at most 9·budget/(4·noise·n)."""
+        return DP(self._paid(self.budget))
+
+    @property
+    def bayesian_privacy(self) -> BayesianDP:
+        """The same for one who knows other rows, under the model of dependence."""
+        return self._bayesian
+
+    @property
+    def spent(self) -> float:
+        """The privacy parameter, in nats, of the rounds that ended with a release; all of it once closed."""
+        return self._paid(self.budget if self._closed else self._released)
+
+    @property
+    def left(self) -> Left:
+        """What is left: nats, and how often the holdout may still speak."""
+        releases = 0 if self._closed else self.budget - self._released
+        more = _MANY if self.queries is None else self.queries - self._asked
+        confirmed = more if releases else 0
+        often = "once" if releases == 1 else f"{releases:,} times"
+        words = (
+            f"the holdout may speak {often} more; answers from the training part are free"
+            if confirmed
+            else "nothing may be asked any more"
+        )
+        nats = releases * self._noise.round_epsilon if confirmed else 0.0
+        return Left(nats, words=words, confirmed=confirmed, surprises=min(releases, confirmed))
+
+    @property
+    def history(self) -> tuple[Answer, ...]:
+        """Every answer, in order."""
+        return tuple(self._history)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What all answers together rest on."""
+        return self._certificate({"questions": self._asked, "releases": self._released})
+
+    def __repr__(self) -> str:
+        return (
+            f"ReusableHoldout({self.rows:,} holdout rows, {self._parts.train.count:,} for training; "
+            f"{self._asked} questions, {self._released} of {self.budget} releases)"
+        )
+
+    def _paid(self, rounds: int) -> float:
+        return rounds * self._noise.round_epsilon
+
+    def _question(self, f: Any) -> FunctionOfRows | Expression:
+        try:
+            return self._parts.question(f, of="ReusableHoldout.ask")
+        except QueryRejected as rejected:
+            raise self._with_account(rejected) from None
+
+    def _training_mean(self, question: FunctionOfRows | Expression) -> Fraction:
+        try:
+            return self._parts.in_training(question).mean
+        except QueryRejected as rejected:
+            raise self._with_account(rejected) from None
+
+    def _with_account(self, rejected: QueryRejected) -> QueryRejected:
+        rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)
+        return rejected
+
+    def _require(self, question: FunctionOfRows | Expression) -> None:
+        """Refuse where the budget is spent; that it is spent is known to everyone."""
+        if self.left.confirmed > 0:
+            return
+        if self._closed:
+            reason = "a question failed on the holdout, and nothing may be asked after that"
+        elif self._released >= self.budget:
+            reason = f"the holdout has spoken {self.budget:,} times, as often as it may"
+        else:
+            reason = f"all {self.queries:,} questions have been asked"
+        raise BudgetSpent(
+            f"{question.text} is not answered: {reason}. Fresh rows are needed.",
+            asked=self._noise.round_epsilon,
+            spent=self.spent,
+            left=0.0,
+        )
+
+    def _draw(self, noise: Any, value: float) -> float:
+        coins = self._coins
+        return float(noise.add(value, simulation=coins.simulated, seed=coins.generator))
+
+    def _fresh_threshold(self) -> float:
+        return self._draw(self._noise.threshold, self._noise.on_grid(Fraction(self.threshold)))
+
+    def _compare(self, question: FunctionOfRows | Expression, guess: Fraction) -> float | None:
+        """Read the holdout, the only place that does: a noisy value if it disagrees, else None."""
+        value = self._read(question)
+        difference = self._noise.on_grid(abs(value - guess))
+        if not self._draw(self._noise.comparison, difference) > self._cut:
+            return None
+        self._cut = self._fresh_threshold()
+        return self._draw(self._noise.answer, self._noise.on_grid(value))
+
+    def _read(self, question: FunctionOfRows | Expression) -> Fraction:
+        try:
+            return question.sums(self._parts.holdout).mean
+        except Exception:
+            pass  # what went wrong may depend on the holdout, and is not shown
+        raise QueryRejected(
+            f"{question.text} did not give one number in [0, 1] for each holdout row, though it did for the "
+            "training rows. That it failed depends on the holdout and cannot be paid for: nothing more is "
+            "answered. Earlier answers keep their intervals.",
+            asked=float(self._paid(self.budget - self._released)),
+            spent=self.spent,
+            left=0.0,
+        )
+
+    def _answer(
+        self, question: FunctionOfRows | Expression, guess: Fraction, released: float | None
+    ) -> Answer:
+        value = float(guess) if released is None else min(max(released, 0.0), 1.0)
+        centre = value if released is None else released
+        half = self._promise.half_width(self._asked, self._released, released=released is not None)
+        numbers = {
+            "question": self._asked,
+            "releases before": self._released,
+            "holdout mean within": self._promise.deviation(self._asked, self._released),
+        }
+        return Answer(
+            value=value,
+            low=min(max(0.0, centre - half), 1.0),
+            high=max(min(1.0, centre + half), 0.0),
+            confidence=self.confidence,
+            cost=0.0 if released is None else self._noise.round_epsilon,
+            query=question.text,
+            certificate=self._certificate(numbers),
+            guess=float(guess),
+            confirmed=released is None,
+            notes=(
+                "The training part's value; the holdout agrees with it up to the threshold."
+                if released is None
+                else "The holdout's value with noise, clipped to [0, 1].",
+            ),
+        )
+
+    def _certificate(self, numbers: dict[str, Any]) -> Certificate:
+        tail = type(self._promise.tail).__name__
+        return Certificate(
+            statement=(
+                f"With probability {self.confidence:.6g} every interval released from this holdout contains "
+                "its true value, however the questions were chosen."
+            ),
+            theorem="the reusable holdout, BDP Algorithm 1 (docs/theory/reusable-holdout.md)",
+            numbers={
+                "holdout rows": self.rows,
+                "training rows": self._parts.train.count,
+                "threshold": self.threshold,
+                "noise": self.noise,
+                "budget": self.budget,
+                "differential privacy of all releases": self.privacy.epsilon,
+                "Bayesian differential privacy": self._bayesian.epsilon,
+                **numbers,
+            },
+            checked=_CHECKED,
+            assumed=(*self._model.assumptions, *_FUNCTIONS),
+            interval=f"{tail} tail of the dependence model",
+        )
+
+
+def _model_of(dependence: Dependence | None, rows: int) -> Dependence:
+    """The model of the holdout rows, with the training part's independence among its assumptions."""
+    model = Independent(rows) if dependence is None else dependence
+    if not isinstance(model, Dependence):
+        raise InvalidArgument("dependence", "a model from holdfast.dependence, or None", dependence, of=_NAME)
+    if model.n != rows:
+        raise InvalidArgument("dependence", f"a model of the {rows:,} holdout rows", model, of=_NAME)
+    return model.protected_only()

@@ -1,0 +1,87 @@
+"""How far an answer of the reusable holdout may be off: half-widths that hold together, fixed in advance.
+
+Round r begins after the r-th release. Within a round all answers are training values, so its questions are a
+function of the first r rounds alone, and only what those revealed is paid for: nothing in round 0. Each round
+has the share β/((r+1)(r+2)) of what may fail: half for the means of the holdout, a quarter each for the
+comparisons and for the released answer. Proof: ``docs/theory/reusable-holdout.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from holdfast import rounding
+from holdfast.dependence import Dependence
+from holdfast.dependence._holdout import bayesian_epsilon
+from holdfast.guard._account import weight_nats
+from holdfast.guard._reusable_noise import SparseNoise
+from holdfast.guard._reusable_parts import RESOLUTION
+from holdfast.stability import BayesianDP
+from holdfast.tails import Tail
+
+_LN2 = math.log(2.0)
+_SHARES = 0.5 ** np.arange(1, 61)  # of a round's share, tried for the part that max-information may fail
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Half-widths for one holdout; ``queries`` is the number of questions if it is fixed, else None."""
+
+    model: Dependence
+    tail: Tail
+    noise: SparseNoise
+    cut: float
+    failure: float
+    queries: int | None
+    _chosen: dict[int, float] = field(default_factory=dict, init=False, repr=False)
+
+    def step_nats(self, step: int) -> float:
+        """ln(1/w) of the weight of a question among all that may come."""
+        return weight_nats(step) if self.queries is None else math.log(self.queries)
+
+    def _round_nats(self, releases: int) -> float:
+        return math.log((releases + 1) * (releases + 2)) - math.log(self.failure)
+
+    def deviation(self, step: int, releases: int) -> float:
+        """How far the holdout's mean may be from its expectation."""
+        if releases not in self._chosen:
+            self._chosen[releases] = self._chosen_nats(releases)
+        return self.tail.radius_at(self._chosen[releases] + self.step_nats(step)) + RESOLUTION
+
+    def _chosen_nats(self, releases: int) -> float:
+        """Nats of a question of this round besides its weight: its share, and what the rounds before told."""
+        share = self._round_nats(releases) + _LN2
+        if releases == 0:
+            return share
+        epsilon = BayesianDP(self.bayesian(releases))
+        failing = [math.exp(-share) * part for part in _SHARES]
+        told = (epsilon.max_information(self.model.n, b).bits * _LN2 for b in failing if b > 0.0)
+        best = min(bits - math.log1p(-part) for bits, part in zip(told, _SHARES, strict=False))
+        return rounding.up(share + best)
+
+    def bayesian(self, rounds: int) -> float:
+        """The Bayesian privacy parameter of so many rounds under the model."""
+        epsilon = rounding.up(rounds * self.noise.round_epsilon)
+        return bayesian_epsilon(self.model, epsilon, of="ReusableHoldout")
+
+    def kept(self, step: int, releases: int) -> float:
+        """How far a training value that was let through may be from the holdout's mean.
+
+        Threshold noise less comparison noise exceeds z with probability below ⅔ exp(−z/2σ).
+        """
+        nats = self._round_nats(releases) + math.log(8 / 3) + self.step_nats(step)
+        comparison = self.noise.comparison
+        return self.cut + comparison.scale * max(0.0, nats) + 2 * comparison.grid
+
+    def noisy(self, releases: int) -> float:
+        """How far a released value may be from the holdout's mean."""
+        answer = self.noise.answer
+        return answer.scale * (self._round_nats(releases) + math.log(4)) + answer.grid
+
+    def half_width(self, step: int, releases: int, *, released: bool) -> float:
+        """How far an answer may be from the expectation of its question."""
+        inside = self.noisy(releases) if released else self.kept(step, releases)
+        return rounding.up(inside + self.deviation(step, releases))
