@@ -72,6 +72,8 @@ class Algorithm(Record):
         self._set(failure=checks.real(self.failure, "failure", "[0, 1]", of=of))
         self._set(law_error=checks.real(self.law_error, "law_error", "[0, 1]", of=of))
         self._set(law_runs=checks.whole(self.law_runs, "law_runs", at_least=0, of=of))
+        if self.law_error > 0.0 and self.probabilities is None:
+            raise InvalidArgument("law_error", "0 unless probabilities are given", self.law_error, of=of)
         self._set(start=self.guarantee if self.start is None else self.start)
         if self.outcomes is not None:
             self._set(outcomes=_distinct(self.outcomes, of))
@@ -97,10 +99,6 @@ class Algorithm(Record):
         outcomes = self.finite(of="law")
         if self.probabilities is not None:
             return _checked_law(self.probabilities(rows), len(outcomes), of=self.name)
-        if self.law_runs == 0:
-            raise InvalidArgument(
-                "probabilities", "given, or law_runs at least 1 to estimate them", None, of=self.name
-            )
         tape = fresh_tape() if tape is None else tape_argument(tape, of=self.name)
         place = {outcome: index for index, outcome in enumerate(outcomes)}
         counts = np.zeros(len(outcomes))
@@ -118,16 +116,20 @@ class Algorithm(Record):
         Guarantee: ``law_error`` where probabilities are given; ½√((k − 1)/runs) for k outcomes estimated from
         runs, since each share has variance at most p(1 − p)/runs and Σ√(p(1 − p)) ≤ √(k − 1).
         """
-        if self.probabilities is not None or self.law_runs == 0:
+        if self.probabilities is not None:
             return self.law_error
         most = len(self.finite(of="stated_error")) - 1
         return rounding.probability(0.5 * math.sqrt(most / self.law_runs))
 
     def finite(self, *, of: str) -> tuple[Any, ...]:
-        """The outcomes, for a compiler that needs finitely many."""
+        """The outcomes, for a compiler that needs finitely many and their probabilities."""
+        by = "SIS Theorem 3.17"
         if self.outcomes is None:
             expected = "given: this needs finitely many outcomes (see discretise)"
-            raise InvalidArgument("outcomes", expected, None, of=of, reference="SIS Theorem 3.17")
+            raise InvalidArgument("outcomes", expected, None, of=of, reference=by)
+        if self.probabilities is None and self.law_runs == 0:
+            expected = "given, or law_runs, the runs to estimate them from"
+            raise InvalidArgument("probabilities", expected, None, of=of, reference=by)
         return self.outcomes
 
     def explain(self) -> Path:

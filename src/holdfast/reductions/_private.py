@@ -1,0 +1,108 @@
+"""From replicable to private: many runs with few coins, then a private vote (SIS algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import checks
+from holdfast.errors import InvalidArgument
+from holdfast.mechanisms import select_mode
+from holdfast.reductions._algorithm import Algorithm, algorithm_argument
+from holdfast.reductions._coins import cheapest
+from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
+from holdfast.replicable._tape import Tape
+from holdfast.stability import DP, GoodCoins, private_plan
+from holdfast.stability._path import EFFICIENT
+
+__all__ = ["noise_seed", "replicable_to_dp", "simulation_argument"]
+
+# Noise on a grid makes the threshold of the selection larger than A by less than this, in counts.
+_GRID_SLACK = 2.0**-18
+
+
+def replicable_to_dp(
+    algorithm: Algorithm,
+    *,
+    epsilon: Any,
+    delta: Any,
+    beta: Any = 0.05,
+    simulation: bool = False,
+    workers: Workers = 1,
+    progress: Progress = False,
+) -> Algorithm:
+    """A private algorithm for the same task: the outcome that most runs on disjoint parts agree on.
+
+    ``workers`` and ``progress`` are for the run: threads (or an executor), and a bar or a function of (done,
+    total). The outcome does not depend on them. None as outcome means that no outcome was frequent enough.
+
+    Guarantee: (ε, δ)-DP when one row is replaced, for any rows and any tape, even a public one. Wrong or None
+    with probability at most ``failure`` ≤ ``beta``, over rows, tape and noise.
+    Assumes: for the failure, independent rows from one distribution and the declared replicability (not
+    checkable); privacy assumes only that ``run`` looks at its own part. The noise is the operating system's;
+    with ``simulation=True`` it is the tape's, and protects nothing.
+    Reference: SIS Theorem 3.1 and Algorithm 1, with the constants of ``stability.private_plan``.
+
+    >>> from holdfast.stability import Replicability
+    >>> constant = Algorithm(lambda rows, tape: 7, rows_needed=10, guarantee=Replicability(0.01))
+    >>> private = replicable_to_dp(constant, epsilon=1.0, delta=1e-6)
+    >>> private.rows_needed, private(range(private.rows_needed))
+    (710, 7)
+    """
+    of, by = "replicable_to_dp", "SIS Theorem 3.1"
+    algorithm = algorithm_argument(algorithm, ("replicable", "good-coins"), of=of, by=by)
+    guarantee = DP(checks.real(epsilon, "epsilon", "[1e-6, 1e6]", of=of, by=by), delta)
+    workers, progress = effort(workers, progress, of=of)
+    simulation = simulation_argument(simulation, of=of)
+    # The plan is for a δ that is smaller by a hair, whose threshold leaves room for the grid of the noise.
+    planned = guarantee.delta * (1.0 - min(0.5, guarantee.epsilon * _GRID_SLACK))
+
+    def plan_for(coins: GoodCoins) -> Any:
+        return private_plan(guarantee.epsilon, planned, coins=coins, beta=beta, failure=algorithm.failure)
+
+    plan = cheapest(algorithm.guarantee, plan_for, of=of, by=by)  # type: ignore[arg-type]
+
+    def run(rows: Any, tape: Tape) -> Any:
+        coins = [tape.branch(f"seed {number}") for number in range(plan.seeds)]
+        parts = cut(rows, plan.runs, algorithm.rows_needed)
+        jobs = [(part, coins[number // plan.parts]) for number, part in enumerate(parts)]
+        votes = run_all(algorithm, jobs, workers=workers, progress=progress, label="runs")
+        seed = noise_seed(tape) if simulation else None
+        # A vote may itself be None, which the selection keeps for "nothing".
+        chosen = select_mode(
+            [(vote,) for vote in votes],
+            guarantee.epsilon,
+            guarantee.delta,
+            simulation=simulation,
+            seed=seed,
+        )
+        return None if chosen is None else chosen[0]
+
+    return algorithm.compiled(
+        run,
+        guarantee=guarantee,
+        failure=plan.failure,
+        theorem="SIS Theorem 3.1, Algorithm 1",
+        kind=EFFICIENT,
+        conditions=("independent rows from one distribution, for the failure probability",),
+        parameters={
+            "seeds": plan.seeds,
+            "parts": plan.parts,
+            "threshold": plan.threshold,
+            "votes": plan.votes,
+            "failure": plan.failure,
+        },
+        rows_needed=plan.runs * algorithm.rows_needed,
+        outcomes=None if algorithm.outcomes is None else tuple({*algorithm.outcomes, None}),
+    )
+
+
+def simulation_argument(simulation: Any, *, of: str) -> bool:
+    """Return ``simulation`` if it is True or False."""
+    if not isinstance(simulation, bool):
+        raise InvalidArgument("simulation", "True or False", simulation, of=of)
+    return simulation
+
+
+def noise_seed(tape: Tape) -> int:
+    """A seed for simulated noise, from a branch of its own."""
+    return int(tape.branch("noise").words(1)[0])

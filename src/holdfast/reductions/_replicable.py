@@ -1,0 +1,165 @@
+"""From private or perfectly generalising to replicable: shared coins choose by the output's law (SIS 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from holdfast import checks, replicable
+from holdfast.errors import InvalidArgument
+from holdfast.reductions._algorithm import Algorithm, Floats, algorithm_argument
+from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all, take
+from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
+from holdfast.replicable._tape import Tape
+from holdfast.stability import PerfectGeneralization, Replicability, disagreement_bound
+from holdfast.stability._path import EXPLICIT
+
+__all__ = ["dp_to_replicable", "perfect_to_replicable"]
+
+_ROWS = "independent rows from one distribution, the same for both runs"
+_COINS = "the same tape on both sides"
+
+
+def dp_to_replicable(
+    algorithm: Algorithm,
+    *,
+    rho: Any,
+    sampling: str = "parts",
+    method: str = "sharp",
+    c: Any = None,
+    C: Any = None,  # noqa: N803 — SIS names the two constants c and C
+    workers: Workers = 1,
+    progress: Progress = False,
+) -> Algorithm:
+    """A replicable algorithm for the same task: shared coins choose from the law of the output.
+
+    The law is averaged over disjoint parts of the rows (``sampling="parts"``) or over random subsets that the
+    tape chooses (``"subsample"``, SIS Corollary 3.13); as many rows are asked for as ``rho`` needs. On any
+    rows the output has the averaged law, so it is wrong no more often than the algorithm was.
+
+    Guarantee: ρ-replicable with ρ ≤ ``rho``. "sharp": ``dp_replicability``, explicit constants for pure and
+    approximate privacy. "paper": max-information, perfect generalisation and Theorem 3.17 as SIS prints them,
+    subsampled; for δ > 0 this needs the constants ``c`` and ``C`` of Lemma 3.11, which SIS leaves open. A
+    stated ``law_error`` is paid on both sides, and once in ``failure``; estimating laws from runs costs more
+    parts and no accuracy, because the estimate is right on average.
+    Assumes: independent rows from one distribution and the declared privacy (not checkable); finitely many
+    outcomes.
+    Reference: SIS Algorithm 2, Theorem 3.17 and Corollary 3.18; sharp: Holdfast.
+
+    >>> from holdfast.stability import DP
+    >>> flip = Algorithm(lambda rows, tape: 0, rows_needed=1, guarantee=DP(1.0), outcomes=(0, 1),
+    ...     probabilities=lambda rows: [0.7310585786300049, 0.2689414213699951])
+    >>> steady = dp_to_replicable(flip, rho=0.1)
+    >>> steady.guarantee, steady.rows_needed
+    (Replicability(rho=0.0990572), 50)
+    """
+    of, by = "dp_to_replicable", "SIS Corollary 3.18"
+    algorithm = algorithm_argument(algorithm, ("dp",), of=of, by=by)
+    rho = checks.real(rho, "rho", "(0, 1)", of=of, by=by)
+    checks.choice(sampling, "sampling", ("parts", "subsample"), of=of)
+    workers, progress = effort(workers, progress, of=of)
+    outcomes, error = algorithm.finite(of=of), algorithm.law_error
+    if checks.choice(method, "method", ("sharp", "paper"), of=of) == "sharp":
+        for name, value in (("c", c), ("C", C)):
+            if value is not None:
+                raise InvalidArgument(name, "left out unless method is 'paper'", value, of=of)
+        plan = sharp_sampling(algorithm, rho, sampling, of=of)
+        theorem = "Holdfast, expected distance; SIS Algorithm 2"
+    else:
+        plan = printed_sampling(algorithm, rho, c, C, of=of)
+        theorem = "SIS Corollaries 3.13 and 3.15, Theorem 3.17, Algorithm 2"
+    mixture = _mixture(algorithm, plan, workers, progress)
+    exact = plan.disjoint and (algorithm.probabilities is not None)
+    return algorithm.compiled(
+        _chooser(mixture, outcomes),
+        guarantee=Replicability(plan.rho),
+        failure=algorithm.failure + error,
+        theorem=theorem,
+        kind=EXPLICIT,
+        conditions=(_ROWS, _COINS),
+        parameters={"draws": plan.draws, "rows": plan.rows, **({"law error": error} if error else {})},
+        rows_needed=plan.rows,
+        outcomes=outcomes,
+        probabilities=(lambda rows: mixture(rows, None)) if exact else None,
+        law_error=error if exact else 0.0,
+    )
+
+
+def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Algorithm:
+    """A replicable algorithm on the same rows: shared coins choose from the law of the output.
+
+    Guarantee: ``PerfectGeneralization.replicability``, plus twice 2e/(1 + e) where the law is only known up
+    to an expected total variation e = ``stated_error``. A ``law_error`` is also added to the failure.
+    Assumes: kind "one-way" or "two-way", independent rows from one distribution (not checkable), finitely
+    many outcomes.
+    Reference: SIS Algorithm 2 and Theorem 3.17.
+
+    >>> known = Algorithm(lambda rows, tape: 0, rows_needed=5, outcomes=(0, 1),
+    ...     probabilities=lambda rows: [1, 0],
+    ...     guarantee=PerfectGeneralization(0.01, 0.02, 0.001, kind="one-way"))
+    >>> perfect_to_replicable(known).guarantee
+    Replicability(rho=0.0624739)
+    """
+    of, by = "perfect_to_replicable", "SIS Theorem 3.17"
+    algorithm = algorithm_argument(algorithm, ("one-way", "perfect-generalization"), of=of, by=by)
+    notion, outcomes, error = algorithm.guarantee, algorithm.finite(of=of), algorithm.stated_error
+    assert isinstance(notion, PerfectGeneralization)
+    rho = notion.replicability(method=method).rho
+    if error > 0.0:
+        rho = min(1.0, rho + 2.0 * disagreement_bound(error))
+    mixture = _mixture(algorithm, Sampling(1, algorithm.rows_needed, rho, True), 1, False)
+    exact = algorithm.probabilities is not None
+    return algorithm.compiled(
+        _chooser(mixture, outcomes),
+        guarantee=Replicability(rho),
+        failure=algorithm.failure + algorithm.law_error,
+        theorem="SIS Theorem 3.17, Algorithm 2",
+        kind=EXPLICIT,
+        conditions=(_ROWS, _COINS),
+        parameters={"law error": error} if error else {},
+        rows_needed=algorithm.rows_needed,
+        outcomes=outcomes,
+        probabilities=algorithm.probabilities if exact else None,
+        law_error=algorithm.law_error,
+    )
+
+
+def _law(algorithm: Algorithm, rows: Any, indices: Any, tape: Tape | None) -> Floats:
+    return algorithm.law(rows if indices is None else take(rows, indices), tape)
+
+
+def _mixture(
+    algorithm: Algorithm, plan: Sampling, workers: Workers, progress: Progress
+) -> Callable[[Any, Tape | None], Floats]:
+    """The law of the output averaged over the parts or subsets of the plan."""
+
+    def mixture(rows: Any, tape: Tape | None) -> Floats:
+        branches = [None if tape is None else tape.branch(f"part {number}") for number in range(plan.draws)]
+        jobs: list[tuple[Any, ...]]
+        if plan.disjoint:
+            parts = cut(rows, plan.draws, algorithm.rows_needed)
+            jobs = [(algorithm, part, None, coins) for part, coins in zip(parts, branches, strict=True)]
+        else:
+            # A random order as well: privacy is amplified by subsets only for rows in random order.
+            jobs = [
+                (algorithm, rows, coins.permutation(plan.rows)[: algorithm.rows_needed], coins)
+                for coins in branches
+                if coins is not None
+            ]
+        laws = run_all(_law, jobs, workers=workers, progress=progress, label="laws")
+        average: Floats = np.mean(laws, axis=0)
+        return average
+
+    return mixture
+
+
+def _chooser(
+    mixture: Callable[[Any, Tape | None], Floats], outcomes: tuple[Any, ...]
+) -> Callable[[Any, Tape], Any]:
+    def run(rows: Any, tape: Tape) -> Any:
+        law = mixture(rows, tape)
+        return outcomes[int(replicable.correlated_choice(law, tape.branch("choice")))]
+
+    return run
