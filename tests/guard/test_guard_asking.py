@@ -162,7 +162,7 @@ def test_the_price_is_on_the_book_before_the_rows_are_read(guard, monkeypatch):
 
     def sums(rows, *arguments, **options):
         if rows is protected:
-            seen.append((guard._session._book.events()[-1].kind, guard.spent))
+            seen.append((list(guard._session._book.events())[-1].kind, guard.spent))
         return original(rows, *arguments, **options)
 
     monkeypatch.setattr(Rows, "sums", sums)

@@ -19,7 +19,7 @@ def _fill(book, count=3):
 
 def test_events_come_back_in_order_after_reopening(path):
     _fill(Book(path))
-    events = Book(path).events()
+    events = list(Book(path).events())
     assert [(event.sequence, event.body["number"]) for event in events] == [(1, 0), (2, 1), (3, 2)]
     assert [event.sequence for event in Book(path).events(after=2)] == [3]
 
@@ -38,7 +38,7 @@ def test_the_database_itself_refuses_to_change_a_line(path, statement):
     _fill(book)
     with pytest.raises(sqlite3.Error, match="append-only"):
         sqlite3.connect(path).execute(statement)
-    assert len(book.events()) == 3
+    assert len(list(book.events())) == 3
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_damage_behind_the_triggers_is_found_and_named(path, damage, line):
     connection.executescript("DROP TRIGGER no_update; DROP TRIGGER no_delete;" + damage)
     connection.close()
     with pytest.raises(BookError, match=f"line {line}"):
-        Book(path).events()
+        list(Book(path).events())
 
 
 def test_a_file_that_is_no_book_is_refused(path):
@@ -70,4 +70,4 @@ def test_an_event_with_a_number_json_cannot_hold_is_refused_and_nothing_is_writt
     book = Book()
     with pytest.raises(ValueError, match="JSON"):
         book.append("note", {"value": float("nan")}, after=0)
-    assert book.events() == []
+    assert list(book.events()) == []

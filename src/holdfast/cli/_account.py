@@ -67,13 +67,12 @@ def opened(data: str, ledger: Path | None, terms: Terms) -> Iterator[Guard]:
 
 def _opening(book: Book) -> Mapping[str, Any]:
     """What the book says it was opened with; empty for a new one."""
-    events = book.events()
-    return events[0].body if events else {}
+    return next((event.body for event in book.events()), {})
 
 
 def _forget(book: Book, path: Path | None) -> None:
     """Leave no empty file behind where the data could not be opened."""
-    if path is not None and not book.events():
+    if path is not None and not _opening(book):
         book.close()
         path.unlink(missing_ok=True)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.guard._certificate import Certificate
+from holdfast.ledger import Receipt
 from holdfast.records import Record, show
 
 
@@ -22,7 +23,8 @@ class Answer(Record):
     Guarantee: with probability ``confidence`` every interval ever released from this account contains its
     true value, however the questions were chosen. ``cost`` is what this answer took from the account, in
     nats; ``guess`` is what was expected (NaN where the strategy expects nothing) and ``confirmed`` whether
-    the rows agreed with it. ``notes`` say in words what else to know.
+    the rows agreed with it. ``notes`` say in words what else to know. ``receipt`` shows that the account's
+    book has this answer, where the book is signed.
     """
 
     value: float
@@ -35,6 +37,7 @@ class Answer(Record):
     guess: float
     confirmed: bool
     notes: tuple[str, ...] = field(default=(), repr=False)
+    receipt: Receipt | None = field(default=None, repr=False)
 
     def __float__(self) -> float:
         return self.value

@@ -22,12 +22,15 @@ from holdfast.guard._choice import STRATEGIES, choose_strategy
 from holdfast.guard._question import Question, StatisticQuestion, TableQuestion
 from holdfast.guard._release import Records
 from holdfast.guard._scores import METRICS, score_question
-from holdfast.guard._session import Session
+from holdfast.guard._session import Released, Session
 from holdfast.guard._setup import set_up
 from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.ledger import Book
 from holdfast.queries import Query
 from holdfast.tails import Tail
+
+# So many answers are kept at hand; older ones are read from the book when they are asked for again.
+_REMEMBERED = 10_000
 
 
 class Guard:
@@ -259,9 +262,7 @@ class Guard:
     def history(self) -> tuple[Answer, ...]:
         """Every answer of the account, in order."""
         return tuple(
-            self._recall(key)
-            for key, released in self._session.released.items()
-            if released.answer is not None
+            self._recall(released) for released in self._session.history() if released.answer is not None
         )
 
     @property
@@ -317,13 +318,10 @@ class Guard:
 
     def _known(self, question: Question) -> Answer | None:
         """The answer that was given before, if this is the same question."""
-        self._session.read()
-        released = self._session.released.get(question.key)
-        if released is None:
-            return None
-        if released.answer is None:
-            raise self._too_wide(released.text)
-        return self._recall(question.key)
+        if question.key in self._answers:
+            return self._answers[question.key]
+        released = self._session.released(question.key)
+        return None if released is None else self._remembered(released)
 
     def _answer(self, question: Question) -> Answer:
         """Prepare without data, reserve, read, record, release: always in this order."""
@@ -332,7 +330,7 @@ class Guard:
             if known is not None:
                 return known
             try:
-                prepared, reservation = self._session.reserve(
+                reserved = self._session.reserve(
                     question.key,
                     question.text,
                     prepare=lambda account: self._strategy.prepare(question, account),
@@ -340,13 +338,18 @@ class Guard:
                 )
             except QueryRejected as rejected:
                 raise self._with_account(rejected) from None
+            if isinstance(reserved, Released):
+                return self._remembered(reserved)
+            prepared, reservation = reserved
             outcome = self._read(prepared, reservation)
-            self._session.settle(
-                reservation, outcome.price, surprise=outcome.surprise, released=outcome.released
+            settled = self._session.settle(
+                question.key,
+                reservation,
+                outcome.price,
+                surprise=outcome.surprise,
+                released=outcome.released,
             )
-            if outcome.released is None:
-                raise self._too_wide(question.text)
-            return self._recall(question.key)
+            return self._remembered(settled)
 
     def _read(self, prepared: Prepared, reservation: int) -> Outcome:
         """Read the protected rows. A failure is an outcome too: it is charged, what it said stays inside."""
@@ -354,7 +357,9 @@ class Guard:
             return prepared.read(self._setup.protected)
         except Exception:
             price = prepared.failure_price
-            self._session.settle(reservation, price, surprise=True, released=None, failed=True)
+            self._session.settle(
+                prepared.question.key, reservation, price, surprise=True, released=None, failed=True
+            )
         raise QueryRejected(
             f"{prepared.question.text} could not be computed on the protected rows. What went wrong is not "
             f"shown, because it may depend on them; that it failed cost {price:.3g} nats. Try it on "
@@ -374,8 +379,16 @@ class Guard:
             left=float(self.left),
         )
 
-    def _recall(self, key: str) -> Answer:
-        """The answer with this key, made once from what the book recorded."""
-        if key not in self._answers:
-            self._answers[key] = self._records.answer(self._session.released[key])
-        return self._answers[key]
+    def _remembered(self, released: Released) -> Answer:
+        """The answer, or the same refusal, that a settled question has once and for all."""
+        if released.answer is None:
+            raise self._too_wide(released.text)
+        return self._recall(released)
+
+    def _recall(self, released: Released) -> Answer:
+        """The answer a line of the book stands for, made once while it is remembered."""
+        if released.key not in self._answers:
+            if len(self._answers) >= _REMEMBERED:
+                del self._answers[next(iter(self._answers))]
+            self._answers[released.key] = self._records.answer(released)
+        return self._answers[released.key]

@@ -75,6 +75,7 @@ class Records:
             guess=math.nan if recorded["guess"] is None else recorded["guess"],
             confirmed=recorded["confirmed"],
             notes=tuple(recorded["notes"]),
+            receipt=released.receipt,
         )
 
     def certificate(self, numbers: dict[str, Any], *, interval: str = "") -> Certificate:

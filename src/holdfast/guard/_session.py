@@ -8,25 +8,49 @@ question could have had.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from holdfast.guard._account import MICRO, Account
-from holdfast.ledger import Book, BookError, Event, Stale
+from holdfast.guard._prior import Experience
+from holdfast.ledger import Balance, Book, BookError, Event, Receipt, Stale
 
 _Prepared = TypeVar("_Prepared")
-_FORMAT = 1
+_FORMAT = 2
 _MOST_TRIES = 100
+# A start reads no more lines than about this, however long the book is.
+_CHECKPOINT_EVERY = 1_000
+# How many seconds a question that another process is reading is waited for, and how often it is looked after.
+_PATIENCE = 30
+_PAUSE = 0.005
 
 
 @dataclass(frozen=True)
 class Released:
     """One settled question as the book has it: its text, its price, and what was released, if it was."""
 
+    key: str
     text: str
     micro_nats: int
     answer: dict[str, Any] | None
+    receipt: Receipt | None
+
+
+@dataclass(frozen=True)
+class Asker:
+    """On whose behalf a question is asked: their name, their request's own key, and a last word before the
+    price is reserved (it may refuse by raising)."""
+
+    name: str = ""
+    request: str = ""
+    permit: Callable[[Balance, int], None] | None = None
+
+
+_NOBODY = Asker()
 
 
 class Session:
@@ -34,25 +58,27 @@ class Session:
 
     def __init__(self, book: Book, account: Account, agreed: dict[str, Any]) -> None:
         self._book = book
-        self._settled = account
-        self._open: dict[int, dict[str, Any]] = {}
-        self._last = 0
-        self.released: dict[str, Released] = {}
-        self._opened: dict[str, Any] | None = None
+        self._failure = account.failure
+        self.balance, self._last = book.start()
+        self._checkpoint = self._last
+        self._exact = self.balance.micro_nats / MICRO
         self._begin({"format": _FORMAT, **agreed})
 
     def _begin(self, agreed: dict[str, Any]) -> None:
         """Open the book, or make sure that it was opened for the same data and the same promise."""
         self.read()
-        if self._opened is None:
+        if self._last == 0:
             try:
-                self._apply(self._book.append("open", agreed, after=self._last))
+                # The nonce makes two books that agree on everything else two books.
+                terms = {**agreed, "nonce": secrets.token_hex(16)}
+                self._apply(self._book.append("open", terms, after=0))
             except Stale:
                 self.read()
-        differing = sorted(name for name in agreed if (self._opened or {}).get(name) != agreed[name])
+        opened = self._book.at(1).body
+        differing = sorted(name for name in agreed if opened.get(name) != agreed[name])
         if differing:
             raise BookError(
-                f"The account book {self._book.path} was opened with other terms "
+                f"The account book {self._book.name} was opened with other terms "
                 f"({', '.join(differing)} differ). "
                 "Use the same data and the same promise, or another book."
             )
@@ -60,14 +86,25 @@ class Session:
     @property
     def account(self) -> Account:
         """The account with every open reservation counted as spent."""
-        settled, reserved = self._settled, sum(body["micro_nats"] for body in self._open.values())
-        if not self._open:
+        settled, reserved = self._settled, self.balance.reserved
+        if not self.balance.open:
             return settled
         return replace(
             settled,
-            steps=settled.steps + len(self._open),
+            steps=settled.steps + len(self.balance.open),
             micro_nats=settled.micro_nats + reserved,
             exact=settled.exact + reserved / MICRO,
+        )
+
+    @property
+    def _settled(self) -> Account:
+        balance = self.balance
+        return Account(
+            failure=self._failure,
+            steps=balance.confirmed + balance.surprised,
+            micro_nats=balance.micro_nats,
+            exact=self._exact,
+            experience=Experience(balance.confirmed, balance.surprised),
         )
 
     def close(self) -> None:
@@ -79,20 +116,46 @@ class Session:
         for event in self._book.events(after=self._last):
             self._apply(event)
 
+    def released(self, key: str) -> Released | None:
+        """What the book has about a question that was settled; None if it has not been asked."""
+        event = self._book.about(key, "release")
+        return None if event is None else self._released(event)
+
+    def requested(self, request: str) -> str | None:
+        """The key of the question that a request asked before; None if the request is new."""
+        event = self._book.requested(request)
+        return None if event is None else event.subject
+
+    def history(self) -> Iterator[Released]:
+        """Everything that was settled, in order."""
+        return (self._released(event) for event in self._book.events() if event.kind == "release")
+
     def reserve(
         self,
         key: str,
         text: str,
         prepare: Callable[[Account], _Prepared],
         worst: Callable[[_Prepared], float],
-    ) -> tuple[_Prepared, int]:
-        """Prepare a question against the newest account and put its worst price on disk, in one step."""
+        asker: Asker = _NOBODY,
+    ) -> tuple[_Prepared, int] | Released:
+        """Prepare a question against the newest account and put its worst price on disk, in one step; or
+        return what another process released about it meanwhile."""
         for _ in range(_MOST_TRIES):
-            account = self.account
-            prepared = prepare(account)
-            body = {"key": key, "text": text, "micro_nats": math.ceil(worst(prepared) * MICRO)}
+            if self.balance.closed:
+                raise BookError("The account is closed; nothing more is answered from it.")
+            if (known := self._awaited(key)) is not None:
+                return known
+            prepared = prepare(self.account)
+            price = math.ceil(worst(prepared) * MICRO)
+            if asker.permit is not None:
+                asker.permit(self.balance, price)
+            body: dict[str, Any] = {"text": text, "micro_nats": price, "at": int(time.time())}
+            if asker.name:
+                body["by"] = asker.name
             try:
-                event = self._book.append("reserve", body, after=self._last)
+                event = self._book.append(
+                    "reserve", body, after=self._last, subject=key, request=asker.request
+                )
             except Stale:
                 self.read()
                 continue
@@ -102,47 +165,69 @@ class Session:
 
     def settle(
         self,
+        key: str,
         reservation: int,
         nats: float,
         *,
         surprise: bool,
         released: dict[str, Any] | None,
         failed: bool = False,
-    ) -> int:
-        """Record what a reserved question really cost and what is released, before anyone sees it; returns
-        micro-nats."""
+    ) -> Released:
+        """Record what a reserved question really cost and what is released, before anyone sees it."""
         for _ in range(_MOST_TRIES):
-            charge, exact = self._settled.charge(nats), self._settled.exact + nats
+            reserved = self.balance.open[reservation]
             body = {
                 "reservation": reservation,
-                "micro_nats": charge,
+                # The running total is rounded up; the reservation covers the price as it is.
+                "micro_nats": min(self._settled.charge(nats), reserved["micro_nats"]),
                 "surprise": surprise,
                 "released": released,
             }
+            exact = self._exact + nats
             try:
-                event = self._book.append("fail" if failed else "release", body, after=self._last)
+                event = self._book.append(
+                    "fail" if failed else "release", body, after=self._last, subject=key
+                )
             except Stale:
                 self.read()
                 continue
             self._apply(event, exact=exact)
-            return charge
+            self._perhaps_checkpoint()
+            return self._released(event, text=reserved["text"])
         raise BookError(
             "The account book is too busy to record the answer; it stays charged and is not released."
         )
 
+    def _awaited(self, key: str) -> Released | None:
+        """What was released about a question while this process waited for another that is reading it.
+
+        Whoever reserved it may have died; after a while the question is asked anew, and charged anew.
+        """
+        while any(
+            body["subject"] == key and time.time() - body["at"] < _PATIENCE
+            for body in self.balance.open.values()
+        ):
+            time.sleep(_PAUSE)
+            self.read()
+        return self.released(key)
+
     def _apply(self, event: Event, *, exact: float | None = None) -> None:
+        self.balance.apply(event)
         self._last = event.sequence
+        if event.kind == "checkpoint":
+            self._checkpoint = event.sequence
+        if event.kind in ("release", "fail"):
+            # Written by another process, the unrounded price is not known; the charge is above it.
+            self._exact = self.balance.micro_nats / MICRO if exact is None else exact
+
+    def _perhaps_checkpoint(self) -> None:
+        if self._last - self._checkpoint < _CHECKPOINT_EVERY:
+            return
+        with suppress(Stale):  # Someone else is writing; the next answer tries again.
+            self._apply(self._book.checkpoint(self.balance, after=self._last))
+
+    def _released(self, event: Event, text: str | None = None) -> Released:
         body = event.body
-        if event.kind == "open":
-            self._opened = body
-        elif event.kind == "reserve":
-            self._open[event.sequence] = body
-        elif event.kind in ("release", "fail"):
-            reserved = self._open.pop(body["reservation"])
-            self._settled = self._settled.after(body["micro_nats"], surprise=body["surprise"], exact=exact)
-            if event.kind == "release":
-                self.released[reserved["key"]] = Released(
-                    reserved["text"], body["micro_nats"], body["released"]
-                )
-        else:
-            raise BookError(f"The account book {self._book.path} has a line of unknown kind {event.kind!r}.")
+        if text is None:
+            text = str(self._book.at(body["reservation"]).body["text"])
+        return Released(event.subject, text, body["micro_nats"], body["released"], self._book.receipt(event))

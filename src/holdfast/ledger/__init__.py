@@ -1,9 +1,26 @@
-"""The account book: append-only, hash-chained, in one SQLite file.
+"""The account book: append-only, hash-chained, signed, in a SQLite file or a PostgreSQL database.
 
 What is on disk decides: a question is reserved here before any protected row is read, and its output and
 price are recorded before the answer leaves. A reservation that was never settled counts as spent.
 """
 
-from holdfast.ledger._book import Book, BookError, Event, Stale
+from holdfast.ledger._balance import Balance
+from holdfast.ledger._book import Book
+from holdfast.ledger._event import BookError, Event, Stale
+from holdfast.ledger._signing import Receipt, SigningKey
+from holdfast.ledger._verify import Problem, Verification, export, read_receipts, verify
 
-__all__ = ["Book", "BookError", "Event", "Stale"]
+__all__ = [
+    "Balance",
+    "Book",
+    "BookError",
+    "Event",
+    "Problem",
+    "Receipt",
+    "SigningKey",
+    "Stale",
+    "Verification",
+    "export",
+    "read_receipts",
+    "verify",
+]

@@ -1,134 +1,165 @@
-"""One table of events that can only grow."""
+"""One book of events that can only grow, wherever its lines are kept."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import RLock
-from typing import Any
+from typing import Any, Protocol
 
-from holdfast.errors import HoldfastError
-from holdfast.records import Record
+from holdfast.errors import InvalidArgument
+from holdfast.ledger._balance import Balance
+from holdfast.ledger._event import BookError, Event, Line, canonical, digest_of
+from holdfast.ledger._postgres import PostgresLines
+from holdfast.ledger._signing import Receipt, SigningKey, signed
+from holdfast.ledger._sqlite import SqliteLines
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS events (
-    sequence INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,
-    body TEXT NOT NULL,
-    digest TEXT NOT NULL
-) STRICT;
-CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON events
-    BEGIN SELECT RAISE(ABORT, 'the account book is append-only'); END;
-CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON events
-    BEGIN SELECT RAISE(ABORT, 'the account book is append-only'); END;
-"""
+_PAGE = 5_000
 
 
-class BookError(HoldfastError):
-    """The account book cannot be trusted or cannot be opened; nothing is answered until that is settled."""
+class Lines(Protocol):
+    """Where lines are kept: they can be read and appended to, and nothing else."""
 
+    name: str
 
-class Stale(HoldfastError):
-    """Someone else wrote to the book meanwhile: read the new events and try again."""
-
-
-@dataclass(frozen=True, repr=False)
-class Event(Record):
-    """One line of the book; ``digest`` chains it to all lines before it."""
-
-    sequence: int
-    kind: str
-    body: dict[str, Any]
-    digest: str
-
-
-def _digest(previous: str, sequence: int, kind: str, body: str) -> str:
-    return hashlib.sha256(f"{previous}\n{sequence}\n{kind}\n{body}".encode()).hexdigest()
+    def append(self, after: int, make: Callable[[str], Line]) -> Line: ...
+    def page(self, first: int, limit: int) -> list[Line]: ...
+    def about(self, subject: str, kind: str) -> Line | None: ...
+    def requested(self, request: str) -> Line | None: ...
+    def checkpoint(self, before: int) -> Line | None: ...
+    def close(self) -> None: ...
 
 
 class Book:
-    """An append-only book in a SQLite file, or in memory when no path is given.
+    """An append-only book: a SQLite file, a PostgreSQL database (``postgresql://…``), or memory (None).
 
-    Every append is one transaction that is on disk when it returns (write-ahead log, ``synchronous=FULL``).
-    The database itself refuses UPDATE and DELETE, and every line carries the digest of all lines before it.
+    Guarantee: an append is one transaction that is on disk when it returns; the database refuses UPDATE and
+    DELETE; every line carries the digest of all lines before it, and a line that does not is never returned.
+    With a ``key``, :meth:`receipt` signs how the book ends.
+    Assumes: the disk keeps what it acknowledged. Someone who can rewrite the whole database can rewrite an
+    unsigned book; receipts that others hold show it (:func:`holdfast.ledger.verify`).
+
+    >>> book = Book()
+    >>> book.append("open", {"rows": 100}, after=0).sequence
+    1
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        self.path = None if path is None else Path(path)
-        self._lock = RLock()
-        try:
-            self._connection = sqlite3.connect(
-                ":memory:" if self.path is None else str(self.path),
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=30,
-            )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.executescript(_SCHEMA)
-        except sqlite3.Error as error:
-            raise BookError(f"The account book {self.path} cannot be opened: {error}.") from None
+    def __init__(self, place: str | Path | None = None, *, key: SigningKey | None = None) -> None:
+        self._lines: Lines = (
+            PostgresLines(place)
+            if isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
+            else SqliteLines(None if place is None else Path(place))
+        )
+        self.name = self._lines.name
+        self.key = key
+        self._identity: str | None = None
 
-    def append(self, kind: str, body: dict[str, Any], *, after: int) -> Event:
+    def append(
+        self, kind: str, body: dict[str, Any], *, after: int, subject: str = "", request: str = ""
+    ) -> Event:
         """Write one event, if the book still ends at sequence ``after``; otherwise raise :class:`Stale`."""
-        text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        with self._transaction() as connection:
-            last, digest = self._head(connection)
-            if last != after:
-                raise Stale(f"The book ends at {last}, not at {after}.")
-            event = Event(last + 1, kind, body, _digest(digest, last + 1, kind, text))
-            connection.execute(
-                "INSERT INTO events VALUES (?, ?, ?, ?)", (event.sequence, kind, text, event.digest)
-            )
-        return event
+        for name, text in (("kind", kind), ("subject", subject), ("request", request)):
+            if "\n" in text:
+                raise InvalidArgument(name, "one line of text", text, of="Book.append")
+        said = (after + 1, kind, subject, request, canonical(body))
+        line = self._lines.append(after, lambda previous: Line(*said, digest_of(previous, *said)))
+        return Event(line.sequence, kind, body, line.digest, subject, request)
 
-    def events(self, after: int = 0) -> list[Event]:
+    def events(self, after: int = 0) -> Iterator[Event]:
         """All events beyond sequence ``after``, each checked against the chain."""
-        with self._lock:
-            rows = self._connection.execute(
-                "SELECT sequence, kind, body, digest FROM events WHERE sequence >= ? ORDER BY sequence",
-                (after,),
-            ).fetchall()
-        previous = ""
+        return (line.event() for line in self.lines(after))
+
+    def lines(self, after: int = 0) -> Iterator[Line]:
+        """The same, as they are stored; a page at a time, so that a long book needs little memory."""
+        previous, expected = "", after
         if after:
-            if not rows or rows[0][0] != after:
-                raise BookError(f"The account book {self.path} has lost line {after}.")
-            previous = rows.pop(0)[3]
-        found = []
-        for expected, (sequence, kind, body, digest) in enumerate(rows, start=after + 1):
-            if sequence != expected or digest != _digest(previous, sequence, kind, body):
-                raise BookError(f"The account book {self.path} was changed at line {expected}.")
-            found.append(Event(sequence, kind, json.loads(body), digest))
-            previous = digest
-        return found
+            first = self._lines.page(after, 1)
+            if not first or first[0].sequence != after:
+                raise BookError(f"The account book {self.name} has lost line {after}.")
+            previous = first[0].digest
+        while page := self._lines.page(expected + 1, _PAGE):
+            for line in page:
+                expected += 1
+                if line.sequence != expected or not line.follows(previous):
+                    raise BookError(f"The account book {self.name} was changed at line {expected}.")
+                previous = line.digest
+                yield line
+            if len(page) < _PAGE:
+                return
+
+    def at(self, sequence: int) -> Event:
+        """One event by its number."""
+        found = self._lines.page(sequence, 1)
+        if not found or found[0].sequence != sequence:
+            raise BookError(f"The account book {self.name} has lost line {sequence}.")
+        return self._checked(found[0]).event()
+
+    def about(self, subject: str, kind: str) -> Event | None:
+        """The last event of a kind about a subject, found without reading the rest of the book."""
+        found = self._lines.about(subject, kind)
+        return None if found is None else self._checked(found).event()
+
+    def requested(self, request: str) -> Event | None:
+        """The first event that a request led to."""
+        found = self._lines.requested(request)
+        return None if found is None else self._checked(found).event()
+
+    @property
+    def identity(self) -> str:
+        """What tells this book from others: the digest of its first line."""
+        if self._identity is None:
+            first = self._lines.page(1, 1)
+            if not first or first[0].sequence != 1 or not first[0].follows(""):
+                raise BookError(f"The account book {self.name} has no first line.")
+            self._identity = first[0].digest
+        return self._identity
+
+    def receipt(self, event: Event) -> Receipt | None:
+        """A signed statement that the book has this event and all before it; None without a key."""
+        if self.key is None:
+            return None
+        return Receipt.sign(self.key, self.identity, event.sequence, event.digest)
+
+    def checkpoint(self, balance: Balance, *, after: int) -> Event:
+        """Write down what the lines up to ``after`` add up to, signed if there is a key: the next start goes
+        on from here."""
+        said = balance.to_dict()
+        signature = None
+        if self.key is not None:
+            signature = self.key.sign(self._checkpoint_statement(after, self.at(after).digest, said))
+        return self.append("checkpoint", {"balance": said, "signature": signature}, after=after)
+
+    def start(self) -> tuple[Balance, int]:
+        """What the lines add up to as of the last checkpoint this book can trust, and where that was.
+
+        With a key, that is the last one signed with it; without one, the last. The caller applies the events
+        after it.
+        """
+        before = 2**62
+        while (line := self._lines.checkpoint(before)) is not None:
+            body = self._checked(line).event().body
+            if self.key is None or self._signed_checkpoint(line, body):
+                return Balance(body["balance"]), line.sequence
+            before = line.sequence
+        return Balance(), 0
 
     def close(self) -> None:
-        """Close the file; a closed book cannot be written to."""
-        with self._lock:
-            self._connection.close()
+        """Close it; a closed book cannot be written to."""
+        self._lines.close()
 
-    @staticmethod
-    def _head(connection: sqlite3.Connection) -> tuple[int, str]:
-        row = connection.execute(
-            "SELECT sequence, digest FROM events ORDER BY sequence DESC LIMIT 1"
-        ).fetchone()
-        return (0, "") if row is None else (int(row[0]), str(row[1]))
+    def _checked(self, line: Line) -> Line:
+        """A line that was found out of order, held against the line before it."""
+        before = self._lines.page(line.sequence - 1, 1)[0].digest if line.sequence > 1 else ""
+        if not line.follows(before):
+            raise BookError(f"The account book {self.name} was changed at line {line.sequence}.")
+        return line
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.Error as error:
-                raise BookError(f"The account book {self.path} cannot be written: {error}.") from None
-            try:
-                yield self._connection
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
+    def _signed_checkpoint(self, line: Line, body: dict[str, Any]) -> bool:
+        assert self.key is not None
+        if not isinstance(body["signature"], str):
+            return False
+        before = self._lines.page(line.sequence - 1, 1)[0]
+        statement = self._checkpoint_statement(before.sequence, before.digest, body["balance"])
+        return signed(self.key.public, statement, body["signature"])
+
+    def _checkpoint_statement(self, sequence: int, digest: str, balance: dict[str, Any]) -> str:
+        return f"holdfast checkpoint 1\n{self.identity}\n{sequence}\n{digest}\n{canonical(balance)}"

@@ -1,0 +1,80 @@
+"""What the lines of a book add up to, in whole micro-nats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.ledger._event import BookError, Event
+
+# Lines that say something and cost nothing: opening and closing, acts of the owner, and checkpoints.
+_FREE = ("open", "close", "act", "checkpoint")
+
+
+class Balance:
+    """The running sum of a book: what was spent, by whom, and what is reserved and not settled yet.
+
+    ``micro_nats`` counts settled questions only; ``reserved`` those whose outcome is unknown, at the dearest
+    price they could have. Whoever asks names themselves in ``by``; a question without a name counts for "".
+    """
+
+    def __init__(self, said: dict[str, Any] | None = None) -> None:
+        said = said or {}
+        self.confirmed: int = said.get("confirmed", 0)
+        self.surprised: int = said.get("surprised", 0)
+        self.micro_nats: int = said.get("micro_nats", 0)
+        self.people: dict[str, int] = dict(said.get("people", {}))
+        self.open: dict[int, dict[str, Any]] = {
+            int(sequence): body for sequence, body in said.get("open", {}).items()
+        }
+        self.closed: bool = said.get("closed", False)
+
+    @property
+    def reserved(self) -> int:
+        """Micro-nats of reservations that were never settled."""
+        return sum(int(body["micro_nats"]) for body in self.open.values())
+
+    def spent_by(self, person: str) -> int:
+        """Micro-nats that one person spent or holds reserved."""
+        held = sum(int(body["micro_nats"]) for body in self.open.values() if body.get("by", "") == person)
+        return self.people.get(person, 0) + held
+
+    def apply(self, event: Event) -> None:
+        """Add one more line. A line that does not fit what came before is refused."""
+        body = event.body
+        if self.closed and event.kind not in _FREE:
+            raise BookError(f"The account book goes on at line {event.sequence} after it was closed.")
+        if event.kind == "reserve":
+            if not (isinstance(body.get("micro_nats"), int) and body["micro_nats"] >= 0):
+                raise _unfit(event)
+            self.open[event.sequence] = {"subject": event.subject, **body}
+        elif event.kind in ("release", "fail"):
+            reserved = self.open.pop(body.get("reservation", -1), {"micro_nats": -1})
+            paid = body.get("micro_nats")
+            if not (isinstance(paid, int) and 0 <= paid <= reserved["micro_nats"]):
+                raise _unfit(event)
+            person = reserved.get("by", "")
+            self.micro_nats += paid
+            self.people[person] = self.people.get(person, 0) + paid
+            self.surprised += bool(body["surprise"])
+            self.confirmed += not body["surprise"]
+        elif event.kind in _FREE:
+            self.closed = self.closed or event.kind == "close"
+        else:
+            raise BookError(f"The account book has a line {event.sequence} of unknown kind {event.kind!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a checkpoint records; ``Balance(said)`` takes it up again."""
+        return {
+            "confirmed": self.confirmed,
+            "surprised": self.surprised,
+            "micro_nats": self.micro_nats,
+            "people": dict(sorted(self.people.items())),
+            "open": {str(sequence): body for sequence, body in sorted(self.open.items())},
+            "closed": self.closed,
+        }
+
+
+def _unfit(event: Event) -> BookError:
+    return BookError(
+        f"The account book has a line {event.sequence} ({event.kind}) that does not fit the lines before it."
+    )

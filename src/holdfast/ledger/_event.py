@@ -1,0 +1,64 @@
+"""One line of the book, and the digest that chains it to all lines before it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from holdfast.errors import HoldfastError
+from holdfast.records import Record
+
+
+class BookError(HoldfastError):
+    """The account book cannot be trusted or cannot be opened; nothing is answered until that is settled."""
+
+
+class Stale(HoldfastError):
+    """Someone else wrote to the book meanwhile: read the new events and try again."""
+
+
+class Line(NamedTuple):
+    """An event exactly as it is stored; ``body`` is canonical JSON."""
+
+    sequence: int
+    kind: str
+    subject: str
+    request: str
+    body: str
+    digest: str
+
+    def follows(self, previous: str) -> bool:
+        """Whether the digest is right after a line with the digest ``previous``."""
+        return self.digest == digest_of(previous, *self[:-1])
+
+    def event(self) -> Event:
+        """The event this line stands for."""
+        return Event(self.sequence, self.kind, json.loads(self.body), self.digest, self.subject, self.request)
+
+
+@dataclass(frozen=True, repr=False)
+class Event(Record):
+    """One line of the book: what happened (``kind``, ``body``), to which question (``subject``), on whose
+    request, and the ``digest`` that chains it to all lines before it."""
+
+    sequence: int
+    kind: str
+    body: dict[str, Any]
+    digest: str
+    subject: str = ""
+    request: str = ""
+
+
+def canonical(body: dict[str, Any]) -> str:
+    """The one text of a body: equal bodies give equal bytes."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest_of(previous: str, sequence: int, kind: str, subject: str, request: str, body: str) -> str:
+    """SHA-256 over the previous digest and everything a line says. No part holds a line break, so no two
+    lines read alike."""
+    return hashlib.sha256(
+        f"{previous}\n{sequence}\n{kind}\n{subject}\n{request}\n{body}".encode()
+    ).hexdigest()

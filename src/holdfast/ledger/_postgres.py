@@ -1,0 +1,131 @@
+"""Lines in a PostgreSQL database: for several processes or machines that share one account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from holdfast.errors import MissingExtra
+from holdfast.ledger._event import BookError, Line, Stale
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS holdfast_events (
+    book TEXT NOT NULL,
+    sequence BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    request TEXT NOT NULL,
+    body TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (book, sequence)
+);
+CREATE INDEX IF NOT EXISTS holdfast_by_subject ON holdfast_events (book, subject, kind) WHERE subject <> '';
+CREATE INDEX IF NOT EXISTS holdfast_by_request ON holdfast_events (book, request) WHERE request <> '';
+CREATE INDEX IF NOT EXISTS holdfast_checkpoints ON holdfast_events (book, sequence) WHERE kind = 'checkpoint';
+CREATE OR REPLACE FUNCTION holdfast_append_only() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'the account book is append-only'; END $$;
+CREATE OR REPLACE TRIGGER no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON holdfast_events
+    FOR EACH STATEMENT EXECUTE FUNCTION holdfast_append_only();
+"""
+_COLUMNS = "sequence, kind, subject, request, body, digest"
+# Held while the table is made, so that two processes that start together do not make it twice.
+_SCHEMA_LOCK = 0x686F6C64
+_BOOK = "holdfast_book"
+
+
+class PostgresLines:
+    """The lines of one book, named by ``?holdfast_book=name`` in the URL ("default" without)."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingExtra("postgres", what="An account book in PostgreSQL") from None
+        self._database: Any = psycopg
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query))
+        self._book = options.pop(_BOOK, "default")
+        # The URL may hold a password: messages name the database and the book only.
+        self.name = f"{self._book!r} in PostgreSQL ({parts.hostname or 'local'}{parts.path})"
+        self._lock = RLock()
+        try:
+            self._connection = psycopg.connect(
+                urlunsplit(parts._replace(query=urlencode(options))), autocommit=True
+            )
+            with self._connection.transaction():
+                self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+                if not self._ready():
+                    self._connection.execute(_SCHEMA)
+            # An answer leaves only after its line is on disk, whatever the server's default is.
+            self._connection.execute("SET synchronous_commit = 'on'")
+        except psycopg.Error as error:
+            raise BookError(
+                f"The account book {self.name} cannot be opened: {type(error).__name__}."
+            ) from None
+
+    def append(self, after: int, make: Callable[[str], Line]) -> Line:
+        """Write ``make(digest of the last line)`` if the book ends at ``after``, else raise Stale."""
+        with self._lock:
+            try:
+                with self._connection.transaction():
+                    last = self._first("ORDER BY sequence DESC LIMIT 1")
+                    if (last.sequence if last else 0) != after:
+                        raise Stale(f"The book ends at {last.sequence if last else 0}, not at {after}.")
+                    line = make(last.digest if last else "")
+                    self._connection.execute(
+                        "INSERT INTO holdfast_events VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                        (self._book, *line),
+                    )
+            except self._database.errors.UniqueViolation:
+                raise Stale(f"Someone else wrote line {after + 1}.") from None
+            except self._database.Error as error:
+                raise BookError(
+                    f"The account book {self.name} cannot be written: {type(error).__name__}."
+                ) from None
+        return line
+
+    def page(self, first: int, limit: int) -> list[Line]:
+        """At most ``limit`` lines from sequence ``first`` on, in order."""
+        return self._select("AND sequence >= %s ORDER BY sequence LIMIT %s", first, limit)
+
+    def about(self, subject: str, kind: str) -> Line | None:
+        """The last line of a kind about a subject."""
+        return self._first("AND subject = %s AND kind = %s ORDER BY sequence DESC LIMIT 1", subject, kind)
+
+    def requested(self, request: str) -> Line | None:
+        """The first line that a request led to."""
+        return self._first("AND request = %s ORDER BY sequence LIMIT 1", request)
+
+    def checkpoint(self, before: int) -> Line | None:
+        """The last checkpoint ahead of sequence ``before``."""
+        return self._first("AND kind = 'checkpoint' AND sequence < %s ORDER BY sequence DESC LIMIT 1", before)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._connection.close()
+
+    def _ready(self) -> bool:
+        found = self._connection.execute(
+            "SELECT 1 FROM pg_trigger WHERE tgname = 'no_change' AND tgrelid = to_regclass('holdfast_events')"
+        )
+        return found.fetchone() is not None
+
+    def _first(self, condition: str, *values: object) -> Line | None:
+        found = self._select(condition, *values)
+        return found[0] if found else None
+
+    def _select(self, condition: str, *values: object) -> list[Line]:
+        with self._lock:
+            try:
+                rows = self._connection.execute(
+                    f"SELECT {_COLUMNS} FROM holdfast_events WHERE book = %s {condition}",
+                    (self._book, *values),
+                )
+                return [Line(*row) for row in rows]
+            except self._database.Error as error:
+                raise BookError(
+                    f"The account book {self.name} cannot be read: {type(error).__name__}."
+                ) from None

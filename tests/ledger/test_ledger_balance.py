@@ -1,0 +1,75 @@
+"""Sums over a book: whole micro-nats, nothing lost, and no line that does not fit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.ledger import Balance, BookError, Event
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", ""]), st.integers(0, 10**7), st.floats(0, 1), st.booleans(), st.booleans()
+    ),
+    max_size=30,
+)
+
+
+def event(sequence, kind, **body):
+    return Event(sequence, kind, body, "", subject=f"q{sequence}")
+
+
+@given(STEPS)
+def test_spent_and_reserved_are_what_was_settled_and_what_was_not(steps):
+    balance, sequence, paid, held = Balance(), 0, {}, {}
+    for person, price, part, settle, surprise in steps:
+        sequence += 1
+        balance.apply(event(sequence, "reserve", micro_nats=price, by=person))
+        if settle:
+            cost = int(price * part)
+            sequence += 1
+            balance.apply(
+                event(sequence, "release", reservation=sequence - 1, micro_nats=cost, surprise=surprise)
+            )
+            paid[person] = paid.get(person, 0) + cost
+        else:
+            held[person] = held.get(person, 0) + price
+    assert balance.micro_nats == sum(paid.values())
+    assert balance.reserved == sum(held.values())
+    assert balance.confirmed + balance.surprised == sum(settle for *_, settle, _ in steps)
+    for person in "ab":
+        assert balance.spent_by(person) == paid.get(person, 0) + held.get(person, 0)
+    assert Balance(balance.to_dict()).to_dict() == balance.to_dict()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        event(2, "release", reservation=7, micro_nats=1, surprise=False),  # nothing was reserved
+        event(2, "release", reservation=1, micro_nats=11, surprise=False),  # dearer than reserved
+        event(2, "release", reservation=1, micro_nats=-1, surprise=False),
+        event(2, "release", reservation=1, micro_nats=1.5, surprise=False),
+        event(2, "reserve", micro_nats=-1),
+        event(2, "reserve", micro_nats=0.5),
+        event(2, "reserve"),
+        event(2, "gift", micro_nats=10),
+    ],
+)
+def test_a_line_that_does_not_fit_is_refused(wrong):
+    balance = Balance()
+    balance.apply(event(1, "reserve", micro_nats=10))
+    with pytest.raises(BookError, match="line 2"):
+        balance.apply(wrong)
+
+
+def test_nothing_is_settled_twice_and_nothing_after_closing():
+    balance = Balance()
+    balance.apply(event(1, "reserve", micro_nats=10))
+    balance.apply(event(2, "release", reservation=1, micro_nats=4, surprise=True))
+    with pytest.raises(BookError):
+        balance.apply(event(3, "release", reservation=1, micro_nats=4, surprise=True))
+    balance.apply(event(3, "close"))
+    balance.apply(event(4, "act"))
+    with pytest.raises(BookError, match="closed"):
+        balance.apply(event(5, "reserve", micro_nats=1))
