@@ -136,7 +136,7 @@ class ReusableHoldout:
     @property
     def privacy(self) -> DP:
         """What all rounds together reveal about one row of the holdout: at most 9·budget/(4·noise·n)."""
-        return DP(self._paid(self.budget))
+        return DP(self._noise.epsilon(self.budget))
 
     @property
     def bayesian_privacy(self) -> BayesianDP:
@@ -146,7 +146,7 @@ class ReusableHoldout:
     @property
     def spent(self) -> float:
         """The privacy parameter, in nats, of the rounds that ended with a release; all of it once closed."""
-        return self._paid(self.budget if self._closed else self._released)
+        return self._noise.epsilon(self.budget if self._closed else self._released)
 
     @property
     def left(self) -> Left:
@@ -160,7 +160,7 @@ class ReusableHoldout:
             if confirmed
             else "nothing may be asked any more"
         )
-        nats = releases * self._noise.round_epsilon if confirmed else 0.0
+        nats = self._noise.epsilon(releases) if confirmed else 0.0
         return Left(nats, words=words, confirmed=confirmed, surprises=min(releases, confirmed))
 
     @property
@@ -178,9 +178,6 @@ class ReusableHoldout:
             f"ReusableHoldout({self.rows:,} holdout rows, {self._parts.train.count:,} for training; "
             f"{self._asked} questions, {self._released} of {self.budget} releases)"
         )
-
-    def _paid(self, rounds: int) -> float:
-        return rounds * self._noise.round_epsilon
 
     def _question(self, f: Any) -> FunctionOfRows | Expression:
         try:
@@ -210,7 +207,7 @@ class ReusableHoldout:
             reason = f"all {self.queries:,} questions have been asked"
         raise BudgetSpent(
             f"{question.text} is not answered: {reason}. Fresh rows are needed.",
-            asked=self._noise.round_epsilon,
+            asked=self._noise.epsilon(1),
             spent=self.spent,
             left=0.0,
         )
@@ -240,7 +237,7 @@ class ReusableHoldout:
             f"{question.text} did not give one number in [0, 1] for each holdout row, though it did for the "
             "training rows. That it failed depends on the holdout and cannot be paid for: nothing more is "
             "answered. Earlier answers keep their intervals.",
-            asked=float(self._paid(self.budget - self._released)),
+            asked=self._noise.epsilon(self.budget - self._released),
             spent=self.spent,
             left=0.0,
         )
@@ -261,7 +258,7 @@ class ReusableHoldout:
             low=min(max(0.0, centre - half), 1.0),
             high=max(min(1.0, centre + half), 0.0),
             confidence=self.confidence,
-            cost=0.0 if released is None else self._noise.round_epsilon,
+            cost=0.0 if released is None else self._noise.epsilon(1),
             query=question.text,
             certificate=self._certificate(numbers),
             guess=float(guess),

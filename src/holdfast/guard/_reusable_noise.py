@@ -50,10 +50,9 @@ class SparseNoise:
             )
         return steps
 
-    @cached_property
-    def round_epsilon(self) -> float:
-        """The privacy parameter of one round: at most 9/(4·noise·n)."""
-        return rounding.up(9 * self.moved / (4 * self.unit))
+    def epsilon(self, rounds: int) -> float:
+        """The privacy parameter of so many rounds: at most 9/(4·noise·n) for each."""
+        return rounding.up(9 * rounds * self.moved / (4 * self.unit))
 
     def _noise(self, units: int) -> Noise:
         return Noise("laplace", units * self.unit * self.grid, self.grid)

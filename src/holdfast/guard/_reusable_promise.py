@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from holdfast import rounding
 from holdfast.dependence import Dependence
 from holdfast.dependence._holdout import bayesian_epsilon
@@ -23,7 +21,14 @@ from holdfast.stability import BayesianDP
 from holdfast.tails import Tail
 
 _LN2 = math.log(2.0)
-_SHARES = 0.5 ** np.arange(1, 61)  # of a round's share, tried for the part that max-information may fail
+_PARTS = (
+    0.5,
+    0.25,
+    0.1,
+    0.03,
+    0.01,
+    1e-3,
+)  # of a round's share: what max-information may fail; the best counts
 
 
 @dataclass(frozen=True)
@@ -56,16 +61,16 @@ class Promise:
         share = self._round_nats(releases) + _LN2
         if releases == 0:
             return share
-        epsilon = BayesianDP(self.bayesian(releases))
-        failing = [math.exp(-share) * part for part in _SHARES]
-        told = (epsilon.max_information(self.model.n, b).bits * _LN2 for b in failing if b > 0.0)
-        best = min(bits - math.log1p(-part) for bits, part in zip(told, _SHARES, strict=False))
+        told = BayesianDP(self.bayesian(releases))
+        best = min(
+            told.max_information(self.model.n, part * math.exp(-share)).bits * _LN2 - math.log1p(-part)
+            for part in _PARTS
+        )
         return rounding.up(share + best)
 
     def bayesian(self, rounds: int) -> float:
         """The Bayesian privacy parameter of so many rounds under the model."""
-        epsilon = rounding.up(rounds * self.noise.round_epsilon)
-        return bayesian_epsilon(self.model, epsilon, of="ReusableHoldout")
+        return bayesian_epsilon(self.model, self.noise.epsilon(rounds), of="ReusableHoldout")
 
     def kept(self, step: int, releases: int) -> float:
         """How far a training value that was let through may be from the holdout's mean.
