@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ _ROUNDS = 25
 _FACTORED_AT_MOST = 2**40
 
 
+@cache
 def _gmpy2() -> Any:
     try:
         return importlib.import_module("gmpy2")
@@ -45,40 +47,33 @@ def index_below(size: int, coins: Coins) -> int:
     return int(coins.integers(1, size)[0]) if isinstance(coins, Tape) else int(coins.integers(size))
 
 
-def _words(coins: Coins) -> Iterator[int]:
-    start = 0
+def _numbers(bits: int, coins: Coins) -> Iterator[int]:
+    """Uniform numbers of at most this many bits, one after another."""
+    size, start = -(-bits // 64), 0
+    while isinstance(coins, np.random.Generator) and bits < 64:
+        yield int(coins.integers(1 << bits))
     while True:
         if isinstance(coins, Tape):
-            drawn = coins.words(16, start=start)
-            start += 16
+            words = coins.words(size, start=start)
         else:
-            drawn = coins.integers(2**64, size=2, dtype=np.uint64)
-        yield from drawn.tolist()
-
-
-def _bits(count: int, words: Iterator[int]) -> int:
-    value = 0
-    for _ in range(-(-count // 64)):
-        value = value << 64 | next(words)
-    return value >> (-count % 64)
+            words = coins.integers(2**64, size=size, dtype=np.uint64)
+        yield int.from_bytes(words.astype("<u8").tobytes(), "little") >> (-bits % 64)
+        start += size
 
 
 def unit(modulus: int, coins: Coins) -> int:
     """A uniform element of Z_N*, by rejection: exactly uniform."""
-    words, size = _words(coins), modulus.bit_length()
-    while True:
-        drawn = _bits(size, words)
-        if 0 < drawn < modulus and math.gcd(drawn, modulus) == 1:
-            return drawn
+    return next(
+        number
+        for number in _numbers(modulus.bit_length(), coins)
+        if 0 < number < modulus and math.gcd(number, modulus) == 1
+    )
 
 
 def prime(bits: int, coins: Coins) -> int:
     """A uniform prime among those of exactly this many bits."""
-    words = _words(coins)
-    while True:
-        drawn = 1 << (bits - 1) | _bits(bits - 1, words)
-        if is_prime(drawn):
-            return drawn
+    high = 1 << (bits - 1)
+    return next(high | low for low in _numbers(bits - 1, coins) if is_prime(high | low))
 
 
 def is_prime(number: int) -> bool:
