@@ -14,7 +14,7 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, Replicability, disagreement_bound
 
-__all__ = ["dp_replicability", "mean_distance", "spread", "subsampled_distance"]
+__all__ = ["disagreement", "dp_replicability", "mean_distance", "spread", "subsampled_distance"]
 
 _BY = "Holdfast, expected distance"
 
@@ -25,9 +25,9 @@ def dp_replicability(dp: Any, n: Any, *, parts: Any = 1, outcomes: Any = None) -
     The law of the output is computed on each of ``parts`` disjoint samples of ``n`` rows; the outcome is
     drawn from their average by correlated sampling.
 
-    Guarantee: ρ = 2x/(1 + x). Pure privacy: x = √(v/2), v = (cosh(ε/2)^{2n} − 1)/parts, about ρ = ε√(n/2) for
-    one part. With δ > 0: x = √(w/2) + 2nδ(1 + e^{−ε}), w = (cosh(ε)^{2n} − 1)/parts. With ``outcomes`` = k
-    finite also x = √((k − 1)/(2 parts)), whatever the privacy; the smallest of those that apply.
+    Guarantee: ρ = 2x/(1 + x), and ρ = x for two outcomes. Pure privacy: x = √(v/2), v = (cosh(ε/2)^{2n} −
+    1)/parts, about ρ = ε√(n/2) for one part. With δ > 0: x = √(w/2) + 2nδ(1 + e^{−ε}), w = (cosh(ε)^{2n} −
+    1)/parts. With ``outcomes`` = k also x = √((k − 1)/(2 parts)), whatever the privacy. The smaller counts.
     Assumes: independent rows from one distribution, the same for both runs (not checkable); the exact law.
     Reference: Holdfast; SIS Corollary 3.18 has O(·), a logarithm more, and needs δ ≤ ερ⁶/n².
 
@@ -43,7 +43,16 @@ def dp_replicability(dp: Any, n: Any, *, parts: Any = 1, outcomes: Any = None) -
     parts = checks.whole(parts, "parts", of=of, by=_BY)
     if outcomes is not None:
         outcomes = checks.whole(outcomes, "outcomes", of=of, by=_BY)
-    return Replicability(disagreement_bound(mean_distance(dp, n, parts, outcomes)))
+    return Replicability(disagreement(mean_distance(dp, n, parts, outcomes), outcomes))
+
+
+def disagreement(distance: float, outcomes: int | None) -> float:
+    """How often shared coins disagree at this expected total variation: 2d/(1 + d), and d for two outcomes.
+
+    With two outcomes and laws (a, 1 − a), (b, 1 − b), a < b, both sides choose the first with probability a
+    and the second with probability 1 − b (``stability.collision_probability``).
+    """
+    return distance if outcomes is not None and outcomes <= 2 else disagreement_bound(distance)
 
 
 def spread(epsilon: float, n: int) -> float:

@@ -53,7 +53,7 @@ def dp_to_replicable(
     ...     probabilities=lambda rows: [0.7310585786300049, 0.2689414213699951])
     >>> steady = dp_to_replicable(flip, rho=0.1)
     >>> steady.guarantee, steady.rows_needed
-    (Replicability(rho=0.0990572), 50)
+    (Replicability(rho=0.0984778), 14)
     """
     of, by = "dp_to_replicable", "SIS Corollary 3.18"
     algorithm = algorithm_argument(algorithm, ("dp",), of=of, by=by)

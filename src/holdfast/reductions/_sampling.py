@@ -13,7 +13,7 @@ from holdfast import rounding
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.reductions._algorithm import Algorithm
-from holdfast.reductions._mismatch import mean_distance, spread, subsampled_distance
+from holdfast.reductions._mismatch import disagreement, mean_distance, spread, subsampled_distance
 from holdfast.stability import DP, disagreement_bound
 
 __all__ = ["Sampling", "printed_sampling", "sharp_sampling"]
@@ -39,12 +39,13 @@ def sharp_sampling(algorithm: Algorithm, rho: float, sampling: str, *, of: str) 
     Laws that are only known up to an expected total variation are farther apart by twice that.
     """
     dp, n, outcomes, runs = _facts(algorithm, of)
-    room = rho / (2.0 - rho) - 2.0 * algorithm.law_error
+    most = rho if outcomes <= 2 else rho / (2.0 - rho)
+    room = most - 2.0 * algorithm.law_error
     if not room > 0.0:
-        raise _too_rough(algorithm, rho / (4.0 - 2.0 * rho), rho, of)
+        raise _too_rough(algorithm, most / 2.0, rho, of)
 
     def rho_of(distance: float) -> float:
-        return disagreement_bound(rounding.probability(distance + 2.0 * algorithm.law_error))
+        return disagreement(rounding.probability(distance + 2.0 * algorithm.law_error), outcomes)
 
     if sampling == "parts":
         draws = _least(lambda count: rho_of(mean_distance(dp, n, count, outcomes, runs)) <= rho, of=of)

@@ -1,0 +1,161 @@
+"""Algorithms ready to be compiled: a private mean, a private choice of a model, replicable heavy hitters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from holdfast import checks, replicable, rounding
+from holdfast.errors import InvalidArgument
+from holdfast.mechanisms import exponential
+from holdfast.reductions._algorithm import Algorithm, Floats
+from holdfast.replicable._tape import Tape
+from holdfast.stability import DP, Replicability
+
+__all__ = ["exponential_choice", "heavy_hitter", "laplace_mean"]
+
+_SPLITS = 400
+# Below this a probability cannot be seen; its logarithm must still be a number.
+_LEAST = 1e-300
+
+
+def laplace_mean(
+    *, rows: Any, epsilon: Any, accuracy: Any, cells: Any, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Algorithm:
+    """The mean of ``rows`` values with Laplace noise, told as the middle of one of ``cells`` equal cells.
+
+    Values are clipped to ``bounds`` = (low, high). The law of the outcome is exact: differences of the
+    Laplace distribution function.
+
+    Guarantee: ε-DP; farther than ``accuracy`` from the mean of the distribution with probability at most
+    ``failure``: Hoeffding for the sample, the Laplace tail for the noise, half a cell for the rounding.
+    Assumes: for the failure, independent rows within the bounds (not checkable).
+    Reference: SIS 2.2 (Dwork, McSherry, Nissim and Smith 2006).
+
+    >>> round(laplace_mean(rows=2000, epsilon=0.1, accuracy=0.1, cells=20).failure, 9)
+    0.002868722
+    """
+    of = "laplace_mean"
+    rows = checks.whole(rows, "rows", of=of)
+    dp = DP(checks.real(epsilon, "epsilon", "(0, inf)", of=of))
+    cells = checks.whole(cells, "cells", of=of)
+    low, high = checks.reals(bounds, "bounds", "(-inf, inf)", of=of)
+    if not low < high:
+        raise InvalidArgument("bounds", "(low, high) with low < high", bounds, of=of)
+    scale = 1.0 / (rows * dp.epsilon)
+    reach = checks.real(accuracy, "accuracy", "(0, inf)", of=of) / (high - low) - 0.5 / cells
+    edges = np.arange(1, cells) / cells
+    middles = tuple((low + (high - low) * (np.arange(cells) + 0.5) / cells).tolist())
+
+    def law(values: Any) -> Floats:
+        # Exactly rounded, so that the order of the rows does not matter.
+        mean = math.fsum((np.clip(np.asarray(values, dtype=float), low, high) - low).tolist())
+        return _laplace_cells((edges - mean / (rows * (high - low))) / scale)
+
+    return Algorithm(
+        lambda values, tape: middles[_draw(law(values))],
+        name="laplace mean",
+        rows_needed=rows,
+        guarantee=dp,
+        failure=_split_failure(
+            reach, lambda t: 2.0 * np.exp(-2.0 * rows * t * t), lambda t: np.exp(-t / scale)
+        ),
+        outcomes=middles,
+        probabilities=law,
+    )
+
+
+def exponential_choice(*, models: Any, rows: Any, epsilon: Any, accuracy: Any) -> Algorithm:
+    """The number of a model whose loss is almost the smallest, chosen by the exponential mechanism.
+
+    Each row holds the losses, in [0, 1], of ``models`` models on one example. Weights are exp(−ε·loss/2).
+
+    Guarantee: ε-DP; a model more than ``accuracy`` worse, in expectation, than the best is chosen with
+    probability at most ``failure`` = (k − 1) min_t [exp(−n(accuracy − t)²/2) + exp(−εnt/2)].
+    Assumes: for the failure, independent rows (not checkable).
+    Reference: McSherry and Talwar 2007; SIS Lemma 2.7 and Theorem 6.13.
+
+    >>> round(exponential_choice(models=5, rows=2000, epsilon=0.1, accuracy=0.2).failure, 9)
+    0.000342638
+    """
+    of = "exponential_choice"
+    models = checks.whole(models, "models", of=of)
+    rows = checks.whole(rows, "rows", of=of)
+    dp = DP(checks.real(epsilon, "epsilon", "(0, inf)", of=of))
+    reach = checks.real(accuracy, "accuracy", "(0, 1]", of=of)
+
+    def scores(losses: Any) -> Floats:
+        table = np.asarray(losses, dtype=float)
+        if table.shape != (rows, models):
+            raise InvalidArgument("rows", f"losses of {models} models on {rows} rows", table.shape, of=of)
+        clipped = np.clip(table, 0.0, 1.0)
+        totals: Floats = -np.array([math.fsum(column) for column in clipped.T.tolist()])
+        return totals
+
+    def law(losses: Any) -> Floats:
+        weights: Floats = softmax(0.5 * dp.epsilon * scores(losses))
+        return weights
+
+    missed = _split_failure(
+        reach,
+        lambda t: np.exp(-0.5 * rows * t * t),
+        lambda t: np.exp(-0.5 * dp.epsilon * rows * t),
+    )
+    return Algorithm(
+        lambda losses, tape: exponential(scores(losses), dp.epsilon, 1.0),
+        name="exponential choice",
+        rows_needed=rows,
+        guarantee=dp,
+        failure=rounding.probability((models - 1) * missed) if models > 1 else 0.0,
+        outcomes=tuple(range(models)),
+        probabilities=law,
+    )
+
+
+def heavy_hitter(*, threshold: Any, rho: Any, beta: Any) -> Algorithm:
+    """The set of items that occur often, the same on two samples: ``replicable.heavy_hitters`` to compile.
+
+    Guarantee: ``rho``-replicable; the set is wrong with probability at most ``beta``.
+    Assumes: independent rows (not checkable).
+    Reference: see ``replicable.heavy_hitters``.
+    """
+
+    def run(items: Any, tape: Tape) -> Any:
+        found = replicable.heavy_hitters(items, threshold=threshold, rho=rho, beta=beta, tape=tape)
+        return frozenset(found.value)
+
+    return Algorithm(
+        run,
+        name="heavy hitters",
+        rows_needed=replicable.sample_size("heavy_hitters", threshold=threshold, rho=rho, beta=beta),
+        guarantee=Replicability(rho),
+        failure=checks.real(beta, "beta", "(0, 1)", of="heavy_hitter"),
+    )
+
+
+def _laplace_cells(edges: Floats) -> Floats:
+    """The probabilities that standard Laplace noise gives to the cells between ascending edges."""
+    low, high = np.append(-np.inf, edges), np.append(edges, np.inf)
+    # The two sides are mirrored, so that a cell far out is a difference of small numbers on either side.
+    right = low >= 0.0
+    low, high = np.where(right, -high, low), np.where(right, -low, high)
+    inside = -0.5 * np.exp(np.minimum(high, 0.0)) * np.expm1(low - high)
+    around = 1.0 - 0.5 * (np.exp(np.minimum(low, 0.0)) + np.exp(-np.maximum(high, 0.0)))
+    cells: Floats = np.where(high > 0.0, around, inside)
+    return cells
+
+
+def _draw(law: Floats) -> int:
+    """An index with these probabilities, by coins that cannot be replayed."""
+    return exponential(np.log(np.maximum(law, _LEAST)), 2.0, 1.0)
+
+
+def _split_failure(reach: float, first: Any, second: Any) -> float:
+    """The smallest first(reach − t) + second(t) over a grid of t in (0, reach): every t is a bound."""
+    if not reach > 0.0:
+        return 1.0
+    t = reach * np.arange(1, _SPLITS) / _SPLITS
+    return rounding.probability(float(np.min(first(reach - t) + second(t))))
