@@ -19,6 +19,7 @@ from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
 from holdfast.cli.leak import leak
 from holdfast.cli.plan import plan
+from holdfast.cli.verify import verify
 
 __all__ = ["cli", "main"]
 
@@ -35,6 +36,7 @@ cli.add_command(demo)
 cli.add_command(explain)
 cli.add_command(leak)
 cli.add_command(plan)
+cli.add_command(verify)
 
 _REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows)
 

@@ -212,8 +212,8 @@ def _receipt(said: Any) -> Receipt | None:
 
 def read_receipts(path: str | Path) -> list[Receipt]:
     """The receipts in a file: one JSON object, a list of them, or one a line."""
-    text = Path(path).read_text(encoding="utf-8")
     try:
+        text = Path(path).read_text(encoding="utf-8")
         try:
             said = json.loads(text)
         except ValueError:

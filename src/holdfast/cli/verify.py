@@ -1,0 +1,96 @@
+"""``holdfast verify``: whether an account book is whole, checked offline by anyone."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from holdfast.ledger import Verification
+
+_SQLITE = b"SQLite format 3\x00"
+
+
+@click.command()
+@click.argument("book", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--key", help="The public key of whoever keeps the book: ed25519:…")
+@click.option(
+    "--receipt",
+    "receipts",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of receipts that came with answers; may be given several times.",
+)
+@click.option(
+    "--export",
+    "target",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write an export here too, for others to verify.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
+def verify(
+    book: Path, key: str | None, receipts: tuple[Path, ...], target: Path | None, as_json: bool
+) -> None:
+    """Check an export of an account book, or the book itself: that no line was changed, removed or moved,
+    that its sums are right, and that it still contains every answer you hold a receipt for.
+
+    Exit status 1 if anything is wrong.
+    """
+    from holdfast.ledger import BookError, Problem, Verification, read_receipts
+    from holdfast.ledger import verify as check
+
+    held = [receipt for path in receipts for receipt in read_receipts(path)]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            found = check(_exported(book, target, Path(folder)), key, receipts=held)
+        except BookError as damage:
+            found = Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),))
+    if as_json:
+        click.echo(json.dumps({**found.to_dict(), "whole": found.whole}))
+    else:
+        _show(found, key)
+    if not found.whole:
+        sys.exit(1)
+
+
+def _exported(book: Path, target: Path | None, folder: Path) -> Path:
+    """The export to check: the file itself, or one made of a book."""
+    from holdfast.ledger import Book, export
+
+    with book.open("rb") as file:
+        is_book = file.read(len(_SQLITE)) == _SQLITE
+    if not is_book:
+        if target is not None:
+            raise click.UsageError(f"{book} is an export already; --export makes one from a book.")
+        return book
+    path = folder / "export.jsonl" if target is None else target
+    opened = Book(book)
+    try:
+        export(opened, path)
+    finally:
+        opened.close()
+    return path
+
+
+def _show(found: Verification, key: str | None) -> None:
+    console = Console(highlight=False)
+    if found.whole:
+        console.print(f"Whole: {found.lines:,} lines, {found.spent:.4g} nats spent.", style="bold green")
+    for problem in found.problems:
+        place = f"line {problem.line}" if problem.line else "the file"
+        console.print(f"{problem.kind:<10} {place}: {problem.words}", style="red", markup=False)
+    if key is None:
+        console.print(
+            "No --key was given, so this shows that the book is consistent, and not who wrote it.",
+            style="dim",
+        )
+    elif found.whole:
+        console.print(
+            f"Signed by {key}.\nReceipts that match: {found.receipts}.", style="dim", soft_wrap=True
+        )

@@ -1,0 +1,77 @@
+"""`holdfast verify`: a whole book passes, damage is named, and the exit status says which."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import numpy as np
+import pytest
+
+from holdfast import Guard
+from holdfast.ledger import Book, SigningKey
+
+
+@pytest.fixture
+def signed(tmp_path, monkeypatch):
+    """A signed book of two answers, and the receipt of the second in a file."""
+    monkeypatch.chdir(tmp_path)
+    key = SigningKey.generate()
+    guard = Guard({"x": np.random.default_rng(0).random(500)}, ledger=Book("book", key=key))
+    guard.share("x > 0.5")
+    receipt = guard.share("x > 0.25").receipt
+    (tmp_path / "receipt.json").write_text(json.dumps(receipt.to_dict()))
+    guard.close()
+    return key
+
+
+def test_an_account_kept_by_ask_is_whole(people, holdfast):
+    holdfast("ask", "people.csv", "-q", "share(age > 40)")
+    status, out, _ = holdfast("verify", "people.csv.holdfast")
+    assert status == 0
+    assert "Whole: 3 lines" in out
+    assert "not who wrote it" in out
+
+
+def test_an_export_passes_with_the_public_key_and_the_receipts(signed, holdfast):
+    # The book itself carries no signature of its last line for someone who has no private key.
+    status, out, _ = holdfast("verify", "book", "--export", "export.jsonl", "--json")
+    assert (status, json.loads(out)["lines"]) == (0, 5)
+    book = Book("book", key=signed)
+    from holdfast.ledger import export
+
+    export(book, "export.jsonl")
+    book.close()
+    status, out, _ = holdfast("verify", "export.jsonl", "--key", signed.public, "--receipt", "receipt.json")
+    assert status == 0
+    assert "Receipts that match: 1." in out
+
+
+def test_damage_is_named_and_leaves_with_status_1(signed, holdfast):
+    holdfast("verify", "book", "--export", "export.jsonl")
+    with open("export.jsonl", encoding="utf-8") as file:
+        rows = file.read().splitlines(keepends=True)
+    with open("export.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(rows[:3] + rows[4:])
+    status, out, _ = holdfast("verify", "export.jsonl", "--receipt", "receipt.json")
+    assert status == 1
+    assert "missing    line 3" in out
+    status, out, _ = holdfast("verify", "export.jsonl", "--json")
+    assert status == 1
+    assert not json.loads(out)["whole"]
+
+
+def test_a_book_damaged_behind_its_triggers_is_named(signed, holdfast):
+    with sqlite3.connect("book") as connection:
+        connection.executescript("DROP TRIGGER no_update; UPDATE events SET body = '{}' WHERE sequence = 3;")
+    connection.close()
+    status, out, _ = holdfast("verify", "book")
+    assert status == 1
+    assert "line 3" in out
+
+
+@pytest.mark.parametrize(
+    "wrong", [["nowhere"], ["book", "--key", "mine"], ["book", "--receipt", "book"]], ids="".join
+)
+def test_bad_input_leaves_with_status_2(signed, holdfast, wrong):
+    assert holdfast("verify", *wrong)[0] == 2
