@@ -1,0 +1,223 @@
+"""How many rows no stable algorithm for marginals can do without (SIS theorems 5.3, 5.5, 5.11 and 5.12).
+
+Every bound here is one inequality: what the fingerprint of an accurate algorithm must be (``required``)
+against what stability lets it be after n rows. The derivations are in ``docs/theory/barriers-samples.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from holdfast import checks, rounding
+from holdfast.barriers._moments import SignPrior, sign_priors
+from holdfast.errors import InvalidArgument
+from holdfast.stability import DP, PerfectGeneralization, Replicability, perfect_plan
+
+__all__ = ["one_way_marginals_bound", "sign_one_way_marginals_bound"]
+
+_METHODS = ("paper", "sharp")
+_PAPER = {"one_way_marginals_bound": (0.01, 0.01, 0.1), "sign_one_way_marginals_bound": (0.05, 0.05, 0.35)}
+
+
+def one_way_marginals_bound(
+    d: Any, *, accuracy: Any, beta: Any, stability: Any, method: str = "sharp"
+) -> int:
+    """Rows that any stable algorithm needs to estimate ``d`` marginals, each to within ``accuracy``.
+
+    Guarantee: an algorithm with this ``stability`` that is (accuracy, beta)-accurate for every product of d
+    signs reads at least this many rows; 0 where nothing is proved. "sharp": for Replicability(ρ), d(z/2c)²
+    with z = 2/3 − α(1−β) − 5β/3 − 2ρ/3 and c = αk(ρ) + √(7/3)βk(ρ/β), k(x) = x√(2 ln(1/x)): no logarithm of
+    d. For PerfectGeneralization and DP as derived beside it. "paper": the printed chain, with its constants
+    corrected, and for Replicability composed with ``perfect_plan``, where SIS writes Ω̃.
+    Assumes: 0 < rho ≤ 1; "paper": accuracy and beta at most 0.01, and no DP.
+    Reference: SIS Theorems 5.3 and 5.5; DP: Bun, Ullman and Vadhan 2018; sharp: Holdfast.
+
+    >>> one_way_marginals_bound(1000, accuracy=0.01, beta=0.001, stability=Replicability(0.0001))
+    972358240
+    >>> one_way_marginals_bound(1000, accuracy=0.01, beta=0.001, stability=DP(1.0, 1e-9))
+    477
+    """
+    of = "one_way_marginals_bound"
+    d, accuracy, beta = _task(d, accuracy, beta, of)
+    if checks.choice(method, "method", _METHODS, of=of) == "paper":
+        return _printed(d, accuracy, beta, stability, of)
+    required = 2.0 / 3.0 - accuracy * (1.0 - beta) - 5.0 * beta / 3.0
+    if isinstance(stability, Replicability):
+        rho = _rho(stability, of)
+        # A disagreement costs accuracy nothing, and its own row's fingerprint, 2/3 on average.
+        required -= 2.0 * rho / 3.0
+        allowed = accuracy * drift(rho)
+        if beta > 0.0:
+            allowed += math.sqrt(7.0 / 3.0) * beta * drift(rho / beta)
+        return _least(d * _squared(required, 2.0 * allowed))
+    if isinstance(stability, PerfectGeneralization):
+        one_way = stability.kind == "one-way"
+        wrong = min(1.0, _wrong_simulator(stability, beta))
+        variance = 2.0 / 3.0 if one_way else accuracy * accuracy * 2.0 / 3.0 + 1.3 * wrong
+        length, mean_weight = (math.pi / 4.0, 1.0) if one_way else (math.pi / 4.0 + 1.0 / 3.0, 1.5)
+        return _least(_squared(required, _perfect_drift(stability, variance / d, length, mean_weight)))
+    if isinstance(stability, DP):
+        variance = accuracy * accuracy * 2.0 / 3.0 + 1.3 * beta
+        return _least(_ratio(required, _private_drift(stability, variance / d, 11.0 / 12.0)))
+    raise _unknown(stability, of)
+
+
+def sign_one_way_marginals_bound(
+    d: Any, *, accuracy: Any, beta: Any, stability: Any, method: str = "sharp"
+) -> int:
+    """Rows that any stable algorithm needs to find the signs of ``d`` marginals, ``accuracy`` on average.
+
+    Guarantee: an algorithm with this ``stability`` that outputs v ∈ [−1, 1]^d with mean(v·p) ≥ mean|p| −
+    accuracy except with probability ``beta``, for every product of d signs with means p, reads at least this
+    many rows; 0 where nothing is proved. "sharp": means uniform on [−a, a], the best a; for Replicability(ρ)
+    it is d(z/(2a√ω k(ρ)))², z = 1 − 2α/a − 2β − ρ. "paper": as for ``one_way_marginals_bound``.
+    Assumes: 0 < rho ≤ 1; "paper": accuracy and beta at most 0.05, and no DP.
+    Reference: SIS Theorems 5.11 and 5.12; sharp: Holdfast.
+
+    >>> sign_one_way_marginals_bound(1000, accuracy=0.02, beta=0.002, stability=Replicability(0.0005))
+    4715389203
+    """
+    of = "sign_one_way_marginals_bound"
+    d, accuracy, beta = _task(d, accuracy, beta, of)
+    if checks.choice(method, "method", _METHODS, of=of) == "paper":
+        return _printed(d, accuracy, beta, stability, of)
+    priors = sign_priors(accuracy)
+    if isinstance(stability, Replicability):
+        rho = _rho(stability, of)
+        rows = [
+            d * _squared(prior.required(accuracy, 2.0 * beta + rho), 2.0 * prior.spread * drift(rho))
+            for prior in priors
+        ]
+    elif isinstance(stability, PerfectGeneralization):
+        rows = [_perfect_signs(d, accuracy, beta, stability, prior) for prior in priors]
+    elif isinstance(stability, DP):
+        rows = [
+            _ratio(
+                prior.required(accuracy, 2.0 * beta), _private_drift(stability, prior.variance / d, 2.0 / 3.0)
+            )
+            / prior.reach
+            for prior in priors
+        ]
+    else:
+        raise _unknown(stability, of)
+    return _least(max(rows))
+
+
+def drift(rho: float) -> float:
+    """k(ρ) = ρ√(2 ln(1/ρ)), the most that an event of probability ρ or 1 − ρ moves a 1-subgaussian mean.
+
+    Beyond ½ its value there: of the two, the event and its complement, the rarer decides.
+    """
+    rho = min(rho, 0.5)
+    return rho * math.sqrt(2.0 * math.log(1.0 / rho))
+
+
+def _perfect_signs(
+    d: int, accuracy: float, beta: float, stability: PerfectGeneralization, prior: SignPrior
+) -> float:
+    allowed = _perfect_drift(stability, prior.variance / d, prior.length, prior.mean_weight)
+    return _squared(prior.required(accuracy, 2.0 * beta), prior.reach * allowed)
+
+
+def _perfect_drift(
+    stability: PerfectGeneralization, variance: float, length: float, mean_weight: float
+) -> float:
+    """The fingerprint per column and per √row that perfect generalisation allows.
+
+    Both ways the two halves of the mean-zero fresh statistic cancel to sinh ε; one way only e^ε/2 is left.
+    """
+    exceptional = stability.beta
+    tail = exceptional * math.sqrt(2.0 * math.log(2.0 / exceptional)) if exceptional > 0.0 else 0.0
+    slack = stability.delta * length + mean_weight * tail
+    if stability.kind == "one-way":
+        return 0.5 * math.exp(min(stability.epsilon, 700.0)) * math.sqrt(variance) + slack
+    return _sinh(stability.epsilon) * math.sqrt(variance) + (1.0 + math.exp(-stability.epsilon)) * slack
+
+
+def _private_drift(stability: DP, variance: float, length: float) -> float:
+    """The fingerprint per column and per row that differential privacy allows."""
+    slack = stability.delta * (1.0 + math.exp(-stability.epsilon)) * length
+    return _sinh(stability.epsilon) * math.sqrt(variance) + slack
+
+
+def _wrong_simulator(stability: PerfectGeneralization, beta: float) -> float:
+    """How often the output that the fresh statistic uses is inaccurate: A(S') itself, or the simulator."""
+    if stability.kind == "sample":
+        return beta
+    if stability.beta >= 1.0:
+        return 1.0
+    return math.exp(min(stability.epsilon, 700.0)) * beta / (1.0 - stability.beta) + stability.delta
+
+
+def _printed(d: int, accuracy: float, beta: float, stability: Any, of: str) -> int:
+    largest_accuracy, largest_beta, required = _PAPER[of]
+    by = "SIS Theorem 5.5" if of.startswith("one") else "SIS Theorem 5.11"
+    if isinstance(stability, Replicability):
+        return _printed_replicable(d, accuracy, beta, stability, of)
+    checks.real(accuracy, "accuracy", f"(0, {largest_accuracy}]", of=of, by=by)
+    checks.real(beta, "beta", f"[0, {largest_beta}]", of=of, by=by)
+    if not isinstance(stability, PerfectGeneralization) or stability.kind == "one-way":
+        expected = "PerfectGeneralization, two-way or sample, or Replicability for method 'paper'"
+        raise InvalidArgument("stability", expected, stability, of=of, reference=by)
+    sample = stability.sample() if stability.kind == "two-way" else stability
+    # (10) to (12): required·d ≤ e^ε·2√(dn) + 2dn(δ + β) for the sample form, a quadratic in √n.
+    linear = 2.0 * math.exp(min(sample.epsilon, 700.0)) / math.sqrt(d)
+    square = 2.0 * (sample.delta + sample.beta)
+    root = 2.0 * required / (linear + math.sqrt(linear * linear + 4.0 * square * required))
+    return _least(root * root)
+
+
+def _printed_replicable(d: int, accuracy: float, beta: float, stability: Replicability, of: str) -> int:
+    """SIS's route for replicable algorithms: through Algorithm 3 to perfect generalisation, the best δ."""
+    rho = _rho(stability, of)
+    coins = stability.good_coins(math.sqrt(rho), method="paper")
+    if not (coins.eta < 0.5 and beta <= 0.25):
+        return 0
+    bound = one_way_marginals_bound if of.startswith("one") else sign_one_way_marginals_bound
+    best = 0
+    for delta in np.geomspace(1e-3, 1e-12, 19):
+        plan = perfect_plan(1.0, float(delta), coins=coins, failure=beta)
+        if plan.failure >= 1.0:
+            continue
+        rows = bound(d, accuracy=accuracy, beta=plan.failure, stability=plan.guarantee)
+        best = max(best, -(-rows // plan.runs))
+    return best
+
+
+def _task(d: Any, accuracy: Any, beta: Any, of: str) -> tuple[int, float, float]:
+    by = "SIS Definitions 5.2 and 5.8"
+    return (
+        checks.whole(d, "d", at_most=10**12, of=of, by=by),
+        checks.real(accuracy, "accuracy", "(0, 1]", of=of, by=by),
+        checks.real(beta, "beta", "[0, 1]", of=of, by=by),
+    )
+
+
+def _rho(stability: Replicability, of: str) -> float:
+    return checks.real(stability.rho, "rho", "(0, 1]", of=of, by="SIS Theorem 5.3")
+
+
+def _unknown(stability: Any, of: str) -> InvalidArgument:
+    return InvalidArgument("stability", "DP, PerfectGeneralization or Replicability", stability, of=of)
+
+
+def _sinh(epsilon: float) -> float:
+    return math.sinh(min(epsilon, 700.0))
+
+
+def _ratio(required: float, allowed: float) -> float:
+    return required / allowed if required > 0.0 and allowed > 0.0 else (math.inf if required > 0.0 else 0.0)
+
+
+def _squared(required: float, allowed: float) -> float:
+    return _ratio(required, allowed) ** 2
+
+
+def _least(rows: float) -> int:
+    """The whole number of rows that a real lower bound means, after rounding it down."""
+    if math.isinf(rows):
+        raise InvalidArgument("stability", "possible: with this stability no number of rows is enough", rows)
+    return math.ceil(rounding.down(rows))

@@ -1,0 +1,89 @@
+"""How many rows the algorithms for marginals need, and how wide they may round: one rule for each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast import rounding
+from holdfast.barriers._droplets import VARIANCE
+from holdfast.mechanisms._typical import widest_ratio
+from holdfast.stability import DP, Replicability
+
+__all__ = ["METHODS", "Task", "fewest"]
+
+METHODS = ("rounding", "droplets")
+_MOST_ROWS = 2**60
+
+
+@dataclass(frozen=True)
+class Task:
+    """d marginals to within ``accuracy``, or their ``signs`` to within it on average, except for ``beta``."""
+
+    d: int
+    accuracy: float
+    beta: float
+    signs: bool
+
+    def accurate(self, variance: float) -> bool:
+        """Whether errors that are subgaussian with this variance proxy in every column keep the promise."""
+        if variance <= 0.0:
+            return True
+        if self.signs and 2.0 * math.exp(-0.5) * math.sqrt(variance) <= self._room:
+            return True
+        needed = self.accuracy / (2.0 if self.signs else 1.0)
+        return 2.0 * self.d * math.exp(-needed * needed / (2.0 * variance)) <= self.beta
+
+    def width(self, rows: int, method: str) -> float:
+        """The widest grid or droplets after ``rows`` rows, 0 where none is narrow enough."""
+        spread = math.sqrt(2.0 * math.log(2.0 * self.d / self.beta) / rows)
+        widths = [0.0, 2.0 * (self.accuracy / (2.0 if self.signs else 1.0) - spread)]
+        if self.signs:
+            # A sign loses 2√(variance/e) on average at most; the rest is left for fluctuation.
+            left = (self._room * math.exp(0.5) / 2.0) ** 2 - 1.0 / rows
+            share = 1.0 / 12.0 if method == "rounding" else VARIANCE
+            if self._room > 0.0 and left > 0.0:
+                widths.append(math.sqrt(left / share))
+        return rounding.down(max(widths))
+
+    @property
+    def _room(self) -> float:
+        return self.accuracy - math.sqrt(2.0 * math.log(1.0 / self.beta) / self.d)
+
+    def mismatch(self, rows: int, method: str) -> float:
+        """An upper bound on the probability that two laboratories differ."""
+        width = self.width(rows, method)
+        if not width > 0.0:
+            return 1.0
+        if method == "rounding":
+            return rounding.probability(self.d * 2.0 / math.sqrt(math.pi * rows) / width)
+        apart = math.pi * math.sqrt(2.0 * self.d / rows) / width
+        return rounding.probability(2.0 * apart / (1.0 + apart))
+
+    def private_sd(self, rows: int, stability: DP) -> float:
+        """The noise that hides one row; rounding it to its grid is inside the margin."""
+        shift = 2.0 * math.sqrt(self.d) / rows
+        return shift / widest_ratio(stability.epsilon, stability.delta) * (1.0 + 1e-6)
+
+    def enough(self, rows: int, stability: DP | Replicability | None, method: str) -> bool:
+        """Whether the promise is proved for this many rows."""
+        if stability is None:
+            return self.accurate(1.0 / rows)
+        if isinstance(stability, DP):
+            return self.accurate(1.0 / rows + self.private_sd(rows, stability) ** 2)
+        return self.mismatch(rows, method) <= stability.rho
+
+
+def fewest(enough: Callable[[int], bool]) -> int:
+    """The least number of rows that is enough, where more are enough as well."""
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > _MOST_ROWS:
+            raise OverflowError("more than 2⁶⁰ rows")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
