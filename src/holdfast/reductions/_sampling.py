@@ -48,7 +48,7 @@ def sharp_sampling(algorithm: Algorithm, rho: float, sampling: str, *, of: str) 
         return disagreement(rounding.probability(distance + 2.0 * algorithm.law_error), outcomes)
 
     if sampling == "parts":
-        draws = _least(lambda count: rho_of(mean_distance(dp, n, count, outcomes, runs)) <= rho, of=of)
+        draws = _least(lambda count: rho_of(mean_distance(dp, n, count, outcomes, runs)) <= rho, rho, of=of)
         return Sampling(draws, n * draws, rho_of(mean_distance(dp, n, draws, outcomes, runs)), True)
     one = outcomes - 1.0 if runs or dp.delta > 0.0 else min(spread(dp.epsilon, n), outcomes - 1.0)
     draws = max(1, math.ceil(one / (2.0 * (1.0 - _FOR_ROWS) * room * room)))
@@ -56,7 +56,7 @@ def sharp_sampling(algorithm: Algorithm, rho: float, sampling: str, *, of: str) 
     def rho_on(times: int) -> float:
         return rho_of(subsampled_distance(dp, n, n * times, draws, outcomes, runs))
 
-    times = _least(lambda count: rho_on(count) <= rho, of=of)
+    times = _least(lambda count: rho_on(count) <= rho, rho, of=of)
     return Sampling(draws, n * times, rho_on(times), False)
 
 
@@ -77,7 +77,7 @@ def printed_sampling(algorithm: Algorithm, rho: float, c: Any, big_c: Any, *, of
     def rho_on(times: int) -> float:
         return _printed_rho(dp.subsample(n, n * times, method="paper"), n * times, c, big_c)
 
-    times = _least(lambda count: rho_on(count) <= rho / 2.0, of=of)
+    times = _least(lambda count: rho_on(count) <= rho / 2.0, rho, of=of)
     total = rounding.probability(rho_on(times) + 2.0 * disagreement_bound(sampled))
     return Sampling(draws, n * times, total, False)
 
@@ -110,12 +110,12 @@ def _printed_rho(dp: DP, rows: int, c: Any, big_c: Any) -> float:
     return best
 
 
-def _least(enough: Callable[[int], bool], *, of: str) -> int:
+def _least(enough: Callable[[int], bool], rho: float, *, of: str) -> int:
     """The least count that is enough: found by doubling and bisection."""
     power = next((power for power in range(_LONGEST) if enough(1 << power)), None)
     if power is None:
         expected = f"one that fewer than 2^{_LONGEST} times the rows can reach"
-        raise InvalidArgument("rho", expected, "a smaller one", of=of, reference="SIS Corollary 3.18")
+        raise InvalidArgument("rho", expected, rho, of=of, reference="SIS Corollary 3.18")
     low, high = (1 << power) // 2, 1 << power
     while high - low > 1:
         middle = (low + high) // 2
