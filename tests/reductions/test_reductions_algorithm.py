@@ -1,0 +1,288 @@
+"""The algorithm as compilers see it, and its parts: the same result for any number of workers."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reductions_oracles import LEVEL, lower_limit
+from scipy import stats
+
+from holdfast import reductions
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.reductions import Algorithm, exponential_choice, laplace_mean, replicable_to_dp
+from holdfast.reductions._algorithm import settled
+from holdfast.reductions._parts import cut, run_all, take
+from holdfast.replicable import Result, Tape
+from holdfast.stability import DP, GoodCoins, Replicability
+
+
+def coin(**fields) -> Algorithm:
+    declared = {"rows_needed": 2, "guarantee": DP(1.0), "outcomes": (0, 1, 2), "law_runs": 50}
+    return Algorithm(lambda rows, tape: int(tape.integers(1, 3)[0]), **{**declared, **fields})
+
+
+def test_it_reads_the_rows_it_needs_and_no_more():
+    seen = Algorithm(lambda rows, tape: tuple(rows), rows_needed=3, guarantee=DP(1.0))
+    assert seen([1, 2, 3, 4, 5]) == (1, 2, 3)
+    assert seen(np.arange(9)) == (0, 1, 2)
+    with pytest.raises(NotEnoughRows) as caught:
+        seen([1, 2])
+    assert (caught.value.needed, caught.value.got) == (3, 2)
+
+
+def test_a_tape_fixes_the_coins_and_none_means_fresh_ones():
+    algorithm = coin()
+    tape = Tape("x")
+    assert len({algorithm([0, 0], tape) for _ in range(20)}) == 1
+    assert len({algorithm([0, 0]) for _ in range(60)}) == 3
+    with pytest.raises(InvalidArgument):
+        algorithm([0, 0], "x")
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome"),
+    [
+        (np.float64(0.25), 0.25),
+        (-0.0, 0.0),
+        (np.array([[1, 2], [3, 4]]), ((1, 2), (3, 4))),
+        ([1, [2, 3]], (1, (2, 3))),
+        ({3, 1}, frozenset({1, 3})),
+        ({"b": 2, "a": [1]}, (("a", (1,)), ("b", 2))),
+        ("text", "text"),
+        (None, None),
+        (Result(0.5, Replicability(0.1), 0.1, 0.1, 10, "tape:holdfast-1:x"), 0.5),
+    ],
+)
+def test_outcomes_can_be_counted(output, outcome):
+    assert settled(output) == outcome
+    hash(settled(output))
+
+
+def test_all_ways_not_to_be_a_number_are_one_outcome():
+    assert len({settled(value) for value in (math.nan, float("nan"), np.float64("nan"))}) == 1
+    assert math.copysign(1.0, settled(-0.0)) == 1.0
+
+
+def test_outputs_are_discretised_before_they_are_compared():
+    rounded = Algorithm(
+        lambda rows, tape: rows[0], rows_needed=1, guarantee=DP(1.0), discretise=lambda value: round(value, 1)
+    )
+    assert rounded([0.2499]) == rounded([0.2001]) == 0.2
+
+
+def test_the_law_is_given_or_estimated_within_its_stated_error(seed):
+    given_law = coin(probabilities=lambda rows: [0.2, 0.3, 0.5])
+    assert given_law.law([0, 0]).tolist() == [0.2, 0.3, 0.5]
+    assert given_law.stated_error == 0.0
+    assert coin(probabilities=lambda rows: [0.2, 0.3, 0.5], law_error=0.1).stated_error == 0.1
+    estimated = coin()
+    distances = [
+        0.5 * np.abs(estimated.law([0, 0], Tape(seed).branch(number)) - 1.0 / 3.0).sum()
+        for number in range(300)
+    ]
+    # A uniform law is where the bound ½√((k − 1)/runs) is largest; it is attained up to the mean of |normal|.
+    assert 0.5 * estimated.stated_error < np.mean(distances) <= estimated.stated_error
+    assert estimated.stated_error == pytest.approx(0.5 * math.sqrt(2 / 50))
+
+
+@pytest.mark.parametrize("law", [[0.5, 0.5], [0.5, 0.5, 0.1], [1.5, -0.5, 0.0], [math.nan, 0.5, 0.5]])
+def test_what_is_no_law_is_refused(law):
+    with pytest.raises(InvalidArgument, match="probabilities"):
+        coin(probabilities=lambda rows: law).law([0, 0])
+
+
+def test_an_outcome_that_was_not_listed_is_refused():
+    with pytest.raises(InvalidArgument, match="outcomes"):
+        coin(outcomes=(0, 1)).law([0, 0], Tape("x"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"rows_needed": 0}, "rows_needed"),
+        ({"guarantee": 0.1}, "guarantee"),
+        ({"failure": 1.5}, "failure"),
+        ({"failure": math.nan}, "failure"),
+        ({"law_error": -0.1}, "law_error"),
+        ({"law_error": 0.1}, "law_error"),
+        ({"law_runs": -1}, "law_runs"),
+        ({"outcomes": (1, 1)}, "outcomes"),
+        ({"outcomes": ()}, "outcomes"),
+        ({"probabilities": [0.5, 0.5]}, "probabilities"),
+        ({"discretise": 3}, "discretise"),
+    ],
+)
+def test_bad_declarations_are_named(fields, named):
+    with pytest.raises(InvalidArgument) as caught:
+        coin(**fields)
+    assert caught.value.argument == named
+
+
+def test_a_plain_algorithm_explains_itself():
+    path = coin().explain()
+    assert path.result == DP(1.0)
+    assert (path.factor, path.rows) == (1, 2)
+    assert "nothing to convert" in str(path)
+    with pytest.raises(InvalidArgument, match="run"):
+        Algorithm(3, rows_needed=1, guarantee=DP(1.0))
+
+
+def test_the_room_lists_its_names():
+    assert set(dir(reductions)) == set(reductions.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'compile'"):
+        reductions.compile  # noqa: B018
+
+
+def square(value: int) -> int:
+    return value * value
+
+
+@given(st.lists(st.integers(0, 1000), max_size=300), st.integers(1, 5))
+def test_results_come_in_the_order_of_the_jobs(values, workers):
+    assert run_all(square, [(value,) for value in values], workers=workers) == [v * v for v in values]
+
+
+def test_processes_and_borrowed_threads_give_the_same(seed):
+    jobs = [(number,) for number in range(500)]
+    with ProcessPoolExecutor(1) as processes, ThreadPoolExecutor(3) as threads:
+        assert run_all(square, jobs, workers=processes) == run_all(square, jobs, workers=threads)
+        assert threads.submit(square, 3).result() == 9
+
+
+def test_work_is_shared():
+    def wait(number: int) -> int:
+        time.sleep(0.02)
+        return threading.get_ident()
+
+    begin = time.perf_counter()
+    names = run_all(wait, [(number,) for number in range(16)], workers=8)
+    assert time.perf_counter() - begin < 0.25
+    assert len(set(names)) > 1
+
+
+def test_a_mistake_in_one_part_is_told():
+    def fail(number: int) -> float:
+        return 1 / (number - 7)
+
+    for workers in (1, 3):
+        with pytest.raises(ZeroDivisionError):
+            run_all(fail, [(number,) for number in range(20)], workers=workers)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_progress_is_told_and_ends_at_the_end(workers, capsys):
+    told = []
+    jobs = [(number,) for number in range(200)]
+    run_all(square, jobs, workers=workers, progress=lambda done, total: told.append((done, total)))
+    assert told == sorted(told)
+    assert told[-1] == (200, 200)
+    assert capsys.readouterr() == ("", "")
+    run_all(square, jobs, workers=workers, progress=True, label="runs")
+
+
+def test_compiled_algorithms_do_not_depend_on_workers_or_progress():
+    algorithm = Algorithm(
+        lambda rows, tape: round(float(np.mean(rows)) + float(tape.uniforms(1)[0]) / 4, 1),
+        rows_needed=5,
+        guarantee=GoodCoins(0.2, 0.2),
+    )
+    rows = np.random.default_rng(1).random(10_000)
+    told = []
+    found = [
+        [
+            replicable_to_dp(
+                algorithm, epsilon=2.0, delta=0.01, simulation=True, workers=workers, progress=progress
+            )(rows, Tape(number))
+            for number in range(10)
+        ]
+        for workers, progress in ((1, False), (4, False), (2, lambda done, total: told.append(done)))
+    ]
+    assert found[0] == found[1] == found[2]
+    assert told
+
+
+def test_rows_of_every_kind_are_cut_and_taken():
+    indices = np.array([2, 0])
+    table = pd.DataFrame({"x": [5, 6, 7, 8]})
+    assert take([5, 6, 7, 8], indices) == [7, 5]
+    assert take(np.array([5, 6, 7, 8]), indices).tolist() == [7, 5]
+    assert take(table, indices)["x"].tolist() == [7, 5]
+    assert [part["x"].tolist() for part in cut(table, 2, 2)] == [[5, 6], [7, 8]]
+    assert cut([1, 2, 3, 4, 5], 2, 2) == [[1, 2], [3, 4]]
+
+
+def test_the_private_mean_has_its_law_its_privacy_and_its_failure(seed):
+    algorithm = laplace_mean(rows=5, epsilon=0.7, accuracy=0.6, cells=6)
+    rows = np.array([0.0, 0.2, 0.9, 1.0, 0.4])
+    law = algorithm.law(rows)
+    scale, edges = 1.0 / (5 * 0.7), np.arange(1, 6) / 6
+    cdf = stats.laplace.cdf(edges, loc=0.5, scale=scale)
+    assert np.allclose(law, np.diff([0.0, *cdf, 1.0]), atol=1e-15)
+    # Worst neighbours: one value moved from end to end. Half of the noise would be twice the ε.
+    moved = algorithm.law(np.array([1.0, 0.2, 0.9, 1.0, 0.4]))
+    assert 0.69 < np.abs(np.log(law / moved)).max() <= 0.7 + 1e-9
+    drawn = [algorithm(rows) for _ in range(2000)]
+    counts = [drawn.count(outcome) for outcome in algorithm.outcomes]
+    assert stats.chisquare(counts, 2000 * law).pvalue > LEVEL
+    wide = laplace_mean(rows=400, epsilon=0.1, accuracy=0.2, cells=20, bounds=(-1.0, 3.0))
+    rng = np.random.default_rng(seed)
+    wrong = 0.0
+    for _ in range(300):
+        law = wide.law(4.0 * rng.beta(2.0, 2.0, 400) - 1.0)
+        wrong += law[np.abs(np.array(wide.outcomes) - 1.0) > 0.2].sum()
+    assert wrong / 300 <= wide.failure
+    assert laplace_mean(rows=5, epsilon=0.7, accuracy=0.01, cells=6).failure == 1.0
+
+
+def test_far_cells_keep_their_ratio():
+    algorithm = laplace_mean(rows=400, epsilon=1.0, accuracy=0.1, cells=4)
+    law, moved = algorithm.law(np.zeros(400)), algorithm.law(np.append(np.zeros(399), 1.0))
+    assert np.abs(np.log(law / moved)).max() <= 1.0 + 1e-9
+
+
+def test_the_private_choice_has_its_law_its_privacy_and_its_failure(seed):
+    algorithm = exponential_choice(models=3, rows=4, epsilon=0.8, accuracy=0.3)
+    losses = np.array([[0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 1, 1]], dtype=float)
+    law = algorithm.law(losses)
+    weights = np.exp(-0.4 * losses.sum(axis=0))
+    assert np.allclose(law, weights / weights.sum())
+    other = losses.copy()
+    other[0] = 1.0 - other[0]
+    assert np.abs(np.log(law / algorithm.law(other))).max() <= 0.8 + 1e-9
+    rng = np.random.default_rng(seed)
+    large = exponential_choice(models=3, rows=300, epsilon=0.3, accuracy=0.2)
+    means = np.array([0.3, 0.45, 0.6])
+    trials = 400
+    wrong = sum(large((rng.random((300, 3)) < means).astype(float)) == 2 for _ in range(trials))
+    assert lower_limit(wrong, trials) <= large.failure
+    with pytest.raises(InvalidArgument, match="3 models"):
+        algorithm.law(losses[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "named"),
+    [
+        (laplace_mean, {"rows": 0}, "rows"),
+        (laplace_mean, {"epsilon": 0.0}, "epsilon"),
+        (laplace_mean, {"cells": 0}, "cells"),
+        (laplace_mean, {"bounds": (1.0, 0.0)}, "bounds"),
+        (laplace_mean, {"accuracy": math.nan}, "accuracy"),
+        (exponential_choice, {"models": 0}, "models"),
+        (exponential_choice, {"epsilon": -1.0}, "epsilon"),
+        (exponential_choice, {"accuracy": 0.0}, "accuracy"),
+    ],
+)
+def test_bad_arguments_of_the_instances_are_named(make, change, named):
+    arguments = {"rows": 10, "epsilon": 1.0, "accuracy": 0.1}
+    arguments |= {"cells": 5} if make is laplace_mean else {"models": 3}
+    with pytest.raises(InvalidArgument) as caught:
+        make(**{**arguments, **change})
+    assert caught.value.argument == named
