@@ -22,6 +22,7 @@ _ATANH = [1.0 / (2 * j + 1) for j in range(13)]
 _SINE = [(-1.0) ** j / math.factorial(2 * j + 1) for j in range(10)]
 _COSINE = [(-1.0) ** j / math.factorial(2 * j) for j in range(10)]
 _QUARTER_PI = float.fromhex("0x1.921fb54442d18p-1")
+_AT_ONCE = 2**14  # numbers that stay in the fast memory of a core while the formula passes over them
 _ROOT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
 
 
@@ -35,6 +36,13 @@ def _polynomial(coefficients: list[float], x: Floats) -> Floats:
 
 def logarithm(x: Floats) -> Floats:
     """ln x for positive normal numbers, by 2 artanh((m−1)/(m+1)) for the mantissa m in [√½, √2)."""
+    result = np.empty_like(x)
+    for begin in range(0, x.size, _AT_ONCE):
+        result[begin : begin + _AT_ONCE] = _logarithm(x[begin : begin + _AT_ONCE])
+    return result
+
+
+def _logarithm(x: Floats) -> Floats:
     mantissa, exponent = np.frexp(x)
     small = mantissa < _ROOT_HALF
     mantissa = np.where(small, 2.0 * mantissa, mantissa)

@@ -15,7 +15,7 @@ from holdfast import checks
 from holdfast.errors import InvalidArgument
 from holdfast.replicable._elementary import Floats, logarithm, sine_and_cosine_of_turn
 
-__all__ = ["Tape", "tape_argument"]
+__all__ = ["Tape", "tape_argument", "to_exponentials", "to_uniforms"]
 
 _VERSION = "holdfast-1"
 _PREFIX = f"tape:{_VERSION}:"
@@ -52,14 +52,17 @@ def _unescape(text: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found.group(1), 16)), text)
 
 
-def _to_uniforms(words: Words) -> Floats:
+def to_uniforms(words: Words) -> Floats:
     """Odd multiples of 2⁻⁵³: never 0 or 1, symmetric, and one minus any of them is exact."""
     odd = words >> np.uint64(11)
     np.bitwise_or(odd, np.uint64(1), out=odd)
-    return odd.astype(np.float64) * 2.0**-53
+    uniforms = odd.astype(np.float64)
+    uniforms *= 2.0**-53
+    return uniforms
 
 
-def _to_exponentials(uniforms: Floats) -> Floats:
+def to_exponentials(uniforms: Floats) -> Floats:
+    """−ln(1 − uniform), the same bits everywhere."""
     return -logarithm(1.0 - uniforms)
 
 
@@ -143,19 +146,22 @@ class Tape:
 
     def uniforms(self, count: int, *, start: int = 0) -> Floats:
         """Uniform numbers in (0, 1), odd multiples of 2⁻⁵³, at the positions from ``start``."""
-        return _to_uniforms(self._words("uniforms", count, start, of="Tape.uniforms"))
+        return to_uniforms(self._words("uniforms", count, start, of="Tape.uniforms"))
 
     def exponentials(self, count: int, *, start: int = 0) -> Floats:
         """Exponential numbers of mean 1, −ln(1 − uniform), at the positions from ``start``."""
-        words = self._words("exponentials", count, start, of="Tape.exponentials")
-        return _to_exponentials(_to_uniforms(words))
+        return to_exponentials(self.exponential_quantiles(count, start=start))
+
+    def exponential_quantiles(self, count: int, *, start: int = 0) -> Floats:
+        """The uniforms behind ``exponentials``: a fast way to find the smallest few of very many."""
+        return to_uniforms(self._words("exponentials", count, start, of="Tape.exponentials"))
 
     def normals(self, count: int) -> Floats:
         """Standard normal numbers, two from each pair of uniforms (Box and Muller)."""
         count = checks.whole(count, "count", at_least=0, at_most=_MOST, of="Tape.normals")
         pairs = (count + 1) // 2
-        uniforms = _to_uniforms(self._words("normals", 2 * pairs, 0, of="Tape.normals"))
-        radius = np.sqrt(2.0 * _to_exponentials(uniforms[0::2]))
+        uniforms = to_uniforms(self._words("normals", 2 * pairs, 0, of="Tape.normals"))
+        radius = np.sqrt(2.0 * to_exponentials(uniforms[0::2]))
         sine, cosine = sine_and_cosine_of_turn(uniforms[1::2])
         both = np.empty(2 * pairs)
         both[0::2] = radius * cosine
@@ -165,7 +171,7 @@ class Tape:
     def laplaces(self, count: int) -> Floats:
         """Laplace numbers of scale 1: an exponential with the sign of the word's last bit."""
         words = self._words("laplaces", count, 0, of="Tape.laplaces")
-        size = _to_exponentials(_to_uniforms(words))
+        size = to_exponentials(to_uniforms(words))
         return np.where((words & np.uint64(1)).astype(bool), -size, size)
 
     def integers(self, count: int, below: int) -> Whole:
@@ -192,12 +198,12 @@ class Tape:
 
     def named_uniforms(self, names: Iterable[str]) -> Floats:
         """One uniform number in (0, 1) for each name, from the name alone."""
-        return _to_uniforms(self._named("named uniforms", names, of="Tape.named_uniforms"))
+        return to_uniforms(self._named("named uniforms", names, of="Tape.named_uniforms"))
 
     def named_exponentials(self, names: Iterable[str]) -> Floats:
         """One exponential number for each name, from the name alone."""
         words = self._named("named exponentials", names, of="Tape.named_exponentials")
-        return _to_exponentials(_to_uniforms(words))
+        return to_exponentials(to_uniforms(words))
 
     def _digest(self, kind: str) -> hashlib._Hash:
         parts = [_framed(b"v", _VERSION), _framed(b"s", self._seed)]
