@@ -17,7 +17,7 @@ SIZES = [(1, 1), (2, 1), (5, 1), (1, 3), (2, 2), (3, 2), (2, 3)]
 
 
 def lookup(rows, d, seed):
-    """A deterministic estimator that is nothing but a table of random fractions, one vector for each table."""
+    """A deterministic estimator that is nothing but random fractions, one vector for each table."""
     rng = np.random.default_rng(seed)
     outputs = rng.integers(-40, 41, size=(2 ** (rows * d), d))
     powers = 2 ** np.arange(rows * d)
@@ -59,7 +59,7 @@ def test_sis_lemma_5_4_holds_with_two_thirds_and_the_mean_attains_it(rows, seed)
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 6])
 def test_the_weight_of_the_distance_cannot_be_smaller_than_2n_over_n_plus_2(rows):
-    """With that weight the mean is still the best; with a hundredth less, answering 0 to a pure column wins."""
+    """With that weight the mean is still the best; with a hundredth less, 0 for a pure column wins."""
 
     def careless(sample):
         return [m if abs(m) < 1 else Fraction(0) for m in column_means(sample)]
