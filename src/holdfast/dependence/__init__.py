@@ -4,31 +4,40 @@ Every model bounds the tail of a mean (:meth:`~Dependence.mean_tail`), says in w
 where a rule is proved, sets rows aside as a free training part (:meth:`~Dependence.split`).
 """
 
+from holdfast.dependence._bayesian_network import BayesianNetwork
 from holdfast.dependence._best import BestTail, ReportRow, ShiftedTail, TailReport, TailRow
 from holdfast.dependence._chain import MarkovChain
 from holdfast.dependence._clusters import Clusters
 from holdfast.dependence._colouring import ChromaticNumber
 from holdfast.dependence._coupling import coupling_bdp
+from holdfast.dependence._disclosure import ExponentialChoice, LaplaceAnswer
 from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import DependencyGraph, MDependent
 from holdfast.dependence._holdout import reusable_holdout_rows, reusable_holdout_tail
 from holdfast.dependence._independent import Independent
+from holdfast.dependence._markov_network import MarkovNetwork
 from holdfast.dependence._mixing import BlockTail, beta_mixing_tail
 from holdfast.dependence._model import Dependence
+from holdfast.dependence._quilts import Quilt
 from holdfast.dependence._spectral import spectral_dp
 from holdfast.dependence._split import Split
 
 __all__ = [
+    "BayesianNetwork",
     "BestTail",
     "BlockTail",
     "ChromaticNumber",
     "Clusters",
     "Dependence",
     "DependencyGraph",
+    "ExponentialChoice",
     "GaussianRows",
     "Independent",
+    "LaplaceAnswer",
     "MDependent",
     "MarkovChain",
+    "MarkovNetwork",
+    "Quilt",
     "ReportRow",
     "ShiftedTail",
     "Split",

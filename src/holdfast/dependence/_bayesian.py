@@ -1,91 +1,106 @@
-"""From differential privacy to Bayesian differential privacy on a chain, and back."""
+"""From differential privacy to Bayesian differential privacy, and back, by the best proof that applies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from holdfast import checks, rounding
-from holdfast.dependence._coupling import coupling_bdp, coupling_dp
-from holdfast.dependence._spectral import spectral_bdp, spectral_dp
-from holdfast.dependence._transition import unreachable
+from holdfast.dependence._coupling import largest_below
 from holdfast.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from holdfast.dependence._chain import MarkovChain
     from holdfast.stability import DP, BayesianDP
 
-_METHODS = ("sharp", "coupling", "spectral")
-_LEMMA = "BDP Lemma 4"
+
+@dataclass(frozen=True)
+class Route:
+    """One proof: the Bayesian DP of a DP parameter, and the DP that suffices for a Bayesian one.
+
+    ``refusal`` says what the model would have to be, where the proof does not apply.
+    """
+
+    bayesian_dp: Callable[[float], float]
+    required_dp: Callable[[float], float]
+    reference: str
+    refusal: str = ""
 
 
-def bayesian_dp(chain: MarkovChain, dp: DP, method: str) -> BayesianDP:
+Routes = Mapping[str, Callable[[], Route]]
+
+# A blanket is one of the quilts, and 2b is less than 4b.
+_DOMINATED = ("blanket", "blanket-paper", "quilt-paper")
+
+
+def bayesian_dp(model: object, routes: Routes, dp: DP, method: Any) -> BayesianDP:
     """The smallest Bayesian DP parameter that the method proves."""
     from holdfast.stability import DP, BayesianDP
 
-    method = checks.choice(method, "method", _METHODS, of="MarkovChain.bayesian_dp")
+    of = f"{type(model).__name__}.bayesian_dp"
+    method = checks.choice(method, "method", ("sharp", *routes), of=of)
     if not isinstance(dp, DP) or not dp.delta == 0.0:
-        raise InvalidArgument(
-            "dp", "a pure DP(epsilon)", dp, of="MarkovChain.bayesian_dp", reference="theory 5"
-        )
-    found = _candidates(
-        chain,
-        dp.epsilon,
-        method,
-        lambda epsilon: coupling_bdp(epsilon, chain.cross_ratio, chain.n),
-        lambda epsilon: spectral_bdp(epsilon, chain.spectral_gap, _least(chain)),
-        rounding.up(chain.n * dp.epsilon),
-    )
-    return BayesianDP(min(found))
+        raise InvalidArgument("dp", "a pure DP(epsilon)", dp, of=of, reference="theory 5")
+    if dp.epsilon == 0.0:
+        return BayesianDP(0.0)
+    return BayesianDP(min(route.bayesian_dp(dp.epsilon) for route in _applying(model, routes, method)))
 
 
-def required_dp(chain: MarkovChain, bdp: BayesianDP, method: str) -> DP:
+def required_dp(model: object, routes: Routes, bdp: BayesianDP, method: Any) -> DP:
     """The largest DP parameter that the method proves to be enough."""
     from holdfast.stability import DP, BayesianDP
 
-    method = checks.choice(method, "method", _METHODS, of="MarkovChain.required_dp")
+    of = f"{type(model).__name__}.required_dp"
+    method = checks.choice(method, "method", ("sharp", *routes), of=of)
     if not isinstance(bdp, BayesianDP):
-        raise InvalidArgument("bdp", "a BayesianDP(epsilon)", bdp, of="MarkovChain.required_dp")
-    found = _candidates(
-        chain,
-        bdp.epsilon,
-        method,
-        lambda epsilon: coupling_dp(epsilon, chain.cross_ratio, chain.n),
-        lambda epsilon: spectral_dp(epsilon, chain.spectral_gap, _least(chain)),
-        rounding.down(bdp.epsilon / chain.n),
+        raise InvalidArgument("bdp", "a BayesianDP(epsilon)", bdp, of=of)
+    if bdp.epsilon == 0.0:
+        return DP(0.0)
+    return DP(max(route.required_dp(bdp.epsilon) for route in _applying(model, routes, method)))
+
+
+def _applying(model: object, routes: Routes, method: str) -> list[Route]:
+    """The routes that a method stands for; "sharp" leaves out those that are refused."""
+    if method == "sharp":
+        candidates = (make() for name, make in routes.items() if name not in _DOMINATED)
+        return [route for route in candidates if not route.refusal]
+    route = routes[method]()
+    if route.refusal:
+        raise InvalidArgument(
+            "method", f"another one: {method!r} needs {route.refusal}", repr(model), reference=route.reference
+        )
+    return [route]
+
+
+def group_route(rows: int) -> Route:
+    """Group privacy: at most ``rows`` rows follow any one."""
+    return Route(
+        lambda epsilon: rounding.up(rows * epsilon),
+        lambda epsilon: rounding.down(epsilon / rows),
+        "theory 3, groups",
     )
-    return DP(max(found))
 
 
-def _candidates(
-    chain: MarkovChain,
-    epsilon: float,
-    method: str,
-    coupling: Callable[[float], float],
-    spectral: Callable[[float], float],
-    group: float,
-) -> list[float]:
-    if epsilon == 0.0:
-        return [0.0]
-    if method == "coupling":
-        return [coupling(epsilon)]
-    reason = _spectral_refusal(chain)
-    if method == "spectral":
-        if reason:
-            raise InvalidArgument("transition", reason, repr(chain), of="MarkovChain", reference=_LEMMA)
-        return [spectral(epsilon)]
-    found = [group, coupling(epsilon)]
-    return found if reason else [*found, spectral(epsilon)]
+def blanket_route(influence: float, weight: float) -> Route:
+    """BDP Lemma 3 with ``weight``·a_i: printed 4, proved 2."""
+    return Route(
+        lambda epsilon: rounding.up(epsilon + weight * influence),
+        lambda epsilon: max(0.0, rounding.down(epsilon - weight * influence)),
+        "BDP Lemma 3",
+        "" if influence < math.inf else "a model in which no value of a blanket rules out a row's value",
+    )
 
 
-def _least(chain: MarkovChain) -> float:
-    return rounding.down(float(chain.stationary.min()))
+def quilt_route(bound: Callable[[float], float]) -> Route:
+    """BDP Lemma 2: ``bound`` is the largest over rows of the smallest over quilts."""
+    return Route(bound, lambda epsilon: largest_below(epsilon, bound), "BDP Lemma 2")
 
 
-def _spectral_refusal(chain: MarkovChain) -> str:
-    """Why Lemma 4 does not apply, as what the chain would have to be; empty if it does."""
-    if unreachable(chain.transition) is not None:
-        return "irreducible"
-    if not chain.reversible:
-        return "reversible"
-    return "" if chain.spectral_gap > 0.0 else "aperiodic (its spectral gap is 0)"
+def refused(what: str, reference: str) -> Route:
+    """A proof that does not apply: it needs ``what``."""
+    return Route(_nothing, _nothing, reference, what)
+
+
+def _nothing(epsilon: float) -> float:
+    return math.inf

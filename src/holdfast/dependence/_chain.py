@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from holdfast import checks, rounding
 from holdfast.dependence import _bayesian
 from holdfast.dependence._best import BestTail, ShiftedTail, TailReport, TailRow, report
+from holdfast.dependence._chain_influence import chain_influence, chain_quilts, row_number, row_numbers
+from holdfast.dependence._chain_quilts import ChainQuilts
+from holdfast.dependence._chain_routes import chain_routes
 from holdfast.dependence._contraction import Forgetting, dobrushin, forgetting, steps_to_reach
 from holdfast.dependence._coupling import cross_ratio
+from holdfast.dependence._leakage import chain_law, exact_leakage, refuse_domain
 from holdfast.dependence._mixing import block_tail
 from holdfast.dependence._model import (
     Dependence,
@@ -22,6 +26,7 @@ from holdfast.dependence._model import (
     row_differences,
     value_range,
 )
+from holdfast.dependence._quilts import Quilt
 from holdfast.dependence._split import Split, check_split, contiguous, part_size
 from holdfast.dependence._transition import (
     forgets,
@@ -287,16 +292,80 @@ class MarkovChain(Dependence):
         rest = MarkovChain(self.transition, usable - size, start, extra_assumptions=self.extra_assumptions)
         return Split(*contiguous(size, gap, self.n), rest, bias, self.assumptions)
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism on these rows: "coupling", "spectral" or "sharp", the best.
+    @cached_property
+    def _start(self) -> NDArray[np.float64]:
+        return self.stationary if self.initial is None else self.initial
 
-        Guarantee: whoever knows any of the other rows learns no more than this about a row. "sharp" also
-        counts group privacy, n times the DP parameter.
-        Assumes: the chain (not checkable from the data).
-        Reference: theory 5; BDP Lemma 4 for "spectral", which needs a reversible chain.
+    @cached_property
+    def _quilts(self) -> ChainQuilts:
+        return ChainQuilts(self.transition, self._start, self.initial is None, self.n)
+
+    def blanket(self, row: Any) -> tuple[int, ...]:
+        """The rows next to ``row`` (numbered from 0), given which it is independent of all others."""
+        row = row_number(row, self.n, "row", of="blanket")
+        return tuple(other for other in (row - 1, row + 1) if 0 <= other < self.n)
+
+    def quilts(self, row: Any) -> tuple[Quilt, ...]:
+        """Every quilt (i−a, i+b) of a row, one-sided and empty ones included, the smallest nearby set first.
+
+        >>> [quilt.quilt for quilt in MarkovChain([[0.9, 0.1], [0.2, 0.8]], 3).quilts(0)]
+        [(1,), (2,), ()]
         """
-        return _bayesian.bayesian_dp(self, dp, method)
+        return chain_quilts(row_number(row, self.n, "row", of="quilts"), self.n)
+
+    def quilt_influence(self, quilt: Quilt) -> float:
+        """b of BDP Lemma 2; on a chain nothing nearby makes the quilt follow the row more closely."""
+        if not isinstance(quilt, Quilt):
+            raise InvalidArgument("quilt", "a Quilt, as quilts lists them", quilt, of="MarkovChain")
+        return self.max_influence(quilt.quilt, quilt.node)
+
+    def max_influence(self, targets: Any, row: Any, given: Any = ()) -> float:
+        """ln max P[targets | x, given]/P[targets | x', given] over all values, x and x' those of ``row``.
+
+        Guarantee: exact for a chain of any length, rounded up; infinite where a value of the targets is
+        possible with x and not with x'.
+        Assumes: the chain and its start (not checkable from the data).
+        Reference: BDP (5) and (6).
+
+        >>> chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=100_000)
+        >>> round(chain.max_influence([50_001], 50_000), 6), chain.max_influence([9], 5, given=[7])
+        (1.098612, 0.0)
+        """
+        of = "max_influence"
+        return chain_influence(
+            self.transition,
+            self._start,
+            row_number(row, self.n, "row", of=of),
+            row_numbers(targets, self.n, "targets", of=of),
+            row_numbers(given, self.n, "given", of=of),
+        )
+
+    def leakage(self, mechanism: Any) -> float:
+        """The Bayesian DP of one mechanism on a short chain, exactly, by enumeration.
+
+        ``mechanism``: an array of probabilities with an axis for each row and a last one for the outputs, a
+        dictionary {dataset: probabilities}, a ``LaplaceAnswer`` or an ``ExponentialChoice``.
+        Guarantee: max over rows, known rows, values and outputs, rounded up; infinite where some output rules
+        a value out.
+        Assumes: the chain and its start (not checkable from the data).
+        Reference: BDP (3) and (4).
+        """
+        of = "MarkovChain.leakage"
+        refuse_domain((len(self.transition),) * self.n, of=of)
+        return exact_leakage(chain_law(self._start, self.transition, self.n), mechanism, of=of)
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism on these rows.
+
+        "coupling": the chain bound; "spectral": BDP Lemma 4, for reversible chains; "quilt" and "blanket":
+        BDP Lemmas 2 and 3 with 2b; "quilt-paper" and "blanket-paper": as printed, with 4b; "group": n times
+        the parameter; "sharp": the best of them.
+        Guarantee: whoever knows any of the other rows learns no more than this about a row.
+        Assumes: the chain (not checkable from the data).
+        Reference: theory 5; BDP Lemmas 2 to 4.
+        """
+        return _bayesian.bayesian_dp(self, chain_routes(self), dp, method)
 
     def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
         """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, bdp, method)
+        return _bayesian.required_dp(self, chain_routes(self), bdp, method)

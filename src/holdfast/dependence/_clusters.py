@@ -10,6 +10,7 @@ import numpy as np
 
 from holdfast import checks
 from holdfast.dependence._best import TailRow
+from holdfast.dependence._leakage import worst_leakage
 from holdfast.dependence._model import Dependence, from_squared_differences, row_differences
 from holdfast.dependence._split import Split, check_split
 from holdfast.errors import InvalidArgument
@@ -111,3 +112,14 @@ class Clusters(Dependence):
         train = np.repeat(chosen, sizes)
         rest = Clusters(tuple(int(size) for size in sizes[~chosen]), extra_assumptions=self.extra_assumptions)
         return Split(train, ~train, rest, 0.0, self.assumptions)
+
+    def leakage(self, mechanism: Any) -> float:
+        """The Bayesian DP of one mechanism, exactly: the largest over all laws with these clusters.
+
+        ``mechanism``: as for ``Independent.leakage``.
+        Guarantee: the largest change of an output's log-probability between datasets that differ inside one
+        cluster, which some law inside the clusters leaks; rounded up.
+        Assumes: independent clusters (not checkable from the data).
+        Reference: BDP (3) and (4).
+        """
+        return worst_leakage(mechanism, self.sizes)

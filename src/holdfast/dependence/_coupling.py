@@ -66,9 +66,7 @@ def _finite(epsilon: float, root: float, n: int) -> float:
     everywhere = rounding.up(_stationary(epsilon, root))
     levels = [0.0]
     for _ in range(min(n - 1, _MOST_LEVELS)):
-        half = (epsilon + levels[-1]) / 2.0
-        level = 2.0 * math.log1p((1.0 - root) * -math.expm1(-half) / (math.exp(-half) + root))
-        levels.append(rounding.up(level))
+        levels.append(carried(epsilon + levels[-1], root))
         if levels[-1] <= levels[-2] * (1.0 + 1e-13):
             break
     if len(levels) < n:
@@ -77,6 +75,15 @@ def _finite(epsilon: float, root: float, n: int) -> float:
     left = np.arange(min(n, 2 * len(levels)))
     sums = reach[np.minimum(left, len(levels) - 1)] + reach[np.minimum(n - 1 - left, len(levels) - 1)]
     return min(rounding.up(epsilon + float(sums.max())), everywhere, rounding.up(n * epsilon))
+
+
+def carried(beyond: float, root: float) -> float:
+    """2 ln((√κ + e^{t/2})/(1 + √κ e^{t/2})), rounded up: what a step with cross ratio κ carries of the t that
+    one row and all beyond it can do; ``root`` is √κ."""
+    half = beyond / 2.0
+    if root == 0.0:
+        return beyond
+    return rounding.up(2.0 * math.log1p((1.0 - root) * -math.expm1(-half) / (math.exp(-half) + root)))
 
 
 def coupling_dp(epsilon: float, kappa: float, n: int) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from holdfast import checks
 from holdfast.dependence._best import TailRow
+from holdfast.dependence._leakage import worst_leakage
 from holdfast.dependence._model import Dependence, from_squared_differences, row_differences
 from holdfast.dependence._split import Split, check_split, part_size
 from holdfast.errors import NotEnoughRows
@@ -66,3 +67,14 @@ class Independent(Dependence):
         train[rng.choice(self.n, size=size, replace=False)] = True
         rest = Independent(self.n - size, extra_assumptions=self.extra_assumptions)
         return Split(train, ~train, rest, 0.0, self.assumptions)
+
+    def leakage(self, mechanism: Any) -> float:
+        """The Bayesian DP of one mechanism, exactly: on independent rows its differential privacy.
+
+        ``mechanism``: an array of probabilities with an axis for each row and a last one for the outputs, a
+        dictionary {dataset: probabilities}, or a ``LaplaceAnswer`` or ``ExponentialChoice`` of an array.
+        Guarantee: the largest over all laws of the rows, rounded up.
+        Assumes: independent rows (not checkable from the data).
+        Reference: BDP (3) and (4).
+        """
+        return worst_leakage(mechanism, (1,) * self.n)

@@ -1,0 +1,228 @@
+"""Bayesian networks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+
+from holdfast.dependence._best import TailRow
+from holdfast.dependence._factors import Factor, factor
+from holdfast.dependence._graph import DependencyGraph
+from holdfast.dependence._network import Network
+from holdfast.dependence._network_tails import Arrows
+from holdfast.dependence._read_tables import pgmpy_values, read_table, refuse_model
+from holdfast.dependence._split import Split, check_split
+
+_OF = "BayesianNetwork"
+_FORM = (
+    "a mapping {node: (parents, table)} with table[x_parents…, x_node] the probability of x_node, or a "
+    "discrete Bayesian network of pgmpy"
+)
+_MOST_SHARED = 2_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class BayesianNetwork(Network):
+    """Rows that follow a Bayesian network: each depends on its parents alone, given all that came before.
+
+    ``model`` maps each node to (parents, table): ``table`` has an axis for each parent, in that order, and a
+    last one for the node, whose probabilities sum to one, so that the table of a node with one parent is a
+    transition matrix. A pgmpy ``DiscreteBayesianNetwork`` is read as it is.
+
+    >>> coin, copy = [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]
+    >>> net = BayesianNetwork({"a": ([], coin), "b": (["a"], copy), "c": (["a"], copy)})
+    >>> net.blanket("a"), round(net.max_influence(["b"], "a"), 6)
+    (('b', 'c'), 2.079442)
+    """
+
+    name: ClassVar[str] = "Bayesian network"
+
+    def _read(self) -> tuple[dict[Any, Any], Sequence[Hashable]]:
+        plain = _from_pgmpy(self.model) if hasattr(self.model, "get_cpds") else self.model
+        if not isinstance(plain, Mapping) or not plain:
+            refuse_model(_FORM, self.model, of=_OF)
+        entries = {}
+        for node, entry in plain.items():
+            if not isinstance(entry, (tuple, list)) or len(entry) != 2:
+                refuse_model(f"{_FORM}: node {node!r} has no (parents, table)", self.model, of=_OF)
+            parents = entry[0]
+            if isinstance(parents, (str, bytes)) or not np.iterable(parents):
+                refuse_model(f"{_FORM}: the parents of node {node!r} are a list of nodes", self.model, of=_OF)
+            entries[node] = (tuple(parents), read_table(entry[1], f"the table of node {node!r}", of=_OF))
+        _check_parents(entries)
+        return entries, list(entries)
+
+    def _checked(
+        self, plain: Any, rows: Mapping[Hashable, int]
+    ) -> tuple[tuple[int, ...], tuple[Factor, ...]]:
+        cards = {node: table.shape[-1] for node, (_, table) in plain.items()}
+        factors: list[Factor] = [None] * len(rows)  # type: ignore[list-item]
+        for node, (parents, table) in plain.items():
+            shape = (*(cards[parent] for parent in parents), cards[node])
+            if table.shape != shape:
+                refuse_model(
+                    f"one where the table of node {node!r} has the axes {shape}, its parents' states and its "
+                    f"own (it has {table.shape})",
+                    self.model,
+                    of=_OF,
+                )
+            sums = table.sum(axis=-1, keepdims=True)
+            wrong = np.argwhere(~(np.abs(sums[..., 0] - 1.0) <= 1e-9))
+            if len(wrong):
+                where = tuple(int(value) for value in wrong[0])
+                given = f" given {dict(zip(parents, where, strict=True))}" if parents else ""
+                refuse_model(
+                    f"one whose probabilities sum to one (those of node {node!r}{given} sum to "
+                    f"{float(sums[where].item())!r})",
+                    self.model,
+                    of=_OF,
+                )
+            factors[rows[node]] = factor([*(rows[parent] for parent in parents), rows[node]], table / sums)
+        return tuple(cards[node] for node in rows), tuple(factors)
+
+    def _restricted(self, nodes: Sequence[Hashable]) -> Any:
+        return {node: self.model[node] for node in nodes}
+
+    @cached_property
+    def parents(self) -> dict[Any, tuple[Any, ...]]:
+        """The parents of each node."""
+        return {node: self.model[node][0] for node in self.nodes}
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """The rows, parents before children."""
+        order: list[int] = []
+        placed: set[int] = set()
+        for start in range(self.n):
+            front = [start]
+            while front:
+                row = front[-1]
+                waiting = [
+                    above
+                    for parent in self.parents[self.nodes[row]]
+                    if (above := self._rows_by_node[parent]) not in placed
+                ]
+                if waiting:
+                    front.extend(waiting)
+                    continue
+                front.pop()
+                if row not in placed:
+                    placed.add(row)
+                    order.append(row)
+        return order
+
+    def _arrows(self) -> tuple[Sequence[int], Arrows]:
+        children: dict[int, list[tuple[int, float]]] = {row: [] for row in range(self.n)}
+        for node, (parents, table) in self.model.items():
+            for axis, parent in enumerate(parents):
+                moved = np.moveaxis(table, axis, 0)
+                theta = max(
+                    (
+                        float(np.abs(moved[a] - moved[b]).sum(axis=-1).max()) / 2.0
+                        for a, b in combinations(range(len(moved)), 2)
+                    ),
+                    default=0.0,
+                )
+                children[self._rows_by_node[parent]].append((self._rows_by_node[node], theta))
+        return self._order, children
+
+    @cached_property
+    def _sharing(self) -> DependencyGraph | None:
+        """Rows joined where they descend from a common root; None if those are too many to list.
+
+        Rows are functions of the independent choices at their ancestors, and two that share an ancestor share
+        a root; so rows, and groups of rows, without a common root are independent.
+        """
+        sources: list[set[int]] = [set() for _ in range(self.n)]
+        families: dict[int, list[int]] = {}
+        count = 0
+        for row in self._order:
+            parents = [self._rows_by_node[parent] for parent in self.parents[self.nodes[row]]]
+            sources[row] = {row} if not parents else set().union(*(sources[above] for above in parents))
+            for source in sources[row]:
+                families.setdefault(source, []).append(row)
+                count += len(families[source])
+            if count > _MOST_SHARED:
+                return None
+        pairs = [pair for family in families.values() for pair in combinations(family, 2)]
+        return DependencyGraph(pairs, n=self.n)
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        rows = super()._rows(lo, hi)
+        if self._sharing is None or len(self._sharing.edges) == _pairs(self._components):
+            return rows
+        return (*rows, *self._sharing._rows(lo, hi))
+
+    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+        """Whole components at random; in one component, two parts without a common root, the others dropped.
+
+        Proof that the bias is 0: components are independent, and so are rows without a common root; either
+        choice is made from the network alone.
+
+        >>> coin, either = [0.5, 0.5], [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
+        >>> net = BayesianNetwork({0: ([], coin), 1: ([0, 2], either), 2: ([], coin)})
+        >>> parts = net.split(0.5, np.random.default_rng(0))
+        >>> parts.dropped, parts.bias
+        (1, 0.0)
+        """
+        share, rng, beta = check_split(share, rng, beta, of=_OF)
+        graph = self._sharing
+        if len(self._components) > 1 or graph is None or len(graph.edges) == _pairs(self._components):
+            return super().split(share, rng, beta)
+        parts = graph.split(share, rng, beta)
+        return Split(parts.train, parts.protected, parts.protected_model, 0.0, self.assumptions)
+
+
+def _pairs(components: Sequence[Sequence[int]]) -> int:
+    return sum(len(component) * (len(component) - 1) // 2 for component in components)
+
+
+def _check_parents(entries: Mapping[Any, tuple[tuple[Any, ...], Any]]) -> None:
+    """Every parent is a node, none twice, and following parents never returns."""
+    for node, (parents, _) in entries.items():
+        for parent in parents:
+            if parent not in entries:
+                refuse_model(
+                    f"one whose parents are nodes (node {node!r} has the unknown parent {parent!r})",
+                    list(entries),
+                    of=_OF,
+                )
+        if len(set(parents)) != len(parents):
+            refuse_model(f"one where node {node!r} has each parent once", list(parents), of=_OF)
+    done: set[Any] = set()
+    for start in entries:
+        path: dict[Any, None] = {}
+        front = [(start, False)]
+        while front:
+            node, leaving = front.pop()
+            if leaving:
+                del path[node]
+                done.add(node)
+                continue
+            if node in path:
+                cycle = list(path)[list(path).index(node) :]
+                arrows = " → ".join(repr(member) for member in [node, *reversed(cycle)])
+                refuse_model(f"one without a cycle ({arrows})", list(entries), of=_OF)
+            if node in done:
+                continue
+            path[node] = None
+            front.append((node, True))
+            front.extend((parent, False) for parent in entries[node][0])
+
+
+def _from_pgmpy(model: Any) -> dict[Any, Any]:
+    plain = {}
+    for node in model.nodes():
+        table = model.get_cpds(node)
+        if table is None:
+            refuse_model(f"one with a table for every node (node {node!r} has none)", model, of=_OF)
+        variables, values = pgmpy_values(table, of=_OF)
+        if variables[0] != node:
+            refuse_model(f"one where the table of node {node!r} is that node's", model, of=_OF)
+        plain[node] = (variables[1:], np.moveaxis(values, 0, -1))
+    return plain

@@ -1,0 +1,241 @@
+"""Two-sided quilts (i−a, i+b) of every row of a chain at once (BDP Lemmas 2 and 3).
+
+Given x_i the two sides are independent, and a known row between i and a quilt row makes that side's
+influence vanish; so nothing known is the worst case, and the influence of the quilt (i−a, i+b) is the largest
+over pairs of values (x, x') of left_a(x, x') + right_b(x, x').
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import rounding
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+MOST_STATES = 100
+
+_EPS = float(np.finfo(float).eps)
+_EVERY, _GROWTH = 128, 1.03
+_FARTHEST = 1 << 20
+_NEGLIGIBLE = 1e-12
+_WORK = 40_000_000
+_SMALLEST_LOG = -745.0
+_TINY = 1e-290
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """For each of some distances d and all x, x': ln max_z P^d(x,z)/P^d(x',z), and the same of columns."""
+
+    distances: Rows
+    rows: Array
+    columns: Array
+    powers: Array
+    """ln of the powers, an entry that vanished by underflow at ``_SMALLEST_LOG``."""
+
+
+def _ratios(logs: Array) -> Array:
+    """ln max_z M(x,z)/M(x',z) for all x, x', from ln M; infinite where M(x',z) = 0 < M(x,z)."""
+    found = np.empty((len(logs), len(logs)))
+    lost = logs <= _SMALLEST_LOG
+    below = np.where(lost, -np.inf, logs)
+    for x, line in enumerate(logs):
+        with np.errstate(invalid="ignore"):
+            found[x] = np.where(line > -np.inf, line - below, -np.inf).max(axis=1)
+    return found
+
+
+@lru_cache(maxsize=16)
+def reach(content: bytes, states: int, farthest: int) -> Reach:
+    """Tabulate a transition matrix: every distance up to 128, from there on each 3 % farther than the last,
+    until nothing of a row is left to see."""
+    transition = np.frombuffer(content).reshape(states, states)
+    doubled, patterns = [transition], [transition > 0.0]
+    distances, rows, columns, powers = [], [], [], []
+    power, pattern, distance = np.eye(states), np.eye(states, dtype=np.bool_), 0
+    while distance < farthest:
+        target = min(farthest, max(distance + 1, round(distance * _GROWTH) if distance >= _EVERY else 0))
+        for bit in range((target - distance).bit_length()):
+            if len(doubled) <= bit:
+                doubled.append(doubled[-1] @ doubled[-1])
+                patterns.append(patterns[-1] @ patterns[-1])
+            if (target - distance) >> bit & 1:
+                power, pattern = power @ doubled[bit], pattern @ patterns[bit]
+        distance = target
+        with np.errstate(divide="ignore"):
+            logs = np.where(pattern, np.maximum(np.log(power), _SMALLEST_LOG), -np.inf)
+        # Sums and products of numbers that are not negative lose a few units in the last place each.
+        slack = 8.0 * distance * states * _EPS
+        distances.append(distance)
+        powers.append(logs)
+        rows.append(_ratios(logs) + slack)
+        columns.append(_ratios(logs.T) + slack)
+        if rows[-1].max() <= _NEGLIGIBLE + 2.0 * slack:
+            break
+    return Reach(np.array(distances, dtype=np.int64), np.array(rows), np.array(columns), np.array(powers))
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Rows ``first`` to ``last`` with bounds that hold for each of them: left_a, right_b, both together."""
+
+    first: int
+    last: int
+    left: Array
+    right: Array
+    both: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ChainQuilts:
+    """The quilts of ``n`` rows; ``start`` is the law of the first, and ``stationary`` says whether of all.
+
+    With another start the law of x_{i−a} given x_i depends on i. Rows are then taken together in groups that
+    grow with i, as the chain forgets its start, and each group has the worst of its rows; up to about a
+    hundred rows of a few states every group is one row, and nothing is lost.
+    """
+
+    transition: Array
+    start: Array
+    stationary: bool
+    n: int
+
+    @cached_property
+    def _reach(self) -> Reach:
+        # Rounded up to a power of two, so that chains that differ little in length share one table.
+        farthest = self.n - 1 if self.n <= _EVERY else min(_FARTHEST, 1 << (self.n - 1).bit_length())
+        return reach(self.transition.tobytes(), len(self.transition), max(1, farthest))
+
+    @cached_property
+    def _groups(self) -> list[_Group]:
+        if self.stationary or self.n == 1:
+            odds = _log_odds(self.start[None], self.start[None] > 0.0)[0]
+            return [self._group(0, self.n - 1, odds, self._reach.columns)]
+        rows = self.n if self.n <= _EVERY else int(self._reach.distances[-1])
+        laws, possible = self._laws(min(rows, self.n))
+        odds = _log_odds(laws, possible)
+        most = max(8, _WORK // max(1, odds[0].size * len(self._reach.distances) ** 2))
+        starts = _growing(len(laws), min(most, 1024))
+        worst = np.maximum.reduceat(odds, starts, axis=0)
+        groups = []
+        for first, last, gap in zip(starts, [*(starts[1:] - 1), len(laws) - 1], worst, strict=True):
+            columns = self._possible_columns(possible, int(first)) if first == last else self._reach.columns
+            groups.append(self._group(int(first), int(last), gap, columns))
+        if len(laws) < self.n:
+            groups.append(self._group(len(laws), self.n - 1, self._late_odds(), self._reach.columns))
+        return groups
+
+    def _laws(self, rows: int) -> tuple[Array, NDArray[np.bool_]]:
+        """The laws of the first rows, and which values they make possible."""
+        steps = self.transition > 0.0
+        laws, possible = [self.start], [self.start > 0.0]
+        while len(laws) < rows:
+            laws.append(laws[-1] @ self.transition)
+            possible.append(possible[-1] @ steps)
+        return np.array(laws), np.array(possible)
+
+    def _late_odds(self) -> Array:
+        """ln p(x')/p(x), at most, for every row that the last tabulated distance T reaches back from: its law
+        is a mixture of the rows of P^T."""
+        logs = self._reach.powers[-1]
+        low, high = logs.min(axis=0), logs.max(axis=0)
+        low = np.where(low <= _SMALLEST_LOG, -np.inf, low)
+        with np.errstate(invalid="ignore"):
+            odds: Array = high[None, :] - low[:, None] + 16.0 * int(self._reach.distances[-1]) * len(logs) * _EPS
+        impossible = high == -np.inf
+        odds[impossible] = odds[:, impossible] = -np.inf
+        return odds
+
+    def _possible_columns(self, possible: NDArray[np.bool_], row: int) -> Array:
+        """As in the table, but over values z that x_{i−a} can have."""
+        if possible[: row + 1].all():
+            return self._reach.columns
+        found = self._reach.columns.copy()
+        for place, distance in enumerate(self._reach.distances):
+            if distance <= row:
+                logs = np.where(possible[row - distance], self._reach.powers[place].T, -np.inf)
+                found[place] = _ratios(logs) + 8.0 * distance * len(logs) * _EPS
+        return found
+
+    def _group(self, first: int, last: int, odds: Array, columns: Array) -> _Group:
+        count = len(self._reach.distances)
+        pairs = np.argwhere((odds > -np.inf) & ~np.eye(len(odds), dtype=np.bool_))
+        if not len(pairs):
+            return _Group(first, last, np.zeros(count), np.zeros(count), np.zeros((count, count)))
+        x, other = pairs.T
+        left = np.maximum(columns[:, x, other] + odds[x, other], 0.0)
+        right = np.maximum(self._reach.rows[:, x, other], 0.0)
+        if len(pairs) * count * count <= _WORK:
+            both = np.zeros((count, count))
+            for k in range(len(pairs)):
+                np.maximum(both, left[:, k, None] + right[None, :, k], out=both)
+        else:
+            both = left.max(axis=1)[:, None] + right.max(axis=1)
+        return _Group(first, last, left.max(axis=1), right.max(axis=1), both)
+
+    def bayesian_dp(self, epsilon: float, weight: float) -> float:
+        """max over rows of min over quilts of (|N|+1)ε + ``weight``·b, the empty one included; rounded up."""
+        return rounding.up(max(self._worst(group, epsilon, weight) for group in self._groups))
+
+    def _worst(self, group: _Group, epsilon: float, weight: float) -> float:
+        """The largest bound over the group's rows, taken together where they have the same distances to
+        choose from: there the first row has the longest right side, the last row the longest left side."""
+        distances = self._reach.distances
+        edges = np.concatenate([[group.first], distances, self.n - distances])
+        firsts = np.unique(edges[(edges >= group.first) & (edges <= group.last)])
+        lasts = np.append(firsts[1:] - 1, group.last)
+        on_left = np.searchsorted(distances, firsts, side="right")
+        on_right = np.searchsorted(distances, self.n - 1 - firsts, side="right")
+        reached = distances * epsilon
+        two = reached[:, None] + reached - epsilon + weight * group.both
+        two = np.minimum.accumulate(np.minimum.accumulate(two, axis=0), axis=1)
+        left = np.minimum.accumulate(reached + weight * group.left)
+        right = np.minimum.accumulate(reached + weight * group.right)
+        bound = np.full(len(firsts), self.n * epsilon)
+        some = on_left > 0
+        bound[some] = np.minimum(bound[some], (self.n - 1 - firsts[some]) * epsilon + left[on_left[some] - 1])
+        some = on_right > 0
+        bound[some] = np.minimum(bound[some], lasts[some] * epsilon + right[on_right[some] - 1])
+        some = (on_left > 0) & (on_right > 0)
+        bound[some] = np.minimum(bound[some], two[on_left[some] - 1, on_right[some] - 1])
+        return float(bound.max())
+
+    def blanket_influence(self) -> float:
+        """The largest influence of a row on its neighbours."""
+        if self.n == 1:
+            return 0.0
+        most = 0.0
+        for group in self._groups:
+            if group.first == 0:
+                most = max(most, float(group.right[0]))
+            if group.last == self.n - 1:
+                most = max(most, float(group.left[0]))
+            if group.first < self.n - 1 and group.last > 0 and self.n > 2:
+                most = max(most, float(group.both[0, 0]))
+        return rounding.up(most)
+
+
+def _log_odds(laws: Array, possible: NDArray[np.bool_]) -> Array:
+    """ln p(x')/p(x) for all x, x', row by row; −∞ where a row cannot have both values."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(laws)
+        # A possible value whose probability underflowed may be as rare as it likes.
+        odds = np.where(laws[:, :, None] > _TINY, logs[:, None, :] - logs[:, :, None], np.inf)
+    odds += (8.0 * laws.shape[1] * _EPS) * np.arange(1, len(laws) + 1)[:, None, None]
+    both: Array = np.where(possible[:, None, :] & possible[:, :, None], odds, -np.inf)
+    return both
+
+
+def _growing(rows: int, most: int) -> Rows:
+    """The first rows of at most about ``most`` groups: one by one at first, then longer and longer."""
+    if rows <= most:
+        return np.arange(rows)
+    single = most // 2
+    later = np.geomspace(single, rows - 1, most - single).astype(np.int64)
+    return np.unique(np.concatenate([np.arange(single), later]))

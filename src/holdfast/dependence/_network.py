@@ -1,0 +1,351 @@
+"""What Bayesian and Markov networks share: a product of factors, one node a row."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from holdfast import rounding
+from holdfast.dependence import _bayesian
+from holdfast.dependence._best import TailRow
+from holdfast.dependence._clusters import Clusters
+from holdfast.dependence._coupling import largest_below
+from holdfast.dependence._factors import Array, Factor, log_joint, log_sum
+from holdfast.dependence._leakage import exact_leakage, refuse_domain
+from holdfast.dependence._model import Dependence, from_squared_differences, row_differences
+from holdfast.dependence._network_quilts import NetworkQuilts
+from holdfast.dependence._network_tails import Arrows, along_arrows, by_comparison, single_site_influences
+from holdfast.dependence._quilts import Quilt, boundary, connected_sets, count_sets, refuse_many, side_of
+from holdfast.dependence._split import Split, check_split
+from holdfast.dependence._tree import Forest, forest
+from holdfast.errors import InvalidArgument
+from holdfast.tails import SubGaussian
+
+if TYPE_CHECKING:
+    from holdfast.stability import DP, BayesianDP
+
+
+@dataclass(frozen=True, repr=False)
+class Network(Dependence):
+    """Rows whose joint law is a product of factors; a row is a node, its state all that questions look at.
+
+    ``nodes`` are the nodes in the order of the table's rows; without it the order in which the model names
+    them, or by number where they are the numbers 0 to n − 1. States are numbered from 0.
+    """
+
+    model: Any = field(compare=False)
+    nodes: tuple[Any, ...] = None  # type: ignore[assignment]  # read from the model where not given
+    _content: bytes = field(init=False, repr=False)
+    _cards: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _factors: tuple[Factor, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        plain, named = self._read()
+        nodes = _in_row_order(named, self.nodes, of=type(self).__name__)
+        cards, factors = self._checked(plain, {node: row for row, node in enumerate(nodes)})
+        content = repr(nodes).encode() + b"".join(
+            repr(item.scope).encode() + item.logs.tobytes() for item in factors
+        )
+        for name, value in (
+            ("model", plain),
+            ("nodes", nodes),
+            ("_content", content),
+            ("_cards", cards),
+            ("_factors", factors),
+        ):
+            object.__setattr__(self, name, value)
+
+    @abstractmethod
+    def _read(self) -> tuple[Any, Sequence[Hashable]]:
+        """The model in its plain form, and its nodes in the order in which it names them."""
+
+    @abstractmethod
+    def _checked(
+        self, plain: Any, rows: Mapping[Hashable, int]
+    ) -> tuple[tuple[int, ...], tuple[Factor, ...]]:
+        """How many states each row has, and the factors."""
+
+    @abstractmethod
+    def _restricted(self, nodes: Sequence[Hashable]) -> Any:
+        """The plain form of the part on ``nodes``, whole components of the network."""
+
+    @abstractmethod
+    def _arrows(self) -> tuple[Sequence[int], Arrows] | None:
+        """Rows in an order in which each follows those that it depends on, and by how much; or None."""
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.nodes)
+
+    @property
+    def states(self) -> dict[Hashable, int]:
+        """How many states each node has."""
+        return dict(zip(self.nodes, self._cards, strict=True))
+
+    @cached_property
+    def _graph(self) -> dict[int, set[int]]:
+        graph: dict[int, set[int]] = {row: set() for row in range(self.n)}
+        for item in self._factors:
+            for row in item.scope:
+                graph[row].update(item.scope)
+        for row, near in graph.items():
+            near.discard(row)
+        return graph
+
+    @property
+    def edges(self) -> tuple[tuple[Any, Any], ...]:
+        """The pairs of nodes that share a factor: the moralised graph."""
+        return tuple(
+            (self.nodes[row], self.nodes[other])
+            for row, near in self._graph.items()
+            for other in sorted(near)
+            if row < other
+        )
+
+    @cached_property
+    def _components(self) -> list[list[int]]:
+        found: list[list[int]] = []
+        seen: set[int] = set()
+        for row in range(self.n):
+            if row not in seen:
+                found.append(sorted(side_of(self._graph, row, frozenset())))
+                seen.update(found[-1])
+        return found
+
+    def _visible(self) -> dict[str, Any]:
+        return {"nodes": list(self.nodes), "edges": self.edges}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n={self.n}, edges={len(self.edges)})"
+
+    def _row(self, node: Any, argument: str, *, of: str) -> int:
+        try:
+            return self._rows_by_node[node]
+        except (KeyError, TypeError):
+            raise InvalidArgument(
+                argument, f"a node of the network, such as {self.nodes[0]!r}", node, of=self._called(of)
+            ) from None
+
+    @cached_property
+    def _rows_by_node(self) -> dict[Hashable, int]:
+        return {node: row for row, node in enumerate(self.nodes)}
+
+    def _called(self, method: str) -> str:
+        return f"{type(self).__name__}.{method}"
+
+    def _named(self, rows: Any) -> tuple[Any, ...]:
+        return tuple(self.nodes[row] for row in sorted(rows))
+
+    def blanket(self, node: Any) -> tuple[Any, ...]:
+        """The Markov blanket: given these rows, the node's row is independent of all others (BDP 2.4)."""
+        return self._named(self._graph[self._row(node, "node", of="blanket")])
+
+    def quilts(self, node: Any, *, redundant: bool = False) -> tuple[Quilt, ...]:
+        """Every Markov quilt of a node of which no row can be spared, the smallest nearby set first.
+
+        There is one for each connected set that contains the node: its neighbours are the quilt. The blanket
+        is the first, the empty quilt (everything connected is nearby) the last. With ``redundant`` every set
+        of other rows is listed, with the largest remote set that it separates; those never give a better
+        bound.
+        Reference: BDP 2.4; ``docs/theory/networks.md``.
+        """
+        row = self._row(node, "node", of="quilts")
+        of = self._called("quilts")
+        others = set(range(self.n)) - {row}
+        if redundant:
+            refuse_many(2 ** len(others), of=of)
+            sets = [
+                {other for k, other in enumerate(sorted(others)) if pick >> k & 1}
+                for pick in range(2 ** len(others))
+            ]
+            return tuple(self._quilt(row, side_of(self._graph, row, quilt), quilt) for quilt in sets)
+        refuse_many(count_sets(self._graph, row), of=of)
+        return tuple(
+            self._quilt(row, side, set(boundary(self._graph, side)))
+            for side in connected_sets(self._graph, row)
+        )
+
+    def _quilt(self, row: int, side: Any, quilt: set[int]) -> Quilt:
+        remote = set(range(self.n)) - side - quilt
+        return Quilt(self.nodes[row], self._named(quilt), self._named(side - {row}), self._named(remote))
+
+    def max_influence(self, targets: Any, node: Any, given: Any = ()) -> float:
+        """ln max P[targets | x, given]/P[targets | x', given] over all values, x and x' those of ``node``.
+
+        Guarantee: exact, by variable elimination, rounded up; infinite where a value of the targets is
+        possible with x and not with x'.
+        Assumes: the network (not checkable from the data).
+        Reference: BDP (5) and (6).
+        """
+        of = "max_influence"
+        row = self._row(node, "node", of=of)
+        aims = self._several(targets, "targets", of=of)
+        known = self._several(given, "given", of=of)
+        together = [row, *aims, *known]
+        if len(set(together)) < len(together):
+            raise InvalidArgument(
+                "targets", "apart from the node and from what is given", targets, of=self._called(of)
+            )
+        return self._quilted.influence(row, aims, known) if aims else 0.0
+
+    def _several(self, nodes: Any, argument: str, *, of: str) -> list[int]:
+        if isinstance(nodes, Hashable) and nodes in self._rows_by_node:
+            return [self._rows_by_node[nodes]]
+        if isinstance(nodes, (str, bytes)) or not np.iterable(nodes):
+            self._row(nodes, argument, of=of)
+        return [self._row(node, argument, of=of) for node in nodes]
+
+    def quilt_influence(self, quilt: Quilt) -> float:
+        """b of BDP Lemma 2: the largest max-influence on the quilt, given any of the nearby rows or none."""
+        of = "quilt_influence"
+        if not isinstance(quilt, Quilt):
+            raise InvalidArgument("quilt", "a Quilt, as quilts lists them", quilt, of=self._called(of))
+        row = self._row(quilt.node, "quilt", of=of)
+        aims, near = (self._several(rows, "quilt", of=of) for rows in (quilt.quilt, quilt.nearby))
+        return self._quilted.quilt_influence(row, aims, near)
+
+    @cached_property
+    def _quilted(self) -> NetworkQuilts:
+        return NetworkQuilts(self._factors, self._graph, self._cards, self._components, type(self).__name__)
+
+    def leakage(self, mechanism: Any) -> float:
+        """The Bayesian DP of one mechanism on these rows, exactly, by enumeration.
+
+        ``mechanism``: an array of probabilities with an axis for each row and a last one for the outputs, a
+        dictionary {dataset: probabilities}, a ``LaplaceAnswer`` or an ``ExponentialChoice``.
+        Guarantee: max over rows, known rows, values and outputs, rounded up; infinite where some output rules
+        a value out.
+        Assumes: the network (not checkable from the data).
+        Reference: BDP (3) and (4).
+        """
+        of = self._called("leakage")
+        refuse_domain(self._cards, of=of)
+        law = log_joint(self._factors, range(self.n), self._cards, of=of)
+        return exact_leakage(law - log_sum(law, axis=tuple(range(self.n))), mechanism, of=of)
+
+    @cached_property
+    def _forest(self) -> Forest | None:
+        return forest(self._factors, self._graph, self._cards)
+
+    def _routes(self) -> _bayesian.Routes:
+        return {
+            "group": partial(_bayesian.group_route, max(map(len, self._components))),
+            "coupling": self._coupling,
+            "blanket": partial(self._blanket, 2.0),
+            "quilt": partial(self._quilt_route, 2.0),
+            "blanket-paper": partial(self._blanket, 4.0),
+            "quilt-paper": partial(self._quilt_route, 4.0),
+        }
+
+    def _coupling(self) -> _bayesian.Route:
+        tree = self._forest
+        if tree is None:
+            return _bayesian.refused("a network whose moralised graph has no loop", "theory 5, trees")
+        return _bayesian.Route(
+            tree.bayesian_dp, lambda epsilon: largest_below(epsilon, tree.bayesian_dp), "theory 5, trees"
+        )
+
+    def _blanket(self, weight: float) -> _bayesian.Route:
+        if not self._quilted.blankets_fit:
+            return _bayesian.refused("a network with smaller components", "BDP Lemma 3")
+        return _bayesian.blanket_route(self._quilted.blanket_influence, weight)
+
+    def _quilt_route(self, weight: float) -> _bayesian.Route:
+        return _bayesian.quilt_route(lambda epsilon: self._quilted.bayesian_dp(epsilon, weight))
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism on these rows.
+
+        "quilt" and "blanket": BDP Lemmas 2 and 3 with 2b; "quilt-paper" and "blanket-paper": as printed, with
+        4b; "coupling": the chain bound on networks without a loop; "group": the largest component's rows
+        times the parameter; "sharp": the best of them. Large networks count the nearest quilts only.
+        Guarantee: whoever knows any of the other rows learns no more than this about a row.
+        Assumes: the network (not checkable from the data).
+        Reference: BDP Lemmas 2 and 3; theory 5.
+        """
+        return _bayesian.bayesian_dp(self, self._routes(), dp, method)
+
+    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
+        return _bayesian.required_dp(self, self._routes(), bdp, method)
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return (
+            f"The rows, in the order of its {self.n:,} nodes, follow the given {self.name}, whose tables are "
+            "taken as exact.",
+        )
+
+    def _squares(self, c: Array) -> list[tuple[str, str, float]]:
+        """Every bound of McDiarmid's kind for differences c: its name, its theorem, Σ_i (Γc)_i²."""
+        totals = np.array([c[component].sum() for component in self._components])
+        found = [("independent components", "McDiarmid 1989, one step a component", float(totals @ totals))]
+        arrows = self._arrows()
+        if arrows is not None:
+            found.append(
+                (
+                    "contraction along the arrows",
+                    "Kontorovich and Ramanan 2008, with interval lengths and Dobrushin coefficients",
+                    along_arrows(*arrows, self._components, c),
+                )
+            )
+        influences = single_site_influences(self._factors, self._graph, self._cards)
+        if influences is not None:
+            total = by_comparison(influences, self._components, c)
+            if total is not None:
+                theorem = "Kontorovich and Ramanan 2008, with Dobrushin's comparison 1970"
+                found.append(("influence of single rows", theorem, total))
+        return found
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        c = np.full(self.n, (hi - lo) / self.n)
+        return tuple(
+            TailRow(name, theorem, from_squared_differences(rounding.up(total)))
+            for name, theorem, total in self._squares(c)
+        )
+
+    def difference_tail(self, differences: Any) -> SubGaussian:
+        """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
+
+        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_i (Γc)_i²), for a statistic fixed in advance, with the
+        best Γ that the network has: whole components, contraction along the arrows, single rows.
+        Assumes: the network and the differences (not checkable from the data).
+        Reference: theory 1.1; ``docs/theory/networks.md``.
+        """
+        c = row_differences(differences, self.n, of=type(self).__name__)
+        return from_squared_differences(rounding.up(min(total for _, _, total in self._squares(c))))
+
+    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+        """Whole components taken at random, as many as fit into ``share`` of the rows.
+
+        Proof that the bias is 0: the components are independent, and the choice is made without the data.
+        """
+        check_split(share, rng, beta, of=type(self).__name__)
+        if len(self._components) < 2:
+            return super().split(share, rng, beta)
+        parts = Clusters(tuple(map(len, self._components))).split(share, rng, beta)
+        order = np.concatenate(self._components)
+        train = np.zeros(self.n, dtype=np.bool_)
+        train[order] = parts.train
+        return Split(train, ~train, self._part(np.flatnonzero(~train)), 0.0, self.assumptions)
+
+    def _part(self, rows: Any) -> Self:
+        nodes = self._named(rows)
+        return replace(self, model=self._restricted(nodes), nodes=nodes)
+
+
+def _in_row_order(named: Sequence[Hashable], nodes: Any, *, of: str) -> tuple[Any, ...]:
+    if nodes is None:
+        if all(isinstance(node, int) for node in named) and set(named) == set(range(len(named))):
+            return tuple(range(len(named)))
+        return tuple(named)
+    given = tuple(nodes) if np.iterable(nodes) and not isinstance(nodes, (str, bytes)) else ()
+    if len(given) != len(named) or set(given) != set(named):
+        raise InvalidArgument("nodes", f"the model's {len(named)} nodes, each once", nodes, of=of)
+    return given

@@ -1,0 +1,115 @@
+"""The quilts of every row of a network, as far as there is time for them (BDP Lemmas 2 and 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from holdfast import rounding
+from holdfast.dependence._factors import Array, Factor, cells, log_joint
+from holdfast.dependence._influence import influence, largest_influence
+from holdfast.dependence._quilts import Graph, boundary, connected_sets
+
+# Rough costs in microseconds, fixed numbers so that the same network always has the same bound.
+_BLANKETS, _QUILTS = 8e6, 4e6
+_PER_NODE, _PER_CELL = 60.0, 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkQuilts:
+    """The smallest influence of a quilt of each size, for every row.
+
+    Small networks: all quilts. Large ones: the nearest, as many for each row as fit into a few seconds for
+    all of them; BDP Lemma 2 holds for any set of quilts. The empty quilt, with all rows that are connected to
+    the row nearby, always counts.
+    """
+
+    factors: Sequence[Factor]
+    graph: Graph
+    cards: Sequence[int]
+    components: Sequence[Sequence[int]]
+    of: str
+
+    @cached_property
+    def _inside(self) -> dict[int, list[Factor]]:
+        """The factors of each row's component."""
+        groups: dict[int, list[Factor]] = {}
+        for component in self.components:
+            shared: list[Factor] = []
+            for node in component:
+                groups[node] = shared
+        for item in self.factors:
+            groups[item.scope[0]].append(item)
+        return groups
+
+    def influence(self, node: int, targets: Sequence[int], known: Sequence[int]) -> float:
+        """I(targets ⇝ node | known)."""
+        return influence(self._joint(node, targets, known), len(targets))
+
+    def quilt_influence(self, node: int, quilt: Sequence[int], nearby: Sequence[int]) -> float:
+        """b = max over L ⊆ nearby of I(quilt ⇝ node | L)."""
+        return largest_influence(self._joint(node, quilt, nearby), len(quilt)) if quilt else 0.0
+
+    def _joint(self, node: int, first: Sequence[int], second: Sequence[int]) -> Array:
+        asked = {node, *first, *second}
+        factors = [
+            item
+            for inside in {id(self._inside[row]): self._inside[row] for row in asked}.values()
+            for item in inside
+        ]
+        return log_joint(factors, (node, *first, *second), self.cards, of=self.of)
+
+    @cached_property
+    def _least(self) -> Array:
+        """[row, size − 1]: the smallest influence of a quilt with that many rows on the row's side."""
+        lines = []
+        budget = _QUILTS / len(self.cards)
+        for component in self.components:
+            for node in component:
+                lines.append((node, self._line(node, len(component), budget)))
+        widest = max(len(line) for _, line in lines)
+        table = np.full((len(self.cards), widest), np.inf)
+        for node, line in lines:
+            table[node, : len(line)] = line
+        return table
+
+    def _line(self, node: int, whole: int, budget: float) -> Array:
+        line = np.full(whole, np.inf)
+        line[whole - 1] = 0.0
+        for side in connected_sets(self.graph, node):
+            if len(side) == whole:
+                break
+            quilt, nearby = boundary(self.graph, side), sorted(side - {node})
+            budget -= self._cost(node, quilt, nearby, whole)
+            if budget < 0.0 and not (len(side) == 1 and self.blankets_fit):
+                break
+            line[len(side) - 1] = min(line[len(side) - 1], self.quilt_influence(node, quilt, nearby))
+        return line
+
+    def _cost(self, node: int, quilt: Sequence[int], nearby: Sequence[int], whole: int) -> float:
+        table = cells((node, *quilt), self.cards) * math.prod(self.cards[other] + 1 for other in nearby)
+        return _PER_NODE * whole + _PER_CELL * table
+
+    @cached_property
+    def blankets_fit(self) -> bool:
+        """Whether there is time for every row's blanket."""
+        costs = (
+            self._cost(node, sorted(self.graph[node]), (), len(component))
+            for component in self.components
+            for node in component
+        )
+        return sum(costs) <= _BLANKETS
+
+    def bayesian_dp(self, epsilon: float, weight: float) -> float:
+        """max over rows of min over quilts of (|N|+1)ε + ``weight``·b; rounded up."""
+        sizes = np.arange(1, self._least.shape[1] + 1)
+        return rounding.up(float((sizes * epsilon + weight * self._least).min(axis=1).max()))
+
+    @cached_property
+    def blanket_influence(self) -> float:
+        """The largest influence of a row on its blanket."""
+        return max(self.quilt_influence(node, sorted(self.graph[node]), ()) for node in self.graph)

@@ -1,0 +1,136 @@
+"""Networks without a loop: exact messages, the law of a child given its parent, the chain bound on trees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from holdfast import rounding
+from holdfast.dependence._coupling import carried, cross_ratio
+from holdfast.dependence._factors import Array, Factor, log_sum
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """A network whose graph has no loop: ``order`` lists parents first, ``parent`` is −1 at the roots."""
+
+    order: tuple[int, ...]
+    parent: tuple[int, ...]
+    alone: tuple[Array, ...]
+    """ln of each node's own factors."""
+    pairs: Mapping[int, Array]
+    """ln of the factors of a node and its parent, the parent first."""
+
+    @cached_property
+    def _upward(self) -> tuple[tuple[Array, ...], dict[int, Array]]:
+        """Each node's own factors with all of its branches, and the message that it sends to its parent."""
+        belief = [logs.copy() for logs in self.alone]
+        sent = {}
+        for node in reversed(self.order):
+            if self.parent[node] >= 0:
+                message = log_sum(self.pairs[node] + belief[node], axis=1)
+                message -= message.max()
+                sent[node] = message
+                belief[self.parent[node]] += message
+        return tuple(belief), sent
+
+    @cached_property
+    def _whole(self) -> tuple[Array, ...]:
+        """ln of each node's law, up to a constant."""
+        belief, sent = self._upward
+        whole = list(belief)
+        for node in self.order:
+            above = self.parent[node]
+            if above >= 0:
+                with np.errstate(invalid="ignore"):
+                    rest = np.where(np.isfinite(sent[node]), whole[above] - sent[node], -np.inf)
+                whole[node] = belief[node] + log_sum(self.pairs[node] + rest[:, None], axis=0)
+                whole[node] -= whole[node].max()
+        return tuple(whole)
+
+    def kernel(self, node: int) -> Array:
+        """The law of ``node`` given its parent, one line for each possible value of the parent."""
+        logs = self.pairs[node] + self._upward[0][node]
+        logs = logs[np.isfinite(self._whole[self.parent[node]])]
+        kernel: Array = np.exp(logs - log_sum(logs, axis=1, keepdims=True))
+        return kernel
+
+    @cached_property
+    def roots(self) -> dict[int, float]:
+        """√κ of each edge, by its lower node: the cross ratio over values that are possible."""
+        return {node: math.sqrt(self._cross_ratio(node)) for node in self.pairs}
+
+    def _cross_ratio(self, node: int) -> float:
+        above = np.isfinite(self._whole[self.parent[node]])
+        here = np.isfinite(self._whole[node])
+        logs = self.pairs[node][above][:, here]
+        table = np.exp(logs - logs.max())
+        if ((table == 0.0) & np.isfinite(logs)).any():
+            return 0.0
+        return rounding.down(cross_ratio(table))
+
+    def bayesian_dp(self, epsilon: float) -> float:
+        """The Bayesian DP of an ``epsilon``-DP mechanism: max over rows of ε + Σ L over their neighbours.
+
+        L(u→v), what a change of row u does through its neighbour v, is ``carried`` at ε + Σ L(v→w) over v's
+        other neighbours; first the branches below each node, then the one above.
+        """
+        size = len(self.order)
+        below = [0.0] * size
+        down = [0.0] * size
+        for node in reversed(self.order):
+            above = self.parent[node]
+            if above >= 0:
+                down[node] = carried(rounding.up(epsilon + below[node]), self.roots[node])
+                below[above] += down[node]
+        total = below
+        for node in self.order:
+            above = self.parent[node]
+            if above >= 0:
+                rest = max(0.0, total[above] - down[node]) + _SLACK * total[above]
+                total[node] += carried(rounding.up(epsilon + rest), self.roots[node])
+        return rounding.up(epsilon + max(total))
+
+
+_SLACK = 1e-13
+
+
+def forest(factors: Sequence[Factor], graph: Mapping[int, Set[int]], cards: Sequence[int]) -> Forest | None:
+    """The network as a forest, each tree hanging from its first node; None if its graph has a loop."""
+    size = len(cards)
+    if sum(len(near) for near in graph.values()) // 2 >= size:
+        return None
+    parent = [-1] * size
+    order: list[int] = []
+    seen = [False] * size
+    for start in range(size):
+        if seen[start]:
+            continue
+        seen[start] = True
+        front = [start]
+        while front:
+            node = front.pop()
+            order.append(node)
+            for other in sorted(graph[node]):
+                if other == parent[node]:
+                    continue
+                if seen[other]:
+                    return None
+                seen[other], parent[other] = True, node
+                front.append(other)
+    alone = [np.zeros(card) for card in cards]
+    pairs = {node: np.zeros((cards[parent[node]], cards[node])) for node in order if parent[node] >= 0}
+    for item in factors:
+        if len(item.scope) == 1:
+            alone[item.scope[0]] += item.logs
+        elif len(item.scope) == 2:
+            first, second = item.scope
+            if parent[second] == first:
+                pairs[second] += item.logs
+            else:
+                pairs[first] += item.logs.T
+    return Forest(tuple(order), tuple(parent), tuple(alone), pairs)
