@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from holdfast.errors import InvalidArgument
-from holdfast.stability import GoodCoins, Replicability
+from holdfast.stability import GoodCoins
 
 __all__ = ["cheapest"]
 
-_CHOICES = 60
+_SHARES = (*np.geomspace(1e-9, 0.5, 160).tolist(), *np.linspace(0.51, 0.99, 49).tolist())
 
 
 class _Plan(Protocol):
@@ -23,21 +23,24 @@ class _Plan(Protocol):
 P = TypeVar("P", bound=_Plan)
 
 
-def cheapest(notion: Replicability | GoodCoins, plan: Callable[[GoodCoins], P], *, of: str, by: str) -> P:
+def cheapest(
+    notion: Any, plan: Callable[[GoodCoins], P], shares: Iterable[float] = _SHARES, *, of: str, by: str
+) -> P:
     """The plan with the fewest runs over the good coins that ``notion`` gives.
 
     Replicability ρ gives good coins (η, ν) for every ν; η < ½ needs ν > 2ρ. Every ν is valid, so the search
-    can only lose rows.
+    over ``shares`` can only lose rows.
     """
     if isinstance(notion, GoodCoins):
         return plan(notion)
     if notion.rho == 0.0:
         return plan(GoodCoins(0.0, 0.0))
-    if not notion.rho < 0.49:
-        raise InvalidArgument("rho", "below 0.49, so that coins can be good", notion.rho, of=of, reference=by)
+    unreachable = InvalidArgument("rho", "so small that coins can be good", notion.rho, of=of, reference=by)
     best: P | None = None
     refusal: InvalidArgument | None = None
-    for nu in np.geomspace(2.0 * notion.rho * 1.01, 0.995, _CHOICES):
+    for nu in shares:
+        if not 2.0 * notion.rho < nu < 1.0:
+            continue
         try:
             found = plan(notion.good_coins(float(nu)))
         except InvalidArgument as refused:
@@ -46,6 +49,5 @@ def cheapest(notion: Replicability | GoodCoins, plan: Callable[[GoodCoins], P], 
         if best is None or found.runs < best.runs:
             best = found
     if best is None:
-        assert refusal is not None
-        raise refusal
+        raise refusal or unreachable
     return best

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from holdfast import checks
 from holdfast.mechanisms import exponential
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._coins import cheapest
@@ -15,6 +16,8 @@ from holdfast.stability import GoodCoins, perfect_plan
 from holdfast.stability._path import EFFICIENT
 
 __all__ = ["replicable_to_perfect"]
+
+_MOST_SEEDS = 200
 
 
 def replicable_to_perfect(
@@ -49,7 +52,10 @@ def replicable_to_perfect(
     def plan_for(coins: GoodCoins) -> Any:
         return perfect_plan(epsilon, delta, coins=coins, failure=algorithm.failure)
 
-    plan = cheapest(algorithm.guarantee, plan_for, of=of, by=by)  # type: ignore[arg-type]
+    delta = checks.real(delta, "delta", "(0, 1)", of=of, by=by)
+    # With k seeds, the largest ν that k = ⌈2 ln(1/δ)/ln(1/ν)⌉ allows is the best.
+    shares = (delta ** (2.0 / seeds) * (1.0 - 1e-12) for seeds in range(1, _MOST_SEEDS))
+    plan = cheapest(algorithm.guarantee, plan_for, shares, of=of, by=by)
 
     def run(rows: Any, tape: Tape) -> Any:
         coins = [tape.branch(f"seed {number}") for number in range(plan.seeds)]

@@ -59,7 +59,7 @@ def replicable_to_dp(
     def plan_for(coins: GoodCoins) -> Any:
         return private_plan(guarantee.epsilon, planned, coins=coins, beta=beta, failure=algorithm.failure)
 
-    plan = cheapest(algorithm.guarantee, plan_for, of=of, by=by)  # type: ignore[arg-type]
+    plan = cheapest(algorithm.guarantee, plan_for, of=of, by=by)
 
     def run(rows: Any, tape: Tape) -> Any:
         coins = [tape.branch(f"seed {number}") for number in range(plan.seeds)]
