@@ -17,6 +17,7 @@ from holdfast import errors
 from holdfast.cli.ask import ask
 from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
+from holdfast.cli.figures import figures
 from holdfast.cli.leak import leak
 from holdfast.cli.plan import plan
 from holdfast.cli.verify import verify
@@ -34,6 +35,7 @@ def cli() -> None:
 cli.add_command(ask)
 cli.add_command(demo)
 cli.add_command(explain)
+cli.add_command(figures)
 cli.add_command(leak)
 cli.add_command(plan)
 cli.add_command(verify)

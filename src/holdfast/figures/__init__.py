@@ -1,0 +1,34 @@
+"""Figures: each is one function that runs an experiment, writes its pictures and numbers, and returns them.
+
+A figure is looked up by name and its module imported only then; ``holdfast figures`` draws them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from holdfast import checks
+from holdfast.figures._table import FigureTable, Progress
+
+__all__ = ["FIGURES", "FigureTable", "Progress", "draw"]
+
+FIGURES = {
+    "holdout": "holdfast.figures._holdout",
+    "series": "holdfast.figures._series",
+    "barriers": "holdfast.figures._barriers",
+}
+"""Where each figure lives: a module with a function of the same name."""
+
+
+def draw(name: str, folder: Path, *, runs: Any, progress: Progress | None = None) -> FigureTable:
+    """Run the experiment behind one figure ``runs`` times and write its pictures and its table to ``folder``.
+
+    ``progress`` is called with the number of runs done and the number there will be.
+    """
+    checks.choice(name, "name", tuple(FIGURES), of="draw")
+    runs = checks.whole(runs, "runs", of="draw")
+    function = getattr(importlib.import_module(FIGURES[name]), name)
+    table: FigureTable = function(folder, runs=runs, progress=progress or (lambda done, total: None))
+    return table

@@ -1,0 +1,183 @@
+"""The analyst of Dwork et al. 2015: verify attributes on the holdout, then let the verified ones vote.
+
+A row is the agreement of each of d attributes with the label, as bits: all that the analyst ever asks about.
+Attributes whose agreement is at least a standard deviation away from one half in training are put to the
+holdout, the most telling first; one whose answer points the same way, as far, is kept. The first k kept ones,
+each turned the way it points in training, vote for the label, and the holdout is asked how often they are
+right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import BudgetSpent
+from holdfast.intervals import clopper_pearson
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """``rows`` rows of agreements, packed eight to a byte: attribute j is ``bits[j]``."""
+
+    bits: NDArray[np.uint8]
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @classmethod
+    def of(cls, agreements: NDArray[np.bool_]) -> Sample:
+        """From booleans, an attribute a line."""
+        return cls(np.packbits(agreements, axis=1), agreements.shape[1])
+
+    def shares(self) -> Floats:
+        """How often each attribute agrees with the label."""
+        counts: Floats = np.bitwise_count(self.bits).sum(axis=1, dtype=np.int64) / self.rows
+        return counts
+
+    def agreement(self, attribute: int) -> NDArray[np.uint8]:
+        """One attribute: 1 where it agrees with the label."""
+        return np.unpackbits(self.bits[attribute], count=self.rows)
+
+    def votes(self, chosen: NDArray[np.int64], signs: NDArray[np.int8]) -> Floats:
+        """1 where the vote of the chosen attributes is right, ½ where it is tied."""
+        for_, against = (
+            np.unpackbits(self.bits[chosen[signs == sign]], axis=1, count=self.rows).sum(0, dtype=np.int32)
+            for sign in (1, -1)
+        )
+        margin = 2 * (for_ - against) - int(signs.sum())
+        right: Floats = (np.sign(margin) + 1) / 2
+        return right
+
+
+class Reported(Protocol):
+    """What an answer needs to have."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+class Holdout(Protocol):
+    """Anything that can be asked for the mean of a function."""
+
+    def ask(self, f: Callable[[Any], Any]) -> Reported:
+        """The mean of ``f``."""
+
+
+@dataclass(frozen=True)
+class PlainAnswer:
+    """A mean with the interval that would hold if the question had been fixed and the rows independent."""
+
+    value: float
+    low: float
+    high: float
+
+
+class PlainHoldout:
+    """Naive reuse: every question gets the holdout's own mean."""
+
+    def __init__(self, holdout: Sample, confidence: float = 0.95) -> None:
+        self._holdout = holdout
+        self._nats = -float(np.log(1 - confidence))
+
+    def ask(self, f: Callable[[Any], Any]) -> PlainAnswer:
+        """The mean of ``f`` on the holdout, and the exact binomial interval of its rounded count."""
+        value = float(np.mean(f(self._holdout)))
+        inside = clopper_pearson(round(value * self._holdout.rows), self._holdout.rows, self._nats)
+        return PlainAnswer(value, inside.low, inside.high)
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What was found for ``attributes`` votes: accuracy in training, as reported, and on fresh rows.
+
+    ``held`` says whether every interval so far contained its true value; NaN where those are not known.
+    """
+
+    attributes: int
+    training: float
+    reported: float
+    low: float
+    high: float
+    fresh: float
+    held: float
+
+
+_NOTHING = (np.nan, np.nan, np.nan)
+
+
+@dataclass
+class _Asking:
+    """A holdout until it refuses; remembers whether every interval contained ``truth``."""
+
+    holdout: Holdout
+    truth: float | None
+    spoken: bool = True
+    held: bool = True
+
+    def ask(self, f: Callable[[Any], Any]) -> Reported | None:
+        if not self.spoken:
+            return None
+        try:
+            answer = self.holdout.ask(f)
+        except BudgetSpent:
+            self.spoken = False
+            return None
+        self.held &= self.truth is None or answer.low <= self.truth <= answer.high
+        return answer
+
+
+def _agreement(attribute: int) -> Callable[[Sample], Any]:
+    return lambda rows: rows.agreement(attribute)
+
+
+def _vote(chosen: NDArray[np.int64], signs: NDArray[np.int8]) -> Callable[[Sample], Any]:
+    return lambda rows: rows.votes(chosen, signs)
+
+
+def analyse(
+    holdout: Holdout,
+    train: Sample,
+    sizes: Sequence[int],
+    fresh: Callable[[Any, Any], float],
+    *,
+    truth: float | None = None,
+) -> list[Vote]:
+    """Build the classifiers of all ``sizes``, each from what the one before it learned.
+
+    ``fresh`` says how often a vote is right on rows that nobody asked about, and ``truth`` is what every
+    question's answer should be where that is known. Once the holdout refuses, what would have been reported
+    is NaN, and the classifiers go on growing from the training part alone.
+    """
+    shares = train.shares()
+    spread = 0.5 / np.sqrt(train.rows)
+    order = np.argsort(-np.abs(shares - 0.5), kind="stable")
+    waiting = iter(order[np.abs(shares[order] - 0.5) >= spread].tolist())
+    asking = _Asking(holdout, truth)
+    kept: list[int] = []
+    votes = []
+    for size in sizes:
+        while len(kept) < size and (attribute := next(waiting, None)) is not None:
+            answer = asking.ask(_agreement(attribute))
+            share = shares[attribute] if answer is None else answer.value
+            if (share - 0.5) * np.sign(shares[attribute] - 0.5) >= spread:
+                kept.append(attribute)
+        chosen = np.array(kept[:size], dtype=np.int64)
+        signs = np.where(shares[chosen] >= 0.5, 1, -1).astype(np.int8)
+        answer = asking.ask(_vote(chosen, signs))
+        told = _NOTHING if answer is None else (answer.value, answer.low, answer.high)
+        training = float(train.votes(chosen, signs).mean())
+        held = np.nan if truth is None else float(asking.held)
+        votes.append(Vote(size, training, *told, fresh(chosen, signs), held))
+    return votes

@@ -1,0 +1,67 @@
+"""How figures look: one quiet style, on light and on dark pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import MissingExtra
+
+THEMES = ("light", "dark")
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours by what they stand for."""
+
+    paper: str
+    ink: str
+    faint: str
+    training: str
+    reported: str
+    fresh: str
+
+
+PALETTES = {
+    "light": Palette("#ffffff", "#1c1917", "#a8a29e", "#78716c", "#c2410c", "#1d5fa8"),
+    "dark": Palette("#16181d", "#e7e5e4", "#57606c", "#9ca3af", "#fb923c", "#7fb4f2"),
+}
+
+
+def blank(width: float, height: float, colours: Palette) -> Any:
+    """An empty figure. Needs the extra ``plots``."""
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ImportError:
+        raise MissingExtra("plots", what="A figure") from None
+    layout = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08, hspace=0.06, wspace=0.04)
+    return Figure(figsize=(width, height), layout=layout, facecolor=colours.paper)
+
+
+def quiet(axes: Any, colours: Palette) -> None:
+    """No frame, thin ticks, text in ink."""
+    axes.set_facecolor(colours.paper)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(colours.faint)
+    axes.grid(axis="y", color=colours.faint, lw=0.5, alpha=0.35)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=colours.faint, labelcolor=colours.ink, length=3)
+    axes.tick_params(axis="y", length=0)
+
+
+def percent(share: float, _: object) -> str:
+    """A share as an axis shows it."""
+    return f"{share:.0%}"
+
+
+def save(name: str, folder: Path, picture: Callable[[Palette], Any]) -> tuple[str, ...]:
+    """Write the picture for light and for dark pages; the names of the files."""
+    written = []
+    for theme in THEMES:
+        target = folder / f"{name}-{theme}.png"
+        picture(PALETTES[theme]).savefig(target, dpi=130, metadata={"Software": None})
+        written.append(target.name)
+    return tuple(written)
