@@ -5,5 +5,6 @@ from holdfast.guard._certificate import Certificate
 from holdfast.guard._guard import Guard
 from holdfast.guard._reusable_code import CodeHoldout
 from holdfast.guard._reusable_holdout import ReusableHoldout
+from holdfast.guard._session import Asker
 
-__all__ = ["Answer", "Certificate", "CodeHoldout", "Guard", "Left", "Preview", "ReusableHoldout"]
+__all__ = ["Answer", "Asker", "Certificate", "CodeHoldout", "Guard", "Left", "Preview", "ReusableHoldout"]

@@ -22,7 +22,7 @@ from holdfast.guard._choice import STRATEGIES, choose_strategy
 from holdfast.guard._question import Question, StatisticQuestion, TableQuestion
 from holdfast.guard._release import Records
 from holdfast.guard._scores import METRICS, score_question
-from holdfast.guard._session import Released, Session
+from holdfast.guard._session import NOBODY, Asker, Released, Session
 from holdfast.guard._setup import set_up
 from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.ledger import Book
@@ -207,12 +207,13 @@ class Guard:
             )
         )
 
-    def ask(self, query: Query | str) -> Answer:
+    def ask(self, query: Query | str, *, asker: Asker | None = None) -> Answer:
         """Answer a question given as a record (``holdfast.queries``) or as text, ``"share(age > 40)"``.
 
-        The same question, in the same or in other words, returns the same answer and costs nothing.
+        The same question, in the same or in other words, returns the same answer and costs nothing. ``asker``
+        says on whose behalf it is asked, where several people share the account.
         """
-        return self._answer(self._question(query))
+        return self._answer(self._question(query), asker or NOBODY)
 
     def ask_all(self, questions: Iterable[Query | str]) -> list[Answer]:
         """Answer several questions in order, at the prices they have one by one. All are checked before the
@@ -250,12 +251,14 @@ class Guard:
 
     @property
     def spent(self) -> float:
-        """Nats spent so far."""
+        """Nats spent so far, by everyone who shares the account."""
+        self._session.read()
         return self._session.account.spent
 
     @property
     def left(self) -> Left:
         """What is left of the promise: a number of nats, and the same in words."""
+        self._session.read()
         return self._strategy.left(self._session.account)
 
     @property
@@ -289,8 +292,12 @@ class Guard:
         return plot_answers(self.history)
 
     def close(self) -> None:
-        """Close the account book; the guard answers no more."""
+        """Close the account book's file; the account can be gone on with later."""
         self._session.close()
+
+    def close_account(self) -> None:
+        """End the account for good: whatever was answered stays, nothing new is answered, by any guard."""
+        self._session.close_account()
 
     def __repr__(self) -> str:
         account = self._session.account
@@ -318,23 +325,28 @@ class Guard:
 
     def _known(self, question: Question) -> Answer | None:
         """The answer that was given before, if this is the same question."""
-        if question.key in self._answers:
-            return self._answers[question.key]
+        if (answer := self._answers.get(question.key)) is not None:
+            return answer
         released = self._session.released(question.key)
         return None if released is None else self._remembered(released)
 
-    def _answer(self, question: Question) -> Answer:
+    def _answer(self, question: Question, asker: Asker = NOBODY) -> Answer:
         """Prepare without data, reserve, read, record, release: always in this order."""
+        if asker.request and self._session.requested(asker.request) not in (None, question.key):
+            raise self._with_account(
+                QueryRejected("This request was made before, with another question. Give each its own key.")
+            )
+        known = self._known(question)
+        if known is not None:
+            return known
         with self._lock:
-            known = self._known(question)
-            if known is not None:
-                return known
             try:
                 reserved = self._session.reserve(
                     question.key,
                     question.text,
                     prepare=lambda account: self._strategy.prepare(question, account),
                     worst=lambda prepared: prepared.worst_price,
+                    asker=asker,
                 )
             except QueryRejected as rejected:
                 raise self._with_account(rejected) from None
@@ -387,8 +399,9 @@ class Guard:
 
     def _recall(self, released: Released) -> Answer:
         """The answer a line of the book stands for, made once while it is remembered."""
-        if released.key not in self._answers:
-            if len(self._answers) >= _REMEMBERED:
-                del self._answers[next(iter(self._answers))]
-            self._answers[released.key] = self._records.answer(released)
-        return self._answers[released.key]
+        answer = self._answers.get(released.key)
+        if answer is None:
+            answer = self._answers[released.key] = self._records.answer(released)
+            if len(self._answers) > _REMEMBERED:
+                self._answers.pop(next(iter(self._answers)), None)
+        return answer

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from threading import RLock
 from typing import Any, TypeVar
 
 from holdfast.guard._account import MICRO, Account
@@ -42,15 +43,19 @@ class Released:
 
 @dataclass(frozen=True)
 class Asker:
-    """On whose behalf a question is asked: their name, their request's own key, and a last word before the
-    price is reserved (it may refuse by raising)."""
+    """On whose behalf a question is asked, where several people share one account.
+
+    ``name`` is recorded with the price; ``request`` names one request, so that its repetition can be told;
+    ``permit`` is asked with the balance and the dearest price, in whole micro-nats, before anything is
+    reserved, and refuses by raising.
+    """
 
     name: str = ""
     request: str = ""
     permit: Callable[[Balance, int], None] | None = None
 
 
-_NOBODY = Asker()
+NOBODY = Asker()
 
 
 class Session:
@@ -62,6 +67,7 @@ class Session:
         self.balance, self._last = book.start()
         self._checkpoint = self._last
         self._exact = self.balance.micro_nats / MICRO
+        self._lock = RLock()
         self._begin({"format": _FORMAT, **agreed})
 
     def _begin(self, agreed: dict[str, Any]) -> None:
@@ -86,15 +92,14 @@ class Session:
     @property
     def account(self) -> Account:
         """The account with every open reservation counted as spent."""
-        settled, reserved = self._settled, self.balance.reserved
-        if not self.balance.open:
-            return settled
-        return replace(
-            settled,
-            steps=settled.steps + len(self.balance.open),
-            micro_nats=settled.micro_nats + reserved,
-            exact=settled.exact + reserved / MICRO,
-        )
+        with self._lock:
+            settled, reserved = self._settled, self.balance.reserved
+            return replace(
+                settled,
+                steps=settled.steps + len(self.balance.open),
+                micro_nats=settled.micro_nats + reserved,
+                exact=settled.exact + reserved / MICRO,
+            )
 
     @property
     def _settled(self) -> Account:
@@ -113,8 +118,19 @@ class Session:
 
     def read(self) -> None:
         """Take in what was written to the book since the last look."""
-        for event in self._book.events(after=self._last):
-            self._apply(event)
+        with self._lock:
+            for event in self._book.events(after=self._last):
+                self._apply(event)
+
+    def close_account(self) -> None:
+        """Write down that nothing more is answered from this account."""
+        for _ in range(_MOST_TRIES):
+            with self._lock, suppress(Stale):
+                if not self.balance.closed:
+                    self._apply(self._book.append("close", {}, after=self._last))
+                return
+            self.read()
+        raise BookError("The account book is too busy to be closed. Try again.")
 
     def released(self, key: str) -> Released | None:
         """What the book has about a question that was settled; None if it has not been asked."""
@@ -136,7 +152,7 @@ class Session:
         text: str,
         prepare: Callable[[Account], _Prepared],
         worst: Callable[[_Prepared], float],
-        asker: Asker = _NOBODY,
+        asker: Asker = NOBODY,
     ) -> tuple[_Prepared, int] | Released:
         """Prepare a question against the newest account and put its worst price on disk, in one step; or
         return what another process released about it meanwhile."""
@@ -145,22 +161,20 @@ class Session:
                 raise BookError("The account is closed; nothing more is answered from it.")
             if (known := self._awaited(key)) is not None:
                 return known
-            prepared = prepare(self.account)
-            price = math.ceil(worst(prepared) * MICRO)
-            if asker.permit is not None:
-                asker.permit(self.balance, price)
-            body: dict[str, Any] = {"text": text, "micro_nats": price, "at": int(time.time())}
-            if asker.name:
-                body["by"] = asker.name
-            try:
+            with self._lock, suppress(Stale):
+                prepared = prepare(self.account)
+                price = math.ceil(worst(prepared) * MICRO)
+                if asker.permit is not None:
+                    asker.permit(self.balance, price)
+                body: dict[str, Any] = {"text": text, "micro_nats": price, "at": int(time.time())}
+                if asker.name:
+                    body["by"] = asker.name
                 event = self._book.append(
                     "reserve", body, after=self._last, subject=key, request=asker.request
                 )
-            except Stale:
-                self.read()
-                continue
-            self._apply(event)
-            return prepared, event.sequence
+                self._apply(event)
+                return prepared, event.sequence
+            self.read()
         raise BookError("The account book is too busy; nothing was charged. Try again.")
 
     def settle(
@@ -175,25 +189,23 @@ class Session:
     ) -> Released:
         """Record what a reserved question really cost and what is released, before anyone sees it."""
         for _ in range(_MOST_TRIES):
-            reserved = self.balance.open[reservation]
-            body = {
-                "reservation": reservation,
-                # The running total is rounded up; the reservation covers the price as it is.
-                "micro_nats": min(self._settled.charge(nats), reserved["micro_nats"]),
-                "surprise": surprise,
-                "released": released,
-            }
-            exact = self._exact + nats
-            try:
+            with self._lock, suppress(Stale):
+                reserved = self.balance.open[reservation]
+                body = {
+                    "reservation": reservation,
+                    # The running total is rounded up; the reservation covers the price as it is.
+                    "micro_nats": min(self._settled.charge(nats), reserved["micro_nats"]),
+                    "surprise": surprise,
+                    "released": released,
+                }
+                exact = self._exact + nats
                 event = self._book.append(
                     "fail" if failed else "release", body, after=self._last, subject=key
                 )
-            except Stale:
-                self.read()
-                continue
-            self._apply(event, exact=exact)
-            self._perhaps_checkpoint()
-            return self._released(event, text=reserved["text"])
+                self._apply(event, exact=exact)
+                self._perhaps_checkpoint()
+                return self._released(event, text=reserved["text"])
+            self.read()
         raise BookError(
             "The account book is too busy to record the answer; it stays charged and is not released."
         )
@@ -203,13 +215,17 @@ class Session:
 
         Whoever reserved it may have died; after a while the question is asked anew, and charged anew.
         """
-        while any(
-            body["subject"] == key and time.time() - body["at"] < _PATIENCE
-            for body in self.balance.open.values()
-        ):
+        while self._being_read(key):
             time.sleep(_PAUSE)
             self.read()
         return self.released(key)
+
+    def _being_read(self, key: str) -> bool:
+        with self._lock:
+            return any(
+                body["subject"] == key and time.time() - body["at"] < _PATIENCE
+                for body in self.balance.open.values()
+            )
 
     def _apply(self, event: Event, *, exact: float | None = None) -> None:
         self.balance.apply(event)
