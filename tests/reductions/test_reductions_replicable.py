@@ -34,8 +34,9 @@ from holdfast.reductions import (
     exponential_choice,
     laplace_mean,
     perfect_to_replicable,
+    replicability_budget,
 )
-from holdfast.reductions._mismatch import mean_distance, spread, subsampled_distance
+from holdfast.reductions._mismatch import disagreement, mean_distance, spread, subsampled_distance
 from holdfast.replicable import Tape
 from holdfast.stability import DP, PerfectGeneralization, Replicability, explain
 
@@ -290,6 +291,30 @@ def test_more_privacy_fewer_rows_more_parts_fewer_outcomes_never_hurt(epsilon, n
     assert rho <= dp_replicability(DP(epsilon), n + 1, parts=parts, outcomes=outcomes).rho
     assert rho >= dp_replicability(DP(epsilon), n, parts=parts + 1, outcomes=outcomes).rho
     assert rho <= dp_replicability(DP(epsilon), n, parts=parts, outcomes=outcomes + 1).rho
+
+
+@given(st.floats(1e-9, 0.99), st.integers(1, 10**9), st.integers(1, 10**6), st.sampled_from([None, 2, 50]))
+def test_the_budget_is_the_largest_that_keeps_the_promise(rho, n, parts, outcomes):
+    budget = replicability_budget(rho, n, parts=parts, outcomes=outcomes)
+    two = outcomes if outcomes == 2 else None
+    within = mean_distance(budget, n, parts)
+    assert disagreement(within, two) <= rho
+    assert disagreement(mean_distance(DP(budget.epsilon * (1.0 + 1e-9)), n, parts), two) > rho * (1.0 - 1e-6)
+
+
+def test_the_sample_size_of_sis_corollary_3_13_is_too_small_for_its_proof():
+    # With C's part left out, the proof needs 6tε'√m ≤ ρ for t = √(2 ln(2/γ)) and ε' = 2εn/m.
+    rho, gamma, epsilon, n = 0.01, 1e-6, 0.5, 100
+    root = math.sqrt(72.0 * math.log(2.0 / gamma))
+    t = math.sqrt(2.0 * math.log(2.0 / gamma))
+
+    def bits(m: float) -> float:
+        return 6.0 * t * (2.0 * epsilon * n / m) * math.sqrt(m)
+
+    printed = 4.0 * epsilon**2 * n**2 * root / rho**2
+    needed = 4.0 * epsilon**2 * n**2 * root**2 / rho**2
+    assert bits(printed) > 5.0 * rho
+    assert bits(needed) == pytest.approx(rho)
 
 
 def test_perfect_generalisation_becomes_replicable_on_all_data_of_four_rows():

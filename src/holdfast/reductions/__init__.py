@@ -22,6 +22,7 @@ _HOME = {
     "laplace_mean": "_instances",
     "perfect_to_replicable": "_replicable",
     "private_agnostic": "_agnostic",
+    "replicability_budget": "_mismatch",
     "replicable_to_dp": "_private",
     "replicable_to_perfect": "_perfect",
 }

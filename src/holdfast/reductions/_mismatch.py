@@ -14,7 +14,14 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, Replicability, disagreement_bound
 
-__all__ = ["disagreement", "dp_replicability", "mean_distance", "spread", "subsampled_distance"]
+__all__ = [
+    "disagreement",
+    "dp_replicability",
+    "mean_distance",
+    "replicability_budget",
+    "spread",
+    "subsampled_distance",
+]
 
 _BY = "Holdfast, expected distance"
 
@@ -44,6 +51,30 @@ def dp_replicability(dp: Any, n: Any, *, parts: Any = 1, outcomes: Any = None) -
     if outcomes is not None:
         outcomes = checks.whole(outcomes, "outcomes", of=of, by=_BY)
     return Replicability(disagreement(mean_distance(dp, n, parts, outcomes), outcomes))
+
+
+def replicability_budget(rho: Any, n: Any, *, parts: Any = 1, outcomes: Any = None) -> DP:
+    """How private an algorithm on ``n`` rows must be for ``dp_replicability`` to give ``rho``.
+
+    Guarantee: the largest ε, rounded down, of pure privacy: with x = ρ/(2 − ρ) (ρ for two outcomes),
+    cosh(ε/2)^{2n} = 1 + 2x²·parts; about ε = ρ√(2·parts/n).
+    Assumes: what ``dp_replicability`` assumes.
+    Reference: Holdfast.
+
+    >>> budget = replicability_budget(0.1, 10_000)
+    >>> budget, dp_replicability(budget, 10_000)
+    (DP(epsilon=0.00148659, delta=0), Replicability(rho=0.1))
+    """
+    of = "replicability_budget"
+    rho = checks.real(rho, "rho", "(0, 1)", of=of, by=_BY)
+    n = checks.whole(n, "n", of=of, by=_BY)
+    parts = checks.whole(parts, "parts", of=of, by=_BY)
+    two = outcomes is not None and checks.whole(outcomes, "outcomes", of=of, by=_BY) <= 2
+    distance = rho if two else rho / (2.0 - rho)
+    gained = math.expm1(math.log1p(2.0 * parts * distance * distance) / (2.0 * n))
+    # The inverse of cosh at 1 + gained, and a margin for the rounding of the way back.
+    epsilon = 2.0 * math.log1p(gained + math.sqrt(gained * (gained + 2.0)))
+    return DP(epsilon * (1.0 - 1e-12))
 
 
 def disagreement(distance: float, outcomes: int | None) -> float:
