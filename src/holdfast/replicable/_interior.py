@@ -1,0 +1,244 @@
+"""A point inside the sample, and a learner of threshold functions, on an ordered domain.
+
+Both look at an interval of candidates that shrinks as a count threshold is lowered, and both answer with the
+coarsest point of the interval: the one whose place in the domain is divisible by the highest power of two.
+Such a point is an ancestor, in the binary tree over the domain, of any point the interval must contain, so
+only ⌊log2 |domain|⌋ places can make two samples differ.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast import checks, rounding
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.replicable._counts import CountThreshold
+from holdfast.replicable._least import least_whole
+from holdfast.replicable._result import Result
+from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.stability import Replicability
+
+__all__ = ["interior_point", "interior_point_rows", "learn_threshold", "learn_threshold_rows"]
+
+Whole = npt.NDArray[np.int64]
+
+# How far, in standard deviations, the highest threshold stays below the count that must not be reached.
+_MARGINS = tuple(i / 4 for i in range(1, 33))
+
+
+def coarsest(low: int, high: int) -> int:
+    """The place in ``low`` … ``high`` (from 0) whose successor is divisible by the highest power of two."""
+    shared = (low ^ (high + 1)).bit_length() - 1
+    return (((high + 1) >> shared) << shared) - 1
+
+
+@lru_cache(maxsize=4096)
+def _interior_plan(rows: int, ancestors: int) -> tuple[float, CountThreshold | None]:
+    """The least ρ that ``rows`` rows allow, with its thresholds."""
+    best: tuple[float, CountThreshold | None] = (1.0, None)
+    for margin in _MARGINS:
+        high = math.floor(rows / 2 - margin * math.sqrt(rows) / 2) - 1
+        if high < 0:
+            break
+        threshold = CountThreshold(rows, 0, high)
+        rho = ancestors * threshold.mismatch + 4.0 * threshold.below(0.5)
+        if rho < best[0]:
+            best = (rounding.probability(rho), threshold)
+    return best
+
+
+@lru_cache(maxsize=4096)
+def _learning_plan(
+    rows: int, ancestors: int, accuracy: float, beta: float
+) -> tuple[float, CountThreshold | None]:
+    """The least ρ that ``rows`` rows allow while the learner fails with probability at most ``beta``."""
+    best: tuple[float, CountThreshold | None] = (1.0, None)
+    for margin in _MARGINS:
+        expected = min(accuracy, 0.5) * rows
+        high = math.floor(expected - margin * math.sqrt(expected)) - 1
+        if high < 0:
+            break
+        threshold = CountThreshold(rows, 0, high)
+        rho = ancestors * threshold.mismatch
+        if rho < best[0] and 2.0 * threshold.below(accuracy) <= beta:
+            best = (rounding.probability(rho), threshold)
+    return best
+
+
+def _domain(domain: Any, of: str) -> tuple[int, npt.NDArray[Any] | None]:
+    """How many points the domain has, and the points if they are not 0, 1, 2, …"""
+    if isinstance(domain, (int, float, np.number)) and not isinstance(domain, bool):
+        return checks.whole(domain, "domain", at_most=2**62, of=of, by="SIS Definition 6.11"), None
+    points = np.asarray(domain)
+    if points.ndim != 1 or not points.size or not bool((points[1:] > points[:-1]).all()):
+        raise InvalidArgument("domain", "a size, or a list of points in increasing order", domain, of=of)
+    return points.size, points
+
+
+def _places(x: Any, size: int, points: npt.NDArray[Any] | None, of: str) -> Whole:
+    """The place of each row in the domain, from 0."""
+    values = np.asarray(x)
+    if values.ndim != 1:
+        raise InvalidArgument("x", "a list of points of the domain", x, of=of)
+    if points is None:
+        with np.errstate(invalid="ignore"):
+            places: Whole = values.astype(np.int64)
+        known = (places == values) & (places >= 0) & (places < size)
+    else:
+        places = np.minimum(np.searchsorted(points, values), size - 1).astype(np.int64)
+        known = points[places] == values
+    if not bool(np.all(known)):
+        raise InvalidArgument("x", "points of the domain", x, of=of)
+    return places
+
+
+def _point(place: int, points: npt.NDArray[Any] | None) -> Any:
+    return place if points is None else points[place]
+
+
+def _levels(domain: Any, of: str) -> int:
+    """The most ancestors a point of the domain has, itself not counted."""
+    return _domain(domain, of)[0].bit_length() - 1
+
+
+def _least_rows(plan: Any, rho: float, of: str) -> int:
+    found = least_whole(lambda n: plan(n)[0] <= rho, 20)
+    if found is None:
+        raise InvalidArgument("rho", "large enough for some sample below 2⁶² rows", rho, of=of)
+    return found
+
+
+def interior_point_rows(*, domain: Any, rho: Any, beta: Any = None) -> int:
+    """The rows that :func:`interior_point` needs: about 0.54 (log2 |domain| / rho)².
+
+    Guarantee: the smallest number for which the bound of docs/theory/replicable-estimation.md is at most
+    ``rho``.
+    Assumes: as :func:`interior_point`; ``beta`` is not used, because the point never leaves the sample.
+    Reference: Holdfast.
+
+    >>> interior_point_rows(domain=1000, rho=0.1)
+    4765
+    """
+    of = "interior_point_rows"
+    rho = checks.real(rho, "rho", "(0, 1)", of=of)
+    if beta is not None:
+        checks.real(beta, "beta", "(0, 1)", of=of)
+    ancestors = _levels(domain, of)
+    return _least_rows(lambda n: _interior_plan(n, ancestors), rho, of)
+
+
+def interior_point(
+    x: Any, *, domain: Any, rho: Any, tape: Tape, beta: Any = None, best_effort: bool = False
+) -> Result:
+    """A point of the domain between the least and the largest row, the same on a fresh sample.
+
+    A random number r of rows is dropped at both ends, and the answer is the coarsest point of what is
+    left. Exactly ``interior_point_rows`` rows are read, the first ones, so that samples of different
+    sizes agree.
+
+    Guarantee: two samples and one tape give different points with probability at most ``rho``; the point is
+    between the least and the largest row always (``beta`` is 0).
+    Assumes: independent rows from one law on the domain: 0 … ``domain`` − 1, or the listed points.
+    Reference: SIS Definition 6.11; algorithm and constants Holdfast.
+
+    >>> ages = np.random.default_rng(1).integers(30, 60, size=10_000)
+    >>> interior_point(ages, domain=128, rho=0.1, tape=Tape("study-7")).value
+    47
+    """
+    of = "interior_point"
+    tape = tape_argument(tape, of=of)
+    size, points = _domain(domain, of)
+    places = _places(x, size, points, of)
+    needed = interior_point_rows(domain=domain, rho=rho, beta=beta)
+    rows = min(places.size, needed)
+    if rows < (1 if best_effort else needed):
+        raise NotEnoughRows(needed, places.size, what=of)
+    promised, threshold = _interior_plan(rows, size.bit_length() - 1)
+    dropped = int(threshold(tape.uniforms(1))[0]) if threshold is not None else 0
+    ordered = np.partition(places[:rows], (dropped, rows - 1 - dropped))
+    place = coarsest(int(ordered[dropped]), int(ordered[rows - 1 - dropped]))
+    return Result(
+        _point(place, points),
+        Replicability(max(promised, float(rho)) if rows == needed else promised),
+        None,
+        0.0,
+        rows=rows,
+        tape=str(tape),
+        details={"dropped": dropped},
+    )
+
+
+def learn_threshold_rows(*, domain: Any, accuracy: Any, rho: Any, beta: Any) -> int:
+    """The rows that :func:`learn_threshold` needs: about (log2 |domain| / rho)² / (3 accuracy).
+
+    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold.
+    Assumes: as :func:`learn_threshold`.
+    Reference: Holdfast; SIS Theorem 6.12 states Õ((log* d)³ ln²(1/β) ln⁴(1/ρ)/(α²ρ²)).
+
+    >>> learn_threshold_rows(domain=1000, accuracy=0.1, rho=0.1, beta=0.05)
+    27221
+    """
+    of, by = "learn_threshold_rows", "SIS Theorem 6.12"
+    accuracy = checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=by)
+    rho = checks.real(rho, "rho", "(0, 1)", of=of, by=by)
+    beta = checks.real(beta, "beta", "(0, 1)", of=of, by=by)
+    ancestors = _levels(domain, of)
+    return _least_rows(lambda n: _learning_plan(n, ancestors, accuracy, beta), rho, of)
+
+
+def learn_threshold(
+    x: Any, y: Any, *, domain: Any, accuracy: Any, rho: Any, beta: Any, tape: Tape, best_effort: bool = False
+) -> Result:
+    """The z of a threshold function, 1 where x > z, learned from labelled rows; the same on a fresh sample.
+
+    The candidates are the z that contradict at most r labels, for a random r; the answer is the coarsest
+    of them. Exactly ``learn_threshold_rows`` rows are read, the first ones, so that samples of different
+    sizes agree.
+
+    Guarantee: two samples and one tape give different z with probability at most ``rho``; the error
+    P(1[x > z] ≠ y) exceeds ``accuracy`` with probability at most ``beta``.
+    Assumes: independent rows whose labels follow one threshold function with z in the domain (labels
+    that no z explains are refused).
+    Reference: SIS Theorem 6.12; algorithm and constants Holdfast.
+
+    >>> dose = np.random.default_rng(1).integers(0, 64, size=20_000)
+    >>> promise = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}
+    >>> learn_threshold(dose, dose > 41, domain=64, tape=Tape("study-7"), **promise).value
+    41
+    """
+    of = "learn_threshold"
+    tape = tape_argument(tape, of=of)
+    size, points = _domain(domain, of)
+    places = _places(x, size, points, of)
+    labels = np.asarray(y)
+    if labels.shape != places.shape or not bool(np.isin(labels, (0, 1)).all()):
+        raise InvalidArgument("y", "labels 0 or 1, one for each row", y, of=of)
+    needed = learn_threshold_rows(domain=domain, accuracy=accuracy, rho=rho, beta=beta)
+    rows = min(places.size, needed)
+    if rows < (1 if best_effort else needed):
+        raise NotEnoughRows(needed, places.size, what=of)
+    zeros, ones = (np.sort(places[:rows][labels[:rows] == label]) for label in (0, 1))
+    least, most = zeros[-1] if zeros.size else 0, ones[0] - 1 if ones.size else size - 1
+    if not least <= most:
+        raise InvalidArgument("y", "labels of one threshold function with z in the domain", y, of=of)
+    accuracy, beta = float(accuracy), float(beta)
+    promised, threshold = _learning_plan(rows, size.bit_length() - 1, accuracy, beta)
+    allowed = int(threshold(tape.uniforms(1))[0]) if threshold is not None else 0
+    low = int(zeros[-1 - allowed]) if zeros.size > allowed else 0
+    high = int(ones[allowed]) - 1 if ones.size > allowed else size - 1
+    if threshold is None:  # too few rows for any promise: every z that contradicts no label fails this often
+        beta = rounding.probability(2.0 * math.exp(rows * math.log1p(-accuracy)))
+    return Result(
+        _point(coarsest(low, high), points),
+        Replicability(max(promised, float(rho)) if rows == needed else promised),
+        accuracy,
+        beta,
+        rows=rows,
+        tape=str(tape),
+        details={"allowed": allowed},
+    )
