@@ -28,9 +28,9 @@ def droplet(values: Any, width: Any, tape: Tape) -> Floats:
     Darts (Z, H) come from the tape; the first with H < Π cos²(π(v − x)_j/width), x the translate of Z by
     whole widths that is nearest to v, gives x.
 
-    Guarantee: x − v has the density Π (2/width)cos²(π e_j/width), whatever v; two laboratories at distance Δ
-    differ with probability 2t/(1+t), t the total variation of that density and its shift by Δ, at most
-    π‖Δ‖₂/width.
+    Guarantee: x − v has the density Π (2/width)cos²(π e_j/width), whatever v; two laboratories whose values
+    are Δ apart differ with probability at most 2t/(1+t), t the total variation of that density and its shift
+    by Δ, which is at most π‖Δ‖₂/width.
     Assumes: at most 20 coordinates (checked): about 2^d darts are needed, and nobody knows how to do with
     polynomially many.
     Reference: Kindler, O'Donnell, Rao and Wigderson 2008; Holenstein 2009.
