@@ -1,0 +1,139 @@
+"""How good the best model is, to a shared grid (SIS Algorithm 13)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from holdfast import checks, rounding
+from holdfast.errors import NotEnoughRows
+from holdfast.replicable._elementary import Floats
+from holdfast.replicable._grid import round_to_grid
+from holdfast.replicable._losses import loss_table
+from holdfast.replicable._result import Result
+from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.replicable._widest import fewest_rows
+from holdfast.stability import Replicability
+
+__all__ = ["estimate_opt", "estimate_opt_rows"]
+
+_BY = "SIS Algorithm 13"
+
+
+def estimate_opt(
+    errors_or_losses: Any, *, accuracy: Any, rho: Any, beta: Any, tape: Tape, best_effort: bool = False
+) -> Result:
+    """The least expected loss of any model, to within ``accuracy``, the same on fresh rows.
+
+    ``errors_or_losses`` has a row for each observation and a column for each model.
+
+    Guarantee: two samples of the same size, with the same tape, give different numbers with probability at
+    most ``rho``; the number is farther than ``accuracy`` from the least expected loss with probability at
+    most ``beta``.
+    Assumes: rows drawn independently, models fixed before these rows were seen (not checkable); losses in
+    [0, 1] (checked).
+    Reference: SIS Algorithm 13, Lemma A.1; the variance of the least mean and the constants are Holdfast's.
+
+    >>> losses = np.random.default_rng(0).random((4000, 3)) < [0.5, 0.2, 0.6]
+    >>> estimate = estimate_opt(losses, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))
+    >>> abs(float(estimate) - 0.2) < 0.1
+    True
+    """
+    of = "estimate_opt"
+    table = loss_table(errors_or_losses, "errors_or_losses", of=of, by=_BY)
+    accuracy, rho, beta = _checked(accuracy, rho, beta, of=of)
+    tape = tape_argument(tape, of=of)
+    rows, models = table.shape
+    return opt_by_means(table.mean(axis=0), rows, accuracy, rho, beta, tape, best_effort=best_effort)
+
+
+def opt_by_means(
+    means: Floats, rows: int, accuracy: float, rho: float, beta: float, tape: Tape, *, best_effort: bool
+) -> Result:
+    """The estimate from what it depends on: the mean losses and the number of rows."""
+    models = len(means)
+    needed = _rows(models, accuracy, rho, beta)
+    if rows < needed and not best_effort:
+        raise NotEnoughRows(needed, rows, what="This estimate")
+    # Width and correction belong to the promise, not to the rows at hand, so that they are the same everywhere.
+    planned = min(rows, needed)
+    promised = rho if rows >= needed else _best_rho(models, rows, accuracy, beta)
+    width = _width(models, planned, promised)
+    failure = beta if promised < 1.0 else _failure(models, planned, accuracy, width)
+    centred = float(means.min()) + _bias(models, planned) / 2.0
+    value = float(round_to_grid(centred, width, tape))
+    details = {"models": models, "width": width, "least": float(means.min())}
+    return Result(value, Replicability(promised), accuracy, failure, rows, str(tape), details)
+
+
+def estimate_opt_rows(*, models: Any, accuracy: Any, rho: Any, beta: Any) -> int:
+    """The fewest rows from which :func:`estimate_opt` keeps its promise.
+
+    Guarantee: as :func:`estimate_opt`.
+    Assumes: as :func:`estimate_opt`.
+    Reference: docs/theory/replicable-learning.md.
+
+    >>> estimate_opt_rows(models=100, accuracy=0.05, rho=0.1, beta=0.05)
+    8434
+    """
+    of = "estimate_opt_rows"
+    models = checks.whole(models, "models", at_most=10**9, of=of)
+    return _rows(models, *_checked(accuracy, rho, beta, of=of))
+
+
+def _checked(accuracy: Any, rho: Any, beta: Any, *, of: str) -> tuple[float, float, float]:
+    return (
+        checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=_BY),
+        checks.real(rho, "rho", "(0, 1]", of=of, by=_BY),
+        checks.real(beta, "beta", "(0, 1)", of=of, by=_BY),
+    )
+
+
+def _bias(models: int, rows: int) -> float:
+    """How far the mean of the least mean loss may lie below the least expected loss."""
+    return math.sqrt(math.log(models) / (2.0 * rows))
+
+
+def _variance(models: int, rows: int) -> float:
+    """Of the least mean loss, at most, by Efron and Stein."""
+    return (0.25 + _bias(models, rows)) / rows
+
+
+def _width(models: int, rows: int, rho: float) -> float:
+    return rounding.up(math.sqrt(2.0 * _variance(models, rows)) / rho)
+
+
+def _failure(models: int, rows: int, accuracy: float, width: float) -> float:
+    """The tail of the least mean averaged over the rounding error: McDiarmid's, or by the variance if smaller."""
+    reach = accuracy - _bias(models, rows) / 2.0
+    if reach <= 0.0:
+        return 1.0
+    beyond, spare = max(0.0, 1.0 - 2.0 * reach / width), max(0.0, reach - width / 2.0)
+    scaled = 2.0 * math.sqrt(rows)
+    tail = float(ndtr(-scaled * spare) - ndtr(-scaled * (reach + width / 2.0)))
+    tail *= math.sqrt(2.0 * math.pi / rows)
+    by_variance = math.sqrt(_variance(models, rows) + spare**2) - spare
+    return rounding.probability(beyond + min(tail, by_variance) / width)
+
+
+def _rows(models: int, accuracy: float, rho: float, beta: float) -> int:
+    def failure(rows: int) -> float:
+        return _failure(models, rows, accuracy, _width(models, rows, rho))
+
+    rows = fewest_rows(failure, beta)
+    return rows if rows is not None else 2**48
+
+
+def _best_rho(models: int, rows: int, accuracy: float, beta: float) -> float:
+    """The least ρ for which these rows are accurate, to a thousandth of itself; 1 if there is none."""
+    low, high = 0.0, 1.0
+    if _failure(models, rows, accuracy, _width(models, rows, high)) > beta:
+        return 1.0
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2.0
+        accurate = _failure(models, rows, accuracy, _width(models, rows, middle)) <= beta
+        low, high = (low, middle) if accurate else (middle, high)
+    return high
