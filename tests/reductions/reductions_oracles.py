@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy import stats
 
+from holdfast.replicable import Tape
 from holdfast.stability import collision_probability
 
 SHARES = (0.5, 0.3, 0.1, 0.9)
 LEVEL = 1e-6
+
+
+@lru_cache(maxsize=1024)
+def coin_of(tape: Tape) -> float:
+    """The tape's first uniform number: many runs ask one tape for it."""
+    return float(tape.uniforms(1)[0])
 
 
 def data(n: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from reductions_oracles import LEVEL, lower_limit
+from reductions_oracles import LEVEL, coin_of, lower_limit
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
@@ -21,7 +21,7 @@ EPSILON, DELTA, BAD = 8.0, 0.3, 0.2
 def echo_or_one() -> Algorithm:
     """Rows are bits. Bad coins, a share of one in five, echo the row; good ones say 1 whatever it is."""
     return Algorithm(
-        lambda rows, tape: int(rows[0]) if tape.uniforms(1)[0] < BAD else 1,
+        lambda rows, tape: int(rows[0]) if coin_of(tape) < BAD else 1,
         rows_needed=1,
         guarantee=GoodCoins(0.0, BAD),
         outcomes=(0, 1),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from reductions_oracles import (
     LEVEL,
+    coin_of,
     data,
     exact_delta,
     hockey_stick,
@@ -35,7 +36,7 @@ def row_itself() -> Algorithm:
 def row_and_coin() -> Algorithm:
     """Another one, whose output depends on the tape too."""
     return Algorithm(
-        lambda rows, tape: int(rows[0] ^ tape.integers(1, 2)[0]), rows_needed=1, guarantee=GoodCoins(0.0, 0.0)
+        lambda rows, tape: int(rows[0] ^ (coin_of(tape) < 0.5)), rows_needed=1, guarantee=GoodCoins(0.0, 0.0)
     )
 
 
@@ -112,7 +113,7 @@ def rarely_off(eta: float, nu: float, wrong: float) -> Algorithm:
     with probability η over the row. Outputs below 0 are wrong, a share ``wrong`` of the runs."""
 
     def run(rows, tape):
-        coin = tape.uniforms(1)[0]
+        coin = coin_of(tape)
         if rows[0] < wrong:
             return -1.0
         if coin < nu or rows[0] > 1.0 - eta + wrong:
