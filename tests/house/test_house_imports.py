@@ -32,7 +32,8 @@ MAY_IMPORT = {
     "audit": _ASKING | {"planning"},
     "demo": _ASKING | {"audit"},
     "figures": _ASKING | {"audit", "barriers", "replicable"},
-    "cli": _ASKING | {"planning", "audit", "demo", "replicable", "figures"},
+    "server": _ASKING | {"planning"},
+    "cli": _ASKING | {"planning", "audit", "demo", "replicable", "figures", "server"},
 }
 GROUND_FLOOR = {"errors", "checks", "records", "rounding", "extras"}
 

@@ -65,6 +65,7 @@ class Answer(Record):
             "query": str(self.query),
             "certificate": self.certificate.to_dict(),
             "notes": list(self.notes),
+            "receipt": None if self.receipt is None else self.receipt.to_dict(),
         }
 
     def _repr_html_(self) -> str:

@@ -8,6 +8,7 @@ import math
 import secrets
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -262,11 +263,23 @@ class Guard:
         return self._strategy.left(self._session.account)
 
     @property
+    def closed(self) -> bool:
+        """Whether the account was ended for good."""
+        self._session.read()
+        return self._session.balance.closed
+
+    @property
     def history(self) -> tuple[Answer, ...]:
         """Every answer of the account, in order."""
         return tuple(
-            self._recall(released) for released in self._session.history() if released.answer is not None
+            self._recall(released) for _, released in self._session.history() if released.answer is not None
         )
+
+    def history_page(self, after: int = 0, limit: int = 100) -> dict[int, Answer]:
+        """At most ``limit`` answers by their line in the account book, those beyond line ``after``: a long
+        history a page at a time."""
+        answered = (item for item in self._session.history(after) if item[1].answer is not None)
+        return {line: self._recall(released) for line, released in islice(answered, limit)}
 
     @property
     def certificate(self) -> Certificate:

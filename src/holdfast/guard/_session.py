@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from holdfast.guard._account import MICRO, Account
 from holdfast.guard._prior import Experience
-from holdfast.ledger import Balance, Book, BookError, Event, Receipt, Stale
+from holdfast.ledger import Balance, Book, BookError, Closed, Event, Receipt, Stale
 
 _Prepared = TypeVar("_Prepared")
 _FORMAT = 2
@@ -142,9 +142,13 @@ class Session:
         event = self._book.requested(request)
         return None if event is None else event.subject
 
-    def history(self) -> Iterator[Released]:
-        """Everything that was settled, in order."""
-        return (self._released(event) for event in self._book.events() if event.kind == "release")
+    def history(self, after: int = 0) -> Iterator[tuple[int, Released]]:
+        """Everything that was settled beyond line ``after`` of the book, in order, with its line."""
+        return (
+            (event.sequence, self._released(event))
+            for event in self._book.events(after)
+            if event.kind == "release"
+        )
 
     def reserve(
         self,
@@ -158,7 +162,7 @@ class Session:
         return what another process released about it meanwhile."""
         for _ in range(_MOST_TRIES):
             if self.balance.closed:
-                raise BookError("The account is closed; nothing more is answered from it.")
+                raise Closed("The account is closed; nothing more is answered from it.")
             if (known := self._awaited(key)) is not None:
                 return known
             with self._lock, suppress(Stale):

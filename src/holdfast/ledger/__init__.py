@@ -6,7 +6,7 @@ price are recorded before the answer leaves. A reservation that was never settle
 
 from holdfast.ledger._balance import Balance
 from holdfast.ledger._book import Book
-from holdfast.ledger._event import BookError, Event, Stale
+from holdfast.ledger._event import BookError, Closed, Event, Stale
 from holdfast.ledger._signing import Receipt, SigningKey
 from holdfast.ledger._verify import Problem, Verification, export, read_receipts, verify
 
@@ -14,6 +14,7 @@ __all__ = [
     "Balance",
     "Book",
     "BookError",
+    "Closed",
     "Event",
     "Problem",
     "Receipt",

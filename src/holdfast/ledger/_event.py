@@ -19,6 +19,10 @@ class Stale(HoldfastError):
     """Someone else wrote to the book meanwhile: read the new events and try again."""
 
 
+class Closed(BookError):
+    """The account was ended for good; what was answered stays, nothing new is answered."""
+
+
 class Line(NamedTuple):
     """An event exactly as it is stored; ``body`` is canonical JSON."""
 

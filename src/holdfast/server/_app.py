@@ -1,0 +1,39 @@
+"""The HTTP application: routes, limits and problems around one service."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+import holdfast
+from holdfast.server import _asking, _people, _problems
+from holdfast.server._access import TheService
+from holdfast.server._limits import SizeLimit
+from holdfast.server._service import Service
+
+_MOST_BYTES = 64 * 2**20
+
+
+def create_app(service: Service) -> FastAPI:
+    """The application that serves one :class:`Service`: HTTP under ``/v1``, described at ``/openapi.json``.
+
+    Guarantee: every route but ``/v1/health`` and ``/v1/key`` needs a valid token, and whatever is released
+    about protected rows passes through the dataset's one account first.
+    """
+    app = FastAPI(title="Holdfast", version=holdfast.__version__, docs_url=None, redoc_url=None)
+    app.state.service = service
+    app.add_middleware(SizeLimit, most=_MOST_BYTES)
+    _problems.install(app)
+
+    @app.get("/v1/health")
+    def health() -> dict[str, str]:
+        """Whether the service runs."""
+        return {"status": "ok", "version": holdfast.__version__}
+
+    @app.get("/v1/key")
+    def key(service: TheService) -> dict[str, str]:
+        """The public key that receipts and exports are signed with."""
+        return {"key": service.key.public}
+
+    app.include_router(_people.router)
+    app.include_router(_asking.router)
+    return app

@@ -1,0 +1,138 @@
+"""Routes about datasets: registering, previews, questions, history, certificate, ledger, close."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from fastapi.responses import StreamingResponse
+
+from holdfast import ledger
+from holdfast.server._access import TheService, Who
+from holdfast.server._models import AskBody, DatasetBody
+from holdfast.server._policy import Policy
+from holdfast.server._service import Service
+from holdfast.server._tokens import Person
+
+router = APIRouter(prefix="/v1/datasets")
+
+_IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
+_READERS = ("analyst", "auditor")
+
+
+@router.post("", status_code=201)
+def register(body: DatasetBody, service: TheService, person: Who) -> dict[str, Any]:
+    """Protect a table."""
+    service.require(person)
+    service.datasets.register(body.name, body.source, Policy(**body.policy.model_dump()))
+    return _described(service, person, body.name)
+
+
+@router.get("")
+def datasets(service: TheService, person: Who) -> list[dict[str, Any]]:
+    """The datasets this token reaches, and what is left of each."""
+    return [_described(service, person, name) for name in service.visible(person)]
+
+
+@router.get("/{name}")
+def dataset(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """One dataset: its columns, its promise, what is spent and what is left."""
+    return _described(service, person, name)
+
+
+@router.post("/{name}/preview")
+def preview(name: str, body: AskBody, service: TheService, person: Who) -> dict[str, Any]:
+    """What a question would cost and show. Never opens the protected rows, charges nothing."""
+    found = service.dataset(person, name, "analyst").preview(body.query)
+    return {**found.to_dict(), "query": str(found.query)}
+
+
+@router.post("/{name}/questions")
+def ask(
+    name: str, body: AskBody, service: TheService, person: Who, key: _IdempotencyKey = ""
+) -> dict[str, Any]:
+    """Answer a question. The same question, or the same Idempotency-Key, returns the recorded answer and
+    costs nothing."""
+    request = hashlib.sha256(f"{person.identity}\n{key}".encode()).hexdigest() if key else ""
+    return service.dataset(person, name, "analyst").ask(person, body.query, request).to_dict()
+
+
+@router.get("/{name}/history")
+def history(
+    name: str,
+    service: TheService,
+    person: Who,
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> dict[str, Any]:
+    """Answers of the account in order, a page at a time; ``after`` is the last line of the page before."""
+    found = service.dataset(person, name, *_READERS).guard.history_page(after, limit)
+    answers = [{"line": line, **answer.to_dict()} for line, answer in found.items()]
+    return {"answers": answers, "after": max(found, default=after)}
+
+
+@router.get("/{name}/certificate")
+def certificate(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """What all answers together rest on."""
+    return service.dataset(person, name, *_READERS).guard.certificate.to_dict()
+
+
+@router.get("/{name}/ledger")
+def export(name: str, service: TheService, person: Who) -> StreamingResponse:
+    """The whole account book, as an export that anyone can verify offline with the public key."""
+    book = service.dataset(person, name, "auditor").book
+
+    def blocks() -> Iterator[bytes]:
+        with _exported(book) as path, path.open("rb") as file:
+            while block := file.read(1 << 20):
+                yield block
+
+    headers = {"Content-Disposition": f'attachment; filename="{name}.jsonl"'}
+    return StreamingResponse(blocks(), media_type="application/jsonl", headers=headers)
+
+
+@router.get("/{name}/verify")
+def verify(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """The book as the service itself verifies it; anyone can do the same offline."""
+    with _exported(service.dataset(person, name, *_READERS).book) as path:
+        found = ledger.verify(path, service.key.public)
+    return {**found.to_dict(), "whole": found.whole, "key": service.key.public}
+
+
+@router.post("/{name}/close")
+def close(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """End the account for good; what was answered stays readable."""
+    service.dataset(person, name).guard.close_account()
+    return _described(service, person, name)
+
+
+@contextmanager
+def _exported(book: ledger.Book) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "export.jsonl"
+        ledger.export(book, path)
+        yield path
+
+
+def _described(service: Service, person: Person, name: str) -> dict[str, Any]:
+    found = service.dataset(person, name, *_READERS)
+    guard, left = found.guard, found.guard.left
+    return {
+        "name": name,
+        "rows": guard.rows,
+        "columns": {column: about.kind for column, about in guard.schema.items()},
+        "confidence": guard.confidence,
+        "error": guard.error,
+        "strategy": found.policy.strategy,
+        "spent": guard.spent,
+        "left": float(left) if math.isfinite(left) else None,
+        "words": left.words,
+        "share": found.policy.shares.get(person.account),
+        "closed": guard.closed,
+    }

@@ -1,0 +1,172 @@
+"""The datasets of one service: where their rows are, what was agreed, and their one account each."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any
+from urllib.parse import quote
+
+from holdfast.engines import open_rows
+from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.guard import Answer, Asker, Guard, Preview
+from holdfast.ledger import Balance, Book, SigningKey
+from holdfast.server._policy import Policy
+from holdfast.server._tokens import Person
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS datasets (
+    name TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    policy TEXT NOT NULL
+) STRICT;
+"""
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+class TooMany(HoldfastError):
+    """More new questions in a minute than the policy allows; ``wait`` is in seconds."""
+
+    def __init__(self, rate: int, wait: float) -> None:
+        self.wait = wait
+        super().__init__(f"At most {rate} new questions a minute; try again in {wait:.0f} s.")
+
+
+class Unknown(HoldfastError):
+    """There is no such thing, or it is out of reach for this token. It is not said which."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One dataset that is open: its policy, its guard and the book the guard writes to."""
+
+    name: str
+    policy: Policy
+    guard: Guard
+    book: Book
+    asked: dict[str, deque[float]]
+
+    def ask(self, person: Person, question: str, request: str = "") -> Answer:
+        """Answer a question for a person, within their share and their rate; what was answered before is
+        free of both."""
+        counted = False
+
+        def permit(balance: Balance, price: int) -> None:
+            nonlocal counted
+            self.policy.require_share(person, balance, price)
+            if not counted:
+                self._wait_your_turn(person)
+                counted = True
+
+        return self.guard.ask(question, asker=Asker(person.account, request, permit))
+
+    def preview(self, question: str) -> Preview:
+        """What the question would cost. Never opens the protected rows."""
+        return self.guard.cost_preview(question)
+
+    def _wait_your_turn(self, person: Person) -> None:
+        now, times = time.monotonic(), self.asked.setdefault(person.account, deque())
+        while times and now - times[0] >= 60:
+            times.popleft()
+        if len(times) >= self.policy.rate:
+            raise TooMany(self.policy.rate, 60 - (now - times[0]))
+        times.append(now)
+
+
+class Datasets:
+    """All datasets of a service, opened when they are first needed."""
+
+    def __init__(self, home: Path, sources: Path, key: SigningKey, books: str | None = None) -> None:
+        self._home, self._sources, self._key, self._books = home, sources.resolve(), key, books
+        self._lock = RLock()
+        self._open: dict[str, Dataset] = {}
+        self._database = sqlite3.connect(
+            home / "datasets.sqlite", isolation_level=None, check_same_thread=False, timeout=30
+        )
+        self._database.executescript(_SCHEMA)
+        if books is None:
+            (home / "books").mkdir(exist_ok=True)
+
+    def register(self, name: str, source: str, policy: Policy) -> Dataset:
+        """Take in a table: a file among the sources, or a table of a database (an ibis URL). It is opened
+        once, so that whatever is wrong with it is said now."""
+        if not _NAME.fullmatch(name):
+            raise InvalidArgument(
+                "name", "lower-case letters, digits, - and _, at most 63", name, of="a dataset"
+            )
+        place = self._place(source)
+        with self._lock:
+            if name in self.names():
+                raise InvalidArgument("name", "one that is not taken", name, of="a dataset")
+            opened = self._opened(name, place, policy)
+            self._database.execute(
+                "INSERT INTO datasets VALUES (?, ?, ?)", (name, place, json.dumps(policy.to_dict()))
+            )
+            self._open[name] = opened
+        return opened
+
+    def names(self) -> list[str]:
+        """All names, in order."""
+        with self._lock:
+            return [name for (name,) in self._database.execute("SELECT name FROM datasets ORDER BY name")]
+
+    def get(self, name: str) -> Dataset:
+        """The dataset of this name."""
+        with self._lock:
+            if name not in self._open:
+                row = self._database.execute(
+                    "SELECT source, policy FROM datasets WHERE name = ?", (name,)
+                ).fetchone()
+                if row is None:
+                    raise Unknown(f"There is no dataset {name!r} that this token reaches.")
+                self._open[name] = self._opened(name, row[0], Policy(**json.loads(row[1])))
+            return self._open[name]
+
+    def close(self) -> None:
+        """Close every book."""
+        with self._lock:
+            for dataset in self._open.values():
+                dataset.guard.close()
+            self._database.close()
+
+    def _place(self, source: str) -> str:
+        """A source as it may be opened: a URL as it is, a file only inside the folder of sources."""
+        if "://" in source:
+            return source
+        path = (self._sources / source).resolve()
+        if not path.is_relative_to(self._sources) or not path.is_file():
+            raise InvalidArgument(
+                "source", "a file in the folder of sources, or a database URL", source, of="a dataset"
+            )
+        return str(path)
+
+    def _opened(self, name: str, source: str, policy: Policy) -> Dataset:
+        rows: Any = open_rows(source)
+        model = None if policy.rows == {"kind": "independent"} else policy.model(rows.count)
+        if self._books is None:
+            book = Book(self._home / "books" / f"{name}.holdfast", key=self._key)
+        else:
+            joint = "&" if "?" in self._books else "?"
+            book = Book(f"{self._books}{joint}holdfast_book={quote(name)}", key=self._key)
+        try:
+            guard = Guard(
+                source,
+                confidence=policy.confidence,
+                error=policy.error,
+                dependence=model,
+                strategy=policy.strategy,
+                ledger=book,
+                queries=policy.queries,
+                training_share=policy.training_share,
+                split_seed=policy.split_seed,
+            )
+        except BaseException:
+            book.close()
+            raise
+        return Dataset(name, policy, guard, book, {})

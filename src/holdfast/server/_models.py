@@ -1,0 +1,49 @@
+"""What requests must look like: strict, with nothing extra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class AskBody(_Strict):
+    """One question in the form of ``holdfast ask``: ``share(age > 40, guess = 0.5)``."""
+
+    query: str = Field(min_length=1, max_length=10_000)
+
+
+class TokenBody(_Strict):
+    """Whom a new token is for."""
+
+    name: str = Field(min_length=1, max_length=100)
+    role: str = Field(pattern="^(owner|analyst|auditor)$")
+    team: str = Field(default="", max_length=100)
+    dataset: str = Field(default="*", max_length=63)
+    days: float = Field(default=90, gt=0, le=3660)
+
+
+class PolicyBody(_Strict):
+    """The promise, the model of the rows, and how the account is shared; see ``Policy``."""
+
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    error: float | None = Field(default=None, gt=0)
+    strategy: str = Field(default="code", max_length=40)
+    queries: int | None = Field(default=None, ge=1, le=10**9)
+    training_share: float | None = Field(default=None, ge=0, lt=1)
+    split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
+    rate: int = Field(default=600, ge=1, le=10**9)
+    shares: dict[str, float] = Field(default_factory=dict, max_length=10_000)
+    rows: dict[str, Any] = Field(default_factory=lambda: {"kind": "independent"})
+
+
+class DatasetBody(_Strict):
+    """A table to protect."""
+
+    name: str = Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$")
+    source: str = Field(min_length=1, max_length=4_000)
+    policy: PolicyBody = Field(default_factory=PolicyBody)

@@ -1,0 +1,85 @@
+"""What the owner decides about a dataset before the first question, as plain values that are written down."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast import checks, dependence
+from holdfast.errors import BudgetSpent, InvalidArgument
+from holdfast.ledger import Balance
+from holdfast.records import Record
+from holdfast.server._tokens import Person
+
+_MICRO = 1_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class Policy(Record):
+    """The promise, the model of the rows, and how the account is shared.
+
+    ``shares`` gives people ("team/name") and whole teams ("team") at most so many nats of the one account;
+    who is not named is bounded by the account alone. ``rate`` is how many new questions a person may ask in a
+    minute. ``rows`` describes how rows depend on each other: ``{"kind": "independent"}``,
+    ``{"kind": "markov", "transition": [[…]]}``, ``{"kind": "clusters", "sizes": […]}`` or
+    ``{"kind": "m-dependent", "m": 3}``.
+    """
+
+    confidence: float = 0.95
+    error: float | None = None
+    strategy: str = "code"
+    queries: int | None = None
+    training_share: float | None = None
+    split_seed: int = 0
+    rate: int = 600
+    shares: dict[str, float] = field(default_factory=dict)
+    rows: dict[str, Any] = field(default_factory=lambda: {"kind": "independent"})
+
+    def __post_init__(self) -> None:
+        checks.whole(self.rate, "rate", at_least=1, of="Policy")
+        for who, nats in self.shares.items():
+            checks.real(nats, f"shares[{who!r}]", "[0, inf)", of="Policy")
+        if self.rows.get("kind") not in _MODELS:
+            raise InvalidArgument("rows", f"a kind of {', '.join(_MODELS)}", self.rows, of="Policy")
+
+    def model(self, count: int) -> Any:
+        """The dependence model of a table of ``count`` rows."""
+        kind, make = self.rows["kind"], _MODELS[self.rows["kind"]]
+        try:
+            return make(count, {name: value for name, value in self.rows.items() if name != "kind"})
+        except (TypeError, KeyError):
+            raise InvalidArgument("rows", f"what {kind} rows need", self.rows, of="Policy") from None
+
+    def require_share(self, person: Person, balance: Balance, price: int) -> None:
+        """Refuse a question whose dearest price does not fit what is left of the person's or the team's
+        share."""
+        for who in (person.account, person.team):
+            if who not in self.shares:
+                continue
+            nats, spent = self.shares[who], _spent(balance, who)
+            if spent + price > math.floor(nats * _MICRO):
+                left = max(0.0, nats - spent / _MICRO)
+                raise BudgetSpent(
+                    f"The share of {who} is {nats:g} nats; {left:.4g} are left and this question could cost "
+                    f"{price / _MICRO:.4g}. Bring a closer guess, or ask the owner for a larger share.",
+                    asked=price / _MICRO,
+                    spent=spent / _MICRO,
+                    left=left,
+                )
+
+
+def _spent(balance: Balance, who: str) -> int:
+    """Micro-nats of one person, or of everyone in a team."""
+    if "/" in who:
+        return balance.spent_by(who)
+    names = {*balance.people, *(str(body.get("by", "")) for body in balance.open.values())}
+    return sum(balance.spent_by(name) for name in names if name.split("/")[0] == who)
+
+
+_MODELS: dict[str, Any] = {
+    "independent": lambda count, said: dependence.Independent(count, **said),
+    "markov": lambda count, said: dependence.MarkovChain(said.pop("transition"), count, **said),
+    "clusters": lambda count, said: dependence.Clusters(said.pop("sizes"), **said),
+    "m-dependent": lambda count, said: dependence.MDependent(count, said.pop("m"), **said),
+}

@@ -1,0 +1,103 @@
+"""What goes wrong, as problem+json (RFC 9457): what kind, in words, and the state of the account."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast import errors
+from holdfast.ledger import BookError, Closed
+from holdfast.server._datasets import TooMany, Unknown
+from holdfast.server._tokens import Forbidden, Refused
+
+_log = logging.getLogger("holdfast.server")
+
+# The first that fits decides; messages of these errors never speak of protected rows.
+_KINDS: list[tuple[type[Exception], int, str]] = [
+    (errors.BudgetSpent, 403, "budget-spent"),
+    (errors.QueryRejected, 422, "question-rejected"),
+    (errors.NotEnoughRows, 422, "not-enough-rows"),
+    (errors.InvalidArgument, 422, "invalid-argument"),
+    (errors.MissingExtra, 501, "missing-extra"),
+    (TooMany, 429, "too-many-questions"),
+    (Unknown, 404, "not-found"),
+    (Forbidden, 403, "not-allowed"),
+    (Refused, 401, "not-signed-in"),
+    (Closed, 409, "account-closed"),
+    (BookError, 503, "account-book"),
+]
+
+
+def problem(status: int, kind: str, detail: str, **more: Any) -> JSONResponse:
+    """One problem; numbers that are not finite are left out."""
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    if more.get("wait") is not None:
+        headers["Retry-After"] = str(math.ceil(more["wait"]))
+    said = {
+        name: value
+        for name, value in more.items()
+        if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    }
+    body = {
+        "type": f"urn:holdfast:{kind}",
+        "title": kind.replace("-", " "),
+        "status": status,
+        "detail": detail,
+    }
+    return JSONResponse({**body, **said}, status, headers, media_type="application/problem+json")
+
+
+class Discreet:
+    """The last resort: an error that nobody expected ends here. What it says may depend on protected rows, so
+    only its type is written down."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:
+            _log.error("unexpected %s at %s", type(error).__name__, scope.get("path", "?"))
+            if not started:
+                words = "Something went wrong inside. Nothing was released."
+                await problem(500, "internal", words)(scope, receive, send)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of an app with a problem."""
+    app.add_middleware(Discreet)
+
+    async def known(request: Request, error: Exception) -> JSONResponse:
+        status, kind = next((status, kind) for type_, status, kind in _KINDS if isinstance(error, type_))
+        more = {name: getattr(error, name, None) for name in ("asked", "spent", "left", "argument", "wait")}
+        return problem(status, kind, str(error), **more)
+
+    async def malformed(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return problem(422, "malformed-request", f"{place}: {first['msg']}", argument=place)
+
+    async def http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return problem(error.status_code, "http", str(error.detail))
+
+    for kind, _, _ in _KINDS:
+        app.add_exception_handler(kind, known)
+    app.add_exception_handler(RequestValidationError, malformed)
+    app.add_exception_handler(HTTPException, http)

@@ -1,0 +1,52 @@
+"""One service: its folder, its key, its tokens and its datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.ledger import SigningKey
+from holdfast.server._datasets import Dataset, Datasets, Unknown
+from holdfast.server._tokens import Forbidden, Person, Tokens
+
+
+class Service:
+    """Everything a running service knows, kept in one folder.
+
+    ``sources`` is where files of datasets may lie (default: the folder's ``data``); ``books`` a PostgreSQL
+    URL for the account books, where several processes or machines serve the same datasets.
+    """
+
+    def __init__(
+        self, home: str | Path, *, sources: str | Path | None = None, books: str | None = None
+    ) -> None:
+        self.home = Path(home)
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.sources = Path(sources) if sources is not None else self.home / "data"
+        self.sources.mkdir(parents=True, exist_ok=True)
+        self.key = SigningKey.at(self.home / "key")
+        self.tokens = Tokens(self.home / "tokens.sqlite")
+        self.datasets = Datasets(self.home, self.sources, self.key, books)
+
+    def dataset(self, person: Person, name: str, *roles: str) -> Dataset:
+        """The dataset, if the person's token reaches it and has one of the roles (an owner has them all)."""
+        self.require(person, *roles)
+        if not person.reaches(name):
+            raise Unknown(f"There is no dataset {name!r} that this token reaches.")
+        return self.datasets.get(name)
+
+    def visible(self, person: Person) -> list[str]:
+        """The names of the datasets that the person's token reaches."""
+        return [name for name in self.datasets.names() if person.reaches(name)]
+
+    @staticmethod
+    def require(person: Person, *roles: str) -> None:
+        """Refuse whoever has none of the roles."""
+        if person.role != "owner" and person.role not in roles:
+            raise Forbidden(
+                f"This is for {' and '.join((*roles, 'owner'))} tokens; this one is for an {person.role}."
+            )
+
+    def close(self) -> None:
+        """Close every file."""
+        self.datasets.close()
+        self.tokens.close()

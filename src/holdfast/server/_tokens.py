@@ -1,0 +1,127 @@
+"""Tokens: random, stored as digests only, with a role, a reach and an end."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sqlite3
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+
+from holdfast import checks
+from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.records import Record
+
+ROLES = ("owner", "analyst", "auditor")
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS tokens (
+    digest TEXT PRIMARY KEY,
+    identity TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    team TEXT NOT NULL,
+    role TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    expires INTEGER NOT NULL,
+    revoked INTEGER NOT NULL DEFAULT 0
+) STRICT;
+"""
+_COLUMNS = "identity, name, team, role, dataset, expires, revoked"
+
+
+class Refused(HoldfastError):
+    """The token is unknown, expired or revoked, or does not reach this far. It is not said which."""
+
+
+class Forbidden(Refused):
+    """The token is valid and its role does not allow this."""
+
+
+@dataclass(frozen=True, repr=False)
+class Person(Record):
+    """Who holds a token: a name in a team, a role, and the one dataset or board it reaches ("*": all)."""
+
+    identity: str
+    name: str
+    team: str
+    role: str
+    dataset: str
+    expires: int
+    revoked: int = 0
+
+    @property
+    def account(self) -> str:
+        """The name under which prices are recorded: a team's people can be added up."""
+        return f"{self.team}/{self.name}"
+
+    def reaches(self, dataset: str) -> bool:
+        """Whether the token is for this dataset."""
+        return self.dataset in ("*", dataset)
+
+
+class Tokens:
+    """The tokens of one service. What is stored cannot be turned back into a token.
+
+    Guarantee: a token has 256 random bits; the store holds SHA-256 digests, and looks them up by digest, so
+    neither the file nor the time a look-up takes helps to guess one.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._lock = RLock()
+        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.executescript(_SCHEMA)
+
+    def issue(
+        self, name: str, *, role: str, team: str = "", dataset: str = "*", days: float = 90
+    ) -> tuple[str, Person]:
+        """A new token, shown this once, and who it stands for."""
+        checks.choice(role, "role", ROLES, of="Tokens.issue")
+        for argument, text in (("name", name), ("team", team)):
+            if "/" in text or "\n" in text or len(text) > 100 or (argument == "name" and not text):
+                raise InvalidArgument(argument, "at most 100 characters without '/'", text, of="Tokens.issue")
+        days = checks.real(days, "days", "(0, 3660]", of="Tokens.issue")
+        secret = f"hf_{secrets.token_urlsafe(32)}"
+        person = Person(secrets.token_hex(8), name, team, role, dataset, int(time.time() + days * 86_400))
+        with self._lock:
+            self._database.execute(
+                f"INSERT INTO tokens (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+                (_digest(secret), person.identity, name, team, role, dataset, person.expires),
+            )
+        return secret, person
+
+    def holder(self, secret: str) -> Person:
+        """Who holds a token that is valid now."""
+        person = self._first("WHERE digest = ?", _digest(secret))
+        if person is None or person.revoked or person.expires <= time.time():
+            raise Refused("This token is not valid. Ask the owner of the data for a new one.")
+        return person
+
+    def revoke(self, identity: str) -> bool:
+        """End a token now; False if there is none of this identity."""
+        with self._lock:
+            done = self._database.execute("UPDATE tokens SET revoked = 1 WHERE identity = ?", (identity,))
+            return done.rowcount == 1
+
+    def all(self) -> list[Person]:
+        """Everyone who was ever given a token, newest first."""
+        return self._select("ORDER BY rowid DESC")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()
+
+    def _first(self, condition: str, *values: object) -> Person | None:
+        found = self._select(condition, *values)
+        return found[0] if found else None
+
+    def _select(self, condition: str, *values: object) -> list[Person]:
+        with self._lock:
+            rows = self._database.execute(f"SELECT {_COLUMNS} FROM tokens {condition}", values).fetchall()
+        return [Person(*row) for row in rows]
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,54 @@
+"""A service in a folder of its own, with two datasets and a person of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from server_caller import Caller
+from starlette.testclient import TestClient
+
+from holdfast.server import Policy, Service, create_app
+
+ROWS = 4_000
+
+
+@pytest.fixture
+def service(tmp_path):
+    rng = np.random.default_rng(0)  # Always the same people: what is tested here is the service.
+    (tmp_path / "data").mkdir()
+    pd.DataFrame({"age": rng.integers(18, 90, ROWS), "income": rng.normal(4e4, 9e3, ROWS)}).to_csv(
+        tmp_path / "data" / "people.csv", index=False
+    )
+    pd.DataFrame({"x": rng.random(ROWS)}).to_parquet(tmp_path / "data" / "other.parquet")
+    service = Service(tmp_path)
+    service.datasets.register("people", "people.csv", Policy(error=0.08, shares={"red/bob": 3.0}))
+    service.datasets.register("other", "other.parquet", Policy())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def client(service):
+    with TestClient(create_app(service), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def person(service, client):
+    """Makes callers: ``person("analyst", "ann", dataset="people")``."""
+
+    def person(role: str, name: str | None = None, **options):
+        return Caller(client, service.tokens.issue(name or role, role=role, **options)[0])
+
+    return person
+
+
+@pytest.fixture
+def owner(person):
+    return person("owner")
+
+
+@pytest.fixture
+def analyst(person):
+    return person("analyst", "ann", dataset="people")

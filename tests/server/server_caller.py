@@ -1,0 +1,19 @@
+"""One person who calls the service."""
+
+from __future__ import annotations
+
+from starlette.testclient import TestClient
+
+
+class Caller:
+    """Calls the service as one person."""
+
+    def __init__(self, client: TestClient, token: str | None) -> None:
+        self.client, self.token = client, token
+        self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def __call__(self, method: str, path: str, body=None, **headers):
+        return self.client.request(method, f"/v1{path}", json=body, headers={**self.headers, **headers})
+
+    def ask(self, question: str, dataset: str = "people", **headers):
+        return self("POST", f"/datasets/{dataset}/questions", {"query": question}, **headers)
