@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast import checks, rounding
-from holdfast.dependence._coupling import largest_below
 from holdfast.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -92,9 +91,21 @@ def blanket_route(influence: float, weight: float) -> Route:
     )
 
 
-def quilt_route(bound: Callable[[float], float]) -> Route:
-    """BDP Lemma 2: ``bound`` is the largest over rows of the smallest over quilts."""
-    return Route(bound, lambda epsilon: largest_below(epsilon, bound), "BDP Lemma 2")
+class Quilts(Protocol):
+    """The quilts of all rows of a model, as BDP Lemma 2 uses them with ``weight``·b."""
+
+    def bayesian_dp(self, epsilon: float, weight: float) -> float: ...
+
+    def required_dp(self, epsilon: float, weight: float) -> float: ...
+
+
+def quilt_route(quilts: Quilts, weight: float) -> Route:
+    """BDP Lemma 2 with ``weight``·b_i: printed 4, proved 2."""
+    return Route(
+        lambda epsilon: quilts.bayesian_dp(epsilon, weight),
+        lambda epsilon: quilts.required_dp(epsilon, weight),
+        "BDP Lemma 2",
+    )
 
 
 def refused(what: str, reference: str) -> Route:

@@ -86,9 +86,9 @@ def chain_influence(transition: Array, start: Array, row: int, targets: list[int
         before,
         beyond,
     )
-    possible = law > 0.0
-    both = np.broadcast_to(left + right, (len(law), len(law)))[possible][:, possible]
-    spread = float(both.max(initial=0.0))
+    left, right = np.broadcast_arrays(left, right, np.empty((len(law), len(law))))[:2]
+    possible = (law > 0.0) & (law[:, None] > 0.0) & (left > -np.inf) & (right > -np.inf)
+    spread = float((left[possible] + right[possible]).max(initial=0.0))
     longest = max(abs(other - row) for other in (*targets, *known))
     if spread == 0.0 or math.isinf(spread):
         return spread

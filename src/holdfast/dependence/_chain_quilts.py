@@ -147,7 +147,9 @@ class ChainQuilts:
         low, high = logs.min(axis=0), logs.max(axis=0)
         low = np.where(low <= _SMALLEST_LOG, -np.inf, low)
         with np.errstate(invalid="ignore"):
-            odds: Array = high[None, :] - low[:, None] + 16.0 * int(self._reach.distances[-1]) * len(logs) * _EPS
+            odds: Array = (
+                high[None, :] - low[:, None] + 16.0 * int(self._reach.distances[-1]) * len(logs) * _EPS
+            )
         impossible = high == -np.inf
         odds[impossible] = odds[:, impossible] = -np.inf
         return odds
@@ -181,18 +183,30 @@ class ChainQuilts:
 
     def bayesian_dp(self, epsilon: float, weight: float) -> float:
         """max over rows of min over quilts of (|N|+1)ε + ``weight``·b, the empty one included; rounded up."""
-        return rounding.up(max(self._worst(group, epsilon, weight) for group in self._groups))
+        return rounding.up(max(self._most(group, epsilon, weight) for group in self._groups))
 
-    def _worst(self, group: _Group, epsilon: float, weight: float) -> float:
-        """The largest bound over the group's rows, taken together where they have the same distances to
-        choose from: there the first row has the longest right side, the last row the longest left side."""
+    def required_dp(self, epsilon: float, weight: float) -> float:
+        """min over rows of max over quilts of (ε − ``weight``·b)/(|N|+1); rounded down."""
+        return rounding.down(min(self._least(group, epsilon, weight) for group in self._groups))
+
+    def _stretches(self, group: _Group) -> tuple[Rows, Rows, Rows, Rows]:
+        """The group's rows, taken together where they have the same distances to choose from.
+
+        The first and last row of each stretch, and how many distances fit on its left and on its right. The
+        first row has the longest right side, the last row the longest left side.
+        """
         distances = self._reach.distances
         edges = np.concatenate([[group.first], distances, self.n - distances])
         firsts = np.unique(edges[(edges >= group.first) & (edges <= group.last)])
         lasts = np.append(firsts[1:] - 1, group.last)
         on_left = np.searchsorted(distances, firsts, side="right")
         on_right = np.searchsorted(distances, self.n - 1 - firsts, side="right")
-        reached = distances * epsilon
+        return firsts, lasts, on_left, on_right
+
+    def _most(self, group: _Group, epsilon: float, weight: float) -> float:
+        """The largest bound over the group's rows."""
+        firsts, lasts, on_left, on_right = self._stretches(group)
+        reached = self._reach.distances * epsilon
         two = reached[:, None] + reached - epsilon + weight * group.both
         two = np.minimum.accumulate(np.minimum.accumulate(two, axis=0), axis=1)
         left = np.minimum.accumulate(reached + weight * group.left)
@@ -205,6 +219,22 @@ class ChainQuilts:
         some = (on_left > 0) & (on_right > 0)
         bound[some] = np.minimum(bound[some], two[on_left[some] - 1, on_right[some] - 1])
         return float(bound.max())
+
+    def _least(self, group: _Group, epsilon: float, weight: float) -> float:
+        """The smallest parameter over the group's rows."""
+        firsts, lasts, on_left, on_right = self._stretches(group)
+        distances = self._reach.distances
+        two = (epsilon - weight * group.both) / (distances[:, None] + distances - 1.0)
+        two = np.maximum.accumulate(np.maximum.accumulate(two, axis=0), axis=1)
+        place = np.arange(len(distances))
+        left = (epsilon - weight * group.left) / (self.n - 1.0 - firsts[:, None] + distances)
+        right = (epsilon - weight * group.right) / (lasts[:, None] + distances)
+        left[place >= on_left[:, None]] = -np.inf
+        right[place >= on_right[:, None]] = -np.inf
+        found = np.maximum(epsilon / self.n, np.maximum(left.max(axis=1), right.max(axis=1)))
+        some = (on_left > 0) & (on_right > 0)
+        found[some] = np.maximum(found[some], two[on_left[some] - 1, on_right[some] - 1])
+        return float(found.min())
 
     def blanket_influence(self) -> float:
         """The largest influence of a row on its neighbours."""

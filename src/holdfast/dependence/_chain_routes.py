@@ -77,4 +77,4 @@ def _quilt(chain: MarkovChain, weight: float) -> Route:
     reason = _undefined(chain)
     if reason:
         return refused(reason, "BDP Lemma 2")
-    return quilt_route(lambda epsilon: chain._quilts.bayesian_dp(epsilon, weight))
+    return quilt_route(chain._quilts, weight)

@@ -179,9 +179,16 @@ class HoldoutSettings(Record):
         Under the product law a union bound over the ``queries`` means applies; max-information carries it
         over to the queries that were really chosen.
         """
-        epsilon = bayesian_epsilon(model, rounding.up(self.total_epsilon / model.n), of=of)
-        nats = mean_tail_of(model).gamma(self.deviation) - math.log(self.queries)
-        return rounding.probability(self.noise_failure + _chosen_failure(model.n, epsilon, nats))
+        means = _means_failure(model, self.total_epsilon, self.deviation, self.queries, of=of)
+        return rounding.probability(self.noise_failure + means)
+
+
+def _means_failure(
+    model: Dependence, total_epsilon: float, deviation: float, queries: int, *, of: str
+) -> float:
+    """The probability, at most, that one of ``queries`` chosen means is off by ``deviation``."""
+    epsilon = bayesian_epsilon(model, rounding.up(total_epsilon / model.n), of=of)
+    return _chosen_failure(model.n, epsilon, mean_tail_of(model).gamma(deviation) - math.log(queries))
 
 
 def _chosen_failure(n: int, epsilon: float, nats: float) -> float:
@@ -245,6 +252,7 @@ def reusable_holdout_rows(
     error: Any,
     beta: Any,
     c: Any = 0.5,
+    noise: Any = None,
     model: Dependence | None = None,
     method: str = "sharp",
 ) -> int:
@@ -255,6 +263,8 @@ def reusable_holdout_rows(
     (1+c)·error/2 and noise (1−c)·error/(12 ln(4·queries/beta)), from this many rows on. "sharp": the model's
     own tail, sharp max-information, sharp Bayesian DP, one union bound, exact noise failure; exact for
     independent rows, else up to a thousandth. "paper": n_#(B, σ, (1−c)τ/4, β/2m) of Theorem 1.
+    With ``noise`` σ the claim is Theorem 1's, about the holdout alone: P(some i: |q_i(X) − E q_i| ≥ error) ≤
+    ``beta`` for Algorithm 1 with this noise and any threshold; "paper": n_#(B, σ, τ, β/m); c does not enter.
     Assumes: the model (None: independent rows), the training part independent of the holdout; training rows
     come on top. "paper": product concentration; chains: reversible (Lemma 4).
     Reference: BDP Theorems 1 and 2 (whose (31) forgets to substitute: 8 times too few rows).
@@ -263,35 +273,44 @@ def reusable_holdout_rows(
     14631558
     >>> reusable_holdout_rows(queries=1000, budget=10, error=0.1, beta=0.05)
     1356396
+    >>> reusable_holdout_rows(queries=1, budget=10, error=0.1, beta=0.05, noise=0.01)
+    6716
     """
     of = "reusable_holdout_rows"
     method = checks.choice(method, "method", _METHODS, of=of)
     queries = checks.whole(queries, "queries", of=of, by=_THEOREM)
+    if noise is not None:
+        noise = checks.real(noise, "noise", "(0, inf)", of=of, by="BDP Theorem 1")
     settings = HoldoutSettings(
         queries=queries,
-        budget=checks.whole(budget, "budget", at_most=queries, of=of, by=_THEOREM),
+        budget=checks.whole(budget, "budget", at_most=queries if noise is None else None, of=of, by=_THEOREM),
         error=checks.real(error, "error", "(0, 1]", of=of, by=_THEOREM),
         beta=checks.real(beta, "beta", "(0, 1)", of=of, by=_THEOREM),
         c=checks.real(c, "c", "(0, 1)", of=of, by=_THEOREM),
     )
     size = model.n if isinstance(model, Dependence) else 1
     placed = resized(model, size, of=of)
+    total = settings.total_epsilon if noise is None else 9.0 * settings.budget / (4.0 * noise)
     if method == "paper":
-        return _printed_rows(settings, placed)
+        if noise is None:
+            return _printed_rows(total, settings.deviation, settings.beta / (2.0 * queries), placed)
+        return _printed_rows(total, settings.error, settings.beta / queries, placed)
     resized(model, 2 * size, of=of)
 
     def enough(n: int) -> bool:
-        return settings.failure(resized(model, n, of=of)) <= settings.beta
+        rows = resized(model, n, of=of)
+        if noise is None:
+            return settings.failure(rows) <= settings.beta
+        return _means_failure(rows, total, settings.error, queries, of=of) <= settings.beta
 
     exact = model is None or isinstance(model, Independent)
-    return least(enough, math.ceil(settings.total_epsilon), tolerance=0.0 if exact else 1e-3, of=of)
+    return least(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
 
 
-def _printed_rows(settings: HoldoutSettings, model: Dependence) -> int:
-    deviation = settings.deviation
-    share = settings.beta / (2.0 * settings.queries)
-    concentration = 9.0 * math.log(4.0 / share) / deviation**2
-    privacy = settings.total_epsilon / _printed_dp(model, deviation / 3.0)
+def _printed_rows(total_epsilon: float, deviation: float, beta: float, model: Dependence) -> int:
+    """n_#(B, σ, deviation, beta), with n times the privacy parameter in place of B and σ."""
+    concentration = 9.0 * math.log(4.0 / beta) / deviation**2
+    privacy = total_epsilon / _printed_dp(model, deviation / 3.0)
     return math.ceil(rounding.up(max(concentration, privacy)))
 
 

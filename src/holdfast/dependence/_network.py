@@ -257,7 +257,7 @@ class Network(Dependence):
         return _bayesian.blanket_route(self._quilted.blanket_influence, weight)
 
     def _quilt_route(self, weight: float) -> _bayesian.Route:
-        return _bayesian.quilt_route(lambda epsilon: self._quilted.bayesian_dp(epsilon, weight))
+        return _bayesian.quilt_route(self._quilted, weight)
 
     def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
         """The Bayesian DP of a pure DP mechanism on these rows.
@@ -282,32 +282,28 @@ class Network(Dependence):
             "taken as exact.",
         )
 
-    def _squares(self, c: Array) -> list[tuple[str, str, float]]:
-        """Every bound of McDiarmid's kind for differences c: its name, its theorem, Σ_i (Γc)_i²."""
+    def _spreads(self, c: Array) -> list[tuple[str, str, Array]]:
+        """Every bound of McDiarmid's kind for differences c: its name, its theorem, and Γc, how far each step
+        that reveals rows can move the statistic's expectation."""
         totals = np.array([c[component].sum() for component in self._components])
-        found = [("independent components", "McDiarmid 1989, one step a component", float(totals @ totals))]
+        found = [("independent components", "McDiarmid 1989, one step a component", totals)]
         arrows = self._arrows()
         if arrows is not None:
-            found.append(
-                (
-                    "contraction along the arrows",
-                    "Kontorovich and Ramanan 2008, with interval lengths and Dobrushin coefficients",
-                    along_arrows(*arrows, self._components, c),
-                )
-            )
+            spread = along_arrows(*arrows, self._components, c)
+            theorem = "Kontorovich and Ramanan 2008, with interval lengths and Dobrushin coefficients"
+            found.append(("contraction along the arrows", theorem, spread))
         influences = single_site_influences(self._factors, self._graph, self._cards)
-        if influences is not None:
-            total = by_comparison(influences, self._components, c)
-            if total is not None:
-                theorem = "Kontorovich and Ramanan 2008, with Dobrushin's comparison 1970"
-                found.append(("influence of single rows", theorem, total))
+        compared = None if influences is None else by_comparison(influences, self._components, c)
+        if compared is not None:
+            theorem = "Kontorovich and Ramanan 2008, with Dobrushin's comparison of 1970"
+            found.append(("influence of single rows", theorem, compared))
         return found
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
         c = np.full(self.n, (hi - lo) / self.n)
         return tuple(
-            TailRow(name, theorem, from_squared_differences(rounding.up(total)))
-            for name, theorem, total in self._squares(c)
+            TailRow(name, theorem, from_squared_differences(rounding.up(float(spread @ spread))))
+            for name, theorem, spread in self._spreads(c)
         )
 
     def difference_tail(self, differences: Any) -> SubGaussian:
@@ -319,7 +315,8 @@ class Network(Dependence):
         Reference: theory 1.1; ``docs/theory/networks.md``.
         """
         c = row_differences(differences, self.n, of=type(self).__name__)
-        return from_squared_differences(rounding.up(min(total for _, _, total in self._squares(c))))
+        smallest = min(float(spread @ spread) for _, _, spread in self._spreads(c))
+        return from_squared_differences(rounding.up(smallest))
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
         """Whole components taken at random, as many as fit into ``share`` of the rows.

@@ -109,6 +109,11 @@ class NetworkQuilts:
         sizes = np.arange(1, self._least.shape[1] + 1)
         return rounding.up(float((sizes * epsilon + weight * self._least).min(axis=1).max()))
 
+    def required_dp(self, epsilon: float, weight: float) -> float:
+        """min over rows of max over quilts of (ε − ``weight``·b)/(|N|+1); rounded down."""
+        sizes = np.arange(1, self._least.shape[1] + 1)
+        return rounding.down(float(((epsilon - weight * self._least) / sizes).max(axis=1).min()))
+
     @cached_property
     def blanket_influence(self) -> float:
         """The largest influence of a row on its blanket."""

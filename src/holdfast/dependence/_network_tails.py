@@ -19,8 +19,8 @@ _SWEEPS = 1000
 
 def along_arrows(
     order: Sequence[int], children: Arrows, components: Sequence[Sequence[int]], c: Array
-) -> float:
-    """Σ_i (Γc)_i², revealing parents before children: (Γc)_i = c_i + Σ_v θ_iv (Γc)_v over i's children.
+) -> Array:
+    """Γc, revealing parents before children: (Γc)_i = c_i + Σ_v θ_iv (Γc)_v over i's children v.
 
     θ_iv bounds the total variation between the laws of v for two values of i, its other parents the same. Run
     two copies from two values of row i, each node by a maximal coupling: a node whose parents agree agrees,
@@ -34,7 +34,7 @@ def along_arrows(
     for node in reversed(order):
         reached = c[node] + sum(theta * spread[child] for child, theta in children[node])
         spread[node] = min(total[node], reached * _SLACK)
-    return float(spread @ spread)
+    return spread
 
 
 def single_site_influences(
@@ -75,14 +75,14 @@ def single_site_influences(
 
 def by_comparison(
     influences: Mapping[tuple[int, int], float], components: Sequence[Sequence[int]], c: Array
-) -> float | None:
-    """Σ_i (Γc)_i² by Dobrushin's comparison, revealing the rows in order; None where it does not contract.
+) -> Array | None:
+    """Γc by Dobrushin's comparison, revealing the rows in order; None where it does not contract.
 
     Start from any coupling of the rows after i under two values of row i, and resample one row after the
     other by a maximal coupling of its law given the others. The probabilities r_j that row j differs come
     down to r ≤ Dr + D_·i on those rows, hence r ≤ (1 − D)⁻¹D_·i.
     """
-    total = 0.0
+    found = np.empty(len(c))
     for component in components:
         place = {node: k for k, node in enumerate(component)}
         entries = {(place[j], place[k]): value * _SLACK for (j, k), value in influences.items() if j in place}
@@ -90,9 +90,8 @@ def by_comparison(
         spread = _in_order(entries, here) if len(component) <= _DENSE else _all_others(entries, here)
         if spread is None:
             return None
-        spread = np.minimum(spread * _SLACK, here.sum())
-        total += float(spread @ spread)
-    return total
+        found[list(component)] = np.minimum(spread * _SLACK, here.sum())
+    return found
 
 
 def _in_order(entries: Mapping[tuple[int, int], float], c: Array) -> Array | None:

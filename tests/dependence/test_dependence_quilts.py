@@ -1,0 +1,385 @@
+"""Quilts of chains, the bounds they give against brute force and against linear programs, and their twins."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+from holdfast.dependence import BayesianNetwork, MarkovChain, MarkovNetwork, Quilt, coupling_bdp
+from holdfast.errors import InvalidArgument
+from holdfast.stability import DP, BayesianDP
+
+
+def as_network(chain):
+    start = chain.stationary if chain.initial is None else chain.initial
+    return BayesianNetwork({0: ([], start), **{i: ([i - 1], chain.transition) for i in range(1, chain.n)}})
+
+
+def random_chain(rng, *, states=None, n=None, zeros=False):
+    states = int(rng.integers(2, 4)) if states is None else states
+    n = int(rng.integers(1, 7)) if n is None else n
+    transition = rng.dirichlet(np.ones(states), states)
+    if zeros:
+        transition = np.where(rng.random(transition.shape) < 0.3, 0.0, transition)
+        transition[:, 0] += transition.sum(axis=1) == 0
+        transition /= transition.sum(axis=1, keepdims=True)
+        start = rng.dirichlet(np.ones(states)) * (np.arange(states) < rng.integers(1, states + 1))
+        return MarkovChain(transition, n, initial=start / start.sum())
+    return MarkovChain(transition, n, initial=None if rng.random() < 0.5 else rng.dirichlet(np.ones(states)))
+
+
+def close(found, expected):
+    return found == expected or abs(found - expected) <= 1e-9 * max(1.0, abs(expected))
+
+
+def test_a_chain_agrees_with_its_network_which_enumerates(seed):
+    """Blankets, quilts, influences and both lemmas; stationary or not, with impossible steps or without."""
+    for k in range(60):
+        rng = np.random.default_rng([seed, k])
+        chain = random_chain(rng, zeros=k % 3 == 2)
+        net = as_network(chain)
+        row = int(rng.integers(chain.n))
+        assert chain.blanket(row) == net.blanket(row)
+        listed = chain.quilts(row)
+        assert set(listed) == set(net.quilts(row))
+        for quilt in listed:
+            assert close(chain.quilt_influence(quilt), net.quilt_influence(quilt))
+        others = [int(r) for r in rng.permutation(chain.n) if r != row]
+        cut = int(rng.integers(0, chain.n))
+        targets, known = others[:cut], others[cut : cut + int(rng.integers(0, 3))]
+        assert close(chain.max_influence(targets, row, known), net.max_influence(targets, row, known))
+        for epsilon, method in itertools.product((0.02, 0.4, 3.0), ("quilt", "quilt-paper")):
+            bound = chain.bayesian_dp(DP(epsilon), method).epsilon
+            assert close(bound, net.bayesian_dp(DP(epsilon), method).epsilon)
+            assert chain.required_dp(BayesianDP(bound), method).epsilon == pytest.approx(epsilon, rel=1e-9)
+        if net._quilted.blanket_influence < math.inf:
+            assert close(chain._quilts.blanket_influence(), net._quilted.blanket_influence)
+
+
+def formula(chain, epsilon, weight):
+    """BDP Lemma 2 over all two-sided quilts, row by row, from the chain's exact influences."""
+    worst = 0.0
+    for row in range(chain.n):
+        worst = max(
+            worst,
+            min(
+                quilt.size * epsilon
+                + weight * (chain.max_influence(quilt.quilt, row) if quilt.quilt else 0.0)
+                for quilt in chain.quilts(row)
+            ),
+        )
+    return worst
+
+
+@pytest.mark.parametrize("start", [None, [0.98, 0.02]])
+def test_all_rows_at_once_are_the_formula_row_by_row(start):
+    chain = MarkovChain([[0.8, 0.2], [0.3, 0.7]], 14, initial=start)
+    for epsilon, weight in itertools.product((1e-3, 0.05, 0.6), (2.0, 4.0)):
+        name = "quilt" if weight == 2.0 else "quilt-paper"
+        assert chain.bayesian_dp(DP(epsilon), name).epsilon == pytest.approx(
+            formula(chain, epsilon, weight), rel=1e-9
+        )
+
+
+def test_a_hundred_thousand_rows_take_seconds():
+    for transition, start in (
+        ([[0.9, 0.1], [0.2, 0.8]], None),
+        ([[0.999, 0.001], [0.001, 0.999]], None),
+        ([[0.9, 0.1], [0.2, 0.8]], [1.0, 0.0]),
+        (np.random.default_rng(0).dirichlet(np.ones(5), 5), None),
+    ):
+        chain = MarkovChain(transition, 100_000, initial=start)
+        began = time.perf_counter()
+        bound = chain.bayesian_dp(DP(0.01), "quilt").epsilon
+        needed = chain.required_dp(BayesianDP(1.0), "quilt").epsilon
+        assert time.perf_counter() - began < 10
+        assert 0.01 < bound < 1000
+        assert 1e-5 < needed < 1
+
+
+def test_grouped_rows_and_thinned_distances_cost_little_and_stay_safe():
+    """A long chain with another start: rows in groups, distances beyond 128 thinned."""
+    chain = MarkovChain([[0.99, 0.01], [0.02, 0.98]], 3000, initial=[1.0, 0.0])
+    bound = chain.bayesian_dp(DP(0.001), "quilt").epsilon
+    middle = min(
+        quilt_bound(chain, 1500, a, b, 0.001) for a in range(100, 340, 12) for b in range(100, 340, 12)
+    )
+    assert middle * 0.97 <= bound <= 1.05 * middle
+
+
+def quilt_bound(chain, row, a, b, epsilon):
+    left, right = row - a if a is not None else -1, row + b if b is not None else chain.n
+    if left < (0 if a is not None else -1) or right > (chain.n - 1 if b is not None else chain.n):
+        return math.inf
+    quilt = [end for end in (left, right) if 0 <= end < chain.n]
+    influence = chain.max_influence(quilt, row) if quilt else 0.0
+    return (right - left - 1) * epsilon + 2 * influence
+
+
+def supremum(law, epsilon):
+    """The largest ln E[f|a,x_K]/E[f|b,x_K] over all ε-DP f, rows, known rows and values: linear programs."""
+    cards = law.shape
+    n, cells = law.ndim, np.arange(law.size).reshape(law.shape)
+    above, below = [], []
+    for row in range(n):
+        for x, other in itertools.permutations(range(cards[row]), 2):
+            above.append(np.take(cells, x, axis=row).ravel())
+            below.append(np.take(cells, other, axis=row).ravel())
+    above, below = np.concatenate(above), np.concatenate(below)
+    lines = np.arange(len(above))
+    entries = np.concatenate([np.ones(len(lines)), np.full(len(lines), -math.exp(epsilon))])
+    places = (np.concatenate([lines, lines]), np.concatenate([above, below]))
+    neighbours = csr_array((entries, places), shape=(len(lines), law.size))
+    best = 0.0
+    for row in range(n):
+        others = [r for r in range(n) if r != row]
+        for size in range(n):
+            for known in itertools.combinations(others, size):
+                for values in itertools.product(*(range(cards[r]) for r in known)):
+                    place = [slice(None)] * n
+                    for r, value in zip(known, values, strict=True):
+                        place[r] = slice(value, value + 1)
+                    seen = np.zeros_like(law)
+                    seen[tuple(place)] = law[tuple(place)]
+                    laws = []
+                    for value in range(cards[row]):
+                        at = np.zeros_like(law)
+                        index = (slice(None),) * row + (value,)
+                        at[index] = seen[index]
+                        if at.sum() > 0:
+                            laws.append(at.ravel() / at.sum())
+                    for a, b in itertools.permutations(laws, 2):
+                        found = linprog(
+                            -a, A_ub=neighbours, b_ub=np.zeros(len(lines)), A_eq=b[None], b_eq=[1.0]
+                        )
+                        best = max(best, math.log(-found.fun))
+    return best
+
+
+def law_of(net):
+    law = np.ones([net.states[node] for node in net.nodes])
+    entries = (
+        [((*parents, node), table) for node, (parents, table) in net.model.items()]
+        if isinstance(net, BayesianNetwork)
+        else net.model
+    )
+    for scope, table in entries:
+        order = sorted(range(len(scope)), key=lambda k: scope[k])
+        law = law * np.transpose(table, order).reshape(
+            [law.shape[r] if r in scope else 1 for r in range(law.ndim)]
+        )
+    return law / law.sum()
+
+
+def small_networks(rng):
+    """A star, a v-structure, a ring: three or four rows."""
+    kernels = rng.dirichlet(np.ones(2), size=(6, 2))
+    coin = rng.dirichlet(np.ones(2))
+    yield BayesianNetwork({0: ([], coin), 1: ([0], kernels[0]), 2: ([0], kernels[1]), 3: ([0], kernels[2])})
+    both = rng.dirichlet(np.ones(2), size=(2, 2))
+    yield BayesianNetwork({0: ([], coin), 1: ([], coin[::-1]), 2: ([0, 1], both)})
+    yield MarkovNetwork([((i, (i + 1) % 4), np.exp(rng.normal(size=(2, 2)))) for i in range(4)])
+
+
+METHODS = ("sharp", "quilt", "quilt-paper", "blanket", "blanket-paper", "coupling", "group")
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 2.0])
+def test_no_mechanism_on_a_small_network_leaks_more_than_any_method_says(rng, epsilon):
+    for net in small_networks(rng):
+        most = supremum(law_of(net), epsilon)
+        for method in METHODS:
+            if method == "coupling" and len(net.edges) >= net.n:
+                with pytest.raises(InvalidArgument, match="loop"):
+                    net.bayesian_dp(DP(epsilon), method)
+                continue
+            assert net.bayesian_dp(DP(epsilon), method).epsilon >= most * (1 - 1e-7), method
+
+
+@pytest.mark.parametrize(("states", "n", "epsilon"), [(2, 4, 0.1), (3, 3, 1.5)])
+def test_no_mechanism_on_a_chain_leaks_more_than_the_quilts_say(rng, states, n, epsilon):
+    chain = random_chain(rng, states=states, n=n)
+    most = supremum(law_of(as_network(chain)), epsilon)
+    for method in METHODS:
+        assert chain.bayesian_dp(DP(epsilon), method).epsilon >= most * (1 - 1e-7), method
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("states", "n"), [(2, 5), (2, 6), (3, 4)])
+def test_no_mechanism_on_a_longer_chain_leaks_more(rng, states, n):
+    chain = random_chain(rng, states=states, n=n)
+    most = supremum(law_of(as_network(chain)), 0.3)
+    for method in METHODS:
+        assert chain.bayesian_dp(DP(0.3), method).epsilon >= most * (1 - 1e-7), method
+
+
+HIDDEN_MIDDLE = {
+    0: ([], [0.5, 0.5]),
+    1: ([0], [[0.9, 0.1], [0.1, 0.9]]),
+    2: ([1], [[0.999, 0.001], [0.001, 0.999]]),
+}
+
+
+def test_a_twin_with_b_for_2b_is_caught():
+    """Row 2 is known and nearly says what row 1 is: then row 0 moves row 1's law by almost e^{2b}."""
+    net = BayesianNetwork(HIDDEN_MIDDLE)
+    epsilon = 8.0
+    blanket = net.quilts(0)[0]
+    b = net.quilt_influence(blanket)
+    assert blanket.quilt == (1,)
+    output = np.zeros((2, 2, 2))
+    output[...] = math.exp(-2 * epsilon)
+    output[:, 0] *= math.exp(epsilon)
+    output[0] *= math.exp(epsilon) * (1 - 1e-12)
+    table = np.stack([output / 2, 1 - output / 2], axis=-1)
+    for row in range(3):
+        assert np.ptp(np.log(table), axis=row).max() <= epsilon
+    leaked = net.leakage(table)
+    assert epsilon + b < leaked <= epsilon + 2 * b
+    assert net.bayesian_dp(DP(epsilon), "quilt").epsilon >= leaked
+
+
+def test_a_twin_without_the_moral_edge_is_caught():
+    """A coin is the sum of two others: alone it says nothing of the first, given the sum they are one."""
+    total = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]
+    net = BayesianNetwork({0: ([], [0.5, 0.5]), 1: ([], [0.5, 0.5]), 2: ([0, 1], total)})
+    twin = BayesianNetwork({0: ([], [0.5, 0.5]), 1: ([], [0.5, 0.5]), 2: ([0, 1], total)})
+    twin.__dict__["_graph"] = {0: {2}, 1: {2}, 2: {0, 1}}
+    ones = np.arange(2.0)
+    share = np.exp(0.5 * ones[:, None, None] + 0.5 * ones[:, None] - 2.0) * np.ones((2, 2, 2))
+    leaked = net.leakage(np.stack([share, 1 - share], axis=-1))
+    assert leaked == pytest.approx(1.0, rel=1e-9)
+
+    def at_row_0(model):
+        return min(quilt.size * 0.5 + 2 * model.quilt_influence(quilt) for quilt in model.quilts(0))
+
+    assert net.blanket(0) == (1, 2)
+    assert at_row_0(twin) == pytest.approx(0.5)
+    assert at_row_0(net) >= leaked * (1 - 1e-12)
+
+
+@given(
+    epsilon=st.floats(1e-4, 2.0),
+    weights=st.lists(st.floats(0.3, 1.0), min_size=9, max_size=9),
+    states=st.integers(2, 3),
+    n=st.integers(2, 8),
+)
+def test_the_chain_bound_beats_both_forms_of_the_quilt_lemma_where_rows_mix(epsilon, weights, states, n):
+    transition = np.array(weights).reshape(3, 3)[:states, :states]
+    chain = MarkovChain(transition / transition.sum(axis=1, keepdims=True), n)
+    assert chain.cross_ratio >= (0.3 / 1.0) ** 2
+    if chain.cross_ratio >= 1 / 9:
+        coupling = chain.bayesian_dp(DP(epsilon), "coupling").epsilon
+        for method in ("quilt", "quilt-paper", "blanket", "blanket-paper"):
+            assert coupling <= chain.bayesian_dp(DP(epsilon), method).epsilon * (1 + 1e-9)
+
+
+def test_with_three_states_and_a_large_parameter_a_quilt_can_win():
+    transition = [[0.42, 0.34, 0.24], [0.47, 0.26, 0.27], [0.25, 0.47, 0.28]]
+    chain = MarkovChain(transition, 7)
+    assert chain.cross_ratio > 1 / 9
+    quilt = chain.bayesian_dp(DP(4.5), "quilt").epsilon
+    assert chain.bayesian_dp(DP(4.5), "coupling").epsilon > quilt
+    assert chain.bayesian_dp(DP(4.5)).epsilon <= quilt
+
+
+def test_on_two_states_the_chain_bound_wins_at_every_parameter(rng):
+    for _ in range(40):
+        stay = rng.uniform(0.3, 0.7, 2)
+        chain = MarkovChain([[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]], int(rng.integers(2, 9)))
+        if chain.cross_ratio >= 1 / 9:
+            epsilon = float(10 ** rng.uniform(-3, 1.3))
+            quilt = chain.bayesian_dp(DP(epsilon), "quilt").epsilon
+            assert chain.bayesian_dp(DP(epsilon), "coupling").epsilon <= quilt * (1 + 1e-9)
+
+
+def test_on_a_path_the_tree_recursion_is_the_chain_bound():
+    chain = MarkovChain([[0.8, 0.2], [0.3, 0.7]], 9)
+    for epsilon in (0.01, 0.5, 4.0):
+        tree = as_network(chain).bayesian_dp(DP(epsilon), "coupling").epsilon
+        assert tree == pytest.approx(coupling_bdp(epsilon, chain.cross_ratio, 9), rel=1e-10)
+        needed = as_network(chain).required_dp(BayesianDP(epsilon), "coupling").epsilon
+        assert needed == pytest.approx(chain.required_dp(BayesianDP(epsilon), "coupling").epsilon, rel=1e-9)
+
+
+def recursive(kappas, edges, epsilon, node, came_from=None):
+    """ε + Σ L over the neighbours of ``node`` but one, L by its formula."""
+    total = epsilon
+    for other in edges[node]:
+        if other != came_from:
+            root = math.sqrt(kappas[frozenset((node, other))])
+            grown = math.exp(recursive(kappas, edges, epsilon, other, node) / 2)
+            total += 2 * math.log((root + grown) / (1 + root * grown))
+    return total
+
+
+def test_the_tree_recursion_is_its_formula_on_random_trees(seed):
+    for k in range(40):
+        rng = np.random.default_rng([seed, k])
+        n = int(rng.integers(2, 9))
+        factors, kappas, edges = [((0,), np.ones(2))], {}, {i: [] for i in range(n)}
+        for i in range(1, n):
+            above = int(rng.integers(i))
+            table = np.exp(rng.normal(size=(2, 2)))
+            factors += [((i, above), table), ((i,), np.exp(rng.normal(size=2)))]
+            odds = table[0, 0] * table[1, 1] / (table[0, 1] * table[1, 0])
+            kappas[frozenset((i, above))] = min(odds, 1 / odds)
+            edges[i].append(above)
+            edges[above].append(i)
+        net = MarkovNetwork(factors)
+        epsilon = float(10 ** rng.uniform(-2, 0.5))
+        expected = max(recursive(kappas, edges, epsilon, i) for i in range(n))
+        found = net.bayesian_dp(DP(epsilon), "coupling").epsilon
+        assert found == pytest.approx(expected, rel=1e-9)
+        assert found <= n * epsilon * (1 + 1e-9)
+
+
+def test_a_tree_with_impossible_values_ignores_them():
+    """The third state never occurs, so its zeros do not count."""
+    step = np.array([[0.7, 0.3, 0.0], [0.4, 0.6, 0.0], [0.0, 0.0, 1.0]])
+    net = BayesianNetwork({0: ([], [0.5, 0.5, 0.0]), 1: ([0], step), 2: ([1], step)})
+    chain = MarkovChain(step[:2, :2], 3, initial=[0.5, 0.5])
+    found = net.bayesian_dp(DP(0.2), "coupling").epsilon
+    assert found == pytest.approx(chain.bayesian_dp(DP(0.2), "coupling").epsilon, rel=1e-9)
+
+
+def test_bad_rows_and_quilts_are_refused():
+    chain = MarkovChain([[0.8, 0.2], [0.3, 0.7]], 10)
+    for bad in (
+        lambda: chain.blanket(10),
+        lambda: chain.blanket(-1),
+        lambda: chain.quilts("a"),
+        lambda: chain.max_influence([3], 3),
+        lambda: chain.max_influence([2], 3, given=[2]),
+        lambda: chain.max_influence([2, 2], 3),
+        lambda: chain.max_influence([11], 3),
+        lambda: chain.quilt_influence((1, 2)),
+        lambda: chain.bayesian_dp(DP(0.1), "quilts"),
+    ):
+        with pytest.raises(InvalidArgument):
+            bad()
+    with pytest.raises(InvalidArgument, match="at most 65,536 quilts"):
+        MarkovChain([[0.8, 0.2], [0.3, 0.7]], 10_000).quilts(5000)
+    assert chain.max_influence([], 3) == 0
+    assert chain.quilts(3)[0] == Quilt(3, (2, 4), (), (0, 1, 5, 6, 7, 8, 9))
+
+
+def test_what_a_lemma_cannot_say_is_refused_in_words():
+    turning = MarkovChain([[0.0, 1.0], [1.0, 0.0]], 5)
+    with pytest.raises(InvalidArgument, match="rules out"):
+        turning.bayesian_dp(DP(0.1), "blanket")
+    assert turning.bayesian_dp(DP(0.1), "quilt").epsilon == pytest.approx(0.5)
+    apart = MarkovChain([[1.0, 0.0], [0.0, 1.0]], 5)
+    with pytest.raises(InvalidArgument, match="initial"):
+        apart.bayesian_dp(DP(0.1), "quilt")
+    assert apart.bayesian_dp(DP(0.1)).epsilon == pytest.approx(0.5)
+    sticky = MarkovChain([[0.9, 0.1], [0.1, 0.9]], 5)
+    assert sticky.required_dp(BayesianDP(0.1), "blanket").epsilon == 0
