@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from holdfast.dependence import Clusters, Independent, MarkovChain, MDependent
-from holdfast.dependence._holdout import HoldoutSettings, reusable_holdout_rows
+from holdfast.dependence._holdout import HoldoutSettings, reusable_holdout_rows, reusable_holdout_tail
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard import CodeHoldout, Guard, ReusableHoldout
 from holdfast.guard._reusable_noise import SparseNoise
@@ -625,3 +625,30 @@ def test_the_code_guard_holds_against_the_same_analyst(seed, analyst):
         return CodeHoldout(train, fresh)
 
     assert runs_held(analyst, maker, seed, 12) >= binom.ppf(1e-6, 12, 0.95)
+
+
+# The calculators for a given noise (BDP Theorem 1).
+
+
+def test_theorem_1_for_a_given_noise():
+    given_ = {"queries": 1, "budget": 10, "error": 0.1, "beta": 0.05, "noise": 0.01}
+    printed = max(9 * math.log(4 / 0.05) / 0.1**2, 9 * 10 / (4 * 0.01 * 0.1 / 3))
+    assert reusable_holdout_rows(**given_, method="paper") == math.ceil(printed)
+    rows = reusable_holdout_rows(**given_)
+    epsilon = 9 * 10 / (4 * 0.01 * rows)
+    assert rows < printed / 5
+    assert reusable_holdout_tail(n=rows, error=0.1, epsilon=epsilon) <= 0.05
+    assert reusable_holdout_tail(n=rows - 20, error=0.1, epsilon=epsilon * rows / (rows - 20)) > 0.05
+    settings = HoldoutSettings(1000, 10, 0.1, 0.05, 0.5)
+    inside = {"queries": 1000, "budget": 10, "error": settings.deviation, "noise": settings.noise}
+    assert reusable_holdout_rows(**inside, beta=0.025, method="paper") == 14_631_558
+    for bad in (0.0, math.nan, -1.0):
+        with pytest.raises(InvalidArgument, match="noise"):
+            reusable_holdout_rows(**{**given_, "noise": bad})
+
+
+def test_theorem_1_on_a_chain():
+    chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], 1_000)
+    given_ = {"queries": 20, "budget": 2, "error": 0.2, "beta": 0.05, "noise": 0.02}
+    alone, sharp = reusable_holdout_rows(**given_), reusable_holdout_rows(**given_, model=chain)
+    assert alone < sharp < reusable_holdout_rows(**given_, model=chain, method="paper")
