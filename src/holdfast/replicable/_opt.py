@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from scipy.special import ndtr
 
 from holdfast import checks, rounding
@@ -37,6 +36,7 @@ def estimate_opt(
     [0, 1] (checked).
     Reference: SIS Algorithm 13, Lemma A.1; the variance of the least mean and the constants are Holdfast's.
 
+    >>> import numpy as np
     >>> losses = np.random.default_rng(0).random((4000, 3)) < [0.5, 0.2, 0.6]
     >>> estimate = estimate_opt(losses, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))
     >>> abs(float(estimate) - 0.2) < 0.1
@@ -46,8 +46,7 @@ def estimate_opt(
     table = loss_table(errors_or_losses, "errors_or_losses", of=of, by=_BY)
     accuracy, rho, beta = _checked(accuracy, rho, beta, of=of)
     tape = tape_argument(tape, of=of)
-    rows, models = table.shape
-    return opt_by_means(table.mean(axis=0), rows, accuracy, rho, beta, tape, best_effort=best_effort)
+    return opt_by_means(table.mean(axis=0), len(table), accuracy, rho, beta, tape, best_effort=best_effort)
 
 
 def opt_by_means(
@@ -58,7 +57,7 @@ def opt_by_means(
     needed = _rows(models, accuracy, rho, beta)
     if rows < needed and not best_effort:
         raise NotEnoughRows(needed, rows, what="This estimate")
-    # Width and correction belong to the promise, not to the rows at hand, so that they are the same everywhere.
+    # Width and correction belong to the promise, not to the rows at hand: they are the same everywhere.
     planned = min(rows, needed)
     promised = rho if rows >= needed else _best_rho(models, rows, accuracy, beta)
     width = _width(models, planned, promised)
@@ -107,7 +106,7 @@ def _width(models: int, rows: int, rho: float) -> float:
 
 
 def _failure(models: int, rows: int, accuracy: float, width: float) -> float:
-    """The tail of the least mean averaged over the rounding error: McDiarmid's, or by the variance if smaller."""
+    """The tail of the least mean averaged over the rounding error, by McDiarmid or by the variance."""
     reach = accuracy - _bias(models, rows) / 2.0
     if reach <= 0.0:
         return 1.0
