@@ -94,7 +94,7 @@ def barriers(folder: Path, *, runs: int, progress: Progress) -> FigureTable:
             f"Accuracy {ACCURACY['marginals']} (marginals), {ACCURACY['signs']} on average (signs), except "
             f"for {BETA:.0%} of {TRIALS} trials a run; private: {PRIVATE}; replicable: {REPLICABLE}.",
             f"low, high: {CONFIDENCE:.0%} intervals over the runs.",
-            "proven: rows for which the promise is proved. too few: fewer rows than this are enough for no algorithm.",
+            "proven: rows for which the promise is proved. too few: below this no algorithm keeps it.",
             *(
                 f"Slopes of log rows against log columns, {problem}: {_slopes(found, problem)}."
                 for problem in ACCURACY
