@@ -21,6 +21,7 @@ ALLOWED = {
         ("POST", "/datasets/{name}/preview"),
         ("POST", "/datasets/{name}/questions"),
         ("GET", "/datasets/{name}/history"),
+        ("GET", "/datasets/{name}/train"),
         ("GET", "/datasets/{name}/certificate"),
         ("GET", "/datasets/{name}/verify"),
     },

@@ -250,6 +250,10 @@ class Guard:
         without one."""
         return None if self._setup.training is None else self._setup.training.rows.native()
 
+    def training_rows(self) -> Any:
+        """The training part as a pandas table, whatever kind was given; None without one."""
+        return None if self._setup.training is None else self._setup.training.rows.frame()
+
     @property
     def spent(self) -> float:
         """Nats spent so far, by everyone who shares the account."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import tempfile
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from holdfast import ledger
@@ -77,6 +78,16 @@ def history(
     return {"answers": answers, "after": max(found, default=after)}
 
 
+@router.get("/{name}/train")
+def train(name: str, service: TheService, person: Who) -> Response:
+    """The training part as Parquet, free to look at; nothing if there is none."""
+    rows = service.dataset(person, name, "analyst").guard.training_rows()
+    buffer = io.BytesIO()
+    if rows is not None:
+        rows.to_parquet(buffer, index=False)
+    return Response(buffer.getvalue(), media_type="application/vnd.apache.parquet")
+
+
 @router.get("/{name}/certificate")
 def certificate(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """What all answers together rest on."""
@@ -133,6 +144,8 @@ def _described(service: Service, person: Person, name: str) -> dict[str, Any]:
         "spent": guard.spent,
         "left": float(left) if math.isfinite(left) else None,
         "words": left.words,
+        "confirmed": left.confirmed,
+        "surprises": left.surprises,
         "share": found.policy.shares.get(person.account),
         "closed": guard.closed,
     }

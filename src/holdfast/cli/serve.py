@@ -1,0 +1,103 @@
+"""``holdfast serve``: a service for a team, and a demonstration of one."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from contextlib import ExitStack
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from holdfast.server import Service
+
+
+@click.command()
+@click.argument("home", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", default=8344, show_default=True, type=click.IntRange(0, 65535))
+@click.option(
+    "--sources",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder that datasets may be registered from (default: HOME/data).",
+)
+@click.option("--books", help="A PostgreSQL URL for the account books, for several processes or machines.")
+@click.option(
+    "--demo", is_flag=True, help="A dataset and three tokens in a folder that is deleted at the end."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the address and new tokens as data.")
+def serve(
+    home: Path | None,
+    host: str,
+    port: int,
+    sources: Path | None,
+    books: str | None,
+    demo: bool,
+    as_json: bool,
+) -> None:
+    """Let many people ask the datasets in HOME, each dataset from one account.
+
+    The first start prints an owner's token; it is shown this once. Everything the service knows is in HOME:
+    its key, tokens (as digests), datasets and account books.
+    """
+    if (home is None) != demo:
+        raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
+    from holdfast.server import Service
+
+    with ExitStack() as at_end:
+        if home is None:
+            home = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
+        service = Service(home, sources=sources, books=books)
+        at_end.callback(service.close)
+        tokens = _demonstration(service) if demo else _first_owner(service)
+        _run(service, host, port, tokens, as_json)
+
+
+def _first_owner(service: Service) -> dict[str, str]:
+    if service.tokens.all():
+        return {}
+    return {"owner": service.tokens.issue("owner", role="owner", days=3650)[0]}
+
+
+def _demonstration(service: Service) -> dict[str, str]:
+    from holdfast.server import Policy
+
+    stones = resources.files("holdfast").joinpath("data", "diamonds.parquet")
+    (service.sources / "diamonds.parquet").write_bytes(stones.read_bytes())
+    service.datasets.register("diamonds", "diamonds.parquet", Policy(error=0.03))
+    return {
+        role: service.tokens.issue(name, role=role, dataset="*" if role == "owner" else "diamonds")[0]
+        for role, name in (("owner", "olga"), ("analyst", "ann"), ("auditor", "ada"))
+    }
+
+
+def _run(service: Service, host: str, port: int, tokens: dict[str, str], as_json: bool) -> None:
+    import uvicorn
+
+    from holdfast.server import create_app
+
+    def started(port: int) -> None:
+        url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
+        if as_json:
+            click.echo(json.dumps({"url": url, "tokens": tokens, "key": service.key.public}))
+            return
+        console = Console(highlight=False)
+        console.print(f"Holdfast serves {url}", style="bold")
+        for role, token in tokens.items():
+            console.print(f"  {role:<8} {token}", markup=False, soft_wrap=True)
+        if tokens:
+            console.print("Tokens are shown this once. Ctrl-C stops the service.", style="dim")
+
+    class Announced(uvicorn.Server):
+        async def startup(self, sockets: object = None) -> None:
+            await super().startup(sockets)  # type: ignore[arg-type]
+            if self.started:
+                started(self.servers[0].sockets[0].getsockname()[1])
+
+    # Requests are not logged: who asked what is in the book, and nowhere else.
+    config = uvicorn.Config(create_app(service), host=host, port=port, log_level="warning", access_log=False)
+    Announced(config).run()

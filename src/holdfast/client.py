@@ -1,0 +1,224 @@
+"""Asking a service: the same methods as a guard, over HTTP."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import secrets
+import time
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from holdfast import checks, errors, queries
+from holdfast.guard import Answer, Certificate, Left, Preview
+from holdfast.ledger import Receipt, Verification, read_receipts, verify
+from holdfast.queries import Query
+
+__all__ = ["Client"]
+
+# What a later try may find gone: a lost connection, a service that restarts, a minute that is full.
+_PASSING = (429, 502, 503, 504)
+
+
+class Client:
+    """Ask a dataset of a service; the methods are those of :class:`holdfast.Guard`.
+
+    Guarantee: that of the service's guard: every interval released from the dataset's account holds, for all
+    who ask, with the account's confidence. A question is sent with a key of its own, so that trying again
+    after a lost connection returns the recorded answer and is charged once.
+
+    ``dataset`` may be left out if the token reaches one only. Receipts are kept in the file ``receipts``,
+    one a line, and :meth:`verify` holds the account book against them.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        dataset: str | None = None,
+        receipts: str | Path | None = None,
+        tries: int = 5,
+        timeout: float = 120.0,
+    ) -> None:
+        try:
+            import httpx
+        except ImportError:
+            raise errors.MissingExtra("server", what="The client") from None
+        self._http = httpx.Client(
+            base_url=url.rstrip("/") + "/v1", headers={"Authorization": f"Bearer {token}"}, timeout=timeout
+        )
+        self._passing: tuple[type[Exception], ...] = (httpx.TransportError,)
+        self._tries = checks.whole(tries, "tries", of="Client")
+        self._receipts = None if receipts is None else Path(receipts)
+        self._given = dataset
+
+    @cached_property
+    def dataset(self) -> str:
+        """The name of the dataset that is asked."""
+        if self._given is not None:
+            return self._given
+        names = [found["name"] for found in self._call("GET", "/datasets")]
+        if len(names) != 1:
+            raise errors.InvalidArgument(
+                "dataset",
+                f"one of {', '.join(names) or 'none: this token reaches no dataset'}",
+                None,
+                of="Client",
+            )
+        return str(names[0])
+
+    def mean(
+        self, expression: Any, *, bounds: Any, where: Any = None, guess: Any = None, nulls: Any = None
+    ) -> Answer:
+        """The mean of an expression, clipped to ``bounds``, among the rows where ``where`` is true."""
+        return self.ask(queries.mean(expression, bounds=bounds, where=where, guess=guess, nulls=nulls))
+
+    def share(self, condition: Any, *, where: Any = None, guess: Any = None, nulls: Any = None) -> Answer:
+        """The share of rows for which ``condition`` is true, among those where ``where`` is true."""
+        return self.ask(queries.share(condition, where=where, guess=guess, nulls=nulls))
+
+    def quantile(
+        self, expression: Any, q: float, *, where: Any = None, guess: Any = None, nulls: Any = None
+    ) -> Answer:
+        """The ``q``-quantile of an expression, among the rows where ``where`` is true."""
+        return self.ask(queries.quantile(expression, q, where=where, guess=guess, nulls=nulls))
+
+    def ask(self, query: Query | str) -> Answer:
+        """Answer a question given as a record or as text. The same question costs nothing the second time."""
+        key = {"Idempotency-Key": secrets.token_hex(16)}
+        answer = _answer(self._call("POST", self._path("questions"), {"query": str(query)}, headers=key))
+        if self._receipts is not None and answer.receipt is not None:
+            self._keep(answer.receipt)
+        return answer
+
+    def ask_all(self, questions: Iterable[Query | str]) -> list[Answer]:
+        """Answer several questions in order."""
+        return [self.ask(question) for question in questions]
+
+    def cost_preview(self, query: Query | str) -> Preview:
+        """What a question would cost and show. Never opens the protected rows, charges nothing."""
+        said = self._call("POST", self._path("preview"), {"query": str(query)})
+        return Preview(**{**said, **_interval(said)})
+
+    @property
+    def spent(self) -> float:
+        """Nats that everyone together spent."""
+        return float(self._call("GET", self._path())["spent"])
+
+    @property
+    def left(self) -> Left:
+        """What is left of the account, in nats and in words."""
+        said = self._call("GET", self._path())
+        nats = math.inf if said["left"] is None else said["left"]
+        return Left(nats, words=said["words"], confirmed=said["confirmed"], surprises=said["surprises"])
+
+    @property
+    def history(self) -> tuple[Answer, ...]:
+        """Every answer of the account, in order."""
+        found: list[Answer] = []
+        after = 0
+        while page := self._call("GET", f"{self._path('history')}?limit=1000&after={after}")["answers"]:
+            found += [_answer({name: value for name, value in one.items() if name != "line"}) for one in page]
+            after = page[-1]["line"]
+        return tuple(found)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What all answers together rest on."""
+        return _certificate(self._call("GET", self._path("certificate")))
+
+    @cached_property
+    def train(self) -> Any:
+        """The training part as a pandas table: look at it as much as you like. None without one."""
+        import pandas
+
+        content = self._send("GET", self._path("train"), None, {}).content
+        return pandas.read_parquet(io.BytesIO(content)) if content else None
+
+    def export(self, path: str | Path) -> None:
+        """Write the account book to a file that anyone can verify; needs an auditor's token."""
+        Path(path).write_bytes(self._send("GET", self._path("ledger"), None, {}).content)
+
+    def verify(self, export: str | Path, public_key: str | None = None) -> Verification:
+        """Hold an export of the book against the receipts that this client kept.
+
+        The public key is the service's own unless it is given: whoever got it by another way trusts nobody.
+        """
+        key = public_key or self._call("GET", "/key")["key"]
+        kept = self._receipts is not None and self._receipts.exists()
+        return verify(export, key, receipts=read_receipts(self._receipts) if kept else ())  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def _path(self, part: str = "") -> str:
+        return f"/datasets/{self.dataset}" + (f"/{part}" if part else "")
+
+    def _keep(self, receipt: Receipt) -> None:
+        assert self._receipts is not None
+        with self._receipts.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(receipt.to_dict()) + "\n")
+
+    def _call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+        return self._send(method, path, body, headers or {}).json()
+
+    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Any:
+        """Send a request, again if need be: every request may be repeated without harm."""
+        for attempt in range(1, self._tries + 1):
+            try:
+                response = self._http.request(method, path, json=body, headers=headers)
+            except self._passing:
+                if attempt == self._tries:
+                    raise
+                time.sleep(0.1 * 2**attempt)
+                continue
+            if response.status_code not in _PASSING or attempt == self._tries:
+                break
+            time.sleep(float(response.headers.get("Retry-After", 0.1 * 2**attempt)))
+        if response.is_error:
+            raise _error(response)
+        return response
+
+
+def _answer(said: dict[str, Any]) -> Answer:
+    receipt = said["receipt"]
+    return Answer(
+        **{
+            **said,
+            **_interval(said),
+            "certificate": _certificate(said["certificate"]),
+            "notes": tuple(said["notes"]),
+            "receipt": None if receipt is None else Receipt(**receipt),
+        }
+    )
+
+
+def _certificate(said: dict[str, Any]) -> Certificate:
+    return Certificate(**{**said, "checked": tuple(said["checked"]), "assumed": tuple(said["assumed"])})
+
+
+def _interval(said: dict[str, Any]) -> dict[str, Any]:
+    """What answers and previews share, with the numbers JSON has no word for."""
+    missing = {"guess": math.nan, "low": -math.inf, "high": math.inf}
+    numbers = {name: value if said[name] is None else said[name] for name, value in missing.items()}
+    return {**numbers, "query": queries.read(said["query"])}
+
+
+def _error(response: Any) -> Exception:
+    """The error that the guard itself would have raised."""
+    try:
+        said = response.json()
+    except ValueError:
+        said = {}
+    kind, words = str(said.get("type", "")).rpartition(":")[2], said.get("detail", response.reason_phrase)
+    account = {name: said.get(name) for name in ("asked", "spent", "left")}
+    if kind == "budget-spent":
+        return errors.BudgetSpent(words, **account)
+    if response.status_code == 422:
+        return errors.QueryRejected(words, **account)
+    return errors.HoldfastError(f"{words} (HTTP {response.status_code})")
