@@ -80,7 +80,9 @@ def draw_bands(axes: Any, bands: Bands, colours: Palette, *, intervals: bool) ->
             np.array([column[np.isfinite(column)].mean() for column in end[:, known].T])
             for end in (bands.low, bands.high)
         )
-        axes.fill_between(places[known], low, high, color=colours.reported, alpha=0.13, lw=0)
+        axes.fill_between(
+            places[known], low, high, color=colours.reported, alpha=0.13, lw=0, label="interval (95 %)"
+        )
     for name, values, colour, style in (
         ("training", bands.training, colours.training, (0, (1, 1.5))),
         ("fresh rows", bands.fresh, colours.fresh, (0, (5, 2))),

@@ -131,7 +131,7 @@ def _picture(bands: dict[tuple[str, str], Bands], colours: Palette) -> Any:
         line[0].set_ylabel(f"accuracy\n{words}", color=colours.ink)
     handles, names = grid[0][0].get_legend_handles_labels()
     legend = figure.legend(
-        handles, names, loc="outside lower center", ncols=3, frameon=False, labelcolor=colours.ink
+        handles, names, loc="outside lower center", ncols=4, frameon=False, labelcolor=colours.ink
     )
     for handle in legend.get_lines():
         handle.set_linewidth(3)

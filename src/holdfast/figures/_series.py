@@ -134,7 +134,7 @@ def _picture(sun: Sunspots, bands: dict[str, Bands], colours: Palette) -> Any:
     grid[0].set_ylabel("agreement with the sun", color=colours.ink)
     handles, names = grid[0].get_legend_handles_labels()
     names = ["truth" if name == "fresh rows" else name for name in names]
-    lower.legend(handles, names, loc="outside lower center", ncols=3, frameon=False, labelcolor=colours.ink)
+    lower.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, labelcolor=colours.ink)
     return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from holdfast.errors import MissingExtra
 
 THEMES = ("light", "dark")
+_COLOURS = 128
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,20 @@ def percent(share: float, _: object) -> str:
 
 
 def save(name: str, folder: Path, picture: Callable[[Palette], Any]) -> tuple[str, ...]:
-    """Write the picture for light and for dark pages; the names of the files."""
+    """Write the picture for light and for dark pages, in few colours to keep files small; their names."""
     written = []
     for theme in THEMES:
+        drawn = io.BytesIO()
+        picture(PALETTES[theme]).savefig(drawn, format="png", dpi=130)
         target = folder / f"{name}-{theme}.png"
-        picture(PALETTES[theme]).savefig(target, dpi=130, metadata={"Software": None})
+        _few_colours(drawn, target)
         written.append(target.name)
     return tuple(written)
+
+
+def _few_colours(drawn: io.BytesIO, target: Path) -> None:
+    from PIL import Image  # comes with matplotlib
+
+    with Image.open(drawn) as image:
+        few = image.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+        few.save(target, optimize=True)
