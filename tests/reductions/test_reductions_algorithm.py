@@ -150,10 +150,24 @@ def test_results_come_in_the_order_of_the_jobs(values, workers):
     assert run_all(square, [(value,) for value in values], workers=workers) == [v * v for v in values]
 
 
-def test_processes_and_borrowed_threads_give_the_same(seed):
+def steps(rows, tape: Tape) -> float:
+    return round(float(np.mean(rows)) + float(tape.uniforms(1)[0]) / 4, 1)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_processes_and_borrowed_threads_give_the_same():
     jobs = [(number,) for number in range(500)]
+    algorithm = Algorithm(steps, rows_needed=5, guarantee=GoodCoins(0.2, 0.2))
+    rows = np.random.default_rng(1).random(10_000)
     with ProcessPoolExecutor(1) as processes, ThreadPoolExecutor(3) as threads:
         assert run_all(square, jobs, workers=processes) == run_all(square, jobs, workers=threads)
+        found = {
+            replicable_to_dp(algorithm, epsilon=2.0, delta=0.01, simulation=True, workers=workers)(
+                rows, Tape("x")
+            )
+            for workers in (1, processes, threads)
+        }
+        assert len(found) == 1
         assert threads.submit(square, 3).result() == 9
 
 
@@ -189,11 +203,7 @@ def test_progress_is_told_and_ends_at_the_end(workers, capsys):
 
 
 def test_compiled_algorithms_do_not_depend_on_workers_or_progress():
-    algorithm = Algorithm(
-        lambda rows, tape: round(float(np.mean(rows)) + float(tape.uniforms(1)[0]) / 4, 1),
-        rows_needed=5,
-        guarantee=GoodCoins(0.2, 0.2),
-    )
+    algorithm = Algorithm(steps, rows_needed=5, guarantee=GoodCoins(0.2, 0.2))
     rows = np.random.default_rng(1).random(10_000)
     told = []
     found = [

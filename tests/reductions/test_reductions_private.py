@@ -67,6 +67,25 @@ def test_noise_or_truncation_off_by_two_is_caught(epsilon, delta):
     assert exact_delta(short, runs, epsilon) > delta + 1e-3
 
 
+def count_table(runs: int, scale: float, bound: float) -> list[np.ndarray]:
+    return [selection_law((runs - count, count), scale, bound) for count in range(runs + 1)]
+
+
+def worst_step(laws: list[np.ndarray], epsilon: float) -> float:
+    """The δ at this ε between data whose counts differ by one row."""
+    pairs = [*itertools.pairwise(laws), *itertools.pairwise(laws[::-1])]
+    return max(hockey_stick(first, second, epsilon) for first, second in pairs)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.5, 1e-4), (2.0, 1e-8)])
+def test_exact_privacy_at_budgets_people_use(epsilon, delta):
+    runs = replicable_to_dp(row_itself(), epsilon=epsilon, delta=delta).rows_needed
+    bound = selection_threshold(epsilon, delta)
+    assert worst_step(count_table(runs, 2.0 / epsilon, bound), epsilon) <= delta * (1.0 + 1e-6)
+    assert worst_step(count_table(runs, 1.0 / epsilon, bound), epsilon) > 100 * delta
+    assert worst_step(count_table(runs, 2.0 / epsilon, bound / 2.0), epsilon) > 10 * delta
+
+
 @pytest.mark.parametrize("make", [row_itself, row_and_coin])
 def test_the_compiled_algorithm_has_the_law_that_was_checked(make, seed):
     epsilon, delta = 3.0, 0.08
@@ -85,6 +104,30 @@ def test_the_compiled_algorithm_has_the_law_that_was_checked(make, seed):
         stats.chisquare(counts, counts.sum() * np.maximum(twin, 1e-9) / np.maximum(twin, 1e-9).sum()).pvalue
         < LEVEL
     )
+
+
+def audited_epsilon(private: Algorithm, ones: int, delta: float, seed: int, trials: int = 3000) -> float:
+    """A lower confidence bound on the ε of a compiled algorithm, from runs on two neighbouring data."""
+    runs = private.rows_needed
+    best = 0.0
+    drawn = []
+    for count in (ones, ones + 1):
+        rows = np.arange(runs) < count
+        drawn.append([private(rows.astype(int), Tape(seed).branch(f"{count}, {i}")) for i in range(trials)])
+    for outcome in (None, 0, 1):
+        for first, second in (drawn, drawn[::-1]):
+            likely = lower_limit(first.count(outcome), trials) - delta
+            if likely > 0.0:
+                best = max(best, math.log(likely / upper_limit(second.count(outcome), trials)))
+    return best
+
+
+def test_an_audit_does_not_contradict_the_guarantee_and_catches_half_of_the_noise(seed):
+    epsilon, delta, ones = 1.5, 0.02, 3
+    honest = replicable_to_dp(row_itself(), epsilon=epsilon, delta=delta, simulation=True)
+    assert audited_epsilon(honest, ones, delta, seed) <= epsilon
+    twin = replicable_to_dp(row_itself(), epsilon=2.0 * epsilon, delta=delta, simulation=True)
+    assert audited_epsilon(twin, ones, delta, seed) > epsilon
 
 
 def test_one_changed_row_changes_one_vote():

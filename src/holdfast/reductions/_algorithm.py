@@ -171,7 +171,7 @@ class Algorithm(Record):
             name=self.name,
             rows_needed=rows_needed,
             guarantee=guarantee,
-            failure=rounding.probability(failure) if failure > 0.0 else 0.0,
+            failure=failure,
             start=self.start,
             steps=(*self.steps, step),
             **fields,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import checks, replicable
+from holdfast import checks, replicable, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, Floats, algorithm_argument
 from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all, take
@@ -75,7 +75,7 @@ def dp_to_replicable(
     return algorithm.compiled(
         _chooser(mixture, outcomes),
         guarantee=Replicability(plan.rho),
-        failure=algorithm.failure + error,
+        failure=_with_law_error(algorithm),
         theorem=theorem,
         kind=EXPLICIT,
         conditions=(_ROWS, _COINS),
@@ -114,7 +114,7 @@ def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Alg
     return algorithm.compiled(
         _chooser(mixture, outcomes),
         guarantee=Replicability(rho),
-        failure=algorithm.failure + algorithm.law_error,
+        failure=_with_law_error(algorithm),
         theorem="SIS Theorem 3.17, Algorithm 2",
         kind=EXPLICIT,
         conditions=(_ROWS, _COINS),
@@ -124,6 +124,13 @@ def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Alg
         probabilities=algorithm.probabilities if exact else None,
         law_error=algorithm.law_error,
     )
+
+
+def _with_law_error(algorithm: Algorithm) -> float:
+    """Sampling from a law that is off by the stated error fails more often by no more than that."""
+    if algorithm.law_error == 0.0:
+        return algorithm.failure
+    return rounding.probability(algorithm.failure + algorithm.law_error)
 
 
 def _law(algorithm: Algorithm, rows: Any, indices: Any, tape: Tape | None) -> Floats:
