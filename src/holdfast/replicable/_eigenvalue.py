@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincc
+from scipy.special import gammainc, gammaincc
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
@@ -32,19 +32,20 @@ _NAME = "least_eigenvalue"
 def inverse_least(freedom: int, dimension: int) -> float:
     """E[1/λ_min(GGᵀ)] for a d × f standard normal G, at most; infinite where f is too small for the bound.
 
-    σ_min(G) < √f − √d − t with probability ≤ e^{−t²/2}, integrated up to t = ¾(√f − √d); beyond,
-    Cauchy–Schwarz with E tr (GGᵀ)⁻² = d(f−1)/((f−d)(f−d−1)(f−d−3)).
+    The least of E tr (GGᵀ)⁻¹ = d/(f−d−1) and of an integral over P(σ_min < √f − √d − t), which is at most e^{−t²/2}
+    and at most d·P(χ²_{f−d+1} < d(√f − √d − t)²), up to t = ¾(√f − √d); beyond, Cauchy–Schwarz with
+    E tr (GGᵀ)⁻² = d(f−1)/((f−d)(f−d−1)(f−d−3)).
     """
-    centre = math.sqrt(freedom) - math.sqrt(dimension)
-    if freedom <= dimension + 3 or centre <= 0.0:
+    centre, room = math.sqrt(freedom) - math.sqrt(dimension), freedom - dimension
+    if room <= 3:
         return math.inf
-    last = 0.75 * centre
-    edges = np.linspace(0.0, last, _SLICES + 1)
-    inverse = 1.0 / (centre - edges) ** 2
-    inside = float(inverse[0] + (np.diff(inverse) * np.exp(-(edges[:-1] ** 2) / 2.0)).sum())
-    room = freedom - dimension
+    shortfall = np.linspace(0.0, 0.75 * centre, _SLICES + 1)
+    least = (centre - shortfall) ** 2
+    small = dimension * gammainc((room + 1.0) / 2.0, dimension * least / 2.0)
+    tail = np.minimum(np.exp(-(shortfall**2) / 2.0), small)
+    inside = float(1.0 / least[0] + (np.diff(1.0 / least) * tail[:-1]).sum())
     traces = dimension * (freedom - 1.0) / (room * (room - 1.0) * (room - 3.0))
-    return inside + math.sqrt(traces) * math.exp(-(last**2) / 4.0)
+    return min(inside + math.sqrt(traces * float(tail[-1])), dimension / (room - 1.0))
 
 
 def _mismatch(rows: int, dimension: int, width: float) -> float:

@@ -31,7 +31,7 @@ _CELLS = 2048
 _WIDTHS = 512
 _STEPS = (0.25, 0.375, 0.5, 0.75, 1.0, 1.5, 2.0)
 _SCALE_CUTS = np.array([1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6, 0.97, 1.0 - 1e-9])
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_SLICES, _KEPT = 64, 40
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,9 +67,26 @@ def _mismatch(rows: int, dimension: int, width: float, step: float) -> float:
 
 
 def _absolute(x: Floats) -> Floats:
-    """E|x + N(0, 1)|."""
-    folded: Floats = x * (2.0 * ndtr(x) - 1.0) + math.sqrt(2.0 / math.pi) * np.exp(-(x**2) / 2.0)
+    """E|x + N(0, 1)|, which is |x| to all digits beyond 9."""
+    folded: Floats = np.abs(x)
+    near = folded < 9.0
+    y = folded[near]
+    folded[near] = y * (2.0 * ndtr(y) - 1.0) + math.sqrt(2.0 / math.pi) * np.exp(-(y**2) / 2.0)
     return folded
+
+
+def _cells(freedom: float, width: float, step: float) -> tuple[Floats, Floats]:
+    """Upper ends and probabilities of slices of width·(estimated over true scale)·e^{step·uniform}."""
+    # No scale counts as underestimated, so that more rows can only help.
+    upper = 2.0 * gammaincinv(freedom / 2.0, _SCALE_CUTS) / float(_normaliser(np.array(freedom)))
+    ends = step * (np.arange(1, _SLICES + 1) / _SLICES - 0.5)
+    cells = (width * LOSS * np.multiply.outer(np.sqrt(np.maximum(upper, 1.0)), np.exp(ends))).ravel()
+    chances = np.repeat(np.diff(_SCALE_CUTS, prepend=0.0) / _SLICES, _SLICES)
+    order = np.argsort(cells)
+    reached = np.cumsum(chances[order])
+    last = np.unique(np.searchsorted(reached, reached[-1] * np.arange(1, _KEPT) / _KEPT))
+    last = np.append(last, cells.size - 1)
+    return cells[order][last][:, None], np.diff(reached[last], prepend=0.0)
 
 
 def _failure(rows: int, dimension: int, width: float, step: float, accuracy: float) -> float:
@@ -78,11 +95,7 @@ def _failure(rows: int, dimension: int, width: float, step: float, accuracy: flo
     normaliser = _normaliser(freedom)
     drift = width**2 / 4.0 * math.exp(step) * float((1.0 / normaliser[:-1]).sum())
     noise = math.sqrt(1.0 / rows + drift) * LOSS
-    # Every estimated scale is replaced by the upper end of its slice, and none counts as too small.
-    upper = 2.0 * gammaincinv(freedom[-1] / 2.0, _SCALE_CUTS) / normaliser[-1]
-    scales = np.sqrt(np.maximum(upper, 1.0))
-    cell = (width * LOSS * np.multiply.outer(scales, np.exp(step * _NODES / 2.0))).ravel()[:, None]
-    weights = np.multiply.outer(np.diff(_SCALE_CUTS, prepend=0.0), _WEIGHTS / 2.0).ravel()
+    cell, weights = _cells(float(freedom[-1]), width, step)
     reach = accuracy * np.sqrt(np.arange(_CELLS + 1) / _CELLS)
     high, low = (reach + cell / 2.0) / noise, (reach - cell / 2.0) / noise
     inside = weights @ (noise / cell * (_absolute(high) - _absolute(low)))

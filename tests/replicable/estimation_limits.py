@@ -1,0 +1,17 @@
+"""What the simulations of replicable estimators have in common: exact limits for a measured share."""
+
+from __future__ import annotations
+
+from scipy.special import betaincinv
+
+PAIRS = 10_000
+
+
+def lower_limit(hits: int, trials: int, confidence: float = 0.999) -> float:
+    """Clopper and Pearson's lower limit for a probability."""
+    return float(betaincinv(hits, trials - hits + 1, 1.0 - confidence)) if hits else 0.0
+
+
+def upper_limit(hits: int, trials: int, confidence: float = 0.999) -> float:
+    """Clopper and Pearson's upper limit for a probability."""
+    return float(betaincinv(hits + 1, trials - hits, confidence)) if hits < trials else 1.0

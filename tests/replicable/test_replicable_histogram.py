@@ -1,0 +1,195 @@
+"""Shares of categories: cell by cell, exact where it can be, then ten thousand pairs of fresh samples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from estimation_limits import PAIRS, lower_limit, upper_limit
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import bdtr, comb
+
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.replicable import Tape, histogram, sample_size
+from holdfast.replicable._histogram import _failure, _grid, _positive_tail, central_share, round_shares
+
+PROMISE = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}
+
+
+def _mean_difference(n: int, p: float) -> float:
+    """E|X − X'| for two independent binomial counts."""
+    below = bdtr(np.arange(n), n, p)
+    return float(2.0 * (below * (1.0 - below)).sum())
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20, 64])
+def test_two_counts_differ_by_at_most_the_lemma(n):
+    centre = comb(2 * n, n, exact=True) / 4**n
+    assert centre <= central_share(n)
+    for p in np.linspace(0.001, 0.999, 97):
+        assert _mean_difference(n, p) <= 2.0 * n * math.sqrt(p * (1.0 - p)) * centre * (1.0 + 1e-12)
+    assert _mean_difference(n, 0.5) == pytest.approx(n * centre, rel=1e-12)
+
+
+def test_the_lemma_with_the_variance_for_its_root_is_caught():
+    n, p = 64, 0.1
+    centre = comb(2 * n, n, exact=True) / 4**n
+    assert _mean_difference(n, p) > 4.0 * n * p * (1.0 - p) * centre
+
+
+@given(st.lists(st.floats(0.001, 1.0), min_size=3, max_size=40))
+def test_roots_of_all_shares_but_one_sum_to_at_most_the_bound(weights):
+    shares = np.array(weights[:-1]) / sum(weights)
+    assert np.sqrt(shares * (1.0 - shares)).sum() <= math.sqrt(len(weights) - 2.0) + 1e-12
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 9])
+def test_the_lattice_tail_is_above_the_true_one_and_close(cells, rng):
+    sums = np.maximum(rng.uniform(-0.5, 0.5, (200_000, cells)), 0.0).sum(axis=1)
+    tail = _positive_tail(cells)
+    for share in (0.2, 0.3, 0.5):
+        hits = int((sums > share * cells / 2.0).sum())
+        bound = tail[int(share * (tail.size - 1))]
+        assert lower_limit(hits, sums.size, 0.99999) <= bound
+        assert bound <= upper_limit(hits, sums.size, 0.99999) + 0.01
+    if cells == 1:
+        np.testing.assert_allclose(
+            tail[:-1], 0.5 - np.arange(tail.size - 1) / 2.0 / (tail.size - 1), atol=1e-9
+        )
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=12), st.floats(0.01, 0.3), st.integers(0, 10**6))
+def test_rounded_shares_are_shares_and_no_farther_than_the_rounding(weights, width, seed):
+    shares = (np.array(weights) + 1e-3) / (sum(weights) + 1e-3 * len(weights))
+    coins = np.random.default_rng(seed).uniform(size=shares.size - 1)
+    rounded = round_shares(shares, width, coins)
+    assert rounded.min() >= 0.0
+    assert math.fsum(rounded) == pytest.approx(1.0, abs=1e-12)
+    cells = (np.floor(shares[:-1] / width - coins) + coins + 0.5) * width
+    before = np.append(cells, 1.0 - cells.sum())
+    assert np.abs(rounded - shares).sum() <= np.abs(before - shares).sum() + 1e-12
+
+
+def _laws(categories: int, width: float) -> dict[str, np.ndarray]:
+    even = np.full(categories, 1.0 / categories)
+    # The law at which the bound is attained: the last category never occurs and the others are equal.
+    hostile = np.append(np.full(categories - 1, 1.0 / (categories - 1)), 0.0)
+    if categories == 2:
+        hostile = np.array([0.5, 0.5])
+    skewed = np.append(0.9, np.full(categories - 1, 0.1 / (categories - 1)))
+    boundary = np.full(categories, width / 2.0)
+    boundary[-1] = 1.0 - boundary[:-1].sum()
+    return {"even": even, "hostile": hostile, "skewed": skewed, "boundary": boundary}
+
+
+@pytest.mark.parametrize(
+    ("categories", "accuracy", "rho", "beta"), [(2, 0.05, 0.1, 0.01), (5, 0.1, 0.1, 0.05)]
+)
+@pytest.mark.parametrize("law", ["even", "hostile", "skewed", "boundary"])
+def test_ten_thousand_pairs_at_the_smallest_size(categories, accuracy, rho, beta, law, rng):
+    grid = _grid(categories, accuracy, rho, beta)
+    truth = _laws(categories, grid.width)[law]
+    coins = rng.uniform(size=(PAIRS, categories - 1))
+    first, second = (
+        round_shares(rng.multinomial(grid.rows, truth, PAIRS) / grid.rows, grid.width, coins)
+        for _ in range(2)
+    )
+    differ = int((first != second).any(axis=1).sum())
+    assert lower_limit(differ, PAIRS) <= rho
+    if law == "skewed":
+        assert upper_limit(differ, PAIRS) <= rho
+    far = int((0.5 * np.abs(first - truth).sum(axis=1) > accuracy).sum())
+    assert lower_limit(far, PAIRS) <= beta
+    private = round_shares(
+        rng.multinomial(grid.rows, truth, PAIRS) / grid.rows, grid.width, rng.uniform(size=coins.shape)
+    )
+    assert lower_limit(int((first != private).any(axis=1).sum()), PAIRS) > rho
+
+
+def test_half_the_rows_are_caught(rng):
+    grid = _grid(5, 0.1, 0.1, 0.05)
+    truth, rows = _laws(5, grid.width)["hostile"], grid.rows // 2
+    coins = rng.uniform(size=(PAIRS, 4))
+    first, second = (
+        round_shares(rng.multinomial(rows, truth, PAIRS) / rows, grid.width, coins) for _ in range(2)
+    )
+    assert lower_limit(int((first != second).any(axis=1).sum()), PAIRS) > 0.1
+
+
+def test_samples_of_different_sizes_agree_too(rng):
+    grid = _grid(5, 0.1, 0.1, 0.05)
+    truth = _laws(5, grid.width)["hostile"]
+    coins = rng.uniform(size=(PAIRS, 4))
+    first, second = (
+        round_shares(rng.multinomial(rows, truth, PAIRS) / rows, grid.width, coins)
+        for rows in (grid.rows, 7 * grid.rows)
+    )
+    assert upper_limit(int((first != second).any(axis=1).sum()), PAIRS) <= 0.1
+
+
+def test_the_function_does_what_the_simulation_does(rng):
+    promise = {"accuracy": 0.2, "rho": 0.3, "beta": 0.2}
+    rows = sample_size("histogram", categories=["a", "b", "c"], **promise)
+    draw = [rng.choice(["a", "b", "c"], size=rows, p=[0.5, 0.3, 0.2]) for _ in range(400)]
+    results = [
+        [histogram(x, ["a", "b", "c"], tape=Tape(f"pair {i // 2}"), **promise) for x in draw[i : i + 2]]
+        for i in range(0, 400, 2)
+    ]
+    differ = sum(first != second for first, second in results)
+    assert lower_limit(differ, 200) <= 0.3
+    first = results[0][0]
+    assert (first.rows, first.guarantee.rho, first.accuracy, first.beta) == (rows, 0.3, 0.2, 0.2)
+    assert first.details["categories"] == ("a", "b", "c")
+
+
+def test_sizes():
+    assert sample_size("histogram", categories=2, accuracy=0.05, rho=0.1, beta=0.01) <= 5_900
+    assert sample_size("histogram", categories=10, **PROMISE) < 500_000
+    sizes = [sample_size("histogram", categories=k, **PROMISE) for k in (2, 3, 4, 8, 16)]
+    assert sizes == sorted(sizes)
+
+
+@given(st.floats(0.02, 0.4), st.floats(0.02, 0.4), st.floats(0.01, 0.4), st.integers(2, 12))
+def test_a_weaker_promise_never_needs_more_rows(accuracy, rho, beta, categories):
+    rows = sample_size("histogram", categories=categories, accuracy=accuracy, rho=rho, beta=beta)
+    weaker = {"accuracy": 1.1 * accuracy, "rho": 1.1 * rho, "beta": 1.1 * beta}
+    for name, value in weaker.items():
+        promise = {"accuracy": accuracy, "rho": rho, "beta": beta, name: value}
+        assert sample_size("histogram", categories=categories, **promise) <= rows
+    grid = _grid(categories, accuracy, rho, beta)
+    assert _failure(grid.rows, categories, grid.width, accuracy) <= beta
+
+
+def test_too_few_rows_and_best_effort():
+    items = ["a"] * 500 + ["b"] * 500
+    with pytest.raises(NotEnoughRows) as caught:
+        histogram(items, ["a", "b"], tape=Tape("t"), **PROMISE)
+    assert (caught.value.needed, caught.value.got) == (
+        sample_size("histogram", categories=2, **PROMISE),
+        1000,
+    )
+    weaker = histogram(items, ["a", "b"], tape=Tape("t"), best_effort=True, **PROMISE)
+    assert 0.1 < weaker.guarantee.rho < 0.2
+    assert weaker.rows == 1000
+    none = histogram(items[:1], ["a", "b"], tape=Tape("t"), best_effort=True, **PROMISE)
+    assert (none.guarantee.rho, none.beta) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("items", "categories", "change"),
+    [
+        (["a", "c"], ["a", "b"], {}),
+        (["a", "b"], ["a"], {}),
+        (["a", "b"], ["a", "a"], {}),
+        (["a", "b"], 5.5, {}),
+        (["a", "b"], ["a", "b"], {"accuracy": math.nan}),
+        (["a", "b"], ["a", "b"], {"rho": 0.0}),
+        (["a", "b"], ["a", "b"], {"beta": 1.0}),
+        (["a", "b"], ["a", "b"], {"tape": "study-7"}),
+    ],
+)
+def test_bad_arguments(items, categories, change):
+    with pytest.raises(InvalidArgument):
+        histogram(items, categories, **{"tape": Tape("t"), "best_effort": True, **PROMISE, **change})
