@@ -21,14 +21,8 @@ from holdfast.stability import BayesianDP
 from holdfast.tails import Tail
 
 _LN2 = math.log(2.0)
-_PARTS = (
-    0.5,
-    0.25,
-    0.1,
-    0.03,
-    0.01,
-    1e-3,
-)  # of a round's share: what max-information may fail; the best counts
+# Of a round's share: what max-information may fail. Each is valid; the best counts.
+_PARTS = (0.5, 0.25, 0.1, 0.03, 0.01, 1e-3)
 
 
 @dataclass(frozen=True)
