@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast import checks, rounding
@@ -79,6 +80,12 @@ def group_route(rows: int) -> Route:
         lambda epsilon: rounding.down(epsilon / rows),
         "theory 3, groups",
     )
+
+
+def group_routes(rows: int) -> Routes:
+    """Where a row's component may depend in any way: its empty quilt, which is group privacy."""
+    route = partial(group_route, rows)
+    return {"group": route, "quilt": route}
 
 
 def blanket_route(influence: float, weight: float) -> Route:

@@ -23,7 +23,7 @@ _FORM = (
     "a mapping {node: (parents, table)} with table[x_parents…, x_node] the probability of x_node, or a "
     "discrete Bayesian network of pgmpy"
 )
-_MOST_SHARED = 2_000_000
+_MOST_SHARED = 300_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,11 +133,14 @@ class BayesianNetwork(Network):
 
     @cached_property
     def _sharing(self) -> DependencyGraph | None:
-        """Rows joined where they descend from a common root; None if those are too many to list.
+        """Rows joined where they descend from a common root; None if those are too many to list, or if all
+        rows of every component do.
 
         Rows are functions of the independent choices at their ancestors, and two that share an ancestor share
         a root; so rows, and groups of rows, without a common root are independent.
         """
+        if sum(not parents for parents in self.parents.values()) == len(self._components):
+            return None
         sources: list[set[int]] = [set() for _ in range(self.n)]
         families: dict[int, list[int]] = {}
         count = 0
@@ -149,14 +152,13 @@ class BayesianNetwork(Network):
                 count += len(families[source])
             if count > _MOST_SHARED:
                 return None
-        pairs = [pair for family in families.values() for pair in combinations(family, 2)]
-        return DependencyGraph(pairs, n=self.n)
+        pairs = {pair for family in families.values() for pair in combinations(family, 2)}
+        everything = sum(len(component) * (len(component) - 1) // 2 for component in self._components)
+        return DependencyGraph(sorted(pairs), n=self.n) if len(pairs) < everything else None
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
         rows = super()._rows(lo, hi)
-        if self._sharing is None or len(self._sharing.edges) == _pairs(self._components):
-            return rows
-        return (*rows, *self._sharing._rows(lo, hi))
+        return rows if self._sharing is None else (*rows, *self._sharing._rows(lo, hi))
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
         """Whole components at random; in one component, two parts without a common root, the others dropped.
@@ -171,15 +173,10 @@ class BayesianNetwork(Network):
         (1, 0.0)
         """
         share, rng, beta = check_split(share, rng, beta, of=_OF)
-        graph = self._sharing
-        if len(self._components) > 1 or graph is None or len(graph.edges) == _pairs(self._components):
+        if len(self._components) > 1 or self._sharing is None:
             return super().split(share, rng, beta)
-        parts = graph.split(share, rng, beta)
+        parts = self._sharing.split(share, rng, beta)
         return Split(parts.train, parts.protected, parts.protected_model, 0.0, self.assumptions)
-
-
-def _pairs(components: Sequence[Sequence[int]]) -> int:
-    return sum(len(component) * (len(component) - 1) // 2 for component in components)
 
 
 def _check_parents(entries: Mapping[Any, tuple[tuple[Any, ...], Any]]) -> None:

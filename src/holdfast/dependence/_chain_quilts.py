@@ -27,6 +27,7 @@ _NEGLIGIBLE = 1e-12
 _WORK = 40_000_000
 _SMALLEST_LOG = -745.0
 _TINY = 1e-290
+_LAWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,8 @@ class ChainQuilts:
         if self.stationary or self.n == 1:
             odds = _log_odds(self.start[None], self.start[None] > 0.0)[0]
             return [self._group(0, self.n - 1, odds, self._reach.columns)]
-        rows = self.n if self.n <= _EVERY else int(self._reach.distances[-1])
+        late = int(np.searchsorted(self._reach.distances, _LAWS, side="right")) - 1
+        rows = self.n if self.n <= _EVERY else int(self._reach.distances[late])
         laws, possible = self._laws(min(rows, self.n))
         odds = _log_odds(laws, possible)
         most = max(8, _WORK // max(1, odds[0].size * len(self._reach.distances) ** 2))
@@ -128,7 +130,7 @@ class ChainQuilts:
             columns = self._possible_columns(possible, int(first)) if first == last else self._reach.columns
             groups.append(self._group(int(first), int(last), gap, columns))
         if len(laws) < self.n:
-            groups.append(self._group(len(laws), self.n - 1, self._late_odds(), self._reach.columns))
+            groups.append(self._group(len(laws), self.n - 1, self._late_odds(late), self._reach.columns))
         return groups
 
     def _laws(self, rows: int) -> tuple[Array, NDArray[np.bool_]]:
@@ -140,15 +142,15 @@ class ChainQuilts:
             possible.append(possible[-1] @ steps)
         return np.array(laws), np.array(possible)
 
-    def _late_odds(self) -> Array:
-        """ln p(x')/p(x), at most, for every row that the last tabulated distance T reaches back from: its law
-        is a mixture of the rows of P^T."""
-        logs = self._reach.powers[-1]
+    def _late_odds(self, late: int) -> Array:
+        """ln p(x')/p(x), at most, for every row from the T-th on, T = distances[late]: its law is a mixture
+        of the rows of P^T."""
+        logs = self._reach.powers[late]
         low, high = logs.min(axis=0), logs.max(axis=0)
         low = np.where(low <= _SMALLEST_LOG, -np.inf, low)
         with np.errstate(invalid="ignore"):
             odds: Array = (
-                high[None, :] - low[:, None] + 16.0 * int(self._reach.distances[-1]) * len(logs) * _EPS
+                high[None, :] - low[:, None] + 16.0 * int(self._reach.distances[late]) * len(logs) * _EPS
             )
         impossible = high == -np.inf
         odds[impossible] = odds[:, impossible] = -np.inf

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from holdfast import checks
+from holdfast.dependence import _bayesian
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._leakage import worst_leakage
 from holdfast.dependence._model import Dependence, from_squared_differences, row_differences
@@ -16,6 +17,9 @@ from holdfast.dependence._split import Split, check_split
 from holdfast.errors import InvalidArgument
 from holdfast.records import show
 from holdfast.tails import SubGaussian
+
+if TYPE_CHECKING:
+    from holdfast.stability import DP, BayesianDP
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,3 +127,17 @@ class Clusters(Dependence):
         Reference: BDP (3) and (4).
         """
         return worst_leakage(mechanism, self.sizes)
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism: the largest cluster's rows times its parameter, by any
+        method ("sharp", "quilt", "group").
+
+        Guarantee: whoever knows any of the other rows learns no more than this about a row.
+        Assumes: independent clusters (not checkable from the data).
+        Reference: BDP Lemma 2 with the empty quilt.
+        """
+        return _bayesian.bayesian_dp(self, _bayesian.group_routes(max(self.sizes)), dp, method)
+
+    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
+        return _bayesian.required_dp(self, _bayesian.group_routes(max(self.sizes)), bdp, method)

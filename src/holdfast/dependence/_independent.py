@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from holdfast import checks
+from holdfast.dependence import _bayesian
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._leakage import worst_leakage
 from holdfast.dependence._model import Dependence, from_squared_differences, row_differences
 from holdfast.dependence._split import Split, check_split, part_size
 from holdfast.errors import NotEnoughRows
 from holdfast.tails import BoundedDifferences, SubGaussian
+
+if TYPE_CHECKING:
+    from holdfast.stability import DP, BayesianDP
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,3 +82,16 @@ class Independent(Dependence):
         Reference: BDP (3) and (4).
         """
         return worst_leakage(mechanism, (1,) * self.n)
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism: its DP, by any method ("sharp", "quilt", "group").
+
+        Guarantee: whoever knows any of the other rows learns no more than this about a row.
+        Assumes: independent rows (not checkable from the data).
+        Reference: BDP Lemma 2 with the empty quilt.
+        """
+        return _bayesian.bayesian_dp(self, _bayesian.group_routes(1), dp, method)
+
+    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
+        return _bayesian.required_dp(self, _bayesian.group_routes(1), bdp, method)

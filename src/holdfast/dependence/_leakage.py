@@ -46,12 +46,13 @@ def exact_leakage(law: Array, mechanism: Any, *, of: str) -> float:
         most=_MOST_WORK,
     )
     step = max(1, _CHUNK // known.size)
-    return rounding.up(
-        max(
-            _spread(known, with_unknown(law[..., None] + likelihoods[..., first : first + step], rows))
-            for first in range(0, likelihoods.shape[-1], step)
-        )
+    most = max(
+        _spread(known, with_unknown(law[..., None] + likelihoods[..., first : first + step], rows))
+        for first in range(0, likelihoods.shape[-1], step)
     )
+    # A sum of logarithms is off by a few units in the last place of the largest.
+    largest = max(float(np.abs(logs[np.isfinite(logs)]).max(initial=1.0)) for logs in (law, likelihoods))
+    return rounding.up(most + 8.0 * law.ndim * float(np.finfo(float).eps) * largest)
 
 
 def _spread(known: Array, joint: Array) -> float:

@@ -299,11 +299,16 @@ class Network(Dependence):
             found.append(("influence of single rows", theorem, compared))
         return found
 
+    @cached_property
+    def _of_means(self) -> list[tuple[str, str, float]]:
+        """Every bound for the mean of values in [0, 1]: its name, its theorem, Σ_i (Γc)_i²."""
+        found = self._spreads(np.full(self.n, 1.0 / self.n))
+        return [(name, theorem, rounding.up(float(spread @ spread))) for name, theorem, spread in found]
+
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
-        c = np.full(self.n, (hi - lo) / self.n)
         return tuple(
-            TailRow(name, theorem, from_squared_differences(rounding.up(float(spread @ spread))))
-            for name, theorem, spread in self._spreads(c)
+            TailRow(name, theorem, from_squared_differences(total * (hi - lo) ** 2))
+            for name, theorem, total in self._of_means
         )
 
     def difference_tail(self, differences: Any) -> SubGaussian:

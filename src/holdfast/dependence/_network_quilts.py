@@ -15,8 +15,8 @@ from holdfast.dependence._influence import influence, largest_influence
 from holdfast.dependence._quilts import Graph, boundary, connected_sets
 
 # Rough costs in microseconds, fixed numbers so that the same network always has the same bound.
-_BLANKETS, _QUILTS = 8e6, 4e6
-_PER_NODE, _PER_CELL = 60.0, 0.05
+_BLANKETS, _QUILTS = 4e6, 2e6
+_PER_NODE, _PER_CELL = 100.0, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,22 +64,23 @@ class NetworkQuilts:
         return log_joint(factors, (node, *first, *second), self.cards, of=self.of)
 
     @cached_property
-    def _least(self) -> Array:
-        """[row, size − 1]: the smallest influence of a quilt with that many rows on the row's side."""
-        lines = []
+    def _least(self) -> tuple[Array, Array]:
+        """For every row the sizes of its quilts' own sides, and the smallest influence of each size."""
         budget = _QUILTS / len(self.cards)
-        for component in self.components:
-            for node in component:
-                lines.append((node, self._line(node, len(component), budget)))
-        widest = max(len(line) for _, line in lines)
-        table = np.full((len(self.cards), widest), np.inf)
-        for node, line in lines:
-            table[node, : len(line)] = line
-        return table
+        lines = {
+            node: self._line(node, len(component), budget)
+            for component in self.components
+            for node in component
+        }
+        widest = max(map(len, lines.values()))
+        sizes, influences = np.ones((len(lines), widest)), np.full((len(lines), widest), np.inf)
+        for node, line in lines.items():
+            sizes[node, : len(line)] = list(line)
+            influences[node, : len(line)] = list(line.values())
+        return sizes, influences
 
-    def _line(self, node: int, whole: int, budget: float) -> Array:
-        line = np.full(whole, np.inf)
-        line[whole - 1] = 0.0
+    def _line(self, node: int, whole: int, budget: float) -> dict[int, float]:
+        line = {whole: 0.0}
         for side in connected_sets(self.graph, node):
             if len(side) == whole:
                 break
@@ -87,7 +88,8 @@ class NetworkQuilts:
             budget -= self._cost(node, quilt, nearby, whole)
             if budget < 0.0 and not (len(side) == 1 and self.blankets_fit):
                 break
-            line[len(side) - 1] = min(line[len(side) - 1], self.quilt_influence(node, quilt, nearby))
+            found = self.quilt_influence(node, quilt, nearby)
+            line[len(side)] = min(line.get(len(side), math.inf), found)
         return line
 
     def _cost(self, node: int, quilt: Sequence[int], nearby: Sequence[int], whole: int) -> float:
@@ -106,13 +108,13 @@ class NetworkQuilts:
 
     def bayesian_dp(self, epsilon: float, weight: float) -> float:
         """max over rows of min over quilts of (|N|+1)ε + ``weight``·b; rounded up."""
-        sizes = np.arange(1, self._least.shape[1] + 1)
-        return rounding.up(float((sizes * epsilon + weight * self._least).min(axis=1).max()))
+        sizes, influences = self._least
+        return rounding.up(float((sizes * epsilon + weight * influences).min(axis=1).max()))
 
     def required_dp(self, epsilon: float, weight: float) -> float:
         """min over rows of max over quilts of (ε − ``weight``·b)/(|N|+1); rounded down."""
-        sizes = np.arange(1, self._least.shape[1] + 1)
-        return rounding.down(float(((epsilon - weight * self._least) / sizes).max(axis=1).min()))
+        sizes, influences = self._least
+        return rounding.down(float(((epsilon - weight * influences) / sizes).max(axis=1).min()))
 
     @cached_property
     def blanket_influence(self) -> float:
