@@ -104,15 +104,20 @@ class Client:
         said = self._call("POST", self._path("preview"), {"query": str(query)})
         return Preview(**{**said, **_interval(said)})
 
+    def describe(self) -> dict[str, Any]:
+        """What the service says of the dataset: its columns, its promise, what is spent and left."""
+        said: dict[str, Any] = self._call("GET", self._path())
+        return said
+
     @property
     def spent(self) -> float:
         """Nats that everyone together spent."""
-        return float(self._call("GET", self._path())["spent"])
+        return float(self.describe()["spent"])
 
     @property
     def left(self) -> Left:
         """What is left of the account, in nats and in words."""
-        said = self._call("GET", self._path())
+        said = self.describe()
         nats = math.inf if said["left"] is None else said["left"]
         return Left(nats, words=said["words"], confirmed=said["confirmed"], surprises=said["surprises"])
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,3 +56,26 @@ def owner(person):
 @pytest.fixture
 def analyst(person):
     return person("analyst", "ann", dataset="people")
+
+
+@pytest.fixture(scope="session")
+def served():
+    """A demonstration service: its address, tokens and key."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "from holdfast.cli import main; main()",
+            "serve",
+            "--demo",
+            "--port",
+            "0",
+            "--json",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    yield json.loads(process.stdout.readline())
+    process.terminate()
+    process.wait(timeout=20)
+    process.stdout.close()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 
 import httpx
@@ -15,29 +12,6 @@ from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRe
 from holdfast.guard import Answer
 from holdfast.ledger import read_receipts
 from holdfast.queries import share
-
-
-@pytest.fixture(scope="module")
-def served():
-    """A demonstration service: its address, tokens and key."""
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from holdfast.cli import main; main()",
-            "serve",
-            "--demo",
-            "--port",
-            "0",
-            "--json",
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    yield json.loads(process.stdout.readline())
-    process.terminate()
-    process.wait(timeout=20)
-    process.stdout.close()
 
 
 @pytest.fixture

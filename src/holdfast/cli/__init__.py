@@ -19,6 +19,7 @@ from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
 from holdfast.cli.figures import figures
 from holdfast.cli.leak import leak
+from holdfast.cli.mcp import mcp
 from holdfast.cli.plan import plan
 from holdfast.cli.serve import serve
 from holdfast.cli.verify import verify
@@ -38,6 +39,7 @@ cli.add_command(demo)
 cli.add_command(explain)
 cli.add_command(figures)
 cli.add_command(leak)
+cli.add_command(mcp)
 cli.add_command(plan)
 cli.add_command(serve)
 cli.add_command(verify)

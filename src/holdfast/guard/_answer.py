@@ -103,6 +103,10 @@ class Preview(Record):
         """Half the width of the interval if the guess is confirmed."""
         return (self.high - self.low) / 2
 
+    def to_dict(self) -> dict[str, Any]:
+        """The preview as plain values, the question as text."""
+        return {**super().to_dict(), "query": str(self.query)}
+
     def __repr__(self) -> str:
         if self.known:
             return f"{self.query}: answered before, costs nothing"

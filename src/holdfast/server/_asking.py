@@ -50,8 +50,7 @@ def dataset(name: str, service: TheService, person: Who) -> dict[str, Any]:
 @router.post("/{name}/preview")
 def preview(name: str, body: AskBody, service: TheService, person: Who) -> dict[str, Any]:
     """What a question would cost and show. Never opens the protected rows, charges nothing."""
-    found = service.dataset(person, name, "analyst").preview(body.query)
-    return {**found.to_dict(), "query": str(found.query)}
+    return service.dataset(person, name, "analyst").preview(body.query).to_dict()
 
 
 @router.post("/{name}/questions")

@@ -1,0 +1,71 @@
+"""The same questions for AI agents, as tools of the Model Context Protocol.
+
+The tools call a service with a token of their own, so an agent passes through the same account as everyone
+else; what they say of themselves tells an agent how to spend little.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp.server import MCPServer
+
+from holdfast.client import Client
+from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
+
+_INSTRUCTIONS = """\
+You can ask a protected table questions whose answers stay valid however many you ask. All answers come from
+one account that other people share, and it does not refill. To spend little: call `preview` first (it is
+free); bring your best guess with every question, because an answer that agrees with the guess costs almost
+nothing and a surprise costs nats, the more the farther off the guess was; never vary a question to average
+noise away, the same question always gives the same recorded answer. Report the whole interval, not the value
+alone."""
+
+_QUESTIONS = """\
+A question is one of share(condition), mean(expression, low, high) and quantile(expression, q) over the
+table's columns in SQL, each with optional `where = condition` and `guess = number`, e.g.
+share(age > 40, where = sex = 'F', guess = 0.4)."""
+
+
+def make_tools(client: Client) -> MCPServer:
+    """An MCP server whose tools ask one dataset of a service through ``client``.
+
+    Guarantee: every tool passes through the service's account with the client's token, and can do nothing the
+    token cannot.
+    """
+    server = MCPServer("holdfast", instructions=_INSTRUCTIONS)
+
+    @server.tool(
+        description=f"What a question would cost and show. Free; reads no protected row. {_QUESTIONS}"
+    )
+    def preview(question: str) -> dict[str, Any]:
+        return _told(lambda: client.cost_preview(question).to_dict())
+
+    @server.tool(
+        description="Answer a question with an interval that holds together with all other answers. Charged "
+        f"once, more if the guess was wrong; the same question again is free. {_QUESTIONS}"
+    )
+    def ask(question: str) -> dict[str, Any]:
+        return _told(lambda: client.ask(question).to_dict())
+
+    @server.tool(description="The columns, what was spent, and what is left of the shared account.")
+    def left() -> dict[str, Any]:
+        return _told(client.describe)
+
+    @server.tool(description="What all answers together rest on: the theorem, and what is assumed.")
+    def certificate() -> dict[str, Any]:
+        return _told(lambda: client.certificate.to_dict())
+
+    return server
+
+
+def _told(call: Any) -> dict[str, Any]:
+    """What a call returns, or a refusal as data: an agent reads it and goes on."""
+    try:
+        found: dict[str, Any] = call()
+        return found
+    except (BudgetSpent, QueryRejected) as refusal:
+        account = {"asked": refusal.asked, "spent": refusal.spent, "left": refusal.left}
+        return {"refused": type(refusal).__name__, "why": str(refusal), **account}
+    except HoldfastError as error:
+        return {"refused": type(error).__name__, "why": str(error)}

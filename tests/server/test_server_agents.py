@@ -1,0 +1,75 @@
+"""The tools for agents, driven by the protocol's own client: in this process, and over standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import mcp
+import pytest
+from mcp import StdioServerParameters
+
+from holdfast.client import Client
+from holdfast.server._agents import make_tools
+
+
+def talk(server, *calls):
+    """What the tools answer, one after another, and their descriptions."""
+
+    async def conversation():
+        async with mcp.Client(server) as agent:
+            tools = {tool.name: tool.description for tool in (await agent.list_tools()).tools}
+            answers = [(await agent.call_tool(name, given)).structured_content for name, given in calls]
+            return tools, answers, agent.instructions
+
+    return asyncio.run(asyncio.wait_for(conversation(), 60))
+
+
+@pytest.fixture
+def tools(served):
+    client = Client(served["url"], served["tokens"]["analyst"])
+    yield make_tools(client)
+    client.close()
+
+
+def test_an_agent_previews_asks_and_sees_what_is_left(tools):
+    question = {"question": "share(depth > 62, guess = 0.45)"}
+    descriptions, (preview, answer, again, left, certificate), instructions = talk(
+        tools, ("preview", question), ("ask", question), ("ask", question), ("left", {}), ("certificate", {})
+    )
+    assert set(descriptions) == {"preview", "ask", "left", "certificate"}
+    assert "guess" in descriptions["ask"]
+    assert "guess" in instructions
+    assert preview["at_most"] >= answer["cost"]
+    assert answer["low"] <= answer["value"] <= answer["high"]
+    assert again == answer
+    assert left["spent"] >= answer["cost"]
+    assert "every interval" in certificate["statement"]
+
+
+def test_a_refusal_is_data_that_says_what_to_do(tools):
+    _, (mistake, too_narrow), _ = talk(
+        tools,
+        ("ask", {"question": "share(height > 3)"}),
+        ("ask", {"question": "share(carat > 1, where = price > 18800, guess = 1)"}),
+    )
+    assert (mistake["refused"], mistake["asked"]) == ("QueryRejected", 0)
+    assert "no column" in mistake["why"]
+    assert too_narrow["refused"] == "BudgetSpent"
+
+
+def test_an_agent_can_do_no_more_than_its_token(served):
+    client = Client(served["url"], served["tokens"]["auditor"], dataset="diamonds")
+    _, (asked,), _ = talk(make_tools(client), ("ask", {"question": "share(carat > 1)"}))
+    assert "403" in asked["why"]
+    client.close()
+
+
+def test_the_command_serves_the_same_tools_over_standard_input(served):
+    command = StdioServerParameters(
+        command=sys.executable,
+        args=["-c", "from holdfast.cli import main; main()", "mcp", served["url"]],
+        env={"HOLDFAST_TOKEN": served["tokens"]["analyst"]},
+    )
+    _, (left,), _ = talk(command, ("left", {}))
+    assert left["name"] == "diamonds"
