@@ -319,3 +319,13 @@ def test_bad_arguments(bound, argument, changed):
     with pytest.raises(InvalidArgument) as caught:
         bound(**{**arguments, **changed})
     assert caught.value.argument == argument
+
+
+def test_theorem_5_5_needs_no_logarithm_of_d_and_no_constant_from_three_rows_on():
+    """(1/m³, 1, 1/m³) with m rows: refuted for every m from 3 to d, without "assume m is at least log d"."""
+    d = 10**6
+    for m in (3, 4, 10, 100, 10**4, 10**6):
+        stability = PerfectGeneralization(m**-3.0, 1.0, m**-3.0)
+        assert one_way_marginals_bound(d, accuracy=0.01, beta=0.01, stability=stability) > m
+    two = PerfectGeneralization(0.125, 1.0, 0.125)
+    assert one_way_marginals_bound(d, accuracy=0.01, beta=0.01, stability=two) <= 2

@@ -135,9 +135,9 @@ def test_signs_at_the_fewest_rows_where_signs_are_hardest(stability, d, seed):
 
 
 def test_signs_with_too_few_rows_are_caught(seed):
-    """The twin reads a 140th of the rows."""
+    """The twin reads a 25th of the rows."""
     d, alpha, beta = 2000, 0.1, 0.05
-    rows = sign_one_way_marginals_rows(d, accuracy=alpha, beta=beta) // 140
+    rows = sign_one_way_marginals_rows(d, accuracy=alpha, beta=beta) // 25
     rng = np.random.default_rng(seed)
     losses = sign_losses(rng, 1000, rows, np.full(d, 0.75 / math.sqrt(rows)), lambda rng, size: 0.0)
     assert lower(int((losses > alpha).sum()), 1000) > beta
@@ -180,14 +180,26 @@ def test_rows_are_the_closed_forms():
     assert one_way_marginals_rows(d, method="droplets", **replicable) == pytest.approx(
         ((math.pi * math.sqrt(2 * d) * (2 - rho) / (2 * rho) + spread) / alpha) ** 2, rel=1e-6
     )
-    assert sign_one_way_marginals_rows(5000, accuracy=alpha, beta=beta) < 200
-    wide = math.exp(0.5) / 2.0 * (alpha - math.sqrt(2.0 * math.log(1 / beta) / 5000))
+    wide = alpha / (2.0 * math.exp(-0.5) + math.sqrt(8.0 * math.log(1 / beta) / 5000))
+    assert sign_one_way_marginals_rows(5000, **promise) == math.ceil(1 / wide**2)
     assert sign_one_way_marginals_rows(5000, **replicable) == pytest.approx(
         (1 + 5000**2 / (3 * math.pi * rho**2)) / wide**2, rel=1e-6
     )
     assert sign_one_way_marginals_rows(5000, method="droplets", **replicable) == pytest.approx(
         (1 + (math.pi**2 / 6 - 1) * 5000 * ((2 - rho) / rho) ** 2) / wide**2, rel=1e-6
     )
+
+
+def test_the_loss_of_a_sign_is_subgaussian_however_large_its_mean():
+    """2p times a coin of share q ≤ e^{−s}, s = p²/2τ²: its proxy is at most 4τ², and 3.9τ² is not enough."""
+    s = np.linspace(1e-3, 40.0, 40_001)
+    q = np.minimum(np.exp(-s), 0.5)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        coin = np.where(q < 0.5, (1.0 - 2.0 * q) / (2.0 * np.log(1.0 / q - 1.0)), 0.25)
+    proxies = 8.0 * s * coin
+    assert proxies.max() <= 4.0
+    assert proxies.max() > 3.9
+    assert (2.0 * np.sqrt(2.0 * s) * np.exp(-s)).max() == pytest.approx(2.0 * math.exp(-0.5), rel=1e-4)
 
 
 @pytest.mark.parametrize("algorithm", [one_way_marginals, sign_one_way_marginals])

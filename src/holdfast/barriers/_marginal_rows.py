@@ -30,7 +30,7 @@ class Task:
         """Whether errors that are subgaussian with this variance proxy in every column keep the promise."""
         if variance <= 0.0:
             return True
-        if self.signs and 2.0 * math.exp(-0.5) * math.sqrt(variance) <= self._room:
+        if self.signs and math.sqrt(variance) <= self._spread:
             return True
         needed = self.accuracy / (2.0 if self.signs else 1.0)
         return 2.0 * self.d * math.exp(-needed * needed / (2.0 * variance)) <= self.beta
@@ -40,16 +40,19 @@ class Task:
         spread = math.sqrt(2.0 * math.log(2.0 * self.d / self.beta) / rows)
         widths = [0.0, 2.0 * (self.accuracy / (2.0 if self.signs else 1.0) - spread)]
         if self.signs:
-            # A sign loses 2√(variance/e) on average at most; the rest is left for fluctuation.
-            left = (self._room * math.exp(0.5) / 2.0) ** 2 - 1.0 / rows
+            left = self._spread**2 - 1.0 / rows
             share = 1.0 / 12.0 if method == "rounding" else VARIANCE
-            if self._room > 0.0 and left > 0.0:
-                widths.append(math.sqrt(left / share))
+            widths.append(math.sqrt(max(left, 0.0) / share))
         return rounding.down(max(widths))
 
     @property
-    def _room(self) -> float:
-        return self.accuracy - math.sqrt(2.0 * math.log(1.0 / self.beta) / self.d)
+    def _spread(self) -> float:
+        """The largest τ for which signs of τ-subgaussian estimates keep the promise.
+
+        A column loses 2τ/√e on average at most, and its loss is 2τ-subgaussian around its mean.
+        """
+        factor = 2.0 * math.exp(-0.5) + math.sqrt(8.0 * math.log(1.0 / self.beta) / self.d)
+        return rounding.down(self.accuracy / factor)
 
     def mismatch(self, rows: int, method: str) -> float:
         """An upper bound on the probability that two laboratories differ."""

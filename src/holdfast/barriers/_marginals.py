@@ -147,14 +147,14 @@ def sign_one_way_marginals_rows(
 ) -> int:
     """The fewest rows for which ``sign_one_way_marginals`` keeps its promise.
 
-    Guarantee: with T = (√e/2)(α − √(2 ln(1/β)/d)): plain 1/T²; private about 2√d/(aT); "rounding" (1 +
+    Guarantee: with T = α/(2/√e + √(8 ln(1/β)/d)): plain 1/T²; private about 2√d/(aT); "rounding" (1 +
     d²/(3πρ²))/T²; "droplets" (1 + (π²/6 − 1)d((2−ρ)/ρ)²)/T²; or the rows that give every mean to within α/2,
     if these are fewer.
     Assumes: as ``sign_one_way_marginals``.
     Reference: Holdfast, ``docs/theory/barriers-samples.md``.
 
     >>> sign_one_way_marginals_rows(1000, accuracy=0.3, beta=0.05, stability=DP(1.0, 1e-6))
-    1472
+    1229
     """
     task = _task(d, accuracy, beta, signs=True, of="sign_one_way_marginals_rows")
     return _rows(task, stability, method, "sign_one_way_marginals_rows")
