@@ -33,7 +33,7 @@ def tools(served):
 
 
 def test_an_agent_previews_asks_and_sees_what_is_left(tools):
-    question = {"question": "share(depth > 62, guess = 0.45)"}
+    question = {"question": "share(depth_percent > 62, guess = 0.45)"}
     descriptions, (preview, answer, again, left, certificate), instructions = talk(
         tools, ("preview", question), ("ask", question), ("ask", question), ("left", {}), ("certificate", {})
     )
