@@ -102,7 +102,9 @@ def _variance(models: int, rows: int) -> float:
 
 
 def _width(models: int, rows: int, rho: float) -> float:
-    return rounding.up(math.sqrt(2.0 * _variance(models, rows)) / rho)
+    """√(2 variance)/ρ, rounded up to 24 bits: machines disagree about the last bits of a logarithm."""
+    mantissa, exponent = math.frexp(math.sqrt(2.0 * _variance(models, rows)) / rho)
+    return math.ldexp(math.ceil(mantissa * 2.0**24), exponent - 24)
 
 
 def _failure(models: int, rows: int, accuracy: float, width: float) -> float:

@@ -17,6 +17,8 @@ __all__ = ["softmin_failure", "softmin_rho", "softmin_scale"]
 # E e^{|Z|√v} is concave in v up to here, and (E e^{|Z|√v} − 1 − √(2v/π))/(v e^{v/2}) never exceeds _BEND.
 _CONCAVE = 0.4
 _BEND = 0.605
+# Narrower than the solution by more than rounding could widen it.
+_SAFE = 1.0 - 1e-12
 
 
 def spread(variance: float) -> float:
@@ -39,12 +41,12 @@ def softmin_scale(models: int, rows: int, accuracy: float, beta: float, *, reali
     if realizable:
         # (1 − α(1 − e^{−1/ns}))^n = e^{−odds}
         share = -math.expm1(-odds / rows) / accuracy
-        return None if share >= 1.0 else -1.0 / (rows * math.log1p(-share))
+        return None if share >= 1.0 else -_SAFE / (rows * math.log1p(-share))
     inside = accuracy**2 - 2.0 * odds / rows
     if inside < 0.0:
         return None
     # The smaller root y = 1/s of y²/2n − αy + odds = 0, in a form that does not cancel.
-    return rounding.down((accuracy + math.sqrt(inside)) / (2.0 * odds))
+    return _SAFE * (accuracy + math.sqrt(inside)) / (2.0 * odds)
 
 
 def softmin_failure(models: int, rows: int, accuracy: float, scale: float, *, realizable: bool) -> float:
