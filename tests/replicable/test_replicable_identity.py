@@ -40,7 +40,7 @@ def test_squared_lengths_do_not_keep_the_bound():
 )
 @pytest.mark.parametrize("share", [0.0, 0.4, 0.7, 0.9, 1.0])
 def test_ten_thousand_pairs_at_the_smallest_size(d, distance, rho, beta, share, rng):
-    """From the stated mean to ``distance``; in between, where verdicts are hostile, replicability still holds."""
+    """From the stated mean to ``distance``; in between any verdict will do, but it must be the same."""
     rows = _rows(d, distance, rho, beta)
     start, span = _start(d, rho, beta), _span(rho)
     first, second, third = (

@@ -22,8 +22,9 @@ from holdfast.stability import Replicability
 
 __all__ = ["Amplified", "amplify"]
 
-_SHARES = tuple(0.03 * 1.3**i for i in range(13))
-_MARGINS = (1.5, 2.0, 2.5, 3.0, 4.0)
+# Shares of bad coins that are tried, in units of 2ρ; at 1 the good coins are as good as a fair vote.
+_SHARES = (1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.5, 1.6, 1.8, 2.0, 2.5)
+_MARGINS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5)
 _EXHAUSTED = 1e-3
 
 
@@ -60,10 +61,10 @@ def _best(runs: int, rho: float, target: float) -> _Plan | None:
     """The plan with the least ρ for this many runs."""
     best: _Plan | None = None
     for share in _SHARES:
-        nu = 2.0 * rho + (1.0 - 2.0 * rho) * min(share, 0.999)
+        nu = 2.0 * rho * share
+        if not nu < 0.99:
+            break
         eta = Replicability(rho).good_coins(nu).eta
-        if not eta < 0.5:
-            continue
         branches = _branches(nu, target)
         for margin in _MARGINS:
             root = math.sqrt(runs)
