@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -25,3 +27,23 @@ def seed() -> int:
 def rng(seed: int) -> np.random.Generator:
     """A generator seeded by :func:`seed`."""
     return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """The URL of a PostgreSQL server of our own."""
+    pgserver = pytest.importorskip("pgserver")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+        yield server.get_uri()
+        server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """Where a fresh book is kept."""
+    if request.param == "sqlite":
+        return str(tmp_path / "table.csv.holdfast")
+    url = request.getfixturevalue("postgres")
+    return f"{url}{'&' if urlsplit(url).query else '?'}holdfast_book={secrets.token_hex(8)}"

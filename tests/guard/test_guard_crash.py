@@ -1,0 +1,107 @@
+"""Killed at any moment, raced by any number: no answer without its charge, and never above the cap."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from guard_workers import ask_and_tell, people, race
+
+from holdfast.ledger import Balance, Book, SigningKey, export, verify
+
+
+def whole_book(place, tmp_path):
+    """The events of a book that verifies, and what they add up to."""
+    book = Book(place, key=SigningKey.generate())
+    export(book, tmp_path / "export")
+    found = verify(tmp_path / "export", book.key.public)
+    assert found.whole, found.problems
+    events, balance = list(book.events()), Balance()
+    for event in events:
+        balance.apply(event)
+    book.close()
+    return events, balance
+
+
+def kill_one(place, first, answers, moment):
+    """Let one process tell so many answers, kill it a moment later, and return all that it told."""
+    ours, theirs = people.Pipe(duplex=False)
+    process = people.Process(target=ask_and_tell, args=(place, first, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    told = [ours.recv() for _ in range(answers)]
+    time.sleep(moment)
+    process.kill()
+    process.join()
+    try:
+        while True:
+            told.append(ours.recv())
+    except (EOFError, OSError):
+        ours.close()
+        return told
+
+
+def crashes(place, tmp_path, kills, seed):
+    rng = np.random.default_rng(seed)
+    acknowledged, unsettled = [], 0
+    for number in range(kills):
+        answers, moment = int(rng.integers(0, 4)), float(rng.uniform(0, 0.02))
+        acknowledged += kill_one(place, 10_000 * number + 1, answers, moment)
+        if number % 20 == 19 or number == kills - 1:
+            events, balance = whole_book(place, tmp_path)
+            recorded = {
+                next(e for e in events if e.sequence == event.body["reservation"]).body["text"]: event.body
+                for event in events
+                if event.kind == "release"
+            }
+            for text, value, cost in acknowledged:
+                assert recorded[text]["released"]["value"] == value
+                assert recorded[text]["micro_nats"] == round(cost * 1e6)
+            assert balance.micro_nats == sum(body["micro_nats"] for body in recorded.values())
+            unsettled = len(balance.open)
+    return len(acknowledged), unsettled
+
+
+def test_no_answer_without_its_charge_however_a_process_dies(place, tmp_path, seed):
+    acknowledged, _ = crashes(place, tmp_path, 12, seed)
+    assert acknowledged > 0
+
+
+@pytest.mark.slow
+def test_three_hundred_kills(place, tmp_path, seed):
+    acknowledged, unsettled = crashes(place, tmp_path, 300, seed)
+    assert acknowledged > 300
+    assert unsettled > 0  # Some died between reading and recording: charged, and nothing was released.
+
+
+def racing(place, tmp_path, processes, questions, cap):
+    racers = [people.Process(target=race, args=(place, i, questions, cap)) for i in range(processes)]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join()
+    assert [racer.exitcode for racer in racers] == [0] * processes
+    events, final = whole_book(place, tmp_path)
+    running = Balance()
+    for event in events:
+        running.apply(event)
+        assert running.micro_nats + running.reserved <= cap
+    releases = [event for event in events if event.kind == "release"]
+    assert final.micro_nats == sum(event.body["micro_nats"] for event in releases)
+    assert not final.open
+    assert len({event.subject for event in releases}) == len(releases)  # Nothing was drawn twice.
+    return len(releases), final.micro_nats
+
+
+def test_processes_that_race_for_one_account_never_exceed_its_cap(place, tmp_path):
+    releases, spent = racing(place, tmp_path, 4, 25, cap=12_000_000)
+    assert releases > 0
+    assert spent > 8_000_000  # The cap was what stopped them.
+
+
+@pytest.mark.slow
+def test_eight_processes_with_five_hundred_questions_each(place, tmp_path):
+    releases, spent = racing(place, tmp_path, 8, 500, cap=400_000_000)
+    assert releases > 100
+    assert spent <= 400_000_000
