@@ -18,7 +18,8 @@ from holdfast.barriers import (
 )
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import clopper_pearson
-from holdfast.replicable import Tape
+from holdfast.replicable import Tape, choose
+from holdfast.replicable._choose import choose_rows
 from holdfast.stability import Replicability
 
 NATS = math.log(1e4)
@@ -174,6 +175,46 @@ def test_the_bound_contradicts_itself_nowhere():
         refuted.append(overflow_probability(vc, rows=rows, examples=examples) <= overflow)
     assert any(refuted)
     assert examples > 10_000
+
+
+def chooser(d, promise):
+    """``replicable.choose`` over all 2^d sign patterns on d points: a class of VC dimension d."""
+    patterns = np.array(list(itertools.product((-1, 1), repeat=d)))
+
+    def learn(points, labels, tape):
+        wrong = labels[:, None] != patterns[:, points].T
+        return patterns[int(choose(wrong, tape=tape, **promise))]
+
+    return learn
+
+
+def test_algorithm_9_with_a_replicable_learner_of_this_package(seed):
+    d, promise = 3, {"accuracy": 0.2, "rho": 0.3, "beta": 0.1}
+    examples = choose_rows(models=2**d, **promise)
+    rows = math.ceil(1.2 * examples / d)
+    p, rng, pairs = np.array([0.8, -0.5, 0.02]), np.random.default_rng(seed), 60
+    differ = missed = 0
+    for k in range(pairs):
+        one, two = (
+            marginals_from_learner(
+                signs(rng, rows, p), chooser(d, promise), examples=examples, tape=Tape(f"{seed}-{k}")
+            )
+            for _ in range(2)
+        )
+        assert not one.overflow
+        differ += not np.array_equal(one.value, two.value)
+        missed += bool((np.abs(p) - one.value * p).mean() > 2 * promise["accuracy"])
+    assert clopper_pearson(differ, pairs, NATS).low <= promise["rho"]
+    assert clopper_pearson(missed, pairs, NATS).low <= promise["beta"] + one.overflow_probability
+
+
+@pytest.mark.parametrize("vc", [1, 3, 8, 20])
+@pytest.mark.parametrize(
+    ("accuracy", "rho", "beta"), [(0.01, 1e-3, 1e-3), (0.1, 0.1, 0.01), (0.02, 0.3, 0.001)]
+)
+def test_the_learner_of_this_package_reads_more_examples_than_the_bound(vc, accuracy, rho, beta):
+    enough = choose_rows(models=2**vc, accuracy=accuracy, rho=rho, beta=beta)
+    assert agnostic_bound(vc, accuracy=accuracy, beta=beta, stability=Replicability(rho)) <= enough
 
 
 def test_a_grid_learner_reads_more_examples_than_the_bound():

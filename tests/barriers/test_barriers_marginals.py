@@ -217,6 +217,14 @@ def test_the_fewest_rows_are_enough_and_one_fewer_is_refused(algorithm, stabilit
     assert (caught.value.needed, caught.value.got) == (rows, rows - 1)
 
 
+def test_a_laboratory_with_more_rows_rounds_to_the_same_grid():
+    promise = {"accuracy": 0.4, "beta": 0.1, "stability": Replicability(0.5), "tape": Tape("study-7")}
+    table = np.where(np.arange(6000)[:, None] % 10 < [9, 1, 5], 1, -1)
+    few, many = (one_way_marginals(table[:rows], **promise) for rows in (2000, 6000))
+    assert few.width == many.width
+    assert few.value.tolist() == many.value.tolist()
+
+
 def test_a_grid_needs_fewer_rows_than_droplets_until_columns_are_many():
     """Where droplets can be run at all, the grid is better; where they are better, they cannot be run."""
     promise = {"accuracy": 0.1, "beta": 0.05, "stability": Replicability(0.1)}

@@ -188,7 +188,8 @@ def _estimated(
         value = noise.add(means, simulation=simulation, seed=seed)
     else:
         shared = tape_argument(tape, of=of)
-        width = task.width(rows, method)
+        # The width belongs to the promise and not to the rows at hand, so that it is the same everywhere.
+        width = task.width(needed, method)
         value = rounded(means, width, method, shared)
     value = np.where(value < 0.0, -1.0, 1.0) if task.signs else np.clip(value, -1.0, 1.0)
     return Marginals(
