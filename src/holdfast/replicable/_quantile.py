@@ -1,0 +1,212 @@
+"""Replicable quantiles: a binary search whose every comparison uses a shared random threshold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast import checks, rounding
+from holdfast.errors import InvalidArgument
+from holdfast.replicable._arguments import chance, enough_rows, values_argument
+from holdfast.replicable._deviation import band_end, chernoff, share_gap
+from holdfast.replicable._domain import Domain, domain_argument
+from holdfast.replicable._elementary import Floats
+from holdfast.replicable._least import least_whole
+from holdfast.replicable._result import Result
+from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.stability import Replicability
+
+__all__ = ["median", "median_rows", "quantile", "quantile_rows"]
+
+_BY = "docs/theory/replicability.md, quantiles"
+_FINEST = 2.0**-40
+
+
+def quantile(
+    x: Any,
+    q: Any,
+    *,
+    accuracy: Any,
+    rho: Any,
+    beta: Any,
+    tape: Tape,
+    bounds: Any = None,
+    resolution: Any = None,
+    domain: Any = None,
+    best_effort: bool = False,
+) -> Result:
+    """A ``q``-quantile up to ``accuracy`` in rank, the same value from two samples with probability 1 − ρ.
+
+    Guarantee: two samples and one tape give different values with probability at most ρ. The value v has
+    P(X ≤ v) ≥ q − accuracy and P(X < v) ≤ q + accuracy, except with probability β. Both hold for every
+    distribution, with ties or without.
+    Assumes: independent rows of one distribution. Values are first moved to the domain: to the nearest of
+    the numbers ``resolution`` apart within ``bounds``, or the next of the values listed in ``domain``;
+    without either the domain is every float, and the size is that of 64 comparisons.
+    Reference: Holdfast, replicability; the problem is that of Impagliazzo, Lei, Pitassi and Sorrell 2022.
+
+    >>> grades = [i % 21 / 2 for i in range(50_000)]
+    >>> promise = {"accuracy": 0.1, "rho": 0.1, "beta": 0.01, "bounds": (0, 10), "resolution": 0.5}
+    >>> float(quantile(grades, 0.5, tape=Tape("study-7"), **promise))
+    5.5
+    """
+    return _quantile(
+        "quantile", x, q, (accuracy, rho, beta), tape, (domain, bounds, resolution), best_effort=best_effort
+    )
+
+
+def median(
+    x: Any,
+    *,
+    accuracy: Any,
+    rho: Any,
+    beta: Any,
+    tape: Tape,
+    bounds: Any = None,
+    resolution: Any = None,
+    domain: Any = None,
+    best_effort: bool = False,
+) -> Result:
+    """The :func:`quantile` at ½.
+
+    Guarantee: as :func:`quantile`.
+    Assumes: as :func:`quantile`.
+    Reference: Holdfast, replicability.
+
+    >>> float(median([1, 2, 2, 3] * 5000, accuracy=0.2, rho=0.1, beta=0.01, tape=Tape(7), domain=[1, 2, 3]))
+    2.0
+    """
+    return _quantile(
+        "median", x, 0.5, (accuracy, rho, beta), tape, (domain, bounds, resolution), best_effort=best_effort
+    )
+
+
+def quantile_rows(
+    q: Any,
+    *,
+    accuracy: Any,
+    rho: Any,
+    beta: Any,
+    bounds: Any = None,
+    resolution: Any = None,
+    domain: Any = None,
+) -> int:
+    """The rows that :func:`quantile` needs.
+
+    Guarantee: the least n for which thresholds drawn from a band [a, b] about q keep both promises: the
+    search asks L questions, so L·E|F1 − F2|/(b − a) ≤ ρ; and exp(−n kl(b ‖ q+α)) + exp(−n kl(a ‖ q−α)) ≤ β.
+    Assumes: as :func:`quantile`.
+    Reference: Holdfast, replicability.
+
+    >>> quantile_rows(0.5, accuracy=0.05, rho=0.1, beta=0.01, bounds=(0, 100), resolution=0.1)
+    355914
+    """
+    of = "sample_size of quantile"
+    places = domain_argument(domain, bounds, resolution, of=of, by=_BY)
+    return _plan(*_promise(q, accuracy, rho, beta, of=of), places.questions).rows
+
+
+def median_rows(**promise: Any) -> int:
+    """The rows that :func:`median` needs: those of the quantile at ½.
+
+    Guarantee: as :func:`quantile_rows`.
+    Assumes: as :func:`quantile`.
+    Reference: Holdfast, replicability.
+
+    >>> median_rows(accuracy=0.2, rho=0.1, beta=0.01, domain=[1, 2, 3])
+    1279
+    """
+    return quantile_rows(0.5, **promise)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What everyone with the same promise shares: the thresholds' band and the size it needs."""
+
+    q: float
+    accuracy: float
+    questions: int
+    rows: int
+    low: float
+    high: float
+
+    def mismatch(self, n: int) -> float:
+        spread = max(p * (1.0 - p) for p in (self.low, self.high, min(max(0.5, self.low), self.high)))
+        return rounding.probability(self.questions * share_gap(n, spread) / (self.high - self.low))
+
+    def failure(self, n: int) -> float:
+        above = chernoff(n, self.high, self.q + self.accuracy) if self.q + self.accuracy < 1.0 else 0.0
+        below = chernoff(n, self.low, self.q - self.accuracy) if self.q - self.accuracy > 0.0 else 0.0
+        return rounding.probability(above + below)
+
+
+def _quantile(
+    name: str,
+    x: Any,
+    q: Any,
+    promise: tuple[Any, Any, Any],
+    tape: Any,
+    domain: tuple[Any, Any, Any],
+    *,
+    best_effort: bool,
+) -> Result:
+    tape = tape_argument(tape, of=name)
+    places = domain_argument(*domain, of=name, by=_BY)
+    values = values_argument(x, -math.inf, math.inf, of=name, by=_BY)
+    if not np.isfinite(values).all():
+        raise InvalidArgument("x", "a sequence of finite numbers", x, of=name, reference=_BY)
+    level, accuracy, rho, beta = _promise(q, *promise, of=name)
+    plan = _plan(level, accuracy, rho, beta, places.questions)
+    rows = values.size
+    if not enough_rows(rows, plan.rows, best_effort=best_effort, what=f"A {name} with this promise"):
+        rho, beta = plan.mismatch(rows), plan.failure(rows)
+    uniforms = tape.branch("quantile").uniforms(plan.questions)
+    thresholds = plan.low + (plan.high - plan.low) * uniforms
+    value = places.value(_search(places, places.places(values), thresholds))
+    details = {"q": level, "questions": plan.questions, "needed": plan.rows, "places": places.count}
+    return Result(value, Replicability(rho), accuracy, beta, rows, str(tape), details)
+
+
+def _search(domain: Domain, sorted_places: npt.NDArray[np.int64], thresholds: Floats) -> int:
+    """The place where the comparisons lead; each looks at the share of rows at or below the middle."""
+    low, high = 0, domain.count - 1
+    for threshold in thresholds.tolist():
+        if low == high:
+            break
+        middle = (low + high) // 2
+        below = int(np.searchsorted(sorted_places, domain.key(middle), side="right"))
+        if below / sorted_places.size >= threshold:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _promise(q: Any, accuracy: Any, rho: Any, beta: Any, *, of: str) -> tuple[float, float, float, float]:
+    level = checks.real(q, "q", "(0, 1)", of=of, by=_BY)
+    rank = checks.real(accuracy, "accuracy", f"[{_FINEST}, 0.5)", of=of, by=_BY)
+    return level, rank, chance(rho, "rho", of=of, by=_BY), chance(beta, "beta", of=of, by=_BY)
+
+
+@lru_cache(maxsize=256)
+def _plan(q: float, accuracy: float, rho: float, beta: float, questions: int) -> _Plan:
+    def at(n: int) -> _Plan:
+        ends = (q > accuracy) + (q + accuracy < 1.0)
+        part = beta / max(1, ends)
+        low = band_end(n, q, q - accuracy, part) if q > accuracy else 0.0
+        high = band_end(n, q, q + accuracy, part) if q + accuracy < 1.0 else 1.0
+        return _Plan(q, accuracy, questions, n, low, high)
+
+    def holds(n: int) -> bool:
+        plan = at(n)
+        return plan.low < plan.high and plan.failure(n) <= beta and plan.mismatch(n) <= rho
+
+    needed = least_whole(holds)
+    if needed is None:
+        raise InvalidArgument("accuracy", "large enough for 2⁶² rows", accuracy, of="quantile", reference=_BY)
+    return at(needed)

@@ -1,0 +1,168 @@
+"""Replicable heavy hitters: mismatch and accuracy on honest and hostile laws, names, and a private twin."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from replicable_pairs import PAIRS, clearly_above, clearly_below, not_above, pairs_of_counts
+from scipy import stats
+
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.replicable import Tape, heavy_hitters, sample_size
+from holdfast.replicable._heavy import _plan
+from holdfast.replicable._items import item_name, item_order
+
+PROMISE = {"threshold": 0.2, "rho": 0.1, "beta": 0.01}
+
+# Shares at the threshold 0.2, whose band is about [0.11, 0.29]; the rest falls on light items.
+LAWS = {
+    "one heavy": [0.5] + [0.01] * 50,
+    "ties in the band": [0.2] * 5,
+    "spread over the band": [0.12, 0.15, 0.17, 0.19, 0.21, 0.16],
+    "light ones at the edge": [0.1] * 10,
+    "a zipf": 1.0 / np.arange(1, 200),
+}
+
+
+def _lists(law, rng, tape, *, private=False):
+    chances = np.asarray(LAWS[law], dtype=float)
+    chances = chances / chances.sum()
+    plan = _plan(0.2, 0.1, 0.1, 0.01)
+    first, second = (counts / plan.rows for counts in pairs_of_counts(rng, plan.rows, chances))
+    cutoffs = plan.low + (plan.high - plan.low) * tape.uniforms(PAIRS)[:, None]
+    others = plan.low + (plan.high - plan.low) * tape.branch("private").uniforms(PAIRS)[:, None]
+    return first >= cutoffs, second >= (others if private else cutoffs), chances
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_two_samples_at_the_smallest_size_differ_at_most_as_often_as_promised(law, rng, seed):
+    first, second, chances = _lists(law, rng, Tape(seed))
+    differ = (first != second).any(axis=1).sum()
+    assert not_above(differ, PAIRS, 0.1)
+    assert clearly_below(differ, PAIRS, 0.1)  # the bound takes no law at once at its worst
+    wrong = (first & (chances < 0.1)).any(axis=1) | (~first & (chances >= 0.3)).any(axis=1)
+    assert not_above(wrong.sum(), PAIRS, 0.01)
+
+
+@pytest.mark.parametrize("law", ["ties in the band", "spread over the band"])
+def test_private_cutoffs_do_not_replicate(law, rng, seed):
+    first, second, _ = _lists(law, rng, Tape(seed), private=True)
+    assert clearly_above((first != second).any(axis=1).sum(), PAIRS, 0.1)
+
+
+def test_the_hostile_law_uses_a_good_part_of_the_bound(rng, seed):
+    first, second, _ = _lists("spread over the band", rng, Tape(seed))
+    assert clearly_above((first != second).any(axis=1).sum(), PAIRS, 0.04)
+
+
+def test_the_simulation_is_the_statistic(rng):
+    plan = _plan(0.2, 0.1, 0.1, 0.01)
+    for i in range(10):
+        tape = Tape(i)
+        counts = rng.multinomial(plan.rows, [0.12, 0.15, 0.17, 0.19, 0.21, 0.16])
+        items = np.repeat([f"item {k}" for k in range(6)], counts)
+        result = heavy_hitters(rng.permutation(items), tape=tape, **PROMISE)
+        cutoff = plan.low + (plan.high - plan.low) * tape.branch("heavy_hitters").uniforms(1)[0]
+        assert list(result) == [f"item {k}" for k in range(6) if counts[k] / plan.rows >= cutoff]
+        assert result.details["cutoff"] == cutoff
+
+
+@given(
+    n=st.integers(50, 3000),
+    cut=st.floats(0.02, 0.4),
+    items=st.lists(st.floats(0.001, 1.0), min_size=1, max_size=40),
+)
+def test_the_sum_over_items_is_bounded_by_its_value_at_the_lowest_cutoff(n, cut, items):
+    """Σ ∫ over cutoffs ≥ a of 2G(1−G) ≤ E|p1−p2| at p = a, divided by a, for shares that sum to one."""
+    from holdfast.replicable._deviation import share_gap
+
+    shares = np.array(items) / sum(items)
+    grid = np.arange(math.ceil(cut * n), n + 1)
+    below = stats.binom.cdf(grid[None, :] - 1, n, shares[:, None])
+    total = float((2.0 * below * (1.0 - below)).sum()) / n
+    partial = (grid[0] / n - cut) * float((2.0 * below[:, 0] * (1.0 - below[:, 0])).sum())
+    assert total - float((2.0 * below[:, 0] * (1.0 - below[:, 0])).sum()) / n + partial <= share_gap(
+        n, cut * (1.0 - cut)
+    ) / cut * (1 + 1e-9)
+
+
+@given(
+    threshold=st.floats(0.01, 0.9),
+    share=st.floats(0.1, 0.9),
+    rho=st.floats(0.01, 0.5),
+    beta=st.floats(1e-6, 0.5),
+)
+def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(threshold, share, rho, beta):
+    accuracy = share * threshold
+    plan = _plan(threshold, accuracy, rho, beta)
+    assert plan.mismatch(plan.rows) <= rho
+    assert plan.failure(plan.rows) <= beta
+    assert threshold - accuracy <= plan.low < plan.high <= min(1.0, threshold + accuracy)
+    assert _plan(threshold, accuracy, rho / 2, beta).rows >= plan.rows
+    assert _plan(threshold, accuracy, rho, beta / 2).rows >= plan.rows - 1
+
+
+def test_items_may_be_texts_numbers_or_tuples_and_come_sorted():
+    promise = {"threshold": 0.2, "rho": 0.4, "beta": 0.2, "accuracy": 0.19, "tape": Tape(2)}
+    items = [3, "b", 10, "a", (1, "x")] * 400
+    assert heavy_hitters(items, **promise) == (3, 10, "a", "b", (1, "x"))
+    assert heavy_hitters(np.array([1.0, 2.0] * 1000), **promise) == (1, 2)
+    assert heavy_hitters(np.array(["u", "v"] * 1000), **promise) == ("u", "v")
+    assert heavy_hitters([1, 1.0, True, np.int64(1)] * 500, **promise) == (1,)
+
+
+@given(
+    st.lists(
+        st.text(max_size=3) | st.integers() | st.floats(allow_nan=False, allow_infinity=False), max_size=4
+    )
+)
+def test_different_items_have_different_names(items):
+    item = tuple(items)
+    for other in (item[:-1], (*item, ""), tuple(map(str, items)), tuple(reversed(items)), (item,)):
+        assert (item_name(item) == item_name(other)) == (item == other)
+    backwards = items[::-1]
+    assert sorted(items, key=item_order) == sorted(backwards, key=item_order)
+
+
+def test_too_few_rows_are_refused_and_a_best_effort_says_what_it_can_promise():
+    needed = sample_size("heavy_hitters", **PROMISE)
+    items = ["a", "b"] * (needed // 8)
+    with pytest.raises(NotEnoughRows) as refused:
+        heavy_hitters(items, tape=Tape(1), **PROMISE)
+    assert refused.value.needed == needed
+    result = heavy_hitters(items, tape=Tape(1), best_effort=True, **PROMISE)
+    assert result == ("a", "b")
+    assert 0.19 < result.guarantee.rho < 0.21
+    assert result.beta > 0.01
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("threshold", 0.0),
+        ("threshold", 1.0),
+        ("threshold", math.nan),
+        ("accuracy", 0.2),
+        ("accuracy", 0.0),
+        ("rho", 0.0),
+        ("beta", math.nan),
+        ("tape", "study-7"),
+        ("items", "abc"),
+        ("items", 3),
+        ("items", [["a"]]),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(argument, value):
+    given = {"items": ["a"] * 10, "tape": Tape(1), **PROMISE, argument: value}
+    with pytest.raises(InvalidArgument, match=f"'{argument}' argument of heavy_hitters"):
+        heavy_hitters(given.pop("items"), **given)
+
+
+def test_an_item_without_a_name_is_refused():
+    for bad in (math.nan, math.inf, b"bytes", frozenset()):
+        with pytest.raises(InvalidArgument, match="'items'"):
+            heavy_hitters([bad] * 10, tape=Tape(1), **PROMISE)

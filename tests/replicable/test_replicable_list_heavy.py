@@ -1,0 +1,187 @@
+"""An item that many lists share: mismatch and accuracy, the walk behind the bound, and a private twin."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replicable_pairs import PAIRS, clearly_above, clearly_below, not_above, pairs_of_counts
+from scipy import stats
+
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.replicable import Tape, list_heavy_hitter, sample_size
+from holdfast.replicable._items import item_name
+from holdfast.replicable._list_heavy import _harmonic, _plan
+
+ETA, SIZE, RHO, BETA = 0.5, 8, 0.1, 0.01
+PROMISE = {"eta": ETA, "rho": RHO, "beta": BETA, "list_size": SIZE}
+
+
+def _chains(shares):
+    """Nested lists: list k holds items 0 … k, so that item i has the share of all longer lists."""
+    steps = -np.diff(np.append(shares, 0.0))
+    lists = np.tril(np.ones((len(shares), len(shares))))
+    return np.append(steps, 1.0 - shares[0]), np.vstack([lists, np.zeros(len(shares))])
+
+
+def _blocks(share, items, rng):
+    """Random lists of eight items, each list as likely; and one item in half of all lists."""
+    lists = np.zeros((400, items))
+    for row in lists:
+        row[1 + rng.choice(items - 1, size=7, replace=False)] = 1.0
+    lists[: int(share * 400), 0] = 1.0
+    return np.ones(400), lists
+
+
+LAWS = {
+    "one heavy item": lambda rng: (np.array([0.5, 0.5]), np.array([[1.0], [0.0]])),
+    "many ties": lambda rng: (np.array([0.5, 0.5]), np.kron(np.eye(2), np.ones((1, 8)))),
+    "a ladder of shares": lambda rng: _chains(np.linspace(0.5, 0.26, 8)),
+    "geometric crowds": lambda rng: _chains(np.array([0.5, 0.42, 0.35, 0.35, 0.29, 0.29, 0.29, 0.29])),
+    "a crowd just below": lambda rng: _blocks(0.5, 25, rng),
+}
+
+
+def _chosen(law, rng, tape, *, private=False, pairs=PAIRS):
+    chances, lists = LAWS[law](rng)
+    plan = _plan(ETA, SIZE, RHO, BETA)
+    samples = [counts @ lists / plan.rows for counts in pairs_of_counts(rng, plan.rows, chances, pairs)]
+    truth = (chances / chances.sum()) @ lists
+    found = []
+    for sample, coins in zip(samples, (tape, tape.branch("private") if private else tape), strict=True):
+        cutoffs = plan.low + (plan.high - plan.low) * coins.uniforms(pairs)[:, None]
+        order = coins.branch("order").uniforms(pairs * truth.size).reshape(pairs, truth.size)
+        order = np.where(sample >= cutoffs, order, 2.0)
+        found.append(np.where(order.min(axis=1) < 2.0, order.argmin(axis=1), -1))
+    return *found, truth
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_two_samples_at_the_smallest_size_differ_at_most_as_often_as_promised(law, rng, seed):
+    first, second, truth = _chosen(law, rng, Tape(seed))
+    differ = (first != second).sum()
+    assert not_above(differ, PAIRS, RHO)
+    assert clearly_below(differ, PAIRS, RHO)
+    wrong = (first < 0) | (np.append(truth, 0.0)[first] < ETA / 2.0)
+    assert not_above(wrong.sum(), PAIRS, BETA)
+
+
+@pytest.mark.parametrize("law", ["many ties", "a ladder of shares", "geometric crowds"])
+def test_private_coins_do_not_replicate(law, rng, seed):
+    first, second, _ = _chosen(law, rng, Tape(seed), private=True)
+    assert clearly_above((first != second).sum(), PAIRS, RHO)
+
+
+def test_the_hostile_law_uses_a_good_part_of_the_bound(rng, seed):
+    first, second, _ = _chosen("geometric crowds", rng, Tape(seed))
+    assert clearly_above((first != second).sum(), PAIRS, 0.1 * RHO)
+
+
+def _walk(steps):
+    """|W| for the simple random walk of ``steps`` steps: places and probabilities."""
+    return np.abs(2 * np.arange(steps + 1) - steps), stats.binom.pmf(np.arange(steps + 1), steps, 0.5)
+
+
+@pytest.mark.parametrize("longest", [9, 10, 57, 58, 400])
+def test_the_tail_of_a_walk_falls_as_the_bound_says(longest):
+    theta = math.sqrt(2.0 / (math.pi * (longest + 6)))
+    for steps in range(1, longest + 1):
+        places, chances = _walk(steps)
+        for u in range(1, steps + 1):
+            assert chances[places >= u].sum() <= math.exp(-theta * (u - 2)) + 1e-12
+        assert places @ chances <= math.sqrt(2.0 * (steps + 1) / math.pi)
+    places, chances = _walk(longest)
+    steep = 1.4 * theta  # a bound this much steeper would be false for long walks
+    tails = [chances[places >= u].sum() - math.exp(-steep * (u - 2)) for u in range(1, longest + 1)]
+    assert longest < 400 or max(tails) > 0.0
+
+
+def test_the_simulation_is_the_statistic(rng):
+    plan = _plan(ETA, SIZE, RHO, BETA)
+    chances, lists = LAWS["geometric crowds"](rng)
+    names = [f"item {i}" for i in range(lists.shape[1])]
+    kinds = [[names[i] for i in np.flatnonzero(row)] for row in lists]
+    for i in range(8):
+        counts = rng.multinomial(plan.rows, chances / chances.sum())
+        sample = [kinds[k] for k in rng.permutation(np.repeat(np.arange(len(kinds)), counts))]
+        tape = Tape(i)
+        result = list_heavy_hitter(sample, tape=tape, **PROMISE)
+        own = tape.branch("list_heavy_hitter")
+        cutoff = plan.low + (plan.high - plan.low) * own.uniforms(1)[0]
+        able = [
+            name for name, share in zip(names, counts @ lists / plan.rows, strict=True) if share >= cutoff
+        ]
+        words = own.named_words(map(item_name, able))
+        assert result.value == able[int(np.argmin(words))]
+        assert list_heavy_hitter([list(reversed(kind)) for kind in sample], tape=tape, **PROMISE) == result
+        assert list_heavy_hitter(sample + [["other"]] * 999, tape=tape, **PROMISE) == result
+
+
+@settings(max_examples=20)
+@given(
+    eta=st.floats(0.01, 0.95), size=st.integers(1, 10**6), rho=st.floats(0.01, 0.5), beta=st.floats(1e-6, 0.5)
+)
+def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(eta, size, rho, beta):
+    plan = _plan(eta, size, rho, beta)
+    assert plan.mismatch(plan.rows) <= rho
+    assert plan.failure(plan.rows) <= beta
+    assert eta / 2 < plan.low < plan.high < eta
+    assert _plan(eta, 2 * size, rho, beta).rows >= plan.rows
+    assert _plan(eta, size, rho / 2, beta).rows > plan.rows
+    assert _plan(eta, size, rho, beta / 2).rows >= 0.98 * plan.rows  # the band is the best of a few
+
+
+def test_the_size_grows_with_the_logarithm_of_the_list():
+    sizes = [
+        sample_size("list_heavy_hitter", eta=0.1, rho=0.1, beta=0.01, list_size=10**k)
+        for k in range(0, 10, 3)
+    ]
+    roots = np.sqrt(sizes)
+    assert np.allclose(np.diff(roots), np.diff(roots)[0], rtol=0.1)
+
+
+@given(st.integers(1, 5000))
+def test_the_harmonic_number_is_bounded_from_above(count):
+    exact = math.fsum(1.0 / k for k in range(1, count + 1))
+    assert exact <= _harmonic(count + 0.5) <= exact + 0.1
+
+
+def test_too_few_lists_are_refused_and_a_best_effort_says_what_it_can_promise():
+    needed = sample_size("list_heavy_hitter", **PROMISE)
+    lists = [["a", "b"], ["a"]] * (needed // 8)
+    with pytest.raises(NotEnoughRows) as refused:
+        list_heavy_hitter(lists, tape=Tape(1), **PROMISE)
+    assert refused.value.needed == needed
+    result = list_heavy_hitter(lists, tape=Tape(1), best_effort=True, **PROMISE)
+    assert result.value in ("a", "b")
+    assert 0.15 < result.guarantee.rho < 0.3
+
+
+def test_no_common_item_gives_none():
+    needed = sample_size("list_heavy_hitter", **PROMISE)
+    assert list_heavy_hitter([[i] for i in range(needed)], tape=Tape(1), **PROMISE).value is None
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("eta", 0.0),
+        ("eta", 1.0),
+        ("rho", math.nan),
+        ("beta", 2),
+        ("list_size", 0),
+        ("list_size", 1),
+        ("tape", 7),
+        ("lists", "abc"),
+        ("lists", 7),
+        ("lists", ["ab"]),
+        ("lists", [3]),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(argument, value):
+    given = {"lists": [["a", "b"]] * 10, "tape": Tape(1), **PROMISE, argument: value}
+    with pytest.raises(InvalidArgument, match=f"'{argument}' argument of list_heavy_hitter"):
+        list_heavy_hitter(given.pop("lists"), **given)
