@@ -17,7 +17,7 @@ from scipy import stats
 
 from holdfast import reductions
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.reductions import Algorithm, exponential_choice, laplace_mean, replicable_to_dp
+from holdfast.reductions import Algorithm, exponential_choice, heavy_hitter, laplace_mean, replicable_to_dp
 from holdfast.reductions._algorithm import settled
 from holdfast.reductions._parts import cut, run_all, take
 from holdfast.replicable import Result, Tape
@@ -275,6 +275,18 @@ def test_the_private_choice_has_its_law_its_privacy_and_its_failure(seed):
     assert lower_limit(wrong, trials) <= large.failure
     with pytest.raises(InvalidArgument, match="3 models"):
         algorithm.law(losses[:, :2])
+
+
+def test_replicable_heavy_hitters_become_private(seed):
+    replicable = heavy_hitter(threshold=0.4, rho=0.3, beta=1e-3)
+    private = replicable_to_dp(replicable, epsilon=4.0, delta=1e-2, beta=0.2, simulation=True)
+    rng = np.random.default_rng(seed)
+    shares = [0.65, 0.15, 0.12, 0.08]
+    found = [
+        private(rng.choice(4, p=shares, size=private.rows_needed), Tape(seed).branch(n)) for n in range(20)
+    ]
+    assert lower_limit(20 - found.count((0,)), 20) <= private.failure <= 0.2
+    assert "Theorem 3.1" in str(private.explain())
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def audited_epsilon(private: Algorithm, ones: int, delta: float, seed: int, tria
 
 
 def test_an_audit_does_not_contradict_the_guarantee_and_catches_half_of_the_noise(seed):
-    epsilon, delta, ones = 1.5, 0.02, 3
+    epsilon, delta, ones = 2.0, 0.02, 2
     honest = replicable_to_dp(row_itself(), epsilon=epsilon, delta=delta, simulation=True)
     assert audited_epsilon(honest, ones, delta, seed) <= epsilon
     twin = replicable_to_dp(row_itself(), epsilon=2.0 * epsilon, delta=delta, simulation=True)

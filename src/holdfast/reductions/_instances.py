@@ -115,24 +115,29 @@ def exponential_choice(*, models: Any, rows: Any, epsilon: Any, accuracy: Any) -
     )
 
 
-def heavy_hitter(*, threshold: Any, rho: Any, beta: Any) -> Algorithm:
-    """The set of items that occur often, the same on two samples: ``replicable.heavy_hitters`` to compile.
+def heavy_hitter(*, threshold: Any, rho: Any, beta: Any, accuracy: Any = None) -> Algorithm:
+    """The items that make up about ``threshold`` of the distribution or more, ready to be made private.
 
-    Guarantee: ``rho``-replicable; the set is wrong with probability at most ``beta``.
+    Guarantee: that of ``replicable.heavy_hitters``: two samples give different tuples with probability at
+    most ``rho``, and a tuple misses an item of share threshold + accuracy, or has one below threshold −
+    accuracy, with probability at most ``beta``.
     Assumes: independent rows (not checkable).
-    Reference: see ``replicable.heavy_hitters``.
+    Reference: Holdfast, replicability.
+
+    >>> heavy_hitter(threshold=0.4, rho=0.1, beta=0.01).rows_needed
+    3641
     """
+    declared = {"threshold": threshold, "rho": rho, "beta": beta, "accuracy": accuracy}
 
     def run(items: Any, tape: Tape) -> Any:
-        found = replicable.heavy_hitters(items, threshold=threshold, rho=rho, beta=beta, tape=tape)
-        return frozenset(found.value)
+        return replicable.heavy_hitters(items, tape=tape, **declared)
 
     return Algorithm(
         run,
         name="heavy hitters",
-        rows_needed=replicable.sample_size("heavy_hitters", threshold=threshold, rho=rho, beta=beta),
+        rows_needed=replicable.sample_size("heavy_hitters", **declared),
         guarantee=Replicability(rho),
-        failure=checks.real(beta, "beta", "(0, 1)", of="heavy_hitter"),
+        failure=beta,
     )
 
 
