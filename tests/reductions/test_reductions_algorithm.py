@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -19,7 +20,7 @@ from holdfast import reductions
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, exponential_choice, heavy_hitter, laplace_mean, replicable_to_dp
 from holdfast.reductions._algorithm import settled
-from holdfast.reductions._parts import cut, run_all, take
+from holdfast.reductions._parts import cut, ordered_subset, run_all, take
 from holdfast.replicable import Result, Tape
 from holdfast.stability import DP, GoodCoins, Replicability
 
@@ -217,6 +218,22 @@ def test_compiled_algorithms_do_not_depend_on_workers_or_progress():
     ]
     assert found[0] == found[1] == found[2]
     assert told
+
+
+@pytest.mark.parametrize(("size", "total"), [(2, 5), (3, 4), (1, 3), (4, 4)])
+def test_ordered_subsets_are_equally_likely(size, total, seed):
+    possible = {choice: place for place, choice in enumerate(itertools.permutations(range(total), size))}
+    drawn = [tuple(ordered_subset(Tape(seed).branch(n), size, total).tolist()) for n in range(3000)]
+    counts = np.bincount([possible[choice] for choice in drawn], minlength=len(possible))
+    assert stats.chisquare(counts).pvalue > LEVEL
+
+
+def test_a_large_subset_is_distinct_and_the_same_again():
+    chosen = ordered_subset(Tape("x"), 1000, 2100)
+    assert len(set(chosen.tolist())) == 1000
+    assert chosen.max() < 2100
+    assert np.array_equal(chosen, ordered_subset(Tape("x"), 1000, 2100))
+    assert not np.array_equal(chosen, np.sort(chosen))
 
 
 def test_rows_of_every_kind_are_cut_and_taken():

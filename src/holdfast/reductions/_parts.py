@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
+from holdfast.replicable._tape import Tape
 
-__all__ = ["Progress", "Workers", "cut", "effort", "run_all", "take"]
+__all__ = ["Progress", "Workers", "cut", "effort", "ordered_subset", "run_all", "take"]
 
 Workers = int | Executor
 Progress = bool | Callable[[int, int], None]
@@ -115,6 +116,21 @@ def cut(rows: Any, parts: int, size: int) -> list[Any]:
     """The first ``parts`` × ``size`` rows in consecutive parts: by position alone, so one changed row changes
     one part."""
     return [rows[number * size : (number + 1) * size] for number in range(parts)]
+
+
+def ordered_subset(tape: Tape, size: int, total: int) -> npt.NDArray[np.int64]:
+    """``size`` of the positions 0 … ``total`` − 1, every ordered choice equally likely.
+
+    The first distinct ones of a sequence of independent positions: no permutation of all rows is needed.
+    """
+    count = size + size * size // total + 16
+    while 2 * size <= total:
+        drawn = tape.integers(count, total)
+        first = np.unique(drawn, return_index=True)[1]
+        if len(first) >= size:
+            return drawn[np.sort(first)[:size]]
+        count *= 2
+    return tape.permutation(total)[:size]
 
 
 def take(rows: Any, indices: npt.NDArray[np.int64]) -> Any:

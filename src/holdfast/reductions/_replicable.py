@@ -10,7 +10,7 @@ import numpy as np
 from holdfast import checks, replicable, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, Floats, algorithm_argument
-from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all, take
+from holdfast.reductions._parts import Progress, Workers, cut, effort, ordered_subset, run_all, take
 from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
 from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, disagreement_bound
@@ -133,8 +133,14 @@ def _with_law_error(algorithm: Algorithm) -> float:
     return rounding.probability(algorithm.failure + algorithm.law_error)
 
 
-def _law(algorithm: Algorithm, rows: Any, indices: Any, tape: Tape | None) -> Floats:
-    return algorithm.law(rows if indices is None else take(rows, indices), tape)
+def _law_on_part(algorithm: Algorithm, rows: Any, tape: Tape | None) -> Floats:
+    return algorithm.law(rows, tape)
+
+
+def _law_on_subset(algorithm: Algorithm, rows: Any, tape: Tape) -> Floats:
+    # In random order as well: only then does a subset amplify privacy (stability.DP.subsample).
+    chosen = ordered_subset(tape.branch("subset"), algorithm.rows_needed, len(rows))
+    return algorithm.law(take(rows, chosen), tape)
 
 
 def _mixture(
@@ -143,19 +149,14 @@ def _mixture(
     """The law of the output averaged over the parts or subsets of the plan."""
 
     def mixture(rows: Any, tape: Tape | None) -> Floats:
-        branches = [None if tape is None else tape.branch(f"part {number}") for number in range(plan.draws)]
-        jobs: list[tuple[Any, ...]]
+        coins = [None if tape is None else tape.branch(f"part {number}") for number in range(plan.draws)]
         if plan.disjoint:
             parts = cut(rows, plan.draws, algorithm.rows_needed)
-            jobs = [(algorithm, part, None, coins) for part, coins in zip(parts, branches, strict=True)]
+            jobs: list[tuple[Any, ...]] = [(algorithm, *job) for job in zip(parts, coins, strict=True)]
+            task: Callable[..., Floats] = _law_on_part
         else:
-            # A random order as well: privacy is amplified by subsets only for rows in random order.
-            jobs = [
-                (algorithm, rows, coins.permutation(plan.rows)[: algorithm.rows_needed], coins)
-                for coins in branches
-                if coins is not None
-            ]
-        laws = run_all(_law, jobs, workers=workers, progress=progress, label="laws")
+            jobs, task = [(algorithm, rows, coin) for coin in coins], _law_on_subset
+        laws = run_all(task, jobs, workers=workers, progress=progress, label="laws")
         average: Floats = np.mean(laws, axis=0)
         return average
 
