@@ -179,7 +179,7 @@ def gaussian_mean_rows(*, accuracy: Any, rho: Any, beta: Any, dimension: Any = 1
     Reference: Holdfast; SIS Theorem 6.15 states Õ((d ln(1/α) + ln(1/β))² ln³(1/ρ)/(α²ρ²)).
 
     >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2)
-    31817
+    32381
     """
     return _grid(*_parameters(accuracy, rho, beta, dimension, "gaussian_mean_rows")).rows
 
@@ -203,7 +203,7 @@ def gaussian_mean(
     >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(40_000, 2))
     >>> result = gaussian_mean(rows, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))
     >>> result.value.round(3).tolist()
-    [2.944, -1.988]
+    [3.062, -1.967]
     """
     of = "gaussian_mean"
     tape = tape_argument(tape, of=of)
