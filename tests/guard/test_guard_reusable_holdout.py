@@ -136,6 +136,64 @@ def test_keeping_the_threshold_would_not_break_privacy():
     assert loss < 2 * noise.epsilon(1) * 0.8
 
 
+def transcripts(scale, rows):
+    """The law of a whole session on ``rows`` coins, for every dataset: three questions, two releases, each
+    released value known up to its third of [0, 1]."""
+    training, threshold = (0.5, 0.3, 0.9), 0.2
+    cuts = np.linspace(-30 * scale, 30 * scale, 4_001)
+    weights = np.exp(-np.abs(cuts) / scale)
+    weights /= weights.sum()
+    functions = (lambda x: x, lambda x: 1 - x, lambda x: x)
+    law = {}
+    for dataset in itertools.product((0, 1), repeat=rows):
+        means = [float(np.mean([f(x) for x in dataset])) for f in functions]
+        below = [
+            laplace_cdf(threshold + cuts - abs(mean - guess), 2 * scale)
+            for mean, guess in zip(means, training, strict=True)
+        ]
+        thirds = [np.diff(laplace_cdf(np.array([-1e6, 1 / 3, 2 / 3, 1e6]) - m, 4 * scale)) for m in means]
+        law[dataset] = [
+            chance
+            for fired in itertools.product((False, True), repeat=3)
+            if sum(fired) < 3
+            for chance in _session(fired, below, weights, thirds)
+        ]
+    return law
+
+
+def _session(fired, below, weights, thirds):
+    chances, open_round = np.ones(1), weights
+    for place, fires in enumerate(fired):
+        if fires:
+            chances = np.outer(
+                chances, float((open_round * (1 - below[place])).sum()) * thirds[place]
+            ).ravel()
+            open_round = weights
+        else:
+            open_round = open_round * below[place]
+        if sum(fired[: place + 1]) == 2:
+            return chances if not any(fired[place + 1 :]) else []
+    return chances * float(open_round.sum())
+
+
+@pytest.mark.parametrize("scale", [0.4, 1.0])
+def test_whole_sessions_leak_no_more_than_the_account_says_under_any_model(scale):
+    rows = 5
+    law = transcripts(scale, rows)
+    assert all(sum(chances) == pytest.approx(1, abs=1e-6) for chances in law.values())
+    table = np.array([law[dataset] for dataset in law]).reshape((2,) * rows + (-1,))
+    table /= table.sum(axis=-1, keepdims=True)
+    private = DP(SparseNoise(scale, rows).epsilon(2))
+    chain = MarkovChain([[0.7, 0.3], [0.3, 0.7]], rows)
+    leaks = {}
+    for model in (Independent(rows), chain, Clusters([2, 3])):
+        leaks[model.name] = model.leakage(table)
+        assert leaks[model.name] <= model.bayesian_dp(private).epsilon
+    alone = leaks.pop("independent rows")
+    assert alone > 0.2 * private.epsilon
+    assert all(leak > 1.2 * alone for leak in leaks.values())  # dependence makes every answer say more
+
+
 @given(st.integers(1, 10**7), st.floats(1e-6, 1.0), st.data())
 def test_one_row_moves_a_rounded_mean_by_the_counted_steps(rows, scale, data):
     noise = SparseNoise(scale, rows)
