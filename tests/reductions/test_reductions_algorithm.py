@@ -18,7 +18,14 @@ from scipy import stats
 
 from holdfast import reductions
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.reductions import Algorithm, exponential_choice, heavy_hitter, laplace_mean, replicable_to_dp
+from holdfast.reductions import (
+    Algorithm,
+    dp_to_replicable,
+    exponential_choice,
+    heavy_hitter,
+    laplace_mean,
+    replicable_to_dp,
+)
 from holdfast.reductions._algorithm import settled
 from holdfast.reductions._parts import cut, ordered_subset, run_all, take
 from holdfast.replicable import Result, Tape
@@ -37,6 +44,8 @@ def test_it_reads_the_rows_it_needs_and_no_more():
     with pytest.raises(NotEnoughRows) as caught:
         seen([1, 2])
     assert (caught.value.needed, caught.value.got) == (3, 2)
+    with pytest.raises(InvalidArgument, match="rows"):
+        seen(iter([1, 2, 3]))
 
 
 def test_a_tape_fixes_the_coins_and_none_means_fresh_ones():
@@ -292,6 +301,32 @@ def test_the_private_choice_has_its_law_its_privacy_and_its_failure(seed):
     assert lower_limit(wrong, trials) <= large.failure
     with pytest.raises(InvalidArgument, match="3 models"):
         algorithm.law(losses[:, :2])
+
+
+def test_compilers_follow_one_another_and_the_path_shows_all_of_them():
+    private = laplace_mean(rows=1000, epsilon=0.02, accuracy=0.5, cells=10)
+    steady = dp_to_replicable(private, rho=0.2)
+    again = replicable_to_dp(steady, epsilon=1.0, delta=1e-6, simulation=True)
+    path = again.explain()
+    assert path.start == DP(0.02)
+    assert [step.target for step in path.steps] == ["replicable", "dp"]
+    assert path.factor * 1000 == path.rows == again.rows_needed
+    assert again.outcomes == (*private.outcomes, None)
+    assert "protects nothing" in str(path)
+    assert "protects nothing" not in str(replicable_to_dp(steady, epsilon=1.0, delta=1e-6).explain())
+    rows = np.random.default_rng(0).random(again.rows_needed)
+    assert again(rows, Tape("x")) in again.outcomes
+    table = pd.DataFrame({"x": rows[: steady.rows_needed]})
+    framed = Algorithm(
+        private.run,
+        rows_needed=1000,
+        guarantee=DP(0.02),
+        outcomes=private.outcomes,
+        probabilities=lambda frame: private.law(frame["x"].to_numpy()),
+    )
+    assert dp_to_replicable(framed, rho=0.2)(table, Tape("x")) == steady(
+        rows[: steady.rows_needed], Tape("x")
+    )
 
 
 def test_replicable_heavy_hitters_become_private(seed):

@@ -178,6 +178,8 @@ class Algorithm(Record):
         )
 
     def _enough(self, rows: Any) -> Any:
+        if not (hasattr(rows, "__len__") and hasattr(rows, "__getitem__")):
+            raise InvalidArgument("rows", "a sequence, an array or a data frame", rows, of=self.name)
         if len(rows) < self.rows_needed:
             raise NotEnoughRows(self.rows_needed, len(rows), what=self.name)
         return rows if len(rows) == self.rows_needed else rows[: self.rows_needed]

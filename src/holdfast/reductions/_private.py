@@ -14,7 +14,9 @@ from holdfast.replicable._tape import Tape
 from holdfast.stability import DP, GoodCoins, private_plan
 from holdfast.stability._path import EFFICIENT
 
-__all__ = ["noise_seed", "replicable_to_dp", "simulation_argument"]
+__all__ = ["SIMULATED", "noise_seed", "replicable_to_dp", "simulation_argument"]
+
+SIMULATED = "that nobody relies on this run: its noise is simulated from the tape and protects nothing"
 
 # Noise on a grid makes the threshold of the selection larger than A by less than this, in counts.
 _GRID_SLACK = 2.0**-18
@@ -83,7 +85,10 @@ def replicable_to_dp(
         failure=plan.failure,
         theorem="SIS Theorem 3.1, Algorithm 1",
         kind=EFFICIENT,
-        conditions=("independent rows from one distribution, for the failure probability",),
+        conditions=(
+            "independent rows from one distribution, for the failure probability",
+            *((SIMULATED,) if simulation else ()),
+        ),
         parameters={
             "seeds": plan.seeds,
             "parts": plan.parts,
@@ -92,8 +97,12 @@ def replicable_to_dp(
             "failure": plan.failure,
         },
         rows_needed=plan.runs * algorithm.rows_needed,
-        outcomes=None if algorithm.outcomes is None else tuple({*algorithm.outcomes, None}),
+        outcomes=_or_nothing(algorithm.outcomes),
     )
+
+
+def _or_nothing(outcomes: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    return outcomes if outcomes is None or None in outcomes else (*outcomes, None)
 
 
 def simulation_argument(simulation: Any, *, of: str) -> bool:
