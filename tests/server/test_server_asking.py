@@ -123,6 +123,7 @@ def test_history_comes_in_pages(analyst):
         assert len(page) <= 2
         seen, after = seen + page, page[-1]["line"]
     assert [answer["query"] for answer in seen] == [answer["query"] for answer in asked]
+    assert analyst("GET", "/datasets/people/history?after=1000").json()["answers"] == []
     assert analyst("GET", "/datasets/people/history?limit=0").status_code == 422
 
 
@@ -134,6 +135,18 @@ def test_a_closed_account_stays_readable_and_answers_nothing_new(analyst, owner)
     refused = analyst.ask("share(age > 50)")
     assert refused.status_code == 409
     assert refused.json()["type"] == "urn:holdfast:account-closed"
+
+
+def test_a_damaged_book_is_not_answered_from_and_not_described(service, analyst, caplog):
+    analyst.ask("share(age > 40)")
+    book = service.datasets.get("people").book
+    book._lines._connection.executescript(
+        "DROP TRIGGER no_update; UPDATE events SET body = '{}' WHERE sequence = 3"
+    )
+    refused = analyst("GET", "/datasets/people/history")
+    assert refused.status_code == 503
+    assert book.name not in refused.text
+    assert "line 3" in caplog.text
 
 
 def test_a_restart_forgets_nothing(service, analyst, owner, tmp_path):

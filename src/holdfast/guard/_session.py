@@ -144,11 +144,9 @@ class Session:
 
     def history(self, after: int = 0) -> Iterator[tuple[int, Released]]:
         """Everything that was settled beyond line ``after`` of the book, in order, with its line."""
-        return (
-            (event.sequence, self._released(event))
-            for event in self._book.events(after)
-            if event.kind == "release"
-        )
+        self.read()
+        events = self._book.events(min(after, self._last))
+        return ((event.sequence, self._released(event)) for event in events if event.kind == "release")
 
     def reserve(
         self,

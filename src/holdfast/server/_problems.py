@@ -84,6 +84,10 @@ def install(app: FastAPI) -> None:
 
     async def known(request: Request, error: Exception) -> JSONResponse:
         status, kind = next((status, kind) for type_, status, kind in _KINDS if isinstance(error, type_))
+        if status == 503:
+            # Where the book lies is the owner's business.
+            _log.error("%s", error)
+            return problem(status, kind, "The account book cannot be used; nothing is answered until it can.")
         more = {name: getattr(error, name, None) for name in ("asked", "spent", "left", "argument", "wait")}
         return problem(status, kind, str(error), **more)
 
