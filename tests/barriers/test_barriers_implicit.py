@@ -89,13 +89,14 @@ def counting_error(hits: int, slack: int, theta: float) -> float:
 
 
 @pytest.mark.parametrize("hits", [8, 30, 400, 3000])
-def test_the_counting_error_is_within_its_bound_and_not_within_a_third_of_it(hits):
+def test_the_counting_error_is_within_its_bound_and_not_within_half_of_it(hits):
     slack = 6
     worst = max(counting_error(hits, slack, theta) for theta in np.linspace(0.5001, 1.0, 23))
-    proved = 6.69 / math.sqrt(hits) + 8 * math.exp(-0.0965 * hits) + 0.5 * math.exp(-0.091 * hits)
+    proved = 4.76 / math.sqrt(hits) + 4 / hits
+    proved += 8 * math.exp(-0.0965 * hits) + 0.5 * math.exp(-0.091 * hits)
     assert worst <= proved
     if hits >= 100:
-        assert worst > proved / 3
+        assert worst > proved / 2
         plan = ImplicitPlan(4, slack, 10**6, hits << slack)
         assert plan.round_error == pytest.approx(proved + 7 / 64 + 17 / 4096)
 
@@ -261,7 +262,7 @@ def check_agreement(plan, first, second, pairs, name):
 
 def test_circuits_of_one_law_agree_though_they_compute_it_differently(seed):
     first, second = (Circuit(lambda r, s=s: r ^ np.uint64(s), 4, 4) for s in (0, 11))
-    plan = ImplicitPlan(4, slack=6, rounds=2000, checks=64_000)
+    plan = ImplicitPlan(4, slack=6, rounds=2000, checks=32_000)
     assert first.total_variation(second) == 0.0
     check_agreement(plan, first, second, 60, f"one law {seed}")
 
@@ -269,11 +270,10 @@ def test_circuits_of_one_law_agree_though_they_compute_it_differently(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("moved", [0, 1])
 def test_circuits_of_near_laws_agree_at_a_small_error(moved, seed):
-    counts = [4 + moved, 4 - moved, *[4] * 6]
-    first = Circuit.of_counts([4] * 8)
-    straight = Circuit.of_counts(counts)
-    second = Circuit(lambda r: straight.table[r ^ np.uint64(21)], 5, 3)
-    plan = ImplicitPlan(5, slack=8, rounds=6000, checks=9000 << 8)
+    first = Circuit.of_counts([2] * 8)
+    straight = Circuit.of_counts([2 + moved, 2 - moved, *[2] * 6])
+    second = Circuit(lambda r: straight.table[r ^ np.uint64(13)], 4, 3)
+    plan = ImplicitPlan(4, slack=8, rounds=6000, checks=4600 << 8)
     assert plan.round_error < 0.1
     check_agreement(plan, first, second, 40, f"near {seed} {moved}")
 
@@ -282,7 +282,7 @@ def test_circuits_of_near_laws_agree_at_a_small_error(moved, seed):
 @pytest.mark.parametrize("name", ["two", "steps"])
 def test_samples_have_the_law_of_the_circuit_at_a_quarter(name, seed):
     law = Circuit.of_counts(LAWS[name]).probabilities
-    measured, margin = total_variation_limit(runs(name, 400, seed, 0.25), law)
+    measured, margin = total_variation_limit(runs(name, 500, seed, 0.25), law)
     assert measured + margin <= 0.25
 
 
