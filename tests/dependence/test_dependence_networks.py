@@ -14,10 +14,15 @@ from holdfast.stability import DP, BayesianDP
 EPSILON = 0.3
 
 
+def some_states(rng, n):
+    """Two or three states; where there are many rows, mostly two."""
+    return 2 + (rng.random(n) < (0.5 if n < 6 else 0.2))
+
+
 def random_bayesian(rng, *, zeros=False, most=7):
     """A random order, up to three parents each, two or three states."""
     n = int(rng.integers(2, most + 1))
-    cards = rng.integers(2, 4, n)
+    cards = some_states(rng, n)
     model = {}
     for node in range(n):
         parents = [int(p) for p in rng.permutation(node)[: rng.integers(0, min(node, 3) + 1)]]
@@ -33,7 +38,7 @@ def random_bayesian(rng, *, zeros=False, most=7):
 
 def random_markov(rng, *, zeros=False, most=7):
     n = int(rng.integers(2, most + 1))
-    cards = [int(c) for c in rng.integers(2, 4, n)]
+    cards = [int(c) for c in some_states(rng, n)]
     factors = [((node,), np.exp(rng.normal(size=cards[node]))) for node in range(n)]
     for _ in range(int(rng.integers(1, n + 2))):
         scope = tuple(int(v) for v in rng.permutation(n)[: rng.integers(2, min(n, 3) + 1)])
@@ -144,7 +149,7 @@ def brute_leakage(law, likelihoods):
     return worst
 
 
-def dp_mechanism(rng, cards, epsilon, outputs=3):
+def dp_mechanism(rng, cards, epsilon, outputs=2):
     """A table that is ε-DP for one changed row, and as wild as that allows: exp of a 1-Lipschitz function."""
     columns = []
     for _ in range(outputs):
@@ -241,6 +246,7 @@ def test_leakage_of_200_networks_equals_brute_force_and_no_lemma_is_below_it(see
         leaked = net.leakage(table)
         assert close(leaked, brute_leakage(law, table))
         sharp = net.bayesian_dp(DP(EPSILON)).epsilon
+        needed = net.required_dp(BayesianDP(EPSILON)).epsilon
         for method in ("quilt", "quilt-paper", "blanket", "blanket-paper", "coupling", "group"):
             try:
                 promised = net.bayesian_dp(DP(EPSILON), method).epsilon
@@ -248,5 +254,4 @@ def test_leakage_of_200_networks_equals_brute_force_and_no_lemma_is_below_it(see
                 continue
             assert promised >= leaked * (1 - 1e-9), method
             assert sharp <= promised, method
-            needed = net.required_dp(BayesianDP(EPSILON), method).epsilon
-            assert net.required_dp(BayesianDP(EPSILON)).epsilon >= needed, method
+            assert needed >= net.required_dp(BayesianDP(EPSILON), method).epsilon, method

@@ -138,6 +138,7 @@ BAD_BAYESIAN = [
     ([("a", COIN)], "mapping"),
     ({"a": COIN + COIN}, "node 'a'"),
     ({"a": ("bc", COIN)}, "list of nodes"),
+    ({"a": ([["b"]], STEP)}, "list of nodes"),
     ({"a": (["z"], STEP)}, "unknown parent 'z'"),
     ({"a": (["b"], STEP), "b": (["a"], STEP)}, "cycle"),
     ({"a": (["a"], STEP)}, "'a' → 'a'"),
@@ -175,7 +176,8 @@ BAD_MARKOV = [
     ({"a": COIN}, "list of factors"),
     ([("a",)], "factor 0"),
     ([("ab", STEP)], "list of nodes"),
-    ([((), 1.0)], "list of nodes"),
+    ([((), 1.0)], "at least one node"),
+    ([([["a"]], COIN)], "list of nodes"),
     ([(("a", "b"), COIN)], "one axis for each node"),
     ([(("a", "a"), STEP)], "one axis for each node"),
     ([(("a",), [1.0, -1.0])], "none negative"),
@@ -245,6 +247,11 @@ def test_what_would_be_too_large_is_said_before_it_starts():
     star = MarkovNetwork([((0, i), STEP) for i in range(1, 31)])
     with pytest.raises(InvalidArgument, match=f"Got {2**30} instead"):
         star.quilts(0)
+    with pytest.raises(InvalidArgument, match="65,536 quilts"):
+        MarkovNetwork([((i, (i + 1) % 600), STEP) for i in range(600)]).quilts(0)
+    wheel = MarkovNetwork([((0, i), STEP) for i in range(1, 3000)])
+    with pytest.raises(InvalidArgument, match="smaller"):
+        wheel.bayesian_dp(DP(0.1), "blanket")
     with pytest.raises(InvalidArgument, match="smaller components"):
         wide.bayesian_dp(DP(0.1), "blanket")
     assert wide.bayesian_dp(DP(0.1)).epsilon == pytest.approx(160.0)
@@ -263,8 +270,13 @@ def test_larger_networks_count_their_nearest_quilts():
 def test_a_large_tree_has_its_recursion():
     rng = np.random.default_rng(0)
     tree = BayesianNetwork(
-        {0: ([], COIN), **{i: ([int(rng.integers(i))], [[0.6, 0.4], [0.45, 0.55]]) for i in range(1, 5000)}}
+        {0: ([], COIN), **{i: ([int(rng.integers(i))], [[0.6, 0.4], [0.45, 0.55]]) for i in range(1, 2000)}}
     )
     bound = tree.bayesian_dp(DP(0.01), "coupling").epsilon
     assert 0.01 < bound < 0.1
     assert tree.bayesian_dp(DP(0.01)).epsilon <= bound
+    copies = BayesianNetwork(
+        {0: ([], COIN), **{i: ([i - 1], [[1.0, 0.0], [0.5, 0.5]]) for i in range(1, 2000)}}
+    )
+    assert copies.bayesian_dp(DP(0.01), "coupling").epsilon == pytest.approx(20.0)
+    assert tree.bayesian_dp(DP(5.0), "blanket").epsilon < 30

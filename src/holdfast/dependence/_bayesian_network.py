@@ -15,7 +15,7 @@ from holdfast.dependence._factors import Factor, factor
 from holdfast.dependence._graph import DependencyGraph
 from holdfast.dependence._network import Network
 from holdfast.dependence._network_tails import Arrows
-from holdfast.dependence._read_tables import pgmpy_values, read_table, refuse_model
+from holdfast.dependence._read_tables import pgmpy_values, read_nodes, read_table, refuse_model
 from holdfast.dependence._split import Split, check_split
 
 _OF = "BayesianNetwork"
@@ -50,10 +50,8 @@ class BayesianNetwork(Network):
         for node, entry in plain.items():
             if not isinstance(entry, (tuple, list)) or len(entry) != 2:
                 refuse_model(f"{_FORM}: node {node!r} has no (parents, table)", self.model, of=_OF)
-            parents = entry[0]
-            if isinstance(parents, (str, bytes)) or not np.iterable(parents):
-                refuse_model(f"{_FORM}: the parents of node {node!r} are a list of nodes", self.model, of=_OF)
-            entries[node] = (tuple(parents), read_table(entry[1], f"the table of node {node!r}", of=_OF))
+            parents = read_nodes(entry[0], f"one with the parents of node {node!r}", self.model, of=_OF)
+            entries[node] = (parents, read_table(entry[1], f"the table of node {node!r}", of=_OF))
         _check_parents(entries)
         return entries, list(entries)
 

@@ -16,11 +16,13 @@ from holdfast.dependence._best import TailRow
 from holdfast.dependence._clusters import Clusters
 from holdfast.dependence._coupling import largest_below
 from holdfast.dependence._factors import Array, Factor, log_joint, log_sum
+from holdfast.dependence._influence import influence, largest_influence
 from holdfast.dependence._leakage import exact_leakage, refuse_domain
 from holdfast.dependence._model import Dependence, from_squared_differences, row_differences
 from holdfast.dependence._network_quilts import NetworkQuilts
 from holdfast.dependence._network_tails import Arrows, along_arrows, by_comparison, single_site_influences
 from holdfast.dependence._quilts import Quilt, boundary, connected_sets, count_sets, refuse_many, side_of
+from holdfast.dependence._read_tables import read_nodes
 from holdfast.dependence._split import Split, check_split
 from holdfast.dependence._tree import Forest, forest
 from holdfast.errors import InvalidArgument
@@ -192,7 +194,7 @@ class Network(Dependence):
             raise InvalidArgument(
                 "targets", "apart from the node and from what is given", targets, of=self._called(of)
             )
-        return self._quilted.influence(row, aims, known) if aims else 0.0
+        return influence(self._quilted.joint(row, aims, known), len(aims)) if aims else 0.0
 
     def _several(self, nodes: Any, argument: str, *, of: str) -> list[int]:
         if isinstance(nodes, Hashable) and nodes in self._rows_by_node:
@@ -208,11 +210,13 @@ class Network(Dependence):
             raise InvalidArgument("quilt", "a Quilt, as quilts lists them", quilt, of=self._called(of))
         row = self._row(quilt.node, "quilt", of=of)
         aims, near = (self._several(rows, "quilt", of=of) for rows in (quilt.quilt, quilt.nearby))
-        return self._quilted.quilt_influence(row, aims, near)
+        return largest_influence(self._quilted.joint(row, aims, near), len(aims)) if aims else 0.0
 
     @cached_property
     def _quilted(self) -> NetworkQuilts:
-        return NetworkQuilts(self._factors, self._graph, self._cards, self._components, type(self).__name__)
+        return NetworkQuilts(
+            self._factors, self._graph, self._cards, self._components, self._forest, type(self).__name__
+        )
 
     def leakage(self, mechanism: Any) -> float:
         """The Bayesian DP of one mechanism on these rows, exactly, by enumeration.
@@ -347,7 +351,7 @@ def _in_row_order(named: Sequence[Hashable], nodes: Any, *, of: str) -> tuple[An
         if all(isinstance(node, int) for node in named) and set(named) == set(range(len(named))):
             return tuple(range(len(named)))
         return tuple(named)
-    given = tuple(nodes) if np.iterable(nodes) and not isinstance(nodes, (str, bytes)) else ()
+    given = read_nodes(nodes, "one with its rows", nodes, of=of)
     if len(given) != len(named) or set(given) != set(named):
         raise InvalidArgument("nodes", f"the model's {len(named)} nodes, each once", nodes, of=of)
     return given

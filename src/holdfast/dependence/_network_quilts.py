@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from holdfast import rounding
-from holdfast.dependence._factors import Array, Factor, cells, log_joint
-from holdfast.dependence._influence import influence, largest_influence
+from holdfast.dependence._factors import MOST_CELLS, Array, Factor, cells, log_joint
+from holdfast.dependence._influence import largest_influence
 from holdfast.dependence._quilts import Graph, boundary, connected_sets
+from holdfast.dependence._tree import Forest
 
 # Rough costs in microseconds, fixed numbers so that the same network always has the same bound.
 _BLANKETS, _QUILTS = 4e6, 2e6
@@ -32,6 +33,7 @@ class NetworkQuilts:
     graph: Graph
     cards: Sequence[int]
     components: Sequence[Sequence[int]]
+    tree: Forest | None
     of: str
 
     @cached_property
@@ -46,15 +48,16 @@ class NetworkQuilts:
             groups[item.scope[0]].append(item)
         return groups
 
-    def influence(self, node: int, targets: Sequence[int], known: Sequence[int]) -> float:
-        """I(targets ⇝ node | known)."""
-        return influence(self._joint(node, targets, known), len(targets))
-
     def quilt_influence(self, node: int, quilt: Sequence[int], nearby: Sequence[int]) -> float:
-        """b = max over L ⊆ nearby of I(quilt ⇝ node | L)."""
-        return largest_influence(self._joint(node, quilt, nearby), len(quilt)) if quilt else 0.0
+        """b = max over L ⊆ nearby of I(quilt ⇝ node | L); the three together are connected."""
+        if not quilt:
+            return 0.0
+        rows = (node, *quilt, *nearby)
+        joint = self.joint(node, quilt, nearby) if self.tree is None else self.tree.local(rows)
+        return largest_influence(joint, len(quilt))
 
-    def _joint(self, node: int, first: Sequence[int], second: Sequence[int]) -> Array:
+    def joint(self, node: int, first: Sequence[int], second: Sequence[int]) -> Array:
+        """ln of the joint law of the node and the others, in this order, up to a constant."""
         asked = {node, *first, *second}
         factors = [
             item
@@ -94,7 +97,8 @@ class NetworkQuilts:
 
     def _cost(self, node: int, quilt: Sequence[int], nearby: Sequence[int], whole: int) -> float:
         table = cells((node, *quilt), self.cards) * math.prod(self.cards[other] + 1 for other in nearby)
-        return _PER_NODE * whole + _PER_CELL * table
+        looked_at = whole if self.tree is None else 1 + len(quilt) + len(nearby)
+        return _PER_NODE * looked_at + _PER_CELL * min(table, MOST_CELLS * 1000)
 
     @cached_property
     def blankets_fit(self) -> bool:

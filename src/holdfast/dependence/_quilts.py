@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from holdfast.errors import InvalidArgument
@@ -33,24 +34,40 @@ class Quilt(Record):
 Graph = Mapping[int, Set[int]]
 
 
-def connected_sets(graph: Graph, node: int) -> Iterator[frozenset[int]]:
+def connected_sets(graph: Graph, node: int) -> Iterator[set[int]]:
     """Every connected set of rows that contains ``node``, the smallest first.
 
     With its neighbours as the quilt each is the node's own side of one, and no other quilts are needed: where
     a row of a quilt touches nothing on the node's side, leaving it to the remote rows changes no nearby row,
     and the influence on fewer rows is smaller.
     """
-    level = [frozenset((node,))]
-    yield level[0]
+    rows = sorted(side_of(graph, node, frozenset()))
+    for mask in _connected_masks(graph, node, rows):
+        yield {rows[place] for place in _bits(mask)}
+
+
+def _connected_masks(graph: Graph, node: int, rows: list[int]) -> Iterator[int]:
+    """The same, each set as the bits of a number, by their places in ``rows``."""
+    place = {row: k for k, row in enumerate(rows)}
+    near = [sum(1 << place[other] for other in graph[row]) for row in rows]
+    start = place[node]
+    level = {1 << start: near[start]}
     while level:
-        larger: dict[frozenset[int], None] = {}
-        for side in level:
-            for other in boundary(graph, side):
-                grown = side | {other}
+        yield from level
+        larger: dict[int, int] = {}
+        for mask, touching in level.items():
+            for other in _bits(touching):
+                grown = mask | 1 << other
                 if grown not in larger:
-                    larger[grown] = None
-                    yield grown
-        level = list(larger)
+                    larger[grown] = (touching | near[other]) & ~grown
+        level = larger
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
 
 
 def boundary(graph: Graph, side: Set[int]) -> list[int]:
@@ -69,27 +86,23 @@ def side_of(graph: Graph, node: int, quilt: Set[int]) -> set[int]:
     return side
 
 
-def refuse_many(count: int, *, of: str) -> None:
+def refuse_many(count: int, *, of: str, argument: str = "node", most: int = MOST_QUILTS) -> None:
     """Say before it starts that there are too many quilts to list."""
-    if count > MOST_QUILTS:
-        raise InvalidArgument("node", f"a node with at most {MOST_QUILTS:,} quilts to list", count, of=of)
+    if count > most:
+        raise InvalidArgument(argument, f"one with at most {most:,} quilts to list", count, of=of)
 
 
 def count_sets(graph: Graph, node: int) -> int:
-    """How many connected sets contain ``node``: exact without loops, else counted up to the limit.
+    """How many connected sets contain ``node``; with loops counting stops above ``MOST_QUILTS``.
 
     Without loops a set takes or leaves each branch, and in the branch it takes one of its connected sets.
-    Counting the others stops early: once there are too many, the number given is the largest possible, that
-    of all sets of connected rows.
     """
     component = side_of(graph, node, frozenset())
     links = sum(len(graph[member]) for member in component) // 2
     if links == len(component) - 1:
         return _count_branch(graph, node)
-    for count, _ in enumerate(connected_sets(graph, node), start=1):
-        if count > MOST_QUILTS:
-            return int(2 ** (len(component) - 1))
-    return count
+    sets = _connected_masks(graph, node, sorted(component))
+    return sum(1 for _ in islice(sets, MOST_QUILTS + 1))
 
 
 def _count_branch(graph: Graph, node: int) -> int:

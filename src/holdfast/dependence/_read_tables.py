@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +14,14 @@ from holdfast.errors import InvalidArgument
 def refuse_model(expected: str, got: object, *, of: str) -> NoReturn:
     """The model is not what the network needs."""
     raise InvalidArgument("model", expected, got, of=of)
+
+
+def read_nodes(nodes: Any, what: str, model: object, *, of: str) -> tuple[Any, ...]:
+    """A list of nodes; a text is not one, however many letters it has."""
+    listed = None if isinstance(nodes, (str, bytes)) or not np.iterable(nodes) else tuple(nodes)
+    if listed is None or not all(isinstance(node, Hashable) for node in listed):
+        refuse_model(f"{what} as a list of nodes", model, of=of)
+    return listed
 
 
 def read_table(table: Any, what: str, *, of: str) -> Array:

@@ -52,6 +52,34 @@ class Forest:
                 whole[node] -= whole[node].max()
         return tuple(whole)
 
+    def local(self, rows: Sequence[int]) -> Array:
+        """ln of the joint law of connected rows, up to a constant, one axis each: Π p_v Π p_uv/(p_u p_v)."""
+        place = {node: axis for axis, node in enumerate(rows)}
+        total = np.zeros([len(self.alone[node]) for node in rows])
+        for node in rows:
+            total = total + _on_axes(self._own[node], [place[node]], total.ndim)
+            if self.parent[node] in place:
+                axes = [place[self.parent[node]], place[node]]
+                total = total + _on_axes(self._link[node], axes, total.ndim)
+        return total
+
+    @cached_property
+    def _own(self) -> tuple[Array, ...]:
+        return tuple(logs - log_sum(logs, axis=0) for logs in self._whole)
+
+    @cached_property
+    def _link(self) -> dict[int, Array]:
+        """ln p_uv/(p_u p_v) of each node v and its parent u."""
+        found = {}
+        for node, pair in self.pairs.items():
+            above, here = self._whole[self.parent[node]], self._whole[node]
+            with np.errstate(invalid="ignore"):
+                kernel = pair + self._upward[0][node]
+                kernel = kernel - log_sum(kernel, axis=1, keepdims=True)
+                link = kernel - self._own[node]
+            found[node] = np.where(np.isfinite(above)[:, None] & np.isfinite(here), link, -np.inf)
+        return found
+
     def kernel(self, node: int) -> Array:
         """The law of ``node`` given its parent, one line for each possible value of the parent."""
         logs = self.pairs[node] + self._upward[0][node]
@@ -97,6 +125,15 @@ class Forest:
 
 
 _SLACK = 1e-13
+
+
+def _on_axes(table: Array, axes: list[int], dimensions: int) -> Array:
+    """The table with its axes at these places among ``dimensions``."""
+    order = np.argsort(axes)
+    shape = [1] * dimensions
+    for axis, size in zip(axes, table.shape, strict=True):
+        shape[axis] = size
+    return np.transpose(table, order).reshape(shape)
 
 
 def forest(factors: Sequence[Factor], graph: Mapping[int, Set[int]], cards: Sequence[int]) -> Forest | None:
