@@ -21,6 +21,7 @@ from holdfast.cli.figures import figures
 from holdfast.cli.leak import leak
 from holdfast.cli.mcp import mcp
 from holdfast.cli.plan import plan
+from holdfast.cli.replicate import replicate
 from holdfast.cli.serve import serve
 from holdfast.cli.verify import verify
 
@@ -41,6 +42,7 @@ cli.add_command(figures)
 cli.add_command(leak)
 cli.add_command(mcp)
 cli.add_command(plan)
+cli.add_command(replicate)
 cli.add_command(serve)
 cli.add_command(verify)
 

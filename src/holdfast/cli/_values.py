@@ -1,0 +1,53 @@
+"""The values that a question is about, read from a file into this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.errors import QueryRejected
+
+if TYPE_CHECKING:
+    from holdfast.engines import Rows
+    from holdfast.queries import Query
+
+__all__ = ["items_of", "values_of"]
+
+
+def values_of(rows: Rows, query: Query) -> npt.NDArray[np.float64]:
+    """The values of the rows that enter the answer: clipped to the bounds for a mean, 0 or 1 for a share."""
+    import ibis
+
+    checked = query.check(rows.schema, rows.nullable_columns())
+    names = sorted(checked.reads) or list(rows.columns[:1])
+    table = ibis.memtable(rows.frame(names), schema=rows.schema.to_ibis(names))
+    value, passes = checked.value(table), checked.passes(table)
+    wanted = {"value": value.cast("int8").cast("float64") if checked.kind == "share" else value}
+    if passes is not None:
+        wanted["passes"] = passes
+    read = ibis.duckdb.connect().to_pyarrow(table.select(**wanted))
+    values: npt.NDArray[np.float64] = read["value"].to_numpy()
+    if passes is not None:
+        values = values[read["passes"].fill_null(False).to_numpy()]
+    missing = np.isnan(values)
+    values = values[~missing] if checked.skips else np.where(missing, checked.missing, values)
+    return np.clip(values, *checked.bounds) if checked.kind == "mean" else values
+
+
+def items_of(rows: Rows, column: str) -> list[Any]:
+    """The items of one column, by its name; rows without a value are left out."""
+    name = column.strip()
+    if name not in rows.schema and len(name) > 1 and name[0] == name[-1] == '"':
+        name = name[1:-1]
+    if name not in rows.schema:
+        known = ", ".join(rows.columns[:12])
+        raise QueryRejected(f"There is no column {name!r} to count items of; the columns are {known}.")
+    kind = rows.schema[name].kind
+    if kind not in ("number", "boolean", "text"):
+        raise QueryRejected(
+            f"The column {name!r} is of kind {kind}; texts, numbers and booleans are counted."
+        )
+    items: list[Any] = rows.frame([name])[name].dropna().tolist()
+    return items

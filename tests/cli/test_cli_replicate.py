@@ -1,0 +1,199 @@
+"""``holdfast replicate``: the statistic of the library, its promise, its tape, its citation, and refusals."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast import replicable
+from holdfast.replicable import Tape
+
+ROWS = 16_000
+
+
+@pytest.fixture
+def survey(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, ROWS),
+            "income": rng.normal(40_000, 9_000, ROWS).round(2),
+            "sex": rng.choice(["F", "M"], ROWS),
+            "home town": rng.choice(["Riga", "Oslo", "Bern"], ROWS, p=[0.6, 0.3, 0.1]),
+            "gap": np.where(rng.random(ROWS) < 0.05, np.nan, 1.0),
+        }
+    )
+    frame.to_csv("survey.csv", index=False)
+    return frame
+
+
+TAPE = Tape("study-7")
+PROMISE = {"rho": 0.05, "beta": 0.05, "tape": TAPE}
+
+
+def _asked(holdfast, *arguments):
+    status, out, err = holdfast("replicate", "survey.csv", *arguments, "--tape", "study-7", "--json")
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def test_a_mean_is_that_of_the_library(survey, holdfast):
+    found = _asked(holdfast, "mean(income)", "--bounds", "0", "100000")
+    wanted = replicable.mean(survey.income.clip(0, 1e5), accuracy=5000, bounds=(0, 1e5), **PROMISE)
+    assert found["value"] == wanted.value
+    assert found["guarantee"] == {"rho": 0.05}
+    assert found["tape"] == "tape:holdfast-1:study-7"
+    assert found["question"] == "mean(income, 0, 100000)"
+    assert _asked(holdfast, "mean(income, 0, 1e5)")["value"] == wanted.value
+
+
+def test_a_share_with_a_filter_counts_the_rows_that_pass(survey, holdfast):
+    found = _asked(holdfast, "share(age > 40, where = sex = 'F')", "--accuracy", "0.1")
+    passing = survey[survey.sex == "F"]
+    wanted = replicable.mean(passing.age > 40, accuracy=0.1, **PROMISE)
+    assert (found["value"], found["rows"]) == (wanted.value, len(passing))
+
+
+def test_quantiles_and_medians_are_those_of_the_library(survey, holdfast):
+    options = ("--bounds", "0", "128", "--resolution", "8", "--accuracy", "0.25")
+    domain = {"bounds": (0, 128), "resolution": 8, "accuracy": 0.25}
+    wanted = replicable.quantile(survey.age, 0.25, **domain, **PROMISE)
+    assert _asked(holdfast, "quantile(age, 0.25)", *options)["value"] == wanted.value
+    median = _asked(holdfast, "median(age)", *options)
+    assert median["value"] == replicable.median(survey.age, **domain, **PROMISE).value
+    assert median["question"] == "median(age)"
+
+
+def test_heavy_hitters_and_the_mode_are_those_of_the_library(survey, holdfast):
+    found = _asked(holdfast, "heavy_hitters(home town, 0.4)")
+    wanted = replicable.heavy_hitters(survey["home town"].tolist(), threshold=0.4, **PROMISE)
+    assert found["value"] == list(wanted)
+    mode = _asked(holdfast, 'mode("home town", 0.6)')
+    assert mode["value"] == "Riga"
+    assert _asked(holdfast, "heavy_hitters(sex, 0.45)", "--accuracy", "0.2")["value"] == ["F", "M"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["mean(age, 0, 120, where = sex = 'F')", "--accuracy", "12"],
+        [
+            "quantile(age, 0.9)",
+            "--bounds",
+            "0",
+            "128",
+            "--resolution",
+            "8",
+            "--accuracy",
+            "0.2",
+            "--best-effort",
+        ],
+        ["heavy_hitters(sex, 0.4)"],
+        ["mode(sex, 0.5)", "--rho", "0.2"],
+    ],
+)
+def test_the_command_to_repeat_it_repeats_it(survey, holdfast, asked):
+    found = _asked(holdfast, *asked)
+    program, *again = shlex.split(found["again"])
+    assert program == "holdfast"
+    status, out, _ = holdfast(*again, "--json")
+    assert status == 0
+    assert json.loads(out) == found
+    assert found["tape"] in found["cite"]
+
+
+def test_another_sample_with_the_same_tape_prints_the_same_and_another_tape_does_not(survey, holdfast):
+    rng = np.random.default_rng(1)
+    values = set()
+    for _ in range(3):
+        pd.DataFrame({"x": rng.random(ROWS)}).to_csv("survey.csv", index=False)
+        values.add(_asked(holdfast, "mean(x, 0, 1)")["value"])
+    assert len(values) == 1
+    _, out, _ = holdfast("replicate", "survey.csv", "mean(x, 0, 1)", "--tape", "study-8", "--json")
+    assert json.loads(out)["value"] not in values
+
+
+def test_it_prints_result_promise_tape_and_citation(survey, holdfast):
+    status, out, err = holdfast("replicate", "survey.csv", "share(age > 40)", "--tape", "study-7")
+    assert (status, err) == (0, "")
+    value = str(_asked(holdfast, "share(age > 40)")["value"])
+    lines = out.splitlines()
+    assert lines[0] == "share(age > 40)"
+    assert lines[1].strip() == value
+    assert "give exactly this with probability 0.95 or more" in out
+    assert "it is within 0.05 of the truth with probability 0.95 or more" in out
+    assert "tape  tape:holdfast-1:study-7" in out
+    assert f"cite  share(age > 40) = {value} (rho = 0.05" in out
+    assert "again holdfast replicate survey.csv" in out
+
+
+def test_the_text_of_a_tape_is_a_tape(survey, holdfast):
+    tape = "tape:holdfast-1:study-7/ages"
+    status, out, _ = holdfast("replicate", "survey.csv", "mean(age, 0, 120)", "--tape", tape, "--json")
+    assert status == 0
+    assert json.loads(out)["tape"] == tape
+    wanted = replicable.mean(
+        survey.age, accuracy=6, bounds=(0, 120), **{**PROMISE, "tape": TAPE.branch("ages")}
+    )
+    assert json.loads(out)["value"] == wanted.value
+
+
+def test_missing_values_are_skipped_or_counted_as_said(survey, holdfast):
+    skipped = _asked(holdfast, "mean(gap, 0, 1, nulls = skip)")
+    assert skipped["rows"] == survey.gap.notna().sum()
+    filled = _asked(holdfast, "mean(gap, 0, 1, nulls = 0)")
+    assert filled["value"] == replicable.mean(survey.gap.fillna(0), accuracy=0.05, **PROMISE).value
+    status, _, err = holdfast("replicate", "survey.csv", "mean(gap, 0, 1)", "--tape", "a")
+    assert status == 2
+    assert "nulls" in err
+
+
+def test_too_few_rows_are_a_refusal_and_a_best_effort_is_not(survey, holdfast):
+    question = ("replicate", "survey.csv", "mean(age, 0, 120)", "--accuracy", "1", "--tape", "study-7")
+    status, _, err = holdfast(*question)
+    assert status == 1
+    assert "needs at least" in err
+    status, out, _ = holdfast(*question, "--json")
+    assert status == 1
+    assert json.loads(out)["got"] == ROWS
+    status, out, _ = holdfast(*question, "--best-effort", "--json")
+    assert status == 0
+    assert json.loads(out)["guarantee"]["rho"] > 0.05
+    status, out, _ = holdfast(*question, "--best-effort")
+    assert "fewer than" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["max(age)", "--tape", "a"], "heavy_hitters(column, threshold)"),
+        (["mean(age)", "--tape", "a"], "bounds"),
+        (["mean(aeg, 0, 1)", "--tape", "a"], "aeg"),
+        (["share(age)", "--tape", "a"], "age"),
+        (["heavy_hitters(sex)", "--tape", "a"], "How common"),
+        (["heavy_hitters(town, 0.3)", "--tape", "a"], "home town"),
+        (["share(age > 40)", "--tape", "tape:holdfast-9:a"], "'text'"),
+        (["share(age > 40)", "--tape", ""], "'seed'"),
+        (["share(age > 40)", "--tape", "a", "--rho", "0"], "'rho'"),
+        (["share(age > 40)", "--tape", "a", "--rho", "nan"], "'rho'"),
+        (["share(age > 40)", "--tape", "a", "--accuracy", "0.6"], "'accuracy'"),
+        (["quantile(age, 0.5)", "--tape", "a", "--resolution", "1"], "'resolution'"),
+        (["share(age > 40)"], "--tape"),
+    ],
+)
+def test_bad_input_is_refused_kindly(survey, holdfast, arguments, said):
+    status, _, err = holdfast("replicate", "survey.csv", *arguments)
+    assert status == 2
+    assert said in err.replace("\n", " ")
+
+
+def test_a_missing_file_is_bad_input(survey, holdfast):
+    status, _, err = holdfast("replicate", "nothing.csv", "share(age > 40)", "--tape", "a")
+    assert status == 2
+    assert "nothing.csv" in err
