@@ -94,16 +94,13 @@ def agnostic(
         tape=tape.branch("lists"),
         best_effort=best_effort,
     )
+    promised, failure = plan.rho, plan.beta
+    if count < plan.lists:
+        promised = rounding.probability(found.guarantee.rho + plan.spare)
+        failure = rounding.probability(float(found.beta or 0.0) + plan.spare)
     details = {"lists": count, "list_rows": plan.list_rows, "strings": plan.strings, "eta": plan.eta}
-    return Result(
-        found.value,
-        Replicability(rounding.probability(found.guarantee.rho + plan.spare)),
-        plan.accuracy,
-        rounding.probability(float(found.beta or 0.0) + plan.spare),
-        count * plan.list_rows,
-        str(tape),
-        details,
-    )
+    rows = count * plan.list_rows
+    return Result(found.value, Replicability(promised), plan.accuracy, failure, rows, str(tape), details)
 
 
 def agnostic_rows(
@@ -129,6 +126,8 @@ def agnostic_rows(
 @dataclass(frozen=True)
 class _Plan:
     accuracy: float
+    rho: float
+    beta: float
     spare: float
     learner_rows: int
     most_labelings: int
@@ -178,10 +177,12 @@ def _plan(
     strings = math.ceil(math.log(spare) / math.log(unlucky))
     list_size = strings * most_labelings
     labelled = math.ceil(32.0 * math.log(2.0 * list_size / _MISLED) / accuracy**2)
-    list_rho, list_beta = rounding.down(rho - spare), rounding.down(beta - spare)
+    list_rho, list_beta = rho - spare, beta - spare
     lists = list_heavy_hitter_rows(eta=eta, rho=list_rho, beta=list_beta, list_size=list_size)
     return _Plan(
         accuracy,
+        rho,
+        beta,
         spare,
         learner_rows,
         most_labelings,

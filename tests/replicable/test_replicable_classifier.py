@@ -1,0 +1,109 @@
+"""The replicable classifier: scikit-learn's own checks, and the same rule on fresh data."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.intervals import clopper_pearson
+from holdfast.replicable import ReplicableClassifier, Tape
+from holdfast.replicable._rules import Stumps, threshold_grid
+
+NATS = math.log(1e5)
+
+
+@parametrize_with_checks([ReplicableClassifier(), ReplicableClassifier(bounds=(-5, 5), thresholds=9)])
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+def test_errors_are_those_of_the_rules_one_by_one(rng):
+    table, codes = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+    table[:10, 0] = 0.5  # on a threshold
+    stumps = Stumps(np.array([0, 2]), threshold_grid([-1.0, 0.5, 1.0], None, 2, of="test"), 3)
+    labels = np.array(["a", "b", "c"])
+    errors = stumps.errors(table, codes)
+    assert len(errors) == len(stumps) == 3 + 2 * 3 * 6
+    rules = [stumps.rule(i, labels) for i in range(len(stumps))]
+    assert len({str(rule) for rule in rules}) == len(rules)
+    expected = [np.mean(rule.labels(table) != labels[codes]) for rule in rules]
+    np.testing.assert_allclose(errors, expected, atol=1e-12)
+
+
+def test_grids_are_fixed_in_advance():
+    assert threshold_grid(3, (0, 4), 2, of="test").tolist() == [[1, 2, 3]] * 2
+    assert threshold_grid(1, [(0, 4), (-1, 1)], 2, of="test").tolist() == [[2], [0]]
+    powers = threshold_grid(15, None, 1, of="test")[0]
+    assert (powers.size, powers[13], powers.min(), powers.max()) == (27, 0.0, -64.0, 64.0)
+
+
+def sample(rng, rows):
+    """Near-equal rules: two features carry the label about as well, and neighbouring thresholds do too."""
+    label = rng.integers(0, 2, rows)
+    table = label[:, None] + rng.normal(scale=[1.0, 1.0, 5.0], size=(rows, 3))
+    return table, label
+
+
+def test_two_laboratories_find_the_same_rule_and_private_coins_do_not(rng):
+    ask = {"bounds": (-2, 3), "thresholds": 5, "accuracy": 0.2, "rho": 0.3, "beta": 0.2}
+    rows = ReplicableClassifier(**ask).rows_needed(3)
+    differ = apart = 0
+    for i in range(60):
+        rules = [ReplicableClassifier(**ask, tape=f"{i}").fit(*sample(rng, rows)).rule_ for _ in range(2)]
+        twin = ReplicableClassifier(**ask, tape=f"{i} twin").fit(*sample(rng, rows)).rule_
+        differ += rules[0] != rules[1]
+        apart += rules[0] != twin
+    assert clopper_pearson(differ, 60, NATS).low <= 0.3
+    assert clopper_pearson(apart, 60, NATS).low > 0.3
+
+
+def test_the_promise_is_on_the_fitted_model(rng):
+    ask = {"bounds": (-2, 3), "thresholds": 5, "accuracy": 0.2, "rho": 0.3, "beta": 0.2}
+    rows = ReplicableClassifier(**ask).rows_needed(3)
+    table, label = sample(rng, rows)
+    model = ReplicableClassifier(**ask, best_effort=False).fit(table, label)
+    assert model.guarantee_.rho == 0.3
+    assert model.score(table, label) > 0.5
+    with pytest.raises(NotEnoughRows) as refusal:
+        model.fit(table[:-1], label[:-1])
+    assert refusal.value.needed == rows
+    small = ReplicableClassifier(**ask).fit(table[:40], label[:40])
+    assert small.guarantee_.rho == 1.0
+
+
+def test_pipelines_clones_and_pickles(rng):
+    table, label = sample(rng, 300)
+    model = ReplicableClassifier(features=[0, 1], tape=Tape("study-7").branch("rule"))
+    pipe = make_pipeline(MaxAbsScaler(), model).fit(table, np.where(label, "yes", "no"))
+    again = pickle.loads(pickle.dumps(pipe))
+    assert (again.predict(table) == pipe.predict(table)).all()
+    assert set(again.predict(table)) <= {"yes", "no"}
+    assert clone(model).get_params()["tape"] == Tape("study-7").branch("rule")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"features": [5]},
+        {"features": []},
+        {"bounds": (1, 1)},
+        {"bounds": (0, math.inf)},
+        {"thresholds": 0},
+        {"thresholds": [0.0, math.nan]},
+        {"accuracy": 0.0},
+        {"rho": 2},
+        {"tape": 7.5},
+    ],
+)
+def test_bad_parameters_are_named(changed, rng):
+    with pytest.raises(InvalidArgument) as refusal:
+        ReplicableClassifier(**changed).fit(*sample(rng, 50))
+    assert refusal.value.argument.split("[")[0] in changed

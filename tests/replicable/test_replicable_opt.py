@@ -1,0 +1,153 @@
+"""Estimating the least loss: the same number on fresh rows, near the truth."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.intervals import clopper_pearson
+from holdfast.replicable import Tape, estimate_opt, sample_size
+from holdfast.replicable._opt import _variance, _width, opt_by_means
+
+NATS = math.log(1e5)
+ASK = {"accuracy": 0.05, "rho": 0.1, "beta": 0.05}
+LOSSES = {
+    "all equal": np.full(100, 0.5),
+    "spread": np.linspace(0.5, 0.6, 100),
+    "one good": np.r_[0.5, np.full(99, 0.9)],
+}
+
+
+def test_the_size():
+    assert sample_size("estimate_opt", models=100, **ASK) == 8434
+
+
+@given(st.integers(1, 500), st.floats(0.02, 0.4), st.floats(0.02, 0.9), st.floats(0.001, 0.4))
+def test_sizes_fall_with_every_slack_and_grow_with_the_models(models, accuracy, rho, beta):
+    def rows(**changed):
+        ask = {"models": models, "accuracy": accuracy, "rho": rho, "beta": beta}
+        return sample_size("estimate_opt", **{**ask, **changed})
+
+    base = rows()
+    assert rows(accuracy=1.1 * accuracy) <= base
+    assert rows(rho=1.1 * rho) <= base
+    assert rows(beta=1.1 * beta) <= base
+    assert rows(models=models + 1) >= base
+
+
+@pytest.mark.parametrize("chances", [(0.5, 0.5, 0.5), (0.3, 0.5, 0.6), (0.1, 0.1, 0.9)])
+@pytest.mark.parametrize("rows", [3, 10, 40])
+def test_the_variance_of_the_least_mean_by_enumeration(chances, rows):
+    """Independent models; the law of each mean is binomial."""
+    counts = np.arange(rows + 1)
+    laws = [np.array([math.comb(rows, k) * p**k * (1 - p) ** (rows - k) for k in counts]) for p in chances]
+    beyond = np.prod([np.cumsum(law[::-1])[::-1] for law in laws], axis=0)
+    law = beyond - np.append(beyond[1:], 0.0)
+    mean = float(law @ counts) / rows
+    variance = float(law @ (counts / rows - mean) ** 2)
+    assert variance <= _variance(3, rows)
+    assert min(chances) - math.sqrt(math.log(3) / (2 * rows)) <= mean <= min(chances)
+
+
+def test_opposed_models_are_within_the_variance_too():
+    """Two models that err exactly when the other does not: the least mean is the smaller share."""
+    for rows in (2, 5, 20):
+        counts = np.arange(rows + 1)
+        law = np.array([math.comb(rows, k) for k in counts]) / 2.0**rows
+        least = np.minimum(counts, rows - counts) / rows
+        assert law @ least**2 - (law @ least) ** 2 <= _variance(2, rows)
+
+
+def run_pairs(loss, rng, pairs, *, rows, private=False):
+    differ = far = 0
+    for i in range(pairs):
+        tapes = [Tape("opt").branch(i), Tape("opt").branch(f"{i} twin" if private else i)]
+        values = [
+            float(
+                opt_by_means(rng.binomial(rows, loss) / rows, rows, 0.05, 0.1, 0.05, tape, best_effort=True)
+            )
+            for tape in tapes
+        ]
+        differ += values[0] != values[1]
+        far += abs(values[0] - loss.min()) > 0.05
+    return differ, far
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_ten_thousand_pairs_agree_at_the_smallest_size(kind, rng):
+    """Vectorised: the width and the correction are those of the promise, the grid's offset is the tape's."""
+    rows = sample_size("estimate_opt", models=100, **ASK)
+    result = opt_by_means(LOSSES[kind], rows, 0.05, 0.1, 0.05, Tape("opt"), best_effort=False)
+    width = result.details["width"]
+    least = (rng.binomial(rows, LOSSES[kind], (2, 10_000, 100)) / rows).min(axis=2)
+    least += math.sqrt(math.log(100) / (2 * rows)) / 2
+    offsets = rng.random(10_000)
+    cells = np.floor(least / width - offsets)
+    differ = int((cells[0] != cells[1]).sum())
+    far = int((np.abs((cells[0] + offsets + 0.5) * width - 0.5) > 0.05).sum())
+    assert clopper_pearson(differ, 10_000, NATS).high <= 0.1
+    assert clopper_pearson(far, 10_000, NATS).high <= 0.05
+
+
+def test_the_function_itself_agrees_and_private_coins_do_not(rng):
+    rows = sample_size("estimate_opt", models=100, **ASK)
+    differ, far = run_pairs(LOSSES["one good"], rng, 600, rows=rows)
+    assert clopper_pearson(differ, 600, NATS).low <= 0.1
+    assert clopper_pearson(far, 600, NATS).low <= 0.05
+    twin, _ = run_pairs(LOSSES["one good"], rng, 100, rows=rows, private=True)
+    assert clopper_pearson(twin, 100, NATS).low > 0.1
+
+
+def test_a_tenth_of_the_width_would_not_do(rng):
+    rows = sample_size("estimate_opt", models=100, **ASK)
+    width = _width(100, rows, 0.1) / 10
+    least = (rng.binomial(rows, LOSSES["one good"], (2, 2000, 100)) / rows).min(axis=2)
+    cells = np.floor(least / width - rng.random(2000))
+    differ = int((cells[0] != cells[1]).sum())
+    assert clopper_pearson(differ, 2000, NATS).low > 0.1
+
+
+def test_rows_that_do_not_suffice(rng):
+    rows = sample_size("estimate_opt", models=3, accuracy=0.1, rho=0.1, beta=0.05)
+    losses = rng.random((rows, 3)) < [0.3, 0.4, 0.5]
+    ask = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05, "tape": Tape("study-7")}
+    assert estimate_opt(losses, **ask).guarantee.rho == 0.1
+    with pytest.raises(NotEnoughRows) as refusal:
+        estimate_opt(losses[:-1], **ask)
+    assert (refusal.value.needed, refusal.value.got) == (rows, rows - 1)
+    weaker = estimate_opt(losses[: rows // 3], **ask, best_effort=True)
+    assert 0.1 < weaker.guarantee.rho < 1.0
+    assert weaker.beta == 0.05
+    nothing = estimate_opt(losses[:5], **ask, best_effort=True)
+    assert nothing.guarantee.rho == 1.0
+    assert nothing.beta > 0.05
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"errors_or_losses": [[2.0]]},
+        {"errors_or_losses": [1.0]},
+        {"accuracy": math.inf},
+        {"rho": math.nan},
+        {"beta": 0},
+        {"tape": 7},
+    ],
+)
+def test_bad_arguments_are_named(changed):
+    ask = {"errors_or_losses": [[0.5]], "accuracy": 0.1, "rho": 0.1, "beta": 0.1, "tape": Tape(7)}
+    with pytest.raises(InvalidArgument) as refusal:
+        estimate_opt(**{**ask, **changed}, best_effort=True)
+    assert refusal.value.argument in changed
+
+
+def test_widths_have_few_bits():
+    for models, rows, rho in itertools.product((1, 7), (10, 1000), (0.1, 0.3)):
+        mantissa, _ = math.frexp(_width(models, rows, rho))
+        assert (mantissa * 2**24).is_integer()
