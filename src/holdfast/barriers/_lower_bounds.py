@@ -52,16 +52,18 @@ def one_way_marginals_bound(
         allowed = accuracy * drift(rho)
         if beta > 0.0:
             allowed += math.sqrt(7.0 / 3.0) * beta * drift(rho / beta)
-        return _least(d * _squared(required, 2.0 * allowed))
+        return _least(d * _squared(required, 2.0 * allowed), stability, of)
     if isinstance(stability, PerfectGeneralization):
         one_way = stability.kind == "one-way"
         wrong = min(1.0, _wrong_simulator(stability, beta))
         variance = 2.0 / 3.0 if one_way else accuracy * accuracy * 2.0 / 3.0 + 1.3 * wrong
         length, mean_weight = (math.pi / 4.0, 1.0) if one_way else (math.pi / 4.0 + 1.0 / 3.0, 1.5)
-        return _least(_squared(required, _perfect_drift(stability, variance / d, length, mean_weight)))
+        return _least(
+            _squared(required, _perfect_drift(stability, variance / d, length, mean_weight)), stability, of
+        )
     if isinstance(stability, DP):
         variance = accuracy * accuracy * 2.0 / 3.0 + 1.3 * beta
-        return _least(_ratio(required, _private_drift(stability, variance / d, 11.0 / 12.0)))
+        return _least(_ratio(required, _private_drift(stability, variance / d, 11.0 / 12.0)), stability, of)
     raise _unknown(stability, of)
 
 
@@ -103,7 +105,7 @@ def sign_one_way_marginals_bound(
         ]
     else:
         raise _unknown(stability, of)
-    return _least(max(rows))
+    return _least(max(rows), stability, of)
 
 
 def drift(rho: float) -> float:
@@ -167,7 +169,7 @@ def _printed(d: int, accuracy: float, beta: float, stability: Any, of: str) -> i
     linear = 2.0 * math.exp(min(sample.epsilon, 700.0)) / math.sqrt(d)
     square = 2.0 * (sample.delta + sample.beta)
     root = 2.0 * required / (linear + math.sqrt(linear * linear + 4.0 * square * required))
-    return _least(root * root)
+    return _least(root * root, stability, of)
 
 
 def _printed_replicable(d: int, accuracy: float, beta: float, stability: Replicability, of: str) -> int:
@@ -216,8 +218,9 @@ def _squared(required: float, allowed: float) -> float:
     return _ratio(required, allowed) ** 2
 
 
-def _least(rows: float) -> int:
+def _least(rows: float, stability: Any, of: str) -> int:
     """The whole number of rows that a real lower bound means, after rounding it down."""
     if math.isinf(rows):
-        raise InvalidArgument("stability", "possible: with this stability no number of rows is enough", rows)
+        expected = "one that some number of rows allows: with this no algorithm is accurate"
+        raise InvalidArgument("stability", expected, stability, of=of, reference="SIS Section 5")
     return math.ceil(rounding.down(rows))
