@@ -160,6 +160,21 @@ def test_too_few_lists_are_refused_and_a_best_effort_says_what_it_can_promise():
     assert 0.15 < result.guarantee.rho < 0.3
 
 
+def test_golden_items_never_change():
+    needed = sample_size("list_heavy_hitter", **PROMISE)
+    lists = [["ash", "oak", 7], ["oak", 7, "elm"]] * needed
+    assert [list_heavy_hitter(lists, tape=Tape(i), **PROMISE).value for i in range(8)] == [
+        "elm",
+        "oak",
+        "elm",
+        "oak",
+        "oak",
+        "ash",
+        7,
+        7,
+    ]
+
+
 def test_no_common_item_gives_none():
     needed = sample_size("list_heavy_hitter", **PROMISE)
     assert list_heavy_hitter([[i] for i in range(needed)], tape=Tape(1), **PROMISE).value is None

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Tape
+from holdfast.replicable._cantor import cantor_position, cantor_words
 from holdfast.replicable._elementary import logarithm, sine_and_cosine_of_turn
 from holdfast.replicable._tape import tape_argument
 
@@ -252,3 +253,24 @@ def test_integers_and_permutations_are_uniform(seed):
     counts = [orders.count(order) for order in set(orders)]
     assert len(counts) == 6
     assert stats.chisquare(counts).pvalue > 1e-6
+
+
+def test_cantors_places_are_each_used_once_and_within_the_papers_bound():
+    calls, longest = 30, 40
+    places = {cantor_position(call, draw) for call in range(calls) for draw in range(longest)}
+    assert len(places) == calls * longest
+    assert max(places) < (calls + longest) ** 2 / 2 + (calls + longest) / 2
+    whole = {cantor_position(call, diagonal - call) for diagonal in range(50) for call in range(diagonal + 1)}
+    assert whole == set(range(50 * 51 // 2))
+
+
+def test_words_by_cantors_pairing_do_not_depend_on_what_other_calls_draw():
+    tape = Tape("one string")
+    string = tape.words(500)
+    for call in range(5):
+        words = cantor_words(tape, call, 20)
+        assert words.tolist() == [int(string[cantor_position(call, draw)]) for draw in range(20)]
+        assert np.array_equal(cantor_words(tape, call, 7), words[:7])
+    for bad in (-1, 1.5, math.nan, 2**20):
+        with pytest.raises(InvalidArgument, match="'call'"):
+            cantor_words(tape, bad, 1)
