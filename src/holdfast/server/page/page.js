@@ -1,0 +1,304 @@
+// The page: signs in with a token, shows what is left, previews and asks, draws the answers. No framework, no build.
+
+const $ = (id) => document.getElementById(id);
+const state = { token: sessionStorage.getItem("holdfast-token"), dataset: null, answers: [], last: 0 };
+
+class Refused extends Error {
+  constructor(problem) {
+    super(problem.detail ?? "Something went wrong.");
+    this.problem = problem;
+  }
+}
+
+async function call(method, path, body) {
+  let response;
+  try {
+    response = await fetch(`/v1${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${state.token}`, ...(body && { "Content-Type": "application/json" }) },
+      body: body && JSON.stringify(body),
+    });
+  } catch {
+    throw new Refused({ detail: "The service does not answer. Try again." });
+  }
+  const said = await response.json();
+  if (response.status === 401) signOut();
+  if (!response.ok) throw new Refused(said);
+  return said;
+}
+
+// Everything from the service is put in as text, never as markup.
+function element(name, text, attributes = {}) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+const number = (value, digits = 4) => (value === null || value === undefined ? "–" : Number(value.toPrecision(digits)).toString());
+
+function interval(answer) {
+  const low = answer.low === null ? "−∞" : number(answer.low);
+  const high = answer.high === null ? "∞" : number(answer.high);
+  return `[${low}, ${high}]`;
+}
+
+function notice(error) {
+  $("notice").hidden = !error;
+  $("notice").textContent = error ? error.message : "";
+}
+
+function signOut() {
+  sessionStorage.removeItem("holdfast-token");
+  state.token = null;
+  state.dataset = null;
+  for (const id of ["work", "person", "sign-out", "dataset", "board-list"]) $(id).hidden = true;
+  $("sign-in").hidden = false;
+  $("token").focus();
+}
+
+async function signIn() {
+  const me = await call("GET", "/me");
+  sessionStorage.setItem("holdfast-token", state.token);
+  $("person").textContent = me.team ? `${me.name} (${me.team}), ${me.role}` : `${me.name}, ${me.role}`;
+  $("key").textContent = (await call("GET", "/key")).key;
+  $("sign-in").hidden = true;
+  for (const id of ["work", "person", "sign-out"]) $(id).hidden = false;
+  state.role = me.role;
+  await showDatasets();
+  await showBoards();
+}
+
+async function showDatasets() {
+  const found = await call("GET", "/datasets");
+  $("datasets").replaceChildren(
+    ...found.map((dataset) => {
+      const button = element("button", dataset.name, { type: "button", "data-name": dataset.name });
+      button.append(element("small", dataset.closed ? "closed" : dataset.words));
+      button.setAttribute("aria-current", String(dataset.name === state.dataset));
+      button.addEventListener("click", () => attempt(() => open(dataset.name)));
+      return button;
+    }),
+  );
+  if (!found.length) $("datasets").append(element("p", "This token reaches no dataset.", { class: "quiet" }));
+  if (found.length && !state.dataset) await open(found[0].name);
+}
+
+async function open(name) {
+  Object.assign(state, { dataset: name, answers: [], last: 0 });
+  for (const button of $("datasets").querySelectorAll("button")) {
+    button.setAttribute("aria-current", String(button.dataset.name === name));
+  }
+  $("dataset-name").textContent = name;
+  $("verified").textContent = "";
+  $("preview").textContent = "";
+  $("ask").hidden = state.role === "auditor";
+  $("dataset").hidden = false;
+  await refresh();
+  const certificate = await call("GET", `/datasets/${name}/certificate`);
+  $("certificate").replaceChildren(
+    element("p", certificate.statement),
+    element("p", `Theorem: ${certificate.theorem}.`, { class: "quiet" }),
+    element("p", "Assumed, because no software can check it from the data:"),
+    list(certificate.assumed),
+    element("p", "Checked by the software:"),
+    list(certificate.checked),
+  );
+}
+
+function list(sentences) {
+  const made = element("ul");
+  made.append(...sentences.map((sentence) => element("li", sentence)));
+  return made;
+}
+
+async function refresh() {
+  const dataset = await call("GET", `/datasets/${state.dataset}`);
+  const facts = [
+    ["Protected rows", dataset.rows.toLocaleString("en")],
+    ["Columns", Object.entries(dataset.columns).map(([name, kind]) => `${name} (${kind})`).join(", ")],
+    ["Promise", `confidence ${dataset.confidence}${dataset.error ? `, every interval within ±${dataset.error}` : ""}`],
+    ["Spent", `${number(dataset.spent)} nats${dataset.share === null ? "" : ` (your share: ${dataset.share})`}`],
+  ];
+  $("facts").replaceChildren(...facts.flatMap(([term, words]) => [element("dt", term), element("dd", words)]));
+  $("meter").hidden = dataset.left === null;
+  if (dataset.left !== null) {
+    const part = (100 * dataset.spent) / Math.max(dataset.spent + dataset.left, 1e-9);
+    $("meter-spent").style.width = `${part}%`;
+    $("meter").setAttribute("aria-label", `${number(part, 3)} % of the account is spent`);
+  }
+  const nats = dataset.left === null ? "" : `${number(dataset.left)} nats left: `;
+  $("left").textContent = dataset.closed ? "The account is closed." : nats + dataset.words;
+  await loadAnswers();
+}
+
+async function loadAnswers() {
+  for (;;) {
+    const page = await call("GET", `/datasets/${state.dataset}/history?limit=200&after=${state.last}`);
+    if (!page.answers.length) break;
+    state.answers.push(...page.answers);
+    state.last = page.after;
+  }
+  showAnswers();
+}
+
+let shown = 25;
+function showAnswers() {
+  const newest = state.answers.slice(-shown).reverse();
+  $("nothing").hidden = newest.length > 0;
+  $("answers").hidden = $("picture").hidden = newest.length === 0;
+  $("more").hidden = state.answers.length <= shown;
+  $("answers").tBodies[0].replaceChildren(
+    ...newest.map((answer) => {
+      const row = element("tr");
+      const words = [answer.query, number(answer.value), interval(answer), number(answer.guess), number(answer.cost, 3)];
+      row.append(...words.map((text) => element("td", text)));
+      return row;
+    }),
+  );
+  draw(newest.slice(0, 12));
+}
+
+// Answers of one scale share an axis; the picture shows those on the scale of the newest.
+function draw(answers) {
+  const finite = answers.filter((answer) => answer.low !== null && answer.high !== null);
+  const scale = (answer) => Math.floor(Math.log10(Math.max(Math.abs(answer.low), Math.abs(answer.high), 1e-12)));
+  const same = finite.filter((answer) => Math.abs(scale(answer) - scale(finite[0])) <= 1);
+  $("picture").hidden = same.length === 0;
+  if (!same.length) return;
+  const ends = same.flatMap((answer) => [answer.low, answer.high, answer.guess ?? answer.value]);
+  const low = Math.min(...ends), high = Math.max(...ends), room = (high - low || 1) * 0.05;
+  // Drawn at the width it is shown in, so that letters keep their size; on a phone names stand above the lines.
+  const width = Math.max(280, $("picture").clientWidth), narrow = width < 560;
+  const left = narrow ? 8 : 250, step = narrow ? 44 : 28, drop = narrow ? 14 : 0;
+  const x = (value) => left + ((value - low + room) / (high - low + 2 * room)) * (width - left - 16);
+  const drawing = $("drawing");
+  drawing.setAttribute("viewBox", `0 0 ${width} ${step * same.length + 34}`);
+  const svg = (name, attributes, text) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const parts = same.flatMap((answer, place) => {
+    const y = step * place + step / 2 + drop / 2;
+    const name = answer.query.length > 38 ? `${answer.query.slice(0, 37)}…` : answer.query;
+    const label = narrow ? { x: left, y: y - 12 } : { x: left - 10, y: y + 4, "text-anchor": "end" };
+    return [
+      svg("text", label, name),
+      svg("line", { class: "axis", x1: left, x2: width - 16, y1: y, y2: y }),
+      ...(answer.guess === null ? [] : [svg("line", { class: "guess", x1: x(answer.guess), x2: x(answer.guess), y1: y - 8, y2: y + 8 })]),
+      svg("line", { class: "interval", x1: x(answer.low), x2: x(answer.high), y1: y, y2: y }),
+      svg("circle", { class: "value", cx: x(answer.value), cy: y, r: 5 }),
+    ];
+  });
+  const foot = step * same.length + 20;
+  parts.push(svg("text", { x: x(low), y: foot }, number(low)), svg("text", { x: x(high), y: foot, "text-anchor": "end" }, number(high)));
+  drawing.replaceChildren(...parts);
+}
+
+let waiting = null;
+let latest = 0;
+function previewSoon() {
+  clearTimeout(waiting);
+  const question = $("question").value.trim();
+  if (!question) {
+    $("preview").textContent = "";
+    return;
+  }
+  waiting = setTimeout(async () => {
+    const turn = ++latest;
+    let words;
+    try {
+      const found = await call("POST", `/datasets/${state.dataset}/preview`, { query: question });
+      if (found.known) words = `Answered before, in ${interval(found)}: costs nothing.`;
+      else if (!found.allowed) words = "This would break the promised error: nothing is charged, and nothing is answered.";
+      else {
+        words = `Guess ${number(found.guess)}. If the rows agree: ${interval(found)} for ${number(found.if_confirmed, 3)} nats; ` +
+          `a surprise from ${number(found.if_surprised, 3)} nats, at most ${number(found.at_most, 3)}.`;
+      }
+    } catch (error) {
+      words = error.message;
+    }
+    if (turn === latest) $("preview").textContent = words;
+  }, 350);
+}
+
+async function ask(event) {
+  event.preventDefault();
+  clearTimeout(waiting);
+  latest += 1; // A preview that is still on its way comes too late.
+  const button = $("ask").querySelector("button");
+  button.disabled = true;
+  try {
+    const answer = await call("POST", `/datasets/${state.dataset}/questions`, { query: $("question").value.trim() });
+    $("preview").textContent = `${answer.query} = ${number(answer.value)} in ${interval(answer)} ` +
+      `(${answer.confirmed ? "as guessed" : "a surprise"}; ${number(answer.cost, 3)} nats).`;
+    await refresh();
+    await showDatasets();
+  } finally {
+    button.disabled = false;
+    $("question").focus();
+  }
+}
+
+async function verify() {
+  $("verified").textContent = "Checking…";
+  const found = await call("GET", `/datasets/${state.dataset}/verify`);
+  $("verified").className = found.whole ? "good" : "bad";
+  $("verified").textContent = found.whole
+    ? `Whole: ${found.lines.toLocaleString("en")} lines, ${number(found.spent)} nats, signed.`
+    : found.problems.map((problem) => `${problem.kind} at line ${problem.line}: ${problem.words}`).join("; ");
+}
+
+async function showBoards() {
+  let boards;
+  try {
+    boards = await call("GET", "/boards");
+  } catch {
+    return; // A service without boards.
+  }
+  $("board-list").hidden = boards.length === 0;
+  $("boards").replaceChildren(...boards.map(board));
+}
+
+function board(found) {
+  const section = element("section");
+  section.append(element("h3", found.name), element("p", found.words, { class: "quiet" }));
+  const table = element("table");
+  const head = element("tr");
+  head.append(...["Place", "Who", "Score", "Interval"].map((text) => element("th", text, { scope: "col" })));
+  table.createTHead().append(head);
+  table.createTBody().append(
+    ...found.standing.map((entry, place) => {
+      const row = element("tr");
+      row.append(...[String(place + 1), entry.by, number(entry.value), interval(entry)].map((text) => element("td", text)));
+      return row;
+    }),
+  );
+  section.append(found.standing.length ? table : element("p", "Nothing was submitted yet.", { class: "quiet" }));
+  return section;
+}
+
+async function attempt(work) {
+  notice(null);
+  try {
+    await work();
+  } catch (error) {
+    notice(error);
+  }
+}
+
+$("sign-in").addEventListener("submit", (event) => {
+  event.preventDefault();
+  state.token = $("token").value.trim();
+  $("token").value = "";
+  attempt(signIn);
+});
+$("sign-out").addEventListener("click", signOut);
+$("question").addEventListener("input", previewSoon);
+$("ask").addEventListener("submit", (event) => attempt(() => ask(event)));
+$("verify").addEventListener("click", () => attempt(verify));
+window.addEventListener("resize", () => { if (state.answers.length) showAnswers(); });
+$("more").addEventListener("click", () => { shown += 100; showAnswers(); });
+if (state.token) attempt(signIn);
