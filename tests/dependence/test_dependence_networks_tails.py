@@ -11,7 +11,7 @@ from scipy.stats import beta as beta_law
 
 from holdfast import Guard
 from holdfast.dependence import BayesianNetwork, Clusters, Independent, MarkovChain, MarkovNetwork
-from holdfast.dependence._network_tails import along_arrows
+from holdfast.dependence._network_tails import _all_others, _in_order, along_arrows
 from holdfast.errors import InvalidArgument
 
 STICKY = np.array([[0.85, 0.15], [0.2, 0.8]])
@@ -86,6 +86,27 @@ def test_a_twin_that_forgets_the_grandchildren_is_caught():
     forgetful = 1 + np.array([sum(theta for _, theta in children[i]) for i in range(6)])
     assert (right >= exact * (1 - 1e-12)).all()
     assert (forgetful < exact * 0.999).any()
+
+
+def test_comparison_sums_what_it_says(rng):
+    """The rows after each, by their own inverse; and for large components all others, by theirs."""
+    size = 12
+    matrix = rng.uniform(0, 0.12, (size, size)) * (rng.random((size, size)) < 0.6)
+    np.fill_diagonal(matrix, 0.0)
+    entries = {(j, k): matrix[j, k] for j, k in np.argwhere(matrix > 0)}
+    c = rng.uniform(0.5, 2, size)
+    later = [
+        c[i]
+        + c[i + 1 :] @ np.linalg.solve(np.eye(size - i - 1) - matrix[i + 1 :, i + 1 :], matrix[i + 1 :, i])
+        for i in range(size)
+    ]
+    everything = np.linalg.solve(np.eye(size) - matrix.T, c)
+    np.testing.assert_allclose(_in_order(entries, c), later, rtol=1e-9)
+    np.testing.assert_allclose(_all_others(entries, c), everything, rtol=2e-3)
+    assert (_all_others(entries, c) >= everything).all()
+    strong = {pair: 20 * value for pair, value in entries.items()}
+    assert _all_others(strong, c) is None
+    assert _in_order(strong, c) is None
 
 
 def exact_exceedance(law, values, distance):

@@ -52,7 +52,8 @@ class MarkovNetwork(Network):
                 refuse_model(f"one where factor {place} has at least one node", model, of=_OF)
             plain.append((scope, read_table(item[1], f"factor {place}", of=_OF)))
             named |= dict.fromkeys(scope)
-        lonely = next((node for node in named if all(node not in scope for scope, _ in plain)), None)
+        covered = {node for scope, _ in plain for node in scope}
+        lonely = next((node for node in named if node not in covered), None)
         if not plain or lonely is not None:
             what = "at least one factor" if lonely is None else f"a factor of node {lonely!r}, which has none"
             refuse_model(f"{_FORM}, with {what}", model, of=_OF)

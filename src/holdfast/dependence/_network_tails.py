@@ -14,7 +14,7 @@ Arrows = Mapping[int, Sequence[tuple[int, float]]]
 _SLACK = 1.0 + 1e-9
 _MOST_CONDITIONAL = 1 << 16
 _DENSE = 600
-_SWEEPS = 1000
+_SWEEPS, _HOPELESS = 1000, 1e6
 
 
 def along_arrows(
@@ -132,5 +132,7 @@ def _all_others(entries: Mapping[tuple[int, int], float], c: Array) -> Array | N
         if (step <= spread * (1.0 + 1e-7)).all():
             candidate = spread * (1.0 + 1e-3)
             return candidate if (c + matrix @ candidate <= candidate).all() else None
+        if not step.max() <= _HOPELESS * c.sum():
+            return None
         spread = step
     return None

@@ -41,17 +41,28 @@ def connected_sets(graph: Graph, node: int) -> Iterator[set[int]]:
     a row of a quilt touches nothing on the node's side, leaving it to the remote rows changes no nearby row,
     and the influence on fewer rows is smaller.
     """
-    rows = sorted(side_of(graph, node, frozenset()))
+    rows: list[int] = []
     for mask in _connected_masks(graph, node, rows):
         yield {rows[place] for place in _bits(mask)}
 
 
 def _connected_masks(graph: Graph, node: int, rows: list[int]) -> Iterator[int]:
-    """The same, each set as the bits of a number, by their places in ``rows``."""
-    place = {row: k for k, row in enumerate(rows)}
-    near = [sum(1 << place[other] for other in graph[row]) for row in rows]
-    start = place[node]
-    level = {1 << start: near[start]}
+    """The same, each set as the bits of a number; ``rows`` fills up with the row of each bit."""
+    place: dict[int, int] = {}
+    near: list[int] = []
+
+    def bit(row: int) -> int:
+        if row not in place:
+            place[row] = len(rows)
+            rows.append(row)
+        return 1 << place[row]
+
+    def neighbours(k: int) -> int:
+        while len(near) <= k:
+            near.append(sum(map(bit, sorted(graph[rows[len(near)]]))))
+        return near[k]
+
+    level = {bit(node): neighbours(0)}
     while level:
         yield from level
         larger: dict[int, int] = {}
@@ -59,7 +70,7 @@ def _connected_masks(graph: Graph, node: int, rows: list[int]) -> Iterator[int]:
             for other in _bits(touching):
                 grown = mask | 1 << other
                 if grown not in larger:
-                    larger[grown] = (touching | near[other]) & ~grown
+                    larger[grown] = (touching | neighbours(other)) & ~grown
         level = larger
 
 
@@ -101,8 +112,7 @@ def count_sets(graph: Graph, node: int) -> int:
     links = sum(len(graph[member]) for member in component) // 2
     if links == len(component) - 1:
         return _count_branch(graph, node)
-    sets = _connected_masks(graph, node, sorted(component))
-    return sum(1 for _ in islice(sets, MOST_QUILTS + 1))
+    return sum(1 for _ in islice(_connected_masks(graph, node, []), MOST_QUILTS + 1))
 
 
 def _count_branch(graph: Graph, node: int) -> int:
