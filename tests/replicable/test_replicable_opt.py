@@ -25,7 +25,7 @@ LOSSES = {
 
 
 def test_the_size():
-    assert sample_size("estimate_opt", models=100, **ASK) == 8434
+    assert sample_size("estimate_opt", models=100, **ASK) == 8435
 
 
 @given(st.integers(1, 500), st.floats(0.02, 0.4), st.floats(0.02, 0.9), st.floats(0.001, 0.4))

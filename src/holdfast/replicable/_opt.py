@@ -76,7 +76,7 @@ def estimate_opt_rows(*, models: Any, accuracy: Any, rho: Any, beta: Any) -> int
     Reference: docs/theory/replicable-learning.md.
 
     >>> estimate_opt_rows(models=100, accuracy=0.05, rho=0.1, beta=0.05)
-    8434
+    8435
     """
     of = "estimate_opt_rows"
     models = checks.whole(models, "models", at_most=10**9, of=of)
@@ -98,7 +98,8 @@ def _bias(models: int, rows: int) -> float:
 
 def _variance(models: int, rows: int) -> float:
     """Of the least mean loss, at most, by Efron and Stein."""
-    return (0.25 + _bias(models, rows)) / rows
+    overfitting = math.sqrt(math.log(models + 1) / (2.0 * rows)) if models > 1 else 0.0
+    return (0.25 + overfitting) / rows
 
 
 def _width(models: int, rows: int, rho: float) -> float:

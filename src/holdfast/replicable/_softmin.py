@@ -69,14 +69,12 @@ def softmin_rho(models: int, rows: int, scale: float, *, realizable: bool) -> fl
 
 
 def _agnostic_excess(models: int, rows: int, scale: float) -> float:
-    if rows * scale**2 < 1.0 / _CONCAVE:
-        return math.inf
     step = 1.0 / (rows * scale)
+    if 1.0 / (rows * scale**2) + 8.0 * step**2 > _CONCAVE:
+        return math.inf
     several = 1.0 - 1.0 / models
     second_moment = min(1.0, 0.5 + math.sqrt(math.log(models) / (2.0 * rows)))
     variance = second_moment / (2.0 * rows * scale**2 * several) + 8.0 * step**2
-    if variance > _CONCAVE:
-        return math.inf
     return several * (spread(variance) + step / 60.0)
 
 
