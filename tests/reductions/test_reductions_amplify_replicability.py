@@ -48,6 +48,17 @@ def test_the_amplified_algorithm_agrees_as_promised_where_the_plain_one_does_not
     assert lower_limit(mismatches(shaky(), 4000, seed), 4000) > steady.guarantee.rho
 
 
+def test_every_part_is_run_once_with_the_same_coins():
+    seen: dict[Tape, list[int]] = {}
+    spy = Algorithm(
+        lambda rows, tape: seen.setdefault(tape, []).extend(rows), rows_needed=2, guarantee=Replicability(0.1)
+    )
+    steady = amplify_replicability(spy, rho=0.05)
+    steady(list(range(steady.rows_needed)), Tape("x"))
+    assert seen
+    assert all(rows == list(range(steady.rows_needed)) for rows in seen.values())
+
+
 def test_private_coins_are_caught(seed):
     steady = amplify_replicability(shaky(), rho=0.05)
     assert lower_limit(mismatches(steady, 30, seed, shared=False), 30) > steady.guarantee.rho

@@ -101,10 +101,28 @@ def test_the_compiled_algorithm_has_the_law_that_was_checked(seed):
     rows = np.tile([0, 0, 1], perfect.rows_needed)[: perfect.rows_needed]
     ones = rows.reshape(used["seeds"], used["parts"]).sum(axis=1)
     law = float(probability_of_one(ones[None, :], used["parts"], EPSILON, used["sensitivity"])[0])
-    trials = 150
+    trials = 100
     hits = sum(perfect(rows, Tape(seed).branch(number)) == 1 for number in range(trials))
     assert stats.binomtest(hits, trials, law).pvalue > LEVEL
     assert 0.5 < law < 0.98
+
+
+def test_the_choice_is_made_with_the_sensitivity_of_the_plan(seed):
+    # Every coin echoes its rows here (the declaration is false): two candidates, one with 93 % of the votes.
+    echo = Algorithm(lambda rows, tape: int(rows[0]), rows_needed=1, guarantee=GoodCoins(0.0, BAD))
+    perfect = replicable_to_perfect(echo, epsilon=EPSILON, delta=DELTA, simulation=True)
+    used = perfect.explain().steps[-1].parameters
+    parts, sensitivity = used["parts"], used["sensitivity"]
+    minority = parts * 7 // 100
+    rows = np.concatenate([np.zeros(parts), np.ones(parts - minority), np.zeros(minority)])
+
+    def chance_of_one(width: float) -> float:
+        return 1.0 / (1.0 + math.exp(EPSILON * minority / (2.0 * width)))
+
+    trials = 500
+    hits = sum(perfect(rows, Tape(seed).branch(number)) == 1 for number in range(trials))
+    assert stats.binomtest(hits, trials, chance_of_one(sensitivity)).pvalue > LEVEL
+    assert stats.binomtest(hits, trials, chance_of_one(sensitivity / 2.0)).pvalue < LEVEL
 
 
 def test_it_fails_no_more_often_than_it_says(seed):

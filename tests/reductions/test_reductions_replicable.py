@@ -126,6 +126,13 @@ def test_a_bound_that_forgets_delta_is_caught():
     assert mean_variation(chance(3, 0.5), leaky) > mean_distance(DP(0.001), 3) + 0.01
 
 
+def test_delta_is_paid_for_every_row():
+    # Each row is printed with probability δ: the laws on two samples of distinct rows are nδ apart.
+    n, delta = 100, 1e-4
+    assert n * delta <= mean_distance(DP(0.0, delta), n) < 4.001 * n * delta
+    assert mean_distance(DP(0.0, delta), 1) < n * delta
+
+
 @pytest.mark.parametrize(("n", "parts"), [(1, 6), (2, 3), (3, 2), (1, 4)])
 def test_enumerated_mismatch_over_parts(n, parts, seed):
     lines = data(n * parts)
@@ -183,6 +190,17 @@ def test_the_compiled_algorithm_keeps_its_promise_on_all_data_of_six_rows(rows, 
     laws = np.array([steady.law(line) for line in data(steady.rows_needed)])
     for p in SHARES:
         assert mean_mismatch(chance(steady.rows_needed, p), laws) <= steady.guarantee.rho + 1e-9
+
+
+def test_the_compiled_algorithm_averages_over_its_parts():
+    table = noisy_count(2, 0.5)
+    steady = dp_to_replicable(from_table(table, 2, DP(0.5)), rho=0.4)
+    draws = steady.explain().steps[-1].parameters["draws"]
+    assert (draws, steady.rows_needed) == (steady.rows_needed // 2, 2 * draws)
+    assert draws > 1
+    for line in data(steady.rows_needed):
+        places = line.reshape(draws, 2) @ np.array([2, 1])
+        assert np.allclose(steady.law(line), table[places].mean(axis=0), atol=1e-15)
 
 
 def test_the_compiled_algorithm_chooses_with_the_probabilities_it_says(seed):

@@ -40,8 +40,8 @@ def replicable_to_dp(
     Guarantee: (ε, δ)-DP when one row is replaced, for any rows and any tape, even a public one. Wrong or None
     with probability at most ``failure`` ≤ ``beta``, over rows, tape and noise.
     Assumes: for the failure, independent rows from one distribution and the declared replicability (not
-    checkable); privacy assumes only that ``run`` looks at its own part. The noise is the operating system's;
-    with ``simulation=True`` it is the tape's, and protects nothing.
+    checkable); privacy assumes only that ``run`` looks at its own part and raises nothing. The noise is the
+    operating system's; with ``simulation=True`` it is the tape's, and protects nothing.
     Reference: SIS Theorem 3.1 and Algorithm 1, with the constants of ``stability.private_plan``.
 
     >>> from holdfast.stability import Replicability
