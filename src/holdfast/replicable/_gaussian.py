@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincinv, gammaln, ndtr, polygamma, psi
+from scipy.special import gammaincinv, ndtr, polygamma, psi
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 _CELLS = 2048
 _WIDTHS = 512
-_STEPS = (0.25, 0.375, 0.5, 0.75, 1.0, 1.5, 2.0)
+_STEPS = (0.5, 0.75, 0.375, 1.0, 0.25, 1.5, 2.0)
 _SCALE_CUTS = np.array([1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6, 0.97, 1.0 - 1e-9])
 _SLICES, _KEPT = 64, 40
 
@@ -59,7 +59,7 @@ def _mismatch(rows: int, dimension: int, width: float, step: float) -> float:
     freedom = _freedom(rows, dimension)
     scales = float(np.sqrt(polygamma(1, freedom / 2.0) / math.pi).sum()) / step
     normaliser = _normaliser(freedom)
-    inverse = np.sqrt(normaliser / 2.0) * np.exp(gammaln((freedom - 1.0) / 2.0) - gammaln(freedom / 2.0))
+    inverse = np.sqrt(normaliser / (freedom - 1.5))  # E 1/χ_k ≤ 1/√(k − 3/2)
     drift = width**2 / 12.0 * math.sinh(step) / step / normaliser
     leverage = 1.0 / rows + np.cumsum(drift) - drift
     cells = float((inverse * np.sqrt(leverage)).sum()) * math.sinh(step / 2.0) / (step / 2.0)
@@ -107,21 +107,27 @@ def _widest(promise: tuple[int, float, float, float], step: float, most: int) ->
     dimension, accuracy, rho, beta = promise
     unit = accuracy / math.sqrt(dimension) / (_WIDTHS // 4)
 
-    def needed(index: int) -> int | None:
-        return least_whole(
-            lambda n: _mismatch(n, dimension, index * unit, step) <= rho, dimension + 3, most=most
-        )
+    def mismatch(rows: int, index: int) -> float:
+        return _mismatch(rows, dimension, index * unit, step)
 
-    low, high = 0, _WIDTHS
+    def accurate(rows: int, index: int) -> bool:
+        return _failure(rows, dimension, index * unit, step, accuracy) <= beta
+
+    def needed(index: int) -> int:
+        return least_whole(lambda n: mismatch(n, index) <= rho, dimension + 3, most=most) or most
+
+    low = least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
+    if low is None or not accurate(most, low):
+        return None
+    high = _WIDTHS + 1
     while high - low > 1:
         middle = (low + high) // 2
-        rows = needed(middle)
-        if rows is None or _failure(rows, dimension, middle * unit, step, accuracy) <= beta:
+        if accurate(needed(middle), middle):
             low = middle
         else:
             high = middle
-    rows = needed(low) if low else None
-    return None if rows is None else GaussianGrid(low * unit, step, rows)
+    rows = needed(low)
+    return GaussianGrid(low * unit, step, rows) if accurate(rows, low) else None
 
 
 @lru_cache(maxsize=256)
