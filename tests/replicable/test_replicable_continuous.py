@@ -79,13 +79,13 @@ def test_normal_draws_have_their_law(d, count, seed):
         assert stats.kstest(1.3 * away.ravel() + 0.1, "norm").pvalue < 1e-3
 
 
-@pytest.mark.parametrize(("d", "count"), [(1, 2000), (2, 1000), (5, 1000), (6, 1000), (20, 250)])
+@pytest.mark.parametrize(("d", "count"), [(1, 2000), (2, 1000), (7, 1000), (8, 1000), (20, 250)])
 def test_laplace_draws_have_their_law(d, count, seed):
     centre = np.linspace(-3.0, 40.0, d)
     away = _draws(correlated_laplace, centre, _tapes(seed, count, "law")) - centre
     assert stats.kstest(away.ravel(), "laplace").pvalue > LOWEST
     assert stats.kstest(np.abs(away).sum(axis=1), "gamma", args=(d,)).pvalue > LOWEST
-    assert d > 6 or stats.kstest(1.3 * away.ravel() + 0.15, "laplace").pvalue < 1e-3
+    assert d > 8 or stats.kstest(1.3 * away.ravel() + 0.15, "laplace").pvalue < 1e-3
 
 
 def _met(draw, first, second, seed, count, *, private=False):
@@ -125,16 +125,16 @@ def test_normals_meet_as_often_as_promised(d, distance, count, seed, rng):
     assert _met(correlated_normal, first, second, seed, min(count, 300), private=True) == 0
 
 
-@pytest.mark.parametrize("d", [1, 3, 5])
+@pytest.mark.parametrize("d", [1, 3, 7])
 def test_laplaces_meet_exactly_as_often_as_the_coordinates_say(d, seed):
-    shifts = np.array([0.3, -0.1, 0.2, 0.0, 0.4])[:d]
+    shifts = np.array([0.3, -0.1, 0.2, 0.0, 0.4, 0.1, -0.2])[:d]
     count = 1500
     met = _met(correlated_laplace, np.zeros(d), shifts, seed, count)
     assert stats.binomtest(met, count, math.exp(-np.abs(shifts).sum() / 2.0)).pvalue > LOWEST
     assert _met(correlated_laplace, np.zeros(d), shifts, seed, 300, private=True) == 0
 
 
-@pytest.mark.parametrize(("d", "count"), [(6, 1500), (10, 800), (20, 200)])
+@pytest.mark.parametrize(("d", "count"), [(8, 1500), (11, 800), (20, 200)])
 def test_laplaces_in_many_dimensions_meet_as_often_as_the_mixture_says(d, count, seed, rng):
     shift = np.full(d, 0.5 / math.sqrt(d))
     variances = 2.0 * rng.exponential(size=(2000, d))

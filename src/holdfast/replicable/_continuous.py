@@ -18,7 +18,7 @@ __all__ = ["correlated_laplace", "correlated_normal"]
 
 _BY = "theory 4, correlated sampling"
 # Up to here boxes meet at least as often as ellipsoids; see docs/theory/replicability.md.
-_MOST_BOXED = 5
+_MOST_BOXED = 7
 
 
 def correlated_normal(mean: Any, sd: Any, tape: Tape) -> Floats:
@@ -44,7 +44,7 @@ def correlated_laplace(location: Any, scale: Any, tape: Tape) -> Floats:
     """A draw of independent Laplace noise about ``location`` that two sides with close locations share.
 
     Guarantee: the law of the draw is the product of Laplace(location_i, scale_i) to within the 53 bits of the
-    uniforms. In up to five dimensions two sides get the same point with probability exactly Π (1 − T_i), T_i
+    uniforms. In up to seven dimensions two sides get the same point with probability exactly Π (1 − T_i), T_i
     the total variation in coordinate i; beyond, at least E (1 − T)/(1 + T), T that of the normals of which
     Laplace noise is a mixture.
     Assumes: at most 20 dimensions; both sides use the same ``scale`` (a number, or one for each coordinate).
