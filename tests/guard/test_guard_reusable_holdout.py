@@ -392,7 +392,7 @@ def test_all_intervals_hold_for_one_who_reads_the_holdout(seed):
 def test_a_twin_that_does_not_pay_for_releases_misses(seed, monkeypatch):
     plain = Promise._chosen_nats
     monkeypatch.setattr(Promise, "_chosen_nats", lambda self, releases: plain(self, 0))
-    assert runs_held(read_the_holdout, careless, seed, 40) < 0.3 * 40
+    assert runs_held(read_the_holdout, careless, seed, 40) < 0.5 * 40
 
 
 @pytest.mark.slow
