@@ -25,6 +25,11 @@ NATS = math.log(1e5)
 HEADLINE = Problem(100, 0.05, 0.05, realizable=False)
 PERFECT = Problem(100, 0.05, 0.05, realizable=True)
 RHO = 0.1
+GOLDEN = {
+    "exponential": [5, 0, 1, 3, 2, 0, 3, 3],
+    "threshold": [0, 0, 4, 1, 1, 0, 5, 5],
+    "pair": [1, 1, 1, 1, 1, 1, 0, 0],
+}
 
 
 def below(count, trials):
@@ -474,6 +479,28 @@ def test_bad_arguments_are_named(changed):
     with pytest.raises(InvalidArgument) as refusal:
         choose(**{**ask, **changed}, best_effort=True)
     assert refusal.value.argument in {*changed, "losses"}
+
+
+def test_kinds_of_numbers_do_not_matter(rng):
+    errors = rng.random((2000, 3)) < [0.5, 0.3, 0.4]
+    ask = {"accuracy": 0.2, "rho": 0.3, "beta": 0.2, "tape": Tape("study-7"), "best_effort": True}
+    tables = (
+        errors,
+        errors.astype(np.int8),
+        errors.astype(np.float32),
+        errors.tolist(),
+        errors.astype(object),
+    )
+    assert len({int(choose(table, **ask)) for table in tables}) == 1
+
+
+def test_golden_choices_never_change():
+    means = np.array([0.31, 0.30, 0.32, 0.3, 0.33, 0.305])
+    problem = Problem(6, 0.05, 0.05, realizable=False)
+    tapes = [Tape("golden").branch(i) for i in range(8)]
+    assert [WAYS["exponential"].pick(problem, means, 0.02, tape) for tape in tapes] == GOLDEN["exponential"]
+    assert [WAYS["threshold"].pick(problem, means, 0.04, tape) for tape in tapes] == GOLDEN["threshold"]
+    assert [pair_choice(means[:2], 0.03, tape) for tape in tapes] == GOLDEN["pair"]
 
 
 def test_the_choice_depends_on_the_means_alone(rng):

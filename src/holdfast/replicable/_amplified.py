@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.errors import InvalidArgument
 from holdfast.replicable._elementary import Floats
@@ -68,7 +69,9 @@ def amplified_plan(problem: Problem, rho: float) -> Amplified:
             if block_rows is not None:
                 plans.append(Amplified(blocks, block_rows, base_rho, base, way, name))
     if not plans:
-        raise InvalidArgument("accuracy", "large enough for fewer than 2⁴⁸ rows a block", problem.accuracy)
+        raise InvalidArgument(
+            "accuracy", "large enough for fewer than 2⁴⁸ rows", problem.accuracy, of="choose"
+        )
     return min(plans, key=lambda plan: plan.rows)
 
 
@@ -92,17 +95,17 @@ def _blocks(base_rho: float, rho: float, spare: float) -> int | None:
     return fewest_rows(differ, rho)
 
 
-def amplified_choice(table: Floats, plan: Amplified, tape: Tape) -> int:
+def amplified_choice(table: npt.NDArray[Any], plan: Amplified, tape: Tape) -> int:
     """The model that most blocks choose, by the first string that settles it."""
     used = table[: plan.rows].reshape(plan.blocks, plan.block_rows, -1)
-    return amplified_by_means(used.mean(axis=1), plan, tape)
+    return amplified_by_means(used.mean(axis=1, dtype=np.float64), plan, tape)
 
 
 def amplified_by_means(means: Floats, plan: Amplified, tape: Tape) -> int:
     """The same from the mean losses of each block."""
     width = plan.way.width(plan.base, plan.block_rows)
     if width is None:
-        raise InvalidArgument("plan", "one whose blocks are large enough", plan)
+        raise InvalidArgument("plan", "one whose blocks are large enough", plan, of="choose")
     thresholds = 0.5 + 0.5 * tape.branch("majority").uniforms(_STRINGS)
     for string in range(_STRINGS):
         coins = tape.branch("string").branch(string)

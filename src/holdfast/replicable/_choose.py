@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from holdfast import checks
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable._amplified import Amplified, amplified_choice, amplified_plan
@@ -45,7 +48,6 @@ def choose(
     checkable); losses in [0, 1] (checked); ``realizable`` as stated (rows that refute it are refused).
     Reference: SIS Algorithm 10, Theorems 5.13 and 5.14; constants and the exponential way are Holdfast's.
 
-    >>> import numpy as np
     >>> rows = choose_rows(models=3, accuracy=0.2, rho=0.2, beta=0.1)
     >>> losses = np.random.default_rng(0).random((rows, 3)) < [0.5, 0.2, 0.6]
     >>> int(choose(losses, accuracy=0.2, rho=0.2, beta=0.1, tape=Tape("study-7")))
@@ -57,7 +59,7 @@ def choose(
     problem, rho = _problem(models, accuracy, rho, beta, realizable, of=of)
     tape = tape_argument(tape, of=of)
     checks.choice(method, "method", _METHODS, of=of)
-    means = table.mean(axis=0)
+    means = table.mean(axis=0, dtype=np.float64)
     if problem.realizable and float(means.min()) > 0.0:
         raise InvalidArgument("losses", "free of loss for one model, as realizable=True says", losses, of=of)
     if method == "amplified":
@@ -159,7 +161,9 @@ def _finite(rows: int | None, *, of: str) -> int:
     return rows
 
 
-def _amplified(table: Floats, problem: Problem, rho: float, tape: Tape, *, best_effort: bool) -> Result:
+def _amplified(
+    table: npt.NDArray[Any], problem: Problem, rho: float, tape: Tape, *, best_effort: bool
+) -> Result:
     plan: Amplified = amplified_plan(problem, rho)
     rows = len(table)
     if rows < plan.rows:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.errors import InvalidArgument
-from holdfast.replicable._elementary import Floats
 
 __all__ = ["loss_table"]
 
 
-def loss_table(losses: Any, argument: str, *, of: str, by: str) -> Floats:
-    """The losses as an array of rows by models, each checked to lie in [0, 1]."""
+def loss_table(losses: Any, argument: str, *, of: str, by: str) -> npt.NDArray[Any]:
+    """The losses as an array of rows by models, each checked to lie in [0, 1]; errors stay True and False."""
     expected = "a table of losses in [0, 1], one row an observation and one column a model"
-    try:
-        table = np.asarray(losses, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(argument, expected, losses, of=of, reference=by) from None
-    if table.ndim != 2 or 0 in table.shape or not bool(np.all((table >= 0.0) & (table <= 1.0))):
+    table = np.asarray(losses)
+    if table.dtype.kind not in "biuf":
+        try:
+            table = table.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidArgument(argument, expected, losses, of=of, reference=by) from None
+    if table.ndim != 2 or 0 in table.shape or not (table.min() >= 0 and table.max() <= 1):
         raise InvalidArgument(argument, expected, losses, of=of, reference=by)
     return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from scipy.special import ndtr
 
 from holdfast import checks, rounding
@@ -36,7 +37,6 @@ def estimate_opt(
     [0, 1] (checked).
     Reference: SIS Algorithm 13, Lemma A.1; the variance of the least mean and the constants are Holdfast's.
 
-    >>> import numpy as np
     >>> losses = np.random.default_rng(0).random((4000, 3)) < [0.5, 0.2, 0.6]
     >>> estimate = estimate_opt(losses, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))
     >>> abs(float(estimate) - 0.2) < 0.1
@@ -46,7 +46,9 @@ def estimate_opt(
     table = loss_table(errors_or_losses, "errors_or_losses", of=of, by=_BY)
     accuracy, rho, beta = _checked(accuracy, rho, beta, of=of)
     tape = tape_argument(tape, of=of)
-    return opt_by_means(table.mean(axis=0), len(table), accuracy, rho, beta, tape, best_effort=best_effort)
+    return opt_by_means(
+        table.mean(axis=0, dtype=np.float64), len(table), accuracy, rho, beta, tape, best_effort=best_effort
+    )
 
 
 def opt_by_means(
