@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from holdfast.errors import BudgetSpent, InvalidArgument, MissingExtra
 from holdfast.figures import FIGURES, FigureTable, _holdout, _series, draw
 from holdfast.figures._analyst import PlainHoldout, Sample, analyse
 from holdfast.figures._bands import COLUMNS, Bands
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def agreements(sample):
@@ -193,6 +196,25 @@ def test_without_matplotlib_the_extra_is_named(small, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"holdfast\[plots\]"):
         draw("series", tmp_path, runs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "votes"),
+    [("holdout", "theory/reusable-holdout.md", "500"), ("series", "guides/correlated-rows.md", "49")],
+)
+def test_the_numbers_on_the_page_are_those_of_the_table(name, page, votes):
+    """The page shows the last size of each method; the table beside the pictures has all of them."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    with (DOCS / "figures" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        last = [row for row in csv.DictReader(file) if row["votes"] == votes]
+    assert len(last) >= 4
+    for row in last:
+        group = " | ".join(row[column] for column in ("labels", "method") if column in row)
+        (line,) = [line for line in text.splitlines() if line.startswith(f"| {group} |")]
+        reported = f"{100 * float(row['reported']):.1f} % ({100 * float(row['sd']):.1f})"
+        assert reported in line
+        assert f"±{float(row['half-width']):.3f}" in line
+        assert f"| {float(row['holds']):.0%} |" in line
 
 
 @pytest.mark.slow
