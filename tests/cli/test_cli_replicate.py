@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -197,3 +201,22 @@ def test_a_missing_file_is_bad_input(survey, holdfast):
     status, _, err = holdfast("replicate", "nothing.csv", "share(age > 40)", "--tape", "a")
     assert status == 2
     assert "nothing.csv" in err
+
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "replicate.md"
+
+
+def test_the_guide_shows_what_the_command_prints(holdfast, tmp_path, monkeypatch):
+    text = GUIDE.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    space = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.S | re.M):
+            exec(block, space)
+    assert f"The share was {float(space['result']):.4g} (" in text
+    (shown,) = re.findall(r"^```console\n(.*?)^```", text, flags=re.S | re.M)
+    command, _, wanted = shown.partition("\n")
+    status, out, _ = holdfast(*shlex.split(command)[2:])
+    assert status == 0
+    assert out == wanted
