@@ -53,24 +53,37 @@ def exact_delta(table: np.ndarray, n: int, epsilon: float) -> float:
     return max(hockey_stick(table[i], table[j], epsilon) for i, j in neighbours(n))
 
 
-def mean_over_pairs(law: np.ndarray, table: np.ndarray, measure) -> float:
-    """The mean of measure(p, q) over the output laws on two independent samples."""
-    lines, inverse = np.unique(table, axis=0, return_inverse=True)
-    weights = np.bincount(inverse.ravel(), weights=law)
-    total = 0.0
+MEASURES = {
+    "mismatch": lambda p, q: 1.0 - collision_probability(p, q),
+    "variation": lambda p, q: 0.5 * float(np.abs(p - q).sum()),
+}
+
+
+@lru_cache(maxsize=256)
+def _between(raw: bytes, width: int, measure: str) -> tuple[np.ndarray, np.ndarray]:
+    """Which distinct line each line of a table is, and the measure between all distinct lines."""
+    table = np.frombuffer(raw).reshape(-1, width)
+    lines, place = np.unique(table, axis=0, return_inverse=True)
+    matrix = np.zeros((len(lines), len(lines)))
     for i, j in itertools.combinations(range(len(lines)), 2):
-        total += 2.0 * weights[i] * weights[j] * measure(lines[i], lines[j])
-    return total
+        matrix[i, j] = matrix[j, i] = MEASURES[measure](lines[i], lines[j])
+    return place.ravel(), matrix
+
+
+def _mean(law: np.ndarray, table: np.ndarray, measure: str) -> float:
+    place, matrix = _between(np.ascontiguousarray(table).tobytes(), table.shape[1], measure)
+    weights = np.bincount(place, weights=law, minlength=len(matrix))
+    return float(weights @ matrix @ weights)
 
 
 def mean_mismatch(law: np.ndarray, table: np.ndarray) -> float:
     """How often shared coins disagree on two independent samples, exactly."""
-    return mean_over_pairs(law, table, lambda p, q: 1.0 - collision_probability(p, q))
+    return _mean(law, table, "mismatch")
 
 
 def mean_variation(law: np.ndarray, table: np.ndarray) -> float:
     """Expected total variation between the output laws on two independent samples."""
-    return mean_over_pairs(law, table, lambda p, q: 0.5 * float(np.abs(p - q).sum()))
+    return _mean(law, table, "variation")
 
 
 def randomised_response(n: int, epsilon: float) -> np.ndarray:
