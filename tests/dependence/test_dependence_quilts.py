@@ -195,7 +195,7 @@ def ring(rng):
     return MarkovNetwork([((i, (i + 1) % 4), np.exp(rng.normal(size=(2, 2)))) for i in range(4)])
 
 
-METHODS = ("sharp", "quilt", "quilt-paper", "blanket", "blanket-paper", "coupling", "group")
+METHODS = ("sharp", "quilt", "quilt-paper", "blanket", "blanket-paper", "coupling", "pairs", "group")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_no_mechanism_on_a_small_network_leaks_more_than_any_method_says(rng, bu
     most = supremum(law_of(net), epsilon)
     assert most >= epsilon * (1 - 1e-9)
     for method in METHODS:
-        if method == "coupling" and len(net.edges) >= net.n:
+        if method in ("coupling", "pairs") and len(net.edges) >= net.n:
             with pytest.raises(InvalidArgument, match="loop"):
                 net.bayesian_dp(DP(epsilon), method)
         else:
@@ -291,13 +291,56 @@ def test_the_chain_bound_beats_both_forms_of_the_quilt_lemma_where_rows_mix(epsi
             assert coupling <= chain.bayesian_dp(DP(epsilon), method).epsilon * (1 + 1e-9)
 
 
-def test_with_three_states_and_a_large_parameter_a_quilt_can_win():
-    transition = [[0.42, 0.34, 0.24], [0.47, 0.26, 0.27], [0.25, 0.47, 0.28]]
-    chain = MarkovChain(transition, 7)
+WORST_TWICE = [[0.42, 0.34, 0.24], [0.47, 0.26, 0.27], [0.25, 0.47, 0.28]]
+
+
+def test_with_three_states_and_a_large_parameter_a_quilt_beats_the_plain_chain_bound():
+    """κ ≈ 0.29, ε = 4.5: the worst pair on the left and on the right are not the same."""
+    chain = MarkovChain(WORST_TWICE, 7)
     assert chain.cross_ratio > 1 / 9
     quilt = chain.bayesian_dp(DP(4.5), "quilt").epsilon
-    assert chain.bayesian_dp(DP(4.5), "coupling").epsilon > quilt
+    assert chain.bayesian_dp(DP(4.5), "coupling").epsilon > 1.05 * quilt
+    assert chain.bayesian_dp(DP(4.5), "pairs").epsilon <= quilt
     assert chain.bayesian_dp(DP(4.5)).epsilon <= quilt
+
+
+@given(
+    epsilon=st.floats(1e-4, 20.0),
+    weights=st.lists(st.floats(0.02, 1.0), min_size=9, max_size=9),
+    states=st.integers(2, 3),
+    n=st.integers(1, 8),
+    stationary=st.booleans(),
+)
+def test_by_pairs_the_chain_bound_beats_the_blanket_always_and_quilts_where_rows_mix(
+    epsilon, weights, states, n, stationary
+):
+    transition = np.array(weights).reshape(3, 3)[:states, :states]
+    start = None if stationary else np.arange(1, states + 1) / np.arange(1, states + 1).sum()
+    chain = MarkovChain(transition / transition.sum(axis=1, keepdims=True), n, initial=start)
+    pairs = chain.bayesian_dp(DP(epsilon), "pairs").epsilon
+    assert pairs <= chain.bayesian_dp(DP(epsilon), "coupling").epsilon * (1 + 1e-9)
+    assert pairs <= chain.bayesian_dp(DP(epsilon), "blanket").epsilon * (1 + 1e-9)
+    if chain.cross_ratio >= 1 / 9:
+        assert pairs <= chain.bayesian_dp(DP(epsilon), "quilt").epsilon * (1 + 1e-9)
+    needed = chain.required_dp(BayesianDP(pairs), "pairs").epsilon
+    assert needed == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_a_twin_that_takes_the_best_pair_is_caught():
+    """The pair that moves is the adversary's choice: with the mildest one the promise is broken."""
+    chain = MarkovChain(WORST_TWICE, 3)
+    most = supremum(law_of(as_network(chain)), 0.5)
+    ratios = [
+        min(
+            chain.transition[a, y]
+            * chain.transition[b, z]
+            / (chain.transition[b, y] * chain.transition[a, z])
+            for y, z in itertools.permutations(range(3), 2)
+        )
+        for a, b in itertools.combinations(range(3), 2)
+    ]
+    assert min(ratios) == pytest.approx(chain.cross_ratio)
+    assert coupling_bdp(0.5, max(ratios), 3) < most <= chain.bayesian_dp(DP(0.5), "pairs").epsilon
 
 
 def test_on_two_states_the_chain_bound_wins_at_every_parameter(rng):
@@ -351,6 +394,53 @@ def test_the_tree_recursion_is_its_formula_on_random_trees(seed):
         assert found <= n * epsilon * (1 + 1e-9)
 
 
+def pair_ratio(table, a, b):
+    """min over y, z of t(a,y)t(b,z)/(t(b,y)t(a,z)), the plain way."""
+    return min(
+        table[a, y] * table[b, z] / (table[b, y] * table[a, z])
+        for y, z in itertools.product(range(table.shape[1]), repeat=2)
+    )
+
+
+def by_pairs(tables, edges, epsilon, node, a, b, came_from=None):
+    """Σ L(node→v)(a,b) over the neighbours of ``node`` but one, by its formula."""
+    total = 0.0
+    for other in edges[node]:
+        if other != came_from:
+            table = tables[node, other]
+            beyond = max(
+                by_pairs(tables, edges, epsilon, other, y, z, node)
+                for y, z in itertools.product(range(table.shape[1]), repeat=2)
+            )
+            root, grown = math.sqrt(pair_ratio(table, a, b)), math.exp((epsilon + beyond) / 2)
+            total += 2 * math.log((root + grown) / (1 + root * grown))
+    return total
+
+
+def test_the_tree_bound_by_pairs_is_its_formula_on_random_trees(seed):
+    for k in range(15):
+        rng = np.random.default_rng([seed, k, 3])
+        n = int(rng.integers(2, 6))
+        cards = rng.integers(2, 4, n)
+        factors, tables, edges = [((0,), np.ones(cards[0]))], {}, {i: [] for i in range(n)}
+        for i in range(1, n):
+            above = int(rng.integers(i))
+            table = np.exp(rng.normal(size=(cards[i], cards[above])))
+            factors.append(((i, above), table))
+            tables[i, above], tables[above, i] = table, table.T
+            edges[i].append(above)
+            edges[above].append(i)
+        epsilon = float(10 ** rng.uniform(-2, 0.5))
+        expected = epsilon + max(
+            by_pairs(tables, edges, epsilon, i, a, b)
+            for i in range(n)
+            for a, b in itertools.combinations(range(cards[i]), 2)
+        )
+        net = MarkovNetwork(factors)
+        assert net.bayesian_dp(DP(epsilon), "pairs").epsilon == pytest.approx(expected, rel=1e-9)
+        assert expected <= net.bayesian_dp(DP(epsilon), "coupling").epsilon * (1 + 1e-9)
+
+
 def test_a_tree_with_impossible_values_ignores_them():
     """The third state never occurs, so its zeros do not count."""
     step = np.array([[0.7, 0.3, 0.0], [0.4, 0.6, 0.0], [0.0, 0.0, 1.0]])
@@ -371,7 +461,7 @@ def test_a_tree_with_impossible_values_ignores_them():
 def test_sharp_is_never_beaten_on_a_chain(epsilon, stay, other, n, start):
     chain = MarkovChain([[stay, 1 - stay], [1 - other, other]], n, initial=start)
     sharp, needed = chain.bayesian_dp(DP(epsilon)).epsilon, chain.required_dp(BayesianDP(epsilon)).epsilon
-    for method in ("quilt", "quilt-paper", "blanket", "blanket-paper", "coupling", "spectral", "group"):
+    for method in (*METHODS, "spectral"):
         assert sharp <= chain.bayesian_dp(DP(epsilon), method).epsilon
         assert needed >= chain.required_dp(BayesianDP(epsilon), method).epsilon
     bound = chain.bayesian_dp(DP(epsilon), "quilt").epsilon

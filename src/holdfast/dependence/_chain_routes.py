@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from holdfast import rounding
 from holdfast.dependence._bayesian import Route, Routes, blanket_route, group_route, quilt_route, refused
 from holdfast.dependence._chain_quilts import MOST_STATES
-from holdfast.dependence._coupling import coupling_bdp, coupling_dp
+from holdfast.dependence._coupling import coupling_bdp, coupling_dp, largest_below
+from holdfast.dependence._pairs import pairs_bdp
 from holdfast.dependence._spectral import spectral_bdp, spectral_dp
 from holdfast.dependence._transition import unreachable
 
@@ -21,6 +22,7 @@ def chain_routes(chain: MarkovChain) -> Routes:
     return {
         "group": partial(group_route, chain.n),
         "coupling": partial(_coupling, chain),
+        "pairs": partial(_pairs, chain),
         "spectral": partial(_spectral, chain),
         "blanket": partial(_blanket, chain, 2.0),
         "quilt": partial(_quilt, chain, 2.0),
@@ -35,6 +37,13 @@ def _coupling(chain: MarkovChain) -> Route:
         lambda epsilon: coupling_dp(epsilon, chain.cross_ratio, chain.n),
         "theory 5, the chain bound",
     )
+
+
+def _pairs(chain: MarkovChain) -> Route:
+    def bound(epsilon: float) -> float:
+        return pairs_bdp(epsilon, chain.transition, chain.n)
+
+    return Route(bound, lambda epsilon: largest_below(epsilon, bound), "theory 5, the chain bound by pairs")
 
 
 def _spectral(chain: MarkovChain) -> Route:

@@ -15,17 +15,20 @@ _THEOREM = "theory 5, the chain bound"
 _MOST_LEVELS = 100_000
 
 
-def cross_ratio(transition: NDArray[np.float64]) -> float:
-    """κ = min P(a,y)P(b,z) / (P(b,y)P(a,z)) over states with P(b,y)P(a,z) > 0, rounded down.
+def cross_ratios(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """κ(a,b) = min P(a,y)P(b,z) / (P(b,y)P(a,z)) over y, z with P(b,y)P(a,z) > 0, for all rows a, b.
 
-    For two rows a, b the minimum splits into one over y in the support of b and one over z in the support of
-    a.
+    The minimum splits into one over y in the support of b and one over z in the support of a.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        least = np.array(
-            [np.where(transition > 0.0, row / transition, np.inf).min(axis=1) for row in transition]
-        )
-    return rounding.down(min(1.0, float((least * least.T).min())))
+        least = np.array([np.where(table > 0.0, row / table, np.inf).min(axis=1) for row in table])
+    ratios: NDArray[np.float64] = np.minimum(1.0, least * least.T)
+    return ratios
+
+
+def cross_ratio(transition: NDArray[np.float64]) -> float:
+    """κ, the least cross ratio of two rows, rounded down."""
+    return rounding.down(float(cross_ratios(transition).min()))
 
 
 def coupling_bdp(epsilon: Any, cross_ratio: Any, n: Any = None) -> float:
@@ -62,19 +65,24 @@ def _stationary(epsilon: float, root: float) -> float:
 
 
 def _finite(epsilon: float, root: float, n: int) -> float:
-    """The recursion, each step rounded up; levels it does not reach in time are bounded by their limit."""
     everywhere = rounding.up(_stationary(epsilon, root))
+    reach = level_sequence(epsilon, root, n)
+    left = np.arange(min(n, 2 * len(reach)))
+    sums = reach[np.minimum(left, len(reach) - 1)] + reach[np.minimum(n - 1 - left, len(reach) - 1)]
+    return min(rounding.up(epsilon + float(sums.max())), everywhere, rounding.up(n * epsilon))
+
+
+def level_sequence(epsilon: float, root: float, n: int) -> NDArray[np.float64]:
+    """L_0, L_1, …, each rounded up, at most to L_{n−1}; where the recursion settles or takes too long, its
+    limit is the last and stands for all that follow."""
     levels = [0.0]
     for _ in range(min(n - 1, _MOST_LEVELS)):
         levels.append(carried(epsilon + levels[-1], root))
         if levels[-1] <= levels[-2] * (1.0 + 1e-13):
             break
     if len(levels) < n:
-        levels.append(rounding.up((everywhere - epsilon) / 2.0))
-    reach = np.array(levels)
-    left = np.arange(min(n, 2 * len(levels)))
-    sums = reach[np.minimum(left, len(levels) - 1)] + reach[np.minimum(n - 1 - left, len(levels) - 1)]
-    return min(rounding.up(epsilon + float(sums.max())), everywhere, rounding.up(n * epsilon))
+        levels.append(rounding.up((rounding.up(_stationary(epsilon, root)) - epsilon) / 2.0))
+    return np.array(levels)
 
 
 def carried(beyond: float, root: float) -> float:

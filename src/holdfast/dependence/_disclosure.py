@@ -102,9 +102,9 @@ def read_mechanism(mechanism: Any, cards: tuple[int, ...]) -> Array:
 def table_shape(mechanism: Any) -> tuple[int, ...]:
     """How many states each row has, read off a mechanism, for models that do not say."""
     if isinstance(mechanism, Mapping):
-        keys = [key for key in mechanism if isinstance(key, tuple)]
+        keys = [key for key in mechanism if isinstance(key, tuple) and all(isinstance(x, int) for x in key)]
         if keys and len({len(key) for key in keys}) == 1:
-            return tuple(max(2, 1 + max(int(key[row]) for key in keys)) for row in range(len(keys[0])))
+            return tuple(1 + max(states) for states in zip(*keys, strict=True))
     array = _numbers(getattr(mechanism, "statistic", getattr(mechanism, "scores", mechanism)))
     if array is None or (array.ndim == 1 and not isinstance(mechanism, LaplaceAnswer)):
         raise InvalidArgument(

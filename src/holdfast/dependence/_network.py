@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
@@ -240,20 +240,20 @@ class Network(Dependence):
     def _routes(self) -> _bayesian.Routes:
         return {
             "group": partial(_bayesian.group_route, max(map(len, self._components))),
-            "coupling": self._coupling,
+            "coupling": partial(self._on_tree, Forest.bayesian_dp),
+            "pairs": partial(self._on_tree, Forest.pairs_bdp),
             "blanket": partial(self._blanket, 2.0),
             "quilt": partial(self._quilt_route, 2.0),
             "blanket-paper": partial(self._blanket, 4.0),
             "quilt-paper": partial(self._quilt_route, 4.0),
         }
 
-    def _coupling(self) -> _bayesian.Route:
+    def _on_tree(self, bound: Callable[[Forest, float], float]) -> _bayesian.Route:
         tree = self._forest
         if tree is None:
             return _bayesian.refused("a network whose moralised graph has no loop", "theory 5, trees")
-        return _bayesian.Route(
-            tree.bayesian_dp, lambda epsilon: largest_below(epsilon, tree.bayesian_dp), "theory 5, trees"
-        )
+        forward = partial(bound, tree)
+        return _bayesian.Route(forward, lambda epsilon: largest_below(epsilon, forward), "theory 5, trees")
 
     def _blanket(self, weight: float) -> _bayesian.Route:
         if not self._quilted.blankets_fit:
@@ -267,8 +267,9 @@ class Network(Dependence):
         """The Bayesian DP of a pure DP mechanism on these rows.
 
         "quilt" and "blanket": BDP Lemmas 2 and 3 with 2b; "quilt-paper" and "blanket-paper": as printed, with
-        4b; "coupling": the chain bound on networks without a loop; "group": the largest component's rows
-        times the parameter; "sharp": the best of them. Large networks count the nearest quilts only.
+        4b; "coupling" and "pairs": the chain bound on networks without a loop, plain and by pairs of values;
+        "group": the largest component's rows times the parameter; "sharp": the best of them. Large networks
+        count the nearest quilts only.
         Guarantee: whoever knows any of the other rows learns no more than this about a row.
         Assumes: the network (not checkable from the data).
         Reference: BDP Lemmas 2 and 3; theory 5.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast import rounding
-from holdfast.dependence._coupling import carried, cross_ratio
+from holdfast.dependence._coupling import carried
 from holdfast.dependence._factors import Array, Factor, log_sum
+from holdfast.dependence._pairs import carried_by_pairs, pair_roots
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,17 +90,25 @@ class Forest:
 
     @cached_property
     def roots(self) -> dict[int, float]:
-        """√κ of each edge, by its lower node: the cross ratio over values that are possible."""
-        return {node: math.sqrt(self._cross_ratio(node)) for node in self.pairs}
+        """√κ of each edge, by its lower node: the least over pairs of values that are possible."""
+        return {node: float(upper.min()) for node, (upper, _) in self._pair_roots.items()}
 
-    def _cross_ratio(self, node: int) -> float:
-        above = np.isfinite(self._whole[self.parent[node]])
-        here = np.isfinite(self._whole[node])
-        logs = self.pairs[node][above][:, here]
-        table = np.exp(logs - logs.max())
-        if ((table == 0.0) & np.isfinite(logs)).any():
-            return 0.0
-        return rounding.down(cross_ratio(table))
+    @cached_property
+    def _pair_roots(self) -> dict[int, tuple[Array, Array]]:
+        """√κ of each edge for pairs of possible values of its upper and of its lower node."""
+        found = {}
+        for node, pair in self.pairs.items():
+            logs = pair[self._states[self.parent[node]]][:, self._states[node]]
+            table = np.exp(logs - logs.max())
+            known = not ((table == 0.0) & np.isfinite(logs)).any()
+            # An entry too small to tell from zero could make any cross ratio, so it makes them all zero.
+            found[node] = (pair_roots(table) * known, pair_roots(table.T) * known)
+        return found
+
+    @cached_property
+    def _states(self) -> tuple[NDArray[np.int64], ...]:
+        """The possible values of each node."""
+        return tuple(np.flatnonzero(np.isfinite(logs)) for logs in self._whole)
 
     def bayesian_dp(self, epsilon: float) -> float:
         """The Bayesian DP of an ``epsilon``-DP mechanism: max over rows of ε + Σ L over their neighbours.
@@ -122,6 +131,24 @@ class Forest:
                 rest = max(0.0, total[above] - down[node]) + _SLACK * total[above]
                 total[node] += carried(rounding.up(epsilon + rest), self.roots[node])
         return rounding.up(epsilon + max(total))
+
+    def pairs_bdp(self, epsilon: float) -> float:
+        """The same pair by pair: L(u→v) is a table over pairs of values of u, and what lies beyond v is the
+        largest over pairs of values of v of the sum over its other neighbours."""
+        total = [np.zeros((len(here), len(here))) for here in self._states]
+        down = {}
+        for node in reversed(self.order):
+            above = self.parent[node]
+            if above >= 0:
+                down[node] = carried_by_pairs(epsilon + float(total[node].max()), self._pair_roots[node][0])
+                total[above] = total[above] + down[node]
+        for node in self.order:
+            above = self.parent[node]
+            if above >= 0:
+                rest = float((total[above] - down[node]).max()) + _SLACK * float(total[above].max())
+                beyond = epsilon + max(0.0, rest)
+                total[node] = total[node] + carried_by_pairs(beyond, self._pair_roots[node][1])
+        return rounding.up((epsilon + max(float(table.max()) for table in total)) * (1.0 + _SLACK))
 
 
 _SLACK = 1e-13
