@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, histogram, sample_size
-from holdfast.replicable._histogram import _failure, _grid, _positive_tail, round_shares
+from holdfast.replicable._histogram import _failure, _grid, _rounding, round_shares
+from holdfast.replicable._simplex import CELLS, _sums_of_uniforms, error_tail
 
 PROMISE = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}
 
@@ -54,12 +55,12 @@ def test_two_points_part_with_the_probability_that_the_facets_say(rng):
     """Σ_{i<j} |δ_i − δ_j|/(k·width) for a small δ: the expected number of facets between the two points."""
     shares = np.array([0.4, 0.3, 0.2, 0.1])
     moved = shares + np.array([0.004, -0.001, -0.001, -0.002])
-    coins = rng.uniform(size=(200_000, 3))
+    coins = rng.uniform(size=(50_000, 3))
     differ = int((round_shares(shares, 0.05, coins) != round_shares(moved, 0.05, coins)).any(axis=1).sum())
     delta = moved - shares
     expected = sum(abs(a - b) for i, a in enumerate(delta) for b in delta[:i]) / (4 * 0.05)
-    assert lower_limit(differ, 200_000) <= expected
-    assert upper_limit(differ, 200_000) >= 0.9 * expected
+    assert lower_limit(differ, 50_000) <= expected
+    assert upper_limit(differ, 50_000) >= 0.9 * expected
 
 
 @given(st.integers(2, 6), st.integers(0, 10**6))
@@ -78,19 +79,40 @@ def test_the_nearest_point_is_the_nearest_and_its_error_is_bounded(categories, s
     assert np.abs(error).sum() / 2.0 <= bound + 1e-9
 
 
-@pytest.mark.parametrize("cells", [1, 2, 3, 9])
-def test_the_lattice_tail_is_above_the_true_one_and_close(cells, rng):
-    sums = np.maximum(rng.uniform(-0.5, 0.5, (200_000, cells)), 0.0).sum(axis=1)
-    tail = _positive_tail(cells)
-    for share in (0.2, 0.3, 0.5):
-        hits = int((sums > share * cells / 2.0).sum())
-        bound = tail[int(share * (tail.size - 1))]
-        assert lower_limit(hits, sums.size, 0.99999) <= bound
-        assert bound <= upper_limit(hits, sums.size, 0.99999) + 0.01
-    if cells == 1:
-        np.testing.assert_allclose(
-            tail[:-1], 0.5 - np.arange(tail.size - 1) / 2.0 / (tail.size - 1), atol=1e-9
-        )
+@pytest.mark.parametrize("categories", [3, 4, 9, 30])
+def test_the_law_of_the_rounding_error_is_above_the_true_one_and_close(categories, rng):
+    tail = error_tail(categories)
+    shares = np.full(categories, 1.0 / categories)
+    errors = round_shares(shares, 0.01 / categories, rng.uniform(size=(40_000, categories - 1))) - shares
+    distances = 0.5 * np.abs(errors).sum(axis=1) * categories / 0.01
+    for share in (0.45, 0.5, 0.55, 0.6, 0.7):
+        limit = share * categories / 4.0
+        hits = int((distances > limit).sum())
+        bound = tail[int(share * CELLS)]
+        assert lower_limit(hits, 40_000, 0.99999) <= bound
+        nearby = int((distances > 0.97 * limit).sum())
+        assert bound <= 1.1 * upper_limit(nearby, 40_000, 0.99999)
+
+
+def test_sums_of_uniforms_are_exact():
+    laws = _sums_of_uniforms(5, 8)
+    assert laws[2][8] == pytest.approx(0.5)
+    assert laws[3][8] == pytest.approx(1 / 6)
+    assert laws[5][16] == pytest.approx((32 - 5) / 120)
+    for law in laws[1:]:
+        np.testing.assert_allclose(law + law[::-1], 1.0, atol=1e-14)
+
+
+def test_many_categories_use_the_simple_law(rng):
+    distances, tail = _rounding(200)
+    assert distances.size == tail.size
+    exact_distances, exact = _rounding(100)
+    simple = np.interp(0.62 * 25.0, exact_distances, exact)
+    assert simple < 1e-3 < np.interp(0.53 * 25.0, exact_distances, exact)
+    uniforms = rng.uniform(-0.5, 0.5, (20_000, 199))
+    worst = np.maximum(np.maximum(uniforms, 0.0).sum(axis=1), np.maximum(-uniforms, 0.0).sum(axis=1))
+    for limit in (27.0, 29.0):
+        assert lower_limit(int((worst > limit).sum()), 20_000) <= np.interp(limit, distances, tail)
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=12), st.floats(0.01, 0.3), st.integers(0, 10**6))
@@ -180,7 +202,7 @@ def test_the_function_does_what_the_simulation_does(rng):
 def test_sizes():
     assert sample_size("histogram", categories=2, accuracy=0.05, rho=0.1, beta=0.01) == 5_856
     sizes = [sample_size("histogram", categories=k, **PROMISE) for k in (3, 4, 10, 20)]
-    assert sizes == [7_268, 17_404, 257_772, 1_763_381]
+    assert sizes == [4_822, 11_784, 162_074, 1_166_449]
 
 
 @given(st.floats(0.02, 0.4), st.floats(0.02, 0.4), st.floats(0.01, 0.4), st.integers(2, 12))

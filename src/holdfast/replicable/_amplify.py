@@ -186,7 +186,7 @@ def amplify(algorithm: Callable[..., Any], *, rho: Any, target: Any, rows: Any, 
     >>> rows = sample_size("histogram", categories=2, **promise)
     >>> stronger = amplify(shares, rho=0.1, target=0.05, rows=rows, beta=0.01)
     >>> stronger.guarantee, stronger.runs, stronger.rows_needed, round(stronger.failure, 4)
-    (Replicability(rho=0.05), 547, 200202, 0.0278)
+    (Replicability(rho=0.05), 547, 200749, 0.0278)
     """
     of, by = "amplify", "SIS Lemma 2.13"
     if not callable(algorithm):
