@@ -11,6 +11,7 @@ import pytest
 from holdfast import Guard
 from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard import Asker, _guard, _session
+from holdfast.guard._code import PreparedCode
 from holdfast.ledger import Book, BookError, SigningKey, verify
 from holdfast.ledger import export as export_book
 
@@ -70,7 +71,7 @@ def test_threads_that_ask_the_same_question_get_one_answer(path):
 def test_a_question_whose_reader_died_is_asked_and_charged_anew_after_a_while(path, monkeypatch):
     monkeypatch.setattr(_session, "_PATIENCE", 0)
     guard = Guard(table(), ledger=path)
-    monkeypatch.setattr(Guard, "_read", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(PreparedCode, "read", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         guard.share("x > 0.5")
     held = guard.spent

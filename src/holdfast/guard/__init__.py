@@ -1,10 +1,23 @@
 """Asking: strategies, the account, answers and their certificates."""
 
 from holdfast.guard._answer import Answer, Left, Preview
+from holdfast.guard._board import Board, FinalScore, Submission
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._guard import Guard
 from holdfast.guard._reusable_code import CodeHoldout
 from holdfast.guard._reusable_holdout import ReusableHoldout
 from holdfast.guard._session import Asker
 
-__all__ = ["Answer", "Asker", "Certificate", "CodeHoldout", "Guard", "Left", "Preview", "ReusableHoldout"]
+__all__ = [
+    "Answer",
+    "Asker",
+    "Board",
+    "Certificate",
+    "CodeHoldout",
+    "FinalScore",
+    "Guard",
+    "Left",
+    "Preview",
+    "ReusableHoldout",
+    "Submission",
+]

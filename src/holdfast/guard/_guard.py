@@ -23,9 +23,9 @@ from holdfast.guard._choice import STRATEGIES, choose_strategy
 from holdfast.guard._question import Question, StatisticQuestion, TableQuestion
 from holdfast.guard._release import Records
 from holdfast.guard._scores import METRICS, score_question
+from holdfast.guard._seam import ReadingFailed, pass_through
 from holdfast.guard._session import NOBODY, Asker, Released, Session
 from holdfast.guard._setup import set_up
-from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.ledger import Book
 from holdfast.queries import Query
 from holdfast.tails import Tail
@@ -358,45 +358,19 @@ class Guard:
             return known
         with self._lock:
             try:
-                reserved = self._session.reserve(
-                    question.key,
-                    question.text,
-                    prepare=lambda account: self._strategy.prepare(question, account),
-                    worst=lambda prepared: prepared.worst_price,
-                    asker=asker,
-                )
+                released = pass_through(self._session, self._strategy, question, self._setup.protected, asker)
             except QueryRejected as rejected:
                 raise self._with_account(rejected) from None
-            if isinstance(reserved, Released):
-                return self._remembered(reserved)
-            prepared, reservation = reserved
-            outcome = self._read(prepared, reservation)
-            settled = self._session.settle(
-                question.key,
-                reservation,
-                outcome.price,
-                surprise=outcome.surprise,
-                released=outcome.released,
-            )
-            return self._remembered(settled)
-
-    def _read(self, prepared: Prepared, reservation: int) -> Outcome:
-        """Read the protected rows. A failure is an outcome too: it is charged, what it said stays inside."""
-        try:
-            return prepared.read(self._setup.protected)
-        except Exception:
-            price = prepared.failure_price
-            self._session.settle(
-                prepared.question.key, reservation, price, surprise=True, released=None, failed=True
-            )
-        raise QueryRejected(
-            f"{prepared.question.text} could not be computed on the protected rows. What went wrong is not "
-            f"shown, because it may depend on them; that it failed cost {price:.3g} nats. Try it on "
-            "guard.train first.",
-            asked=price,
-            spent=self.spent,
-            left=float(self.left),
-        ) from None
+            except ReadingFailed as failed:
+                raise QueryRejected(
+                    f"{question.text} could not be computed on the protected rows. What went wrong is not "
+                    "shown, because it may depend on them; that it failed cost "
+                    f"{failed.price:.3g} nats. Try it on guard.train first.",
+                    asked=failed.price,
+                    spent=self.spent,
+                    left=float(self.left),
+                ) from None
+            return self._remembered(released)
 
     def _too_wide(self, text: str) -> BudgetSpent:
         return BudgetSpent(

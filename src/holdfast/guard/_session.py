@@ -122,15 +122,22 @@ class Session:
             for event in self._book.events(after=self._last):
                 self._apply(event)
 
+    def record(self, kind: str, body: dict[str, Any], subject: str) -> dict[str, Any]:
+        """Write down a line that costs nothing and is written once; returns what the book says, whoever
+        wrote it."""
+        for _ in range(_MOST_TRIES):
+            known = self._book.about(subject, kind)
+            if known is not None:
+                return known.body
+            with self._lock, suppress(Stale):
+                self._apply(self._book.append(kind, body, after=self._last, subject=subject))
+                return body
+            self.read()
+        raise BookError("The account book is too busy; nothing was written. Try again.")
+
     def close_account(self) -> None:
         """Write down that nothing more is answered from this account."""
-        for _ in range(_MOST_TRIES):
-            with self._lock, suppress(Stale):
-                if not self.balance.closed:
-                    self._apply(self._book.append("close", {}, after=self._last))
-                return
-            self.read()
-        raise BookError("The account book is too busy to be closed. Try again.")
+        self.record("close", {}, "account")
 
     def released(self, key: str) -> Released | None:
         """What the book has about a question that was settled; None if it has not been asked."""

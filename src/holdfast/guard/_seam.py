@@ -1,0 +1,52 @@
+"""The one way through: reserve, read, record, release, in this order, whoever asks and whatever is asked."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from holdfast.guard._account import Account
+from holdfast.guard._question import Part, Question
+from holdfast.guard._session import Asker, Released, Session
+from holdfast.guard._strategy import Prepared
+
+
+class Preparing(Protocol):
+    """What is needed of a strategy here."""
+
+    def prepare(self, question: Question, account: Account) -> Prepared:
+        """Decide everything about a question without reading the protected rows, or refuse it."""
+
+
+class ReadingFailed(Exception):
+    """The rows could not be read; that is an outcome too, and was charged. What went wrong stays inside."""
+
+    def __init__(self, price: float) -> None:
+        self.price = price
+        super().__init__("the protected rows could not be read")
+
+
+def pass_through(
+    session: Session, strategy: Preparing, question: Question, part: Part, asker: Asker, **facts: Any
+) -> Released:
+    """Answer a question from the account; ``facts`` are public and recorded with what is released."""
+    reserved = session.reserve(
+        question.key,
+        question.text,
+        prepare=lambda account: strategy.prepare(question, account),
+        worst=lambda prepared: prepared.worst_price,
+        asker=asker,
+    )
+    if isinstance(reserved, Released):
+        return reserved
+    prepared, reservation = reserved
+    try:
+        outcome = prepared.read(part)
+    except Exception:
+        price = prepared.failure_price
+        session.settle(question.key, reservation, price, surprise=True, released=None, failed=True)
+    else:
+        released = None if outcome.released is None else {**outcome.released, **facts}
+        return session.settle(
+            question.key, reservation, outcome.price, surprise=outcome.surprise, released=released
+        )
+    raise ReadingFailed(price)
