@@ -104,7 +104,7 @@ def test_the_simulation_is_the_statistic(rng):
     chances, lists = LAWS["geometric crowds"](rng)
     names = [f"item {i}" for i in range(lists.shape[1])]
     kinds = [[names[i] for i in np.flatnonzero(row)] for row in lists]
-    for i in range(8):
+    for i in range(4):
         counts = rng.multinomial(plan.rows, chances / chances.sum())
         sample = [kinds[k] for k in rng.permutation(np.repeat(np.arange(len(kinds)), counts))]
         tape = Tape(i)

@@ -136,6 +136,15 @@ def test_the_order_of_the_rows_and_their_number_do_not_matter(rng):
     assert float(mean(np.ones(needed), tape=Tape(3), **PROMISE)) <= 1.0
 
 
+def test_samples_of_different_sizes_differ_no_more_often(rng, seed):
+    needed, width = _plan(0.05, 0.1, 0.01)
+    offsets = Tape(seed).uniforms(PAIRS)
+    first = rng.binomial(needed, 0.5, size=PAIRS) / needed
+    second = rng.binomial(4 * needed, 0.5, size=PAIRS) / (4 * needed)
+    differ = (snap(first, width, offsets) != snap(second, width, offsets)).sum()
+    assert clearly_below(differ, PAIRS, 0.1)
+
+
 def test_too_few_rows_are_refused_and_a_best_effort_says_what_it_can_promise(rng, seed):
     x = rng.random(1000) < 0.5
     with pytest.raises(NotEnoughRows) as refused:

@@ -68,6 +68,8 @@ def test_an_unknown_statistic_is_refused(name):
 def test_a_wrong_or_missing_parameter_is_refused():
     with pytest.raises(InvalidArgument, match="accurracy"):
         sample_size("mean", accurracy=0.1, rho=0.1, beta=0.1)
+    with pytest.raises(InvalidArgument, match="rows"):
+        sample_size("median", accuracy=0.1, rho=0.1, beta=0.1, rows=3)
     with pytest.raises(InvalidArgument, match="'parameters'"):
         sample_size("quantile", accuracy=0.1, rho=0.1, beta=0.1)
     with pytest.raises(InvalidArgument, match="'rho'"):

@@ -94,6 +94,6 @@ def _arguments(
         expected = f"a positive number, or one for each coordinate of {centre_name}"
         raise InvalidArgument(spread_name, expected, spread, of=of, reference=_BY)
     width = np.broadcast_to(width, middle.shape)
-    if not (np.abs(middle) < 2.0**40 * width).all():
-        raise InvalidArgument(centre_name, f"below 2⁴⁰ times {spread_name}", centre, of=of, reference=_BY)
+    if not (np.abs(middle) < 2.0**30 * width).all():
+        raise InvalidArgument(centre_name, f"below 2³⁰ times {spread_name}", centre, of=of, reference=_BY)
     return middle, width, tape

@@ -46,7 +46,7 @@ def point_in_ball(centre: Floats, tape: Tape) -> Floats:
 
     Guarantee: two sides whose balls A and B share the tape get the same point, bit for bit, with probability
     at least |A∩B|/|A∪B|; it takes 1/``density(d)`` shifts on average.
-    Assumes: 2 ≤ d ≤ 20 and |centre| < 2⁴⁰, so that the machine's rounding is far below the radius.
+    Assumes: 2 ≤ d ≤ 20 and |centre| < 2³⁵, so that the machine's rounding is far below the radius.
     Reference: Holdfast; rejection-sampled dithering after Ling and Li 2023.
     """
     d = centre.size

@@ -111,7 +111,9 @@ def quantile_rows(
     return _plan(*_promise(q, accuracy, rho, beta, of=of), places.questions).rows
 
 
-def median_rows(**promise: Any) -> int:
+def median_rows(
+    *, accuracy: Any, rho: Any, beta: Any, bounds: Any = None, resolution: Any = None, domain: Any = None
+) -> int:
     """The rows that :func:`median` needs: those of the quantile at ½.
 
     Guarantee: as :func:`quantile_rows`.
@@ -121,7 +123,8 @@ def median_rows(**promise: Any) -> int:
     >>> median_rows(accuracy=0.2, rho=0.1, beta=0.01, domain=[1, 2, 3])
     1279
     """
-    return quantile_rows(0.5, **promise)
+    places = {"bounds": bounds, "resolution": resolution, "domain": domain}
+    return quantile_rows(0.5, accuracy=accuracy, rho=rho, beta=beta, **places)
 
 
 @dataclass(frozen=True)
