@@ -141,7 +141,7 @@ def test_the_median_log_variance_is_above_its_mean_by_a_falling_amount(freedom):
     assert above[0] > above[1] > above[2] > 0.0
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(st.floats(0.05, 1.0), st.floats(0.05, 0.5), st.floats(0.02, 0.3), st.integers(1, 6))
 def test_a_clearly_weaker_promise_never_needs_more_rows(accuracy, rho, beta, dimension):
     """Clearly weaker: the widths are searched on a grid, so sizes are monotone up to its step."""

@@ -21,6 +21,7 @@ CELLS = 4096
 _SLICE = 1 / 256
 _POINTS = 3000
 _NEGLIGIBLE = 1e-12
+_FIRST = 2
 
 
 def _sums_of_uniforms(most: int, points: int) -> list[Floats]:
@@ -57,7 +58,7 @@ def _at(law: Floats, index: npt.NDArray[np.int64]) -> Floats:
 
 @lru_cache(maxsize=64)
 def error_tail(categories: int) -> Floats:
-    """P(½Σ|a_j − ā| > i·k/(4N)) for i = 0 … N, at most; N is ``CELLS``.
+    """P(½Σ|a_j − ā| > i·k/(4N)) for i = 0 … N, at most; N is ``CELLS``. Below 2/5 of N the bound is 1.
 
     For ā between c and c' the distance is at most Σ(a_j − c)⁺. Given how many V exceed c, their sum and the
     sum of the others are independent sums of uniforms, so slice by slice one convolution remains.
@@ -65,35 +66,40 @@ def error_tail(categories: int) -> Floats:
     points = -(-_POINTS // categories)
     laws = _sums_of_uniforms(categories - 1, points)
     mass = np.zeros(CELLS + 1)
-    step = categories / 4.0 / CELLS
-    slices = math.ceil((categories - 1) / categories / _SLICE)
-    mean_law = laws[categories - 1]
-
-    def reached(mean: float) -> float:
-        return float(_at(mean_law, np.array(math.ceil(mean * categories * points))))
-
-    # ā below the first slice: the distance is at most Σa.
-    mass[min(CELLS, math.ceil(_SLICE * categories / step))] += reached(_SLICE)
-    for number in range(1, slices):
+    for number in range(1, math.ceil((categories - 1) / categories / _SLICE)):
         low, high = number * _SLICE, (number + 1) * _SLICE
-        if reached(high) < _NEGLIGIBLE or 1.0 - reached(low - _SLICE) < _NEGLIGIBLE:
+        least_sum, most_sum = (math.floor(categories * end * points) for end in (low, high))
+        within, before = _at(laws[-1], np.array([most_sum + 1, least_sum]))
+        if within < _NEGLIGIBLE or 1.0 - before < _NEGLIGIBLE:
             mass[-1] += _NEGLIGIBLE
-            continue
-        for above in range(categories):
-            chance = _choose(categories - 1, above, 1.0 - low)
-            if chance < _NEGLIGIBLE:
-                mass[-1] += chance
-                continue
-            edges = (1.0 - low) * np.arange(laws[above].size) / points
-            inside = np.diff(laws[above]) if above else np.ones(1)
-            least, most = (edges[:-1], edges[1:]) if above else (edges, edges)
-            below = laws[categories - 1 - above]
-            highest = np.ceil((categories * high - above * low - least) / low * points).astype(np.int64)
-            lowest = np.floor((categories * low - above * low - most) / low * points).astype(np.int64)
-            # The lower edge belongs to the slice before; only a sum without terms has an atom there.
-            part = chance * inside * (_at(below, highest) - _at(below, lowest - (below.size == 1)))
-            place = np.minimum(np.ceil(most / step).astype(np.int64), CELLS)
-            mass += np.bincount(place, weights=part, minlength=CELLS + 1)
+        else:
+            mass += _slice(categories, laws, points, low, high)
     beyond = np.cumsum(mass[::-1])[::-1]
     tail: Floats = np.minimum(np.append(beyond[1:], 0.0), 1.0)
+    tail[: _FIRST * CELLS // 5] = 1.0
     return tail
+
+
+def _slice(categories: int, laws: list[Floats], points: int, low: float, high: float) -> Floats:
+    """Masses of the cells of Σ(a_j − low)⁺ on low < ā ≤ high, at most; only cells from 2/5 of N count."""
+    mass = np.zeros(CELLS + 1)
+    step = categories / 4.0 / CELLS
+    first = math.floor(_FIRST / 5 * categories / 4.0 / (1.0 - low) * points) - 1
+    for above in range(1, categories):
+        chance = _choose(categories - 1, above, 1.0 - low)
+        last = laws[above].size - 1
+        if chance < _NEGLIGIBLE or first >= last:
+            mass[-1] += chance if first < last else 0.0
+            continue
+        cells = np.arange(first, last)
+        below = laws[categories - 1 - above]
+        reach = (categories * high - above * low) / low * points
+        start = (categories - above) * points
+        ratio = (1.0 - low) / low
+        highest = np.ceil(reach - ratio * cells).astype(np.int64)
+        # The lower edge belongs to the slice before; only a sum without terms has an atom there.
+        lowest = np.floor(start - ratio * (cells + 1)).astype(np.int64) - (below.size == 1)
+        part = chance * np.diff(laws[above][first:]) * (_at(below, highest) - _at(below, lowest))
+        place = np.minimum(np.ceil((1.0 - low) / points / step * (cells + 1)).astype(np.int64), CELLS)
+        mass += np.bincount(place, weights=part, minlength=CELLS + 1)
+    return mass
