@@ -122,11 +122,11 @@ def test_rows_that_do_not_suffice(rng):
         estimate_opt(losses[:-1], **ask)
     assert (refusal.value.needed, refusal.value.got) == (rows, rows - 1)
     weaker = estimate_opt(losses[: rows // 3], **ask, best_effort=True)
-    assert 0.1 < weaker.guarantee.rho < 1.0
-    assert weaker.beta == 0.05
+    assert 0.1 < weaker.guarantee.rho < 0.2
+    assert 0.05 < weaker.beta < 1.0
+    assert estimate_opt(np.vstack((losses, np.zeros_like(losses))), **ask) == estimate_opt(losses, **ask)
     nothing = estimate_opt(losses[:5], **ask, best_effort=True)
-    assert nothing.guarantee.rho == 1.0
-    assert nothing.beta > 0.05
+    assert nothing.guarantee.rho == nothing.beta == 1.0
 
 
 @pytest.mark.parametrize(

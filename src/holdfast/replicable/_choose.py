@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from holdfast.replicable._elementary import Floats
 from holdfast.replicable._losses import loss_table
 from holdfast.replicable._result import Result
 from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.replicable._ways import WAYS, Problem, Way, ways_for
+from holdfast.replicable._ways import ONLY_ONE, WAYS, Problem, Way, ways_for
 from holdfast.stability import Replicability
 
 __all__ = ["choose", "choose_rows"]
@@ -42,8 +43,9 @@ def choose(
     "amplified" is Theorem 5.13; "best" is whichever of the first three needs fewest rows. With
     ``realizable=True`` one of the models has no loss at all, and far fewer rows suffice.
 
-    Guarantee: two samples of the same size, with the same tape, give different indices with probability at
-    most ``rho``; a model worse by more than ``accuracy`` is returned with probability at most ``beta``.
+    Guarantee: two samples with the same tape give different indices with probability at most ``rho``; a model
+    worse by more than ``accuracy`` is returned with probability at most ``beta``. The first ``sample_size``
+    rows are used, so the samples may differ in size; with ``best_effort=True`` and fewer rows, they may not.
     Assumes: rows drawn independently from one distribution, and models fixed before these rows were seen (not
     checkable); losses in [0, 1] (checked); ``realizable`` as stated (rows that refute it are refused).
     Reference: SIS Algorithm 10, Theorems 5.13 and 5.14; constants and the exponential way are Holdfast's.
@@ -55,36 +57,73 @@ def choose(
     """
     of = "choose"
     table = loss_table(losses, "losses", of=of, by=_BY)
-    rows, models = table.shape
-    problem, rho = _problem(models, accuracy, rho, beta, realizable, of=of)
+    problem, rho = _problem(table.shape[1], accuracy, rho, beta, realizable, of=of)
     tape = tape_argument(tape, of=of)
     checks.choice(method, "method", _METHODS, of=of)
-    means = table.mean(axis=0, dtype=np.float64)
-    if problem.realizable and float(means.min()) > 0.0:
-        raise InvalidArgument("losses", "free of loss for one model, as realizable=True says", losses, of=of)
     if method == "amplified":
         return _amplified(table, problem, rho, tape, best_effort=best_effort)
-    return choose_by_means(means, rows, problem, rho, tape, method=method, best_effort=best_effort)
+    promise = promise_of(problem, rho, method)
+    means = table[: promise.needed].mean(axis=0, dtype=np.float64)
+    if problem.realizable and float(means.min()) > 0.0:
+        raise InvalidArgument("losses", "free of loss for one model, as realizable=True says", losses, of=of)
+    return promise.choose(means, len(table), tape, best_effort=best_effort)
 
 
-def choose_by_means(
-    means: Floats, rows: int, problem: Problem, rho: float, tape: Tape, *, method: str, best_effort: bool
-) -> Result:
-    """The choice from what it depends on: the mean losses and the number of rows."""
+@dataclass(frozen=True)
+class Promise:
+    """What both laboratories fix before they look: the way, its width, and how many rows it uses."""
+
+    problem: Problem
+    rho: float
+    name: str
+    way: Way
+    needed: int
+    width: float
+
+    def choose(self, means: Floats, rows: int, tape: Tape, *, best_effort: bool) -> Result:
+        """The choice from the mean losses of the first ``needed`` rows, or of all if there are fewer."""
+        promised, failure = self.rho, self.problem.beta
+        if rows < self.needed:
+            if not best_effort:
+                raise NotEnoughRows(self.needed, rows, what="This choice")
+            promised = self.way.rho(self.problem, rows, self.width)
+            failure = self.way.failure(self.problem, rows, self.width)
+        return Result(
+            self.way.pick(self.problem, means, self.width, tape),
+            Replicability(promised),
+            self.problem.accuracy,
+            failure,
+            min(rows, self.needed),
+            str(tape),
+            {
+                "method": self.name,
+                "models": self.problem.models,
+                "realizable": self.problem.realizable,
+                "width": self.width,
+                "needed": self.needed,
+            },
+        )
+
+
+@lru_cache(maxsize=256)
+def promise_of(problem: Problem, rho: float, method: str = "best") -> Promise:
+    """The way that needs the fewest rows, or the one that is named, at its smallest size."""
     if problem.models == 1:
-        return Result(0, Replicability(0.0), problem.accuracy, 0.0, rows, str(tape), {"method": "only one"})
-    name, way, needed = _fewest(problem, rho, method)
-    if needed is not None and rows >= needed:
-        # The width belongs to the promise and not to the rows at hand, so that it is the same everywhere.
-        width, promised, failure = _settled_width(way, problem, needed), rho, problem.beta
-    elif best_effort:
-        name, way, width = _widest_promise(problem, rows, method)
-        promised, failure = way.rho(problem, rows, width), way.failure(problem, rows, width)
-    else:
-        raise NotEnoughRows(_finite(needed, of="choose"), rows, what="This choice")
-    details = {"method": name, "models": problem.models, "width": width, "realizable": problem.realizable}
-    index = way.pick(problem, means, width, tape)
-    return Result(index, Replicability(promised), problem.accuracy, failure, rows, str(tape), details)
+        return Promise(replace(problem, beta=0.0), 0.0, "only one", ONLY_ONE, 1, 1.0)
+    ways = ways_for(problem)
+    if method != "best" and method not in ways:
+        raise InvalidArgument("method", f"one for {problem.models} models", method, of="choose")
+    sizes = {name: ways[name].rows(problem, rho) for name in ways if method in ("best", name)}
+    known = {name: rows for name, rows in sizes.items() if rows is not None}
+    if not known:
+        raise InvalidArgument(
+            "accuracy", "large enough for fewer than 2⁴⁸ rows to suffice", problem.accuracy, of="choose"
+        )
+    best = min(known, key=lambda name: known[name])
+    width = ways[best].width(problem, known[best])
+    if width is None:
+        raise InvalidArgument("accuracy", "one that can be had", problem.accuracy, of="choose")
+    return Promise(problem, rho, best, ways[best], known[best], width)
 
 
 def choose_rows(
@@ -105,11 +144,9 @@ def choose_rows(
     models = checks.whole(models, "models", at_most=10**9, of=of)
     problem, rho = _problem(models, accuracy, rho, beta, realizable, of=of)
     checks.choice(method, "method", _METHODS, of=of)
-    if models == 1:
-        return 1
     if method == "amplified":
         return amplified_plan(problem, rho).rows
-    return _finite(_fewest(problem, rho, method)[2], of=of)
+    return promise_of(problem, rho, method).needed
 
 
 def _problem(
@@ -121,44 +158,6 @@ def _problem(
     if not isinstance(realizable, bool):
         raise InvalidArgument("realizable", "True or False", realizable, of=of)
     return Problem(models, accuracy, beta, realizable), rho
-
-
-def _candidates(problem: Problem, method: str) -> dict[str, Way]:
-    ways = ways_for(problem)
-    if method == "best":
-        return ways
-    if method not in ways:
-        raise InvalidArgument("method", f"one for {problem.models} models", method, of="choose")
-    return {method: ways[method]}
-
-
-def _fewest(problem: Problem, rho: float, method: str) -> tuple[str, Way, int | None]:
-    sizes = {name: way.rows(problem, rho) for name, way in _candidates(problem, method).items()}
-    best = min(sizes, key=lambda name: math.inf if sizes[name] is None else float(sizes[name] or 0))
-    return best, WAYS[best], sizes[best]
-
-
-def _widest_promise(problem: Problem, rows: int, method: str) -> tuple[str, Way, float]:
-    """The way that promises most from these rows; where none is accurate, as if there were enough."""
-    ways = _candidates(problem, method)
-    best = min(ways, key=lambda name: ways[name].rho_at(problem, rows))
-    width = ways[best].width(problem, rows)
-    return best, ways[best], _settled_width(ways[best], problem, 2**48) if width is None else width
-
-
-def _settled_width(way: Way, problem: Problem, rows: int) -> float:
-    width = way.width(problem, rows)
-    if width is None:
-        raise InvalidArgument(
-            "accuracy", "large enough for 2⁴⁸ rows to suffice", problem.accuracy, of="choose"
-        )
-    return width
-
-
-def _finite(rows: int | None, *, of: str) -> int:
-    if rows is None:
-        raise InvalidArgument("accuracy", "large enough for fewer than 2⁴⁸ rows to suffice", "less", of=of)
-    return rows
 
 
 def _amplified(

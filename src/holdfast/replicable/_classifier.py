@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
-from holdfast.replicable._choose import choose_by_means, choose_rows
+from holdfast.replicable._choose import choose_rows, promise_of
 from holdfast.replicable._rules import Stumps, threshold_grid
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.replicable._ways import Problem
@@ -36,8 +36,8 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     weaker than ``rho``, as far as 1, which promises nothing; ``best_effort=False`` raises ``NotEnoughRows``
     instead.
 
-    Guarantee: two samples of the same size with the same labels in them, the same tape and parameters, give
-    different rules with probability at most ``guarantee_.rho``; the rule's error exceeds the least of all
+    Guarantee: two samples with the same labels in them, the same tape and parameters, give different rules
+    with probability at most ``guarantee_.rho``; the rule's error exceeds the least of all
     stumps by more than ``accuracy`` with probability at most ``result_.beta``.
     Assumes: rows drawn independently (not checkable).
     Reference: SIS Algorithm 10 and Theorem 5.13, as :func:`choose`.
@@ -79,18 +79,19 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if len(self.classes_) < 2:
             raise ValueError("ReplicableClassifier needs at least 2 classes; the labels hold one class.")
         stumps = self._stumps(table.shape[1], len(self.classes_))
-        self.result_ = choose_by_means(
-            stumps.errors(table, codes),
+        problem = Problem(
+            len(stumps),
+            checks.real(self.accuracy, "accuracy", "(0, 1)", of="ReplicableClassifier"),
+            checks.real(self.beta, "beta", "(0, 1)", of="ReplicableClassifier"),
+            realizable=False,
+        )
+        rho = checks.real(self.rho, "rho", "(0, 1]", of="ReplicableClassifier")
+        promise = promise_of(problem, rho)
+        used = slice(promise.needed)
+        self.result_ = promise.choose(
+            stumps.errors(table[used], codes[used]),
             len(table),
-            Problem(
-                len(stumps),
-                checks.real(self.accuracy, "accuracy", "(0, 1)", of="ReplicableClassifier"),
-                checks.real(self.beta, "beta", "(0, 1)", of="ReplicableClassifier"),
-                realizable=False,
-            ),
-            checks.real(self.rho, "rho", "(0, 1]", of="ReplicableClassifier"),
             as_tape(self.tape, of="ReplicableClassifier"),
-            method="best",
             best_effort=self.best_effort,
         )
         self.guarantee_ = self.result_.guarantee

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from holdfast import checks, rounding
-from holdfast.errors import NotEnoughRows
+from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable._elementary import Floats
 from holdfast.replicable._grid import round_to_grid
 from holdfast.replicable._losses import loss_table
@@ -30,9 +31,9 @@ def estimate_opt(
 
     ``errors_or_losses`` has a row for each observation and a column for each model.
 
-    Guarantee: two samples of the same size, with the same tape, give different numbers with probability at
-    most ``rho``; the number is farther than ``accuracy`` from the least expected loss with probability at
-    most ``beta``.
+    Guarantee: two samples with the same tape give different numbers with probability at most ``rho``; the
+    number is farther than ``accuracy`` from the least expected loss with probability at most ``beta``. The
+    first ``sample_size`` rows are used, so the samples may differ in size.
     Assumes: rows drawn independently, models fixed before these rows were seen (not checkable); losses in
     [0, 1] (checked).
     Reference: SIS Algorithm 13, Lemma A.1; the variance of the least mean and the constants are Holdfast's.
@@ -46,28 +47,27 @@ def estimate_opt(
     table = loss_table(errors_or_losses, "errors_or_losses", of=of, by=_BY)
     accuracy, rho, beta = _checked(accuracy, rho, beta, of=of)
     tape = tape_argument(tape, of=of)
-    return opt_by_means(
-        table.mean(axis=0, dtype=np.float64), len(table), accuracy, rho, beta, tape, best_effort=best_effort
-    )
+    needed = _rows(table.shape[1], accuracy, rho, beta)
+    means = table[:needed].mean(axis=0, dtype=np.float64)
+    return opt_by_means(means, len(table), accuracy, rho, beta, tape, best_effort=best_effort)
 
 
 def opt_by_means(
     means: Floats, rows: int, accuracy: float, rho: float, beta: float, tape: Tape, *, best_effort: bool
 ) -> Result:
-    """The estimate from what it depends on: the mean losses and the number of rows."""
+    """The estimate from the mean losses of the first rows that the promise needs, or of all if fewer."""
     models = len(means)
     needed = _rows(models, accuracy, rho, beta)
-    if rows < needed and not best_effort:
-        raise NotEnoughRows(needed, rows, what="This estimate")
     # Width and correction belong to the promise, not to the rows at hand: they are the same everywhere.
-    planned = min(rows, needed)
-    promised = rho if rows >= needed else _best_rho(models, rows, accuracy, beta)
-    width = _width(models, planned, promised)
-    failure = beta if promised < 1.0 else _failure(models, planned, accuracy, width)
-    centred = float(means.min()) + _bias(models, planned) / 2.0
-    value = float(round_to_grid(centred, width, tape))
-    details = {"models": models, "width": width, "least": float(means.min())}
-    return Result(value, Replicability(promised), accuracy, failure, rows, str(tape), details)
+    width, correction = _width(models, needed, rho), _bias(models, needed) / 2.0
+    if rows < needed:
+        if not best_effort:
+            raise NotEnoughRows(needed, rows, what="This estimate")
+        rho = rounding.probability(math.sqrt(2.0 * _variance(models, rows)) / width)
+        beta = _failure(models, rows, accuracy, width, correction)
+    value = float(round_to_grid(float(means.min()) + correction, width, tape))
+    details = {"models": models, "width": width, "least": float(means.min()), "needed": needed}
+    return Result(value, Replicability(rho), accuracy, beta, min(rows, needed), str(tape), details)
 
 
 def estimate_opt_rows(*, models: Any, accuracy: Any, rho: Any, beta: Any) -> int:
@@ -110,9 +110,9 @@ def _width(models: int, rows: int, rho: float) -> float:
     return math.ldexp(math.ceil(mantissa * 2.0**24), exponent - 24)
 
 
-def _failure(models: int, rows: int, accuracy: float, width: float) -> float:
+def _failure(models: int, rows: int, accuracy: float, width: float, correction: float) -> float:
     """The tail of the least mean averaged over the rounding error, by McDiarmid or by the variance."""
-    reach = accuracy - _bias(models, rows) / 2.0
+    reach = accuracy - max(correction, _bias(models, rows) - correction)
     if reach <= 0.0:
         return 1.0
     beyond, spare = max(0.0, 1.0 - 2.0 * reach / width), max(0.0, reach - width / 2.0)
@@ -123,21 +123,12 @@ def _failure(models: int, rows: int, accuracy: float, width: float) -> float:
     return rounding.probability(beyond + min(tail, by_variance) / width)
 
 
+@lru_cache(maxsize=256)
 def _rows(models: int, accuracy: float, rho: float, beta: float) -> int:
     def failure(rows: int) -> float:
-        return _failure(models, rows, accuracy, _width(models, rows, rho))
+        return _failure(models, rows, accuracy, _width(models, rows, rho), _bias(models, rows) / 2.0)
 
     rows = fewest_rows(failure, beta)
-    return rows if rows is not None else 2**48
-
-
-def _best_rho(models: int, rows: int, accuracy: float, beta: float) -> float:
-    """The least ρ for which these rows are accurate, to a thousandth of itself; 1 if there is none."""
-    low, high = 0.0, 1.0
-    if _failure(models, rows, accuracy, _width(models, rows, high)) > beta:
-        return 1.0
-    while high - low > 1e-3 * high:
-        middle = (low + high) / 2.0
-        accurate = _failure(models, rows, accuracy, _width(models, rows, middle)) <= beta
-        low, high = (low, middle) if accurate else (middle, high)
-    return high
+    if rows is None:
+        raise InvalidArgument("accuracy", "large enough for fewer than 2⁴⁸ rows", accuracy, of="estimate_opt")
+    return rows

@@ -18,7 +18,7 @@ from holdfast.replicable._threshold import (
 )
 from holdfast.replicable._widest import fewest_rows
 
-__all__ = ["WAYS", "Problem", "Way", "ways_for"]
+__all__ = ["ONLY_ONE", "WAYS", "Problem", "Way", "ways_for"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,14 @@ WAYS = {
         lambda p, means, width, tape: pair_choice(means, width, tape),
     ),
 }
+
+
+ONLY_ONE = Way(
+    lambda p, rows: 1.0,
+    lambda p, rows, width: 0.0,
+    lambda p, rows, width: 0.0,
+    lambda p, means, width, tape: 0,
+)
 
 
 def ways_for(problem: Problem) -> dict[str, Way]:
