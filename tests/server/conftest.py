@@ -28,6 +28,8 @@ def service(tmp_path):
     service = Service(tmp_path)
     service.datasets.register("people", "people.csv", Policy(error=0.08, shares={"red/bob": 3.0}))
     service.datasets.register("other", "other.parquet", Policy())
+    pd.DataFrame({"id": range(100), "y": 1}).to_csv(tmp_path / "data" / "y.csv", index=False)
+    service.boards.register("people", "y.csv", {"target": "y"}, blind=False)
     yield service
     service.close()
 

@@ -24,6 +24,10 @@ ALLOWED = {
         ("GET", "/datasets/{name}/train"),
         ("GET", "/datasets/{name}/certificate"),
         ("GET", "/datasets/{name}/verify"),
+        ("GET", "/boards"),
+        ("GET", "/boards/{name}"),
+        ("GET", "/boards/{name}/ids"),
+        ("POST", "/boards/{name}/submissions"),
     },
     "auditor": {
         ("GET", "/me"),
@@ -33,11 +37,15 @@ ALLOWED = {
         ("GET", "/datasets/{name}/certificate"),
         ("GET", "/datasets/{name}/ledger"),
         ("GET", "/datasets/{name}/verify"),
+        ("GET", "/boards"),
+        ("GET", "/boards/{name}"),
+        ("GET", "/boards/{name}/ids"),
     },
 }
 BODIES = {
     "/datasets": {"name": "new", "source": "other.parquet"},
     "/tokens": {"name": "eve", "role": "analyst"},
+    "/boards": {"name": "new", "source": "people.csv", "target": "age"},
     "/datasets/{name}/preview": {"query": "share(age > 40)"},
     "/datasets/{name}/questions": {"query": "share(age > 40)"},
 }
@@ -56,6 +64,8 @@ def routes(client):
 
 def call(caller, method, path, dataset="people"):
     body = BODIES.get(path) if method == "POST" else None
+    if path == "/boards/{name}/submissions":
+        body = {"id": list(range(100)), "prediction": [0] * 100}
     return caller(method, path.replace("{name}", dataset).replace("{identity}", "0" * 16), body)
 
 

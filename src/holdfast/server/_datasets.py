@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import time
 from collections import deque
@@ -11,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Any
-from urllib.parse import quote
 
 from holdfast.engines import open_rows
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.guard import Answer, Asker, Guard, Preview
-from holdfast.ledger import Balance, Book, SigningKey
+from holdfast.ledger import Balance, Book
+from holdfast.server._places import Places, Unknown, require_name
 from holdfast.server._policy import Policy
 from holdfast.server._tokens import Person
 
@@ -27,7 +26,6 @@ CREATE TABLE IF NOT EXISTS datasets (
     policy TEXT NOT NULL
 ) STRICT;
 """
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 class TooMany(HoldfastError):
@@ -36,10 +34,6 @@ class TooMany(HoldfastError):
     def __init__(self, rate: int, wait: float) -> None:
         self.wait = wait
         super().__init__(f"At most {rate} new questions a minute; try again in {wait:.0f} s.")
-
-
-class Unknown(HoldfastError):
-    """There is no such thing, or it is out of reach for this token. It is not said which."""
 
 
 @dataclass(frozen=True)
@@ -82,25 +76,20 @@ class Dataset:
 class Datasets:
     """All datasets of a service, opened when they are first needed."""
 
-    def __init__(self, home: Path, sources: Path, key: SigningKey, books: str | None = None) -> None:
-        self._home, self._sources, self._key, self._books = home, sources.resolve(), key, books
+    def __init__(self, home: Path, places: Places) -> None:
+        self._places = places
         self._lock = RLock()
         self._open: dict[str, Dataset] = {}
         self._database = sqlite3.connect(
             home / "datasets.sqlite", isolation_level=None, check_same_thread=False, timeout=30
         )
         self._database.executescript(_SCHEMA)
-        if books is None:
-            (home / "books").mkdir(exist_ok=True)
 
     def register(self, name: str, source: str, policy: Policy) -> Dataset:
         """Take in a table: a file among the sources, or a table of a database (an ibis URL). It is opened
         once, so that whatever is wrong with it is said now."""
-        if not _NAME.fullmatch(name):
-            raise InvalidArgument(
-                "name", "lower-case letters, digits, - and _, at most 63", name, of="a dataset"
-            )
-        place = self._place(source)
+        require_name(name)
+        place = self._places.source(source)
         with self._lock:
             if name in self.names():
                 raise InvalidArgument("name", "one that is not taken", name, of="a dataset")
@@ -135,25 +124,10 @@ class Datasets:
                 dataset.guard.close()
             self._database.close()
 
-    def _place(self, source: str) -> str:
-        """A source as it may be opened: a URL as it is, a file only inside the folder of sources."""
-        if "://" in source:
-            return source
-        path = (self._sources / source).resolve()
-        if not path.is_relative_to(self._sources) or not path.is_file():
-            raise InvalidArgument(
-                "source", "a file in the folder of sources, or a database URL", source, of="a dataset"
-            )
-        return str(path)
-
     def _opened(self, name: str, source: str, policy: Policy) -> Dataset:
         rows: Any = open_rows(source)
         model = None if policy.rows == {"kind": "independent"} else policy.model(rows.count)
-        if self._books is None:
-            book = Book(self._home / "books" / f"{name}.holdfast", key=self._key)
-        else:
-            joint = "&" if "?" in self._books else "?"
-            book = Book(f"{self._books}{joint}holdfast_book={quote(name)}", key=self._key)
+        book = self._places.book(name)
         try:
             guard = Guard(
                 source,

@@ -41,6 +41,26 @@ class PolicyBody(_Strict):
     rows: dict[str, Any] = Field(default_factory=lambda: {"kind": "independent"})
 
 
+class BoardBody(_Strict):
+    """A table of labels to score predictions against."""
+
+    name: str = Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$")
+    source: str = Field(min_length=1, max_length=4_000)
+    target: str = Field(min_length=1, max_length=200)
+    id: str = Field(default="id", min_length=1, max_length=200)
+    metric: str = Field(default="accuracy", pattern="^(accuracy|brier)$")
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    step: float | None = Field(default=None, gt=0, le=1)
+    start: float | None = Field(default=None, ge=0, le=1)
+    sealed: float = Field(default=0.5, ge=0, lt=1)
+    split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
+    blind: bool = False
+
+    def terms(self) -> dict[str, Any]:
+        """What is agreed with everyone who submits."""
+        return self.model_dump(exclude={"name", "source", "blind"})
+
+
 class DatasetBody(_Strict):
     """A table to protect."""
 

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from holdfast.server._access import TheService, Who
-from holdfast.server._datasets import Unknown
 from holdfast.server._models import TokenBody
+from holdfast.server._places import Unknown
 
 router = APIRouter(prefix="/v1")
 

@@ -1,11 +1,14 @@
-"""One service: its folder, its key, its tokens and its datasets."""
+"""One service: its folder, its key, its tokens, its datasets and its boards."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from holdfast.guard import Board
 from holdfast.ledger import SigningKey
-from holdfast.server._datasets import Dataset, Datasets, Unknown
+from holdfast.server._boards import Boards
+from holdfast.server._datasets import Dataset, Datasets
+from holdfast.server._places import Places, Unknown
 from holdfast.server._tokens import Forbidden, Person, Tokens
 
 
@@ -25,7 +28,9 @@ class Service:
         self.sources.mkdir(parents=True, exist_ok=True)
         self.key = SigningKey.at(self.home / "key")
         self.tokens = Tokens(self.home / "tokens.sqlite")
-        self.datasets = Datasets(self.home, self.sources, self.key, books)
+        places = Places(self.home, self.sources, self.key, books)
+        self.datasets = Datasets(self.home, places)
+        self.boards = Boards(self.home, places)
 
     def dataset(self, person: Person, name: str, *roles: str) -> Dataset:
         """The dataset, if the person's token reaches it and has one of the roles (an owner has them all)."""
@@ -33,6 +38,13 @@ class Service:
         if not person.reaches(name):
             raise Unknown(f"There is no dataset {name!r} that this token reaches.")
         return self.datasets.get(name)
+
+    def board(self, person: Person, name: str, *roles: str) -> Board:
+        """The board, if the person's token reaches it and has one of the roles."""
+        self.require(person, *roles)
+        if not person.reaches(name):
+            raise Unknown(f"There is no board {name!r} that this token reaches.")
+        return self.boards.get(name)
 
     def visible(self, person: Person) -> list[str]:
         """The names of the datasets that the person's token reaches."""
@@ -49,4 +61,5 @@ class Service:
     def close(self) -> None:
         """Close every file."""
         self.datasets.close()
+        self.boards.close()
         self.tokens.close()

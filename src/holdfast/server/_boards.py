@@ -1,0 +1,144 @@
+"""The boards of one service: registered by their owner, blind or open, and finished once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from holdfast.errors import InvalidArgument, QueryRejected
+from holdfast.guard import Asker, Board, Submission
+from holdfast.records import Record
+from holdfast.server._places import Places, Unknown, require_name
+from holdfast.server._tokens import Person
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS boards (
+    name TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    terms TEXT NOT NULL,
+    blind INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS waiting (
+    number INTEGER PRIMARY KEY,
+    board TEXT NOT NULL,
+    submission TEXT NOT NULL,
+    person TEXT NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, repr=False)
+class Received(Record):
+    """A submission to a blind board: it is kept, and scored when the blind phase ends."""
+
+    key: str
+    by: str
+
+
+class Boards:
+    """All boards of a service, opened when they are first needed."""
+
+    def __init__(self, home: Path, places: Places) -> None:
+        self._home, self._places = home, places
+        self._lock = RLock()
+        self._open: dict[str, Board] = {}
+        self._database = sqlite3.connect(
+            home / "boards.sqlite", isolation_level=None, check_same_thread=False, timeout=30
+        )
+        self._database.executescript(_SCHEMA)
+
+    def register(self, name: str, source: str, terms: dict[str, Any], *, blind: bool) -> Board:
+        """Open a board on a table of labels; whatever is wrong with it is said now."""
+        require_name(name)
+        place = self._places.source(source)
+        with self._lock:
+            if name in self.names():
+                raise InvalidArgument("name", "one that is not taken", name, of="a board")
+            board = self._opened(name, place, terms)
+            self._database.execute(
+                "INSERT INTO boards VALUES (?, ?, ?, ?)", (name, place, json.dumps(terms), int(blind))
+            )
+            self._open[name] = board
+        return board
+
+    def names(self) -> list[str]:
+        """All names, in order."""
+        with self._lock:
+            return [name for (name,) in self._database.execute("SELECT name FROM boards ORDER BY name")]
+
+    def get(self, name: str) -> Board:
+        """The board of this name."""
+        with self._lock:
+            if name not in self._open:
+                row = self._row(name)
+                self._open[name] = self._opened(name, row[0], json.loads(row[1]))
+            return self._open[name]
+
+    def blind(self, name: str) -> bool:
+        """Whether submissions are kept without being scored."""
+        with self._lock:
+            return bool(self._row(name)[2])
+
+    def submit(self, name: str, person: Person, predictions: Any) -> Submission | Received:
+        """Score a submission, or keep it while the board is blind."""
+        board = self.get(name)
+        if board.finished:
+            raise QueryRejected("This board is finished; nothing more can be submitted.")
+        with self._lock:
+            if self.blind(name):
+                key = board.take_in(predictions, by=person.account)
+                self._database.execute(
+                    "INSERT INTO waiting (board, submission, person) VALUES (?, ?, ?)",
+                    (name, key, person.account),
+                )
+                return Received(key, person.account)
+        return board.submit(predictions, asker=Asker(person.account))
+
+    def waiting(self, name: str) -> int:
+        """How many submissions wait for the end of the blind phase."""
+        with self._lock:
+            (count,) = self._database.execute(
+                "SELECT count(*) FROM waiting WHERE board = ?", (name,)
+            ).fetchone()
+            return int(count)
+
+    def unblind(self, name: str) -> list[Submission]:
+        """End the blind phase: score what waits, in the order it came."""
+        board = self.get(name)
+        with self._lock:
+            self._database.execute("UPDATE boards SET blind = 0 WHERE name = ?", (name,))
+            kept = self._database.execute(
+                "SELECT number, submission, person FROM waiting WHERE board = ? ORDER BY number", (name,)
+            ).fetchall()
+            scored = []
+            for number, key, person in kept:
+                scored.append(board.score(key, asker=Asker(person)))
+                self._database.execute("DELETE FROM waiting WHERE number = ?", (number,))
+        return scored
+
+    def close(self) -> None:
+        """Close every book."""
+        with self._lock:
+            for board in self._open.values():
+                board.close()
+            self._database.close()
+
+    def _row(self, name: str) -> tuple[str, str, int]:
+        row: tuple[str, str, int] | None = self._database.execute(
+            "SELECT source, terms, blind FROM boards WHERE name = ?", (name,)
+        ).fetchone()
+        if row is None:
+            raise Unknown(f"There is no board {name!r} that this token reaches.")
+        return row
+
+    def _opened(self, name: str, source: str, terms: dict[str, Any]) -> Board:
+        book = self._places.book(f"board-{name}")
+        try:
+            return Board(source, **terms, ledger=book, keep=self._home / "submissions" / name)
+        except BaseException:
+            book.close()
+            raise

@@ -1,0 +1,134 @@
+"""Boards over HTTP: formats, what is told, blind phases, the final, and bad submissions."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.ledger import Receipt
+
+ROWS = 1_000
+
+
+@pytest.fixture
+def labels(service):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"id": [f"row {i:04}" for i in range(ROWS)], "y": rng.integers(0, 2, ROWS)})
+    frame.to_csv(service.sources / "labels.csv", index=False)
+    return frame
+
+
+@pytest.fixture
+def board(labels, owner):
+    """A board, and a function that makes predictions of which a share is right."""
+    made = owner("POST", "/boards", {"name": "race", "source": "labels.csv", "target": "y", "start": 0.5})
+    assert made.status_code == 201, made.text
+
+    def predictions(right, seed=0):
+        wrong = np.random.default_rng(seed).random(ROWS) >= right
+        return pd.DataFrame({"id": labels["id"], "prediction": np.where(wrong, 1 - labels["y"], labels["y"])})
+
+    return predictions
+
+
+def parquet(frame):
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+FORMATS = {
+    "text/csv": lambda frame: frame.to_csv(index=False).encode(),
+    "application/vnd.apache.parquet": parquet,
+    "application/json": lambda frame: json.dumps(frame.to_dict("list")).encode(),
+}
+
+
+def submit(caller, frame, kind="text/csv", name="race"):
+    content = FORMATS[kind](frame) if isinstance(frame, pd.DataFrame) else frame
+    headers = {**caller.headers, "Content-Type": kind}
+    return caller.client.post(f"/v1/boards/{name}/submissions", content=content, headers=headers)
+
+
+def test_a_submission_in_any_format_is_the_same_submission(board, person, owner):
+    ann = person("analyst", "ann", dataset="race")
+    told = [submit(ann, board(0.7), kind) for kind in FORMATS]
+    assert [answer.status_code for answer in told] == [200, 200, 200]
+    assert told[0].json()["better"]
+    assert told[0].json() == told[1].json() == told[2].json()
+    key = owner("GET", "/key").json()["key"]
+    assert Receipt(**told[0].json()["receipt"]).signed_by(key)
+
+
+def test_the_standing_is_public_and_has_intervals(board, person):
+    ann, bob = person("analyst", "ann", team="red"), person("analyst", "bob")
+    submit(ann, board(0.65))
+    assert not submit(bob, board(0.6, seed=1)).json()["better"]
+    submit(bob, board(0.9, seed=2))
+    standing = person("auditor", dataset="race")("GET", "/boards/race").json()["standing"]
+    assert [entry["by"] for entry in standing] == ["/bob", "red/ann"]
+    for entry, right in zip(standing, (0.9, 0.65), strict=True):
+        assert entry["low"] < right < entry["high"]
+    assert len(ann("GET", "/boards/race/ids").json()) == ROWS
+
+
+def test_a_blind_board_says_nothing_until_it_is_opened(board, person, owner):
+    terms = {"name": "blind", "source": "labels.csv", "target": "y", "start": 0.5, "blind": True}
+    assert owner("POST", "/boards", terms).status_code == 201
+    ann = person("analyst", "ann")
+    told = submit(ann, board(0.8), name="blind").json()
+    assert set(told) == {"key", "by", "blind"}
+    before = ann("GET", "/boards/blind").json()
+    assert before["blind"]
+    assert before["standing"] == []
+    assert "1 submissions wait" in before["words"]
+    assert ann("POST", "/boards/blind/unblind").status_code == 403
+    after = owner("POST", "/boards/blind/unblind").json()
+    assert not after["blind"]
+    assert after["standing"][0]["key"] == told["key"]
+
+
+def test_the_final_is_the_owners_and_happens_once(board, person, owner):
+    ann = person("analyst", "ann")
+    submit(ann, board(0.8))
+    assert ann("POST", "/boards/race/final").status_code == 403
+    final = owner("POST", "/boards/race/final").json()["final"]
+    assert final[0]["low"] < 0.8 < final[0]["high"]
+    assert owner("POST", "/boards/race/final").json()["final"] == final
+    assert ann("GET", "/boards/race").json()["final"] == final
+    assert submit(ann, board(0.95, seed=3)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("text/csv", b"id,prediction\nrow 0001,1\n"),
+        ("text/csv", b"\xff\xfe\x00"),
+        ("application/json", b"{"),
+        ("application/json", b'{"id": [1], "prediction": {"a": 1}}'),
+        ("application/json", b"[]"),
+        ("application/vnd.apache.parquet", b"PAR1"),
+        ("application/x-pickle", b"cos\nsystem\n(S'true'\ntR."),
+        ("", b""),
+    ],
+)
+def test_what_is_no_submission_is_refused_and_costs_nothing(board, person, service, kind, content):
+    refused = person("analyst", "ann").client.post(
+        "/v1/boards/race/submissions",
+        content=content,
+        headers={**person("analyst", "bob").headers, "Content-Type": kind},
+    )
+    assert refused.status_code == 422, refused.text
+    assert service.boards.get("race").spent == 0
+
+
+def test_a_board_out_of_reach_is_not_there(board, person):
+    stranger = person("analyst", "eve", dataset="other")
+    assert stranger("GET", "/boards").json() == []
+    assert stranger("GET", "/boards/race").status_code == 404
+    assert submit(stranger, board(0.7)).status_code == 404
+    assert submit(person("auditor"), board(0.7)).status_code == 403
