@@ -26,6 +26,12 @@ PUBLIC_MODULES = [
     "holdfast.engines",
     "holdfast.ledger",
     "holdfast.guard",
+    "holdfast.replicable",
+    "holdfast.reductions",
+    "holdfast.barriers",
+    "holdfast.figures",
+    "holdfast.server",
+    "holdfast.client",
     "holdfast.audit",
 ]
 NAMES = [(module, name) for module in PUBLIC_MODULES for name in importlib.import_module(module).__all__]
