@@ -123,7 +123,7 @@ class ChainQuilts:
         laws, possible = self._laws(min(rows, self.n))
         odds = _log_odds(laws, possible)
         most = max(8, _WORK // max(1, odds[0].size * len(self._reach.distances) ** 2))
-        starts = _growing(len(laws), min(most, 1024))
+        starts = _growing(len(laws), min(most, _EVERY))
         worst = np.maximum.reduceat(odds, starts, axis=0)
         groups = []
         for first, last, gap in zip(starts, [*(starts[1:] - 1), len(laws) - 1], worst, strict=True):
@@ -173,7 +173,10 @@ class ChainQuilts:
         if not len(pairs):
             return _Group(first, last, np.zeros(count), np.zeros(count), np.zeros((count, count)))
         x, other = pairs.T
-        left = np.maximum(columns[:, x, other] + odds[x, other], 0.0)
+        # A value that no row reaches at some distance is impossible for every row with a quilt row there.
+        reached = columns[:, x, other] > -np.inf
+        left = np.where(reached, columns[:, x, other], 0.0) + np.where(reached, odds[x, other], 0.0)
+        left = np.maximum(left, 0.0)
         right = np.maximum(self._reach.rows[:, x, other], 0.0)
         if len(pairs) * count * count <= _WORK:
             both = np.zeros((count, count))

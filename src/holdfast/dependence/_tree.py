@@ -14,6 +14,8 @@ from holdfast.dependence._coupling import carried
 from holdfast.dependence._factors import Array, Factor, log_sum
 from holdfast.dependence._pairs import carried_by_pairs, pair_roots
 
+_SLACK = 1e-13
+
 
 @dataclass(frozen=True, eq=False)
 class Forest:
@@ -149,9 +151,6 @@ class Forest:
                 beyond = epsilon + max(0.0, rest)
                 total[node] = total[node] + carried_by_pairs(beyond, self._pair_roots[node][1])
         return rounding.up((epsilon + max(float(table.max()) for table in total)) * (1.0 + _SLACK))
-
-
-_SLACK = 1e-13
 
 
 def _on_axes(table: Array, axes: list[int], dimensions: int) -> Array:
