@@ -144,6 +144,28 @@ class Client:
         content = self._send("GET", self._path("train"), None, {}).content
         return pandas.read_parquet(io.BytesIO(content)) if content else None
 
+    def boards(self) -> list[dict[str, Any]]:
+        """The boards the token reaches, each with its standing."""
+        found: list[dict[str, Any]] = self._call("GET", "/boards")
+        return found
+
+    def submit(self, board: str, predictions: Any) -> dict[str, Any]:
+        """Submit a table with the columns ``id`` and ``prediction`` to a board; returns what it is told.
+
+        The same predictions again cost nothing and are told the same.
+        """
+        import pandas
+
+        buffer = io.BytesIO()
+        pandas.DataFrame(predictions).to_parquet(buffer, index=False)
+        kind = {"Content-Type": "application/vnd.apache.parquet"}
+        told: dict[str, Any] = self._send(
+            "POST", f"/boards/{board}/submissions", None, kind, content=buffer.getvalue()
+        ).json()
+        if self._receipts is not None and told.get("receipt"):
+            self._keep(Receipt(**told["receipt"]))
+        return told
+
     def export(self, path: str | Path) -> None:
         """Write the account book to a file that anyone can verify; needs an auditor's token."""
         Path(path).write_bytes(self._send("GET", self._path("ledger"), None, {}).content)
@@ -172,11 +194,13 @@ class Client:
     def _call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
         return self._send(method, path, body, headers or {}).json()
 
-    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Any:
+    def _send(
+        self, method: str, path: str, body: Any, headers: dict[str, str], *, content: bytes | None = None
+    ) -> Any:
         """Send a request, again if need be: every request may be repeated without harm."""
         for attempt in range(1, self._tries + 1):
             try:
-                response = self._http.request(method, path, json=body, headers=headers)
+                response = self._http.request(method, path, json=body, content=content, headers=headers)
             except self._passing:
                 if attempt == self._tries:
                     raise

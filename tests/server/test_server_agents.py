@@ -37,7 +37,7 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
     descriptions, (preview, answer, again, left, certificate), instructions = talk(
         tools, ("preview", question), ("ask", question), ("ask", question), ("left", {}), ("certificate", {})
     )
-    assert set(descriptions) == {"preview", "ask", "left", "certificate"}
+    assert set(descriptions) == {"preview", "ask", "left", "certificate", "boards", "submit"}
     assert "guess" in descriptions["ask"]
     assert "guess" in instructions
     assert preview["at_most"] >= answer["cost"]
@@ -56,6 +56,24 @@ def test_a_refusal_is_data_that_says_what_to_do(tools):
     assert (mistake["refused"], mistake["asked"]) == ("QueryRejected", 0)
     assert "no column" in mistake["why"]
     assert too_narrow["refused"] == "BudgetSpent"
+
+
+def test_an_agent_submits_to_a_board(served, tools):
+    _, (boards,), _ = talk(tools, ("boards", {}))
+    (board,) = boards["boards"]
+    client = Client(served["url"], served["tokens"]["analyst"])
+    ids = client._call("GET", f"/boards/{board['name']}/ids")
+    everything = {str(one): 1 for one in ids}
+    _, (told, again, wrong), _ = talk(
+        tools,
+        ("submit", {"board": board["name"], "predictions": everything}),
+        ("submit", {"board": board["name"], "predictions": everything}),
+        ("submit", {"board": board["name"], "predictions": {"0": 1}}),
+    )
+    assert again == told
+    assert told["low"] <= told["high"]
+    assert "no prediction" in wrong["why"]
+    client.close()
 
 
 def test_an_agent_can_do_no_more_than_its_token(served):

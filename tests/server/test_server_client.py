@@ -30,7 +30,7 @@ def test_the_same_questions_as_a_guard(client):
     assert client.spent == pytest.approx(before + answer.cost, abs=1e-9)
     assert client.mean("carat", bounds=(0, 3)).half_width < 0.15
     assert client.quantile("carat", 0.5, guess=0.7).low > 0.6
-    assert [str(one.query) for one in client.history][:1] == ["share(price > 5000)"]
+    assert "share(price > 5000)" in [str(one.query) for one in client.history]
     assert "every interval" in client.certificate.statement
     assert answer.certificate.theorem == client.certificate.theorem
 

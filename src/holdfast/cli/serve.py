@@ -69,10 +69,24 @@ def _demonstration(service: Service) -> dict[str, str]:
     stones = resources.files("holdfast").joinpath("data", "diamonds.parquet")
     (service.sources / "diamonds.parquet").write_bytes(stones.read_bytes())
     service.datasets.register("diamonds", "diamonds.parquet", Policy(error=0.03))
+    labels = service.sources / "diamonds.parquet"
+    _expensive(labels, service.sources / "expensive.parquet")
+    terms = {"target": "expensive", "start": 0.5}
+    service.boards.register("expensive", "expensive.parquet", terms, blind=False)
     return {
-        role: service.tokens.issue(name, role=role, dataset="*" if role == "owner" else "diamonds")[0]
+        role: service.tokens.issue(name, role=role)[0]
         for role, name in (("owner", "olga"), ("analyst", "ann"), ("auditor", "ada"))
     }
+
+
+def _expensive(stones: Path, labels: Path) -> None:
+    """A board to try: which stones cost more than most?"""
+    import pandas
+
+    price = pandas.read_parquet(stones, columns=["price"])["price"]
+    pandas.DataFrame({"id": range(len(price)), "expensive": (price > price.median()).astype(int)}).to_parquet(
+        labels, index=False
+    )
 
 
 def _run(service: Service, host: str, port: int, tokens: dict[str, str], as_json: bool) -> None:

@@ -56,6 +56,20 @@ def make_tools(client: Client) -> MCPServer:
     def certificate() -> dict[str, Any]:
         return _told(lambda: client.certificate.to_dict())
 
+    @server.tool(
+        description="The boards, where predictions are scored: their standing with certified intervals."
+    )
+    def boards() -> dict[str, Any]:
+        return _told(lambda: {"boards": client.boards()})
+
+    @server.tool(
+        description="Submit predictions to a board: a map from every row id of the board to a prediction. "
+        "You are told whether they beat the best by a step, and by how many; only steps cost much."
+    )
+    def submit(board: str, predictions: dict[str, Any]) -> dict[str, Any]:
+        table = {"id": list(predictions), "prediction": list(predictions.values())}
+        return _told(lambda: client.submit(board, table))
+
     return server
 
 
