@@ -13,7 +13,7 @@ from scipy.special import bdtr
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Result, Tape, amplify, histogram
-from holdfast.replicable._amplify import _plan
+from holdfast.replicable._amplify import _best, _plan
 from holdfast.replicable._grid import round_to_grid
 from holdfast.stability import Replicability
 
@@ -125,6 +125,32 @@ def test_a_result_says_what_is_promised_of_it_now():
         strong.rows_needed,
     )
     assert result.tape == str(Tape("t"))
+
+
+def test_too_few_rows_and_best_effort(rng):
+    strong = amplify(_rounded_mean, rho=0.2, target=0.05, rows=100, beta=0.01)
+    x = rng.uniform(size=strong.rows_needed)
+    fewer = strong.reduced(200_000)
+    assert 0.05 < fewer.guarantee.rho < 0.2
+    assert fewer.rows_needed == fewer.runs * 100 == 200_000
+    assert strong.reduced(10**9) == strong
+    single = strong.reduced(1_000)
+    assert (single.guarantee, single.runs, single.failure) == (Replicability(0.2), 1, 0.01)
+    assert strong(x[:1_000], Tape("t"), best_effort=True) == single(x[:1_000], Tape("t"))
+    assert single(x[:100], Tape("t")) == _rounded_mean(x[:100], Tape("t").branch("amplify 0").branch("run"))
+    for best_effort in (False, True):
+        with pytest.raises(NotEnoughRows):
+            strong(x[:99], Tape("t"), best_effort=best_effort)
+    with pytest.raises(InvalidArgument):
+        strong.reduced(99)
+
+
+@pytest.mark.parametrize("law", ["wavering", "hostile"])
+def test_fewer_runs_keep_their_weaker_promise(law, rng):
+    plan = _best(600, 0.2, 0.05)
+    differ, _ = _agreement(rng, plan, _laws(0.2)[law], PAIRS)
+    assert 0.05 < plan.rho < 0.2
+    assert upper_limit(differ, PAIRS) <= plan.rho
 
 
 def test_any_comparable_output_and_samples_in_parts(rng):

@@ -129,32 +129,74 @@ class Amplified(Record):
     branches: int
     rows: int
     algorithm: Callable[..., Any] = field(repr=False)
-    _threshold: CountThreshold = field(repr=False)
+    _threshold: CountThreshold | None = field(repr=False)
+    _declared: tuple[float, float] = field(repr=False)
 
-    def __call__(self, sample: Any, tape: Tape) -> Any:
-        """The amplified output on at least ``rows_needed`` rows; only the first of them are read."""
+    def __call__(self, sample: Any, tape: Tape, *, best_effort: bool = False) -> Any:
+        """The amplified output on at least ``rows_needed`` rows; only the first of them are read.
+
+        With fewer rows ``best_effort`` gives the output of :meth:`reduced`.
+        """
         tape = tape_argument(tape, of="amplify")
         got = _rows_of(sample)
         if got < self.rows_needed:
-            raise NotEnoughRows(self.rows_needed, got, what="amplify")
+            if not best_effort or got < self.rows:
+                raise NotEnoughRows(self.rows if best_effort else self.rows_needed, got, what="amplify")
+            return self.reduced(got)(sample, tape)
         blocks = [_block(sample, i * self.rows, (i + 1) * self.rows) for i in range(self.runs)]
         fallback: Any = None
         for number in range(self.branches):
             branch = tape.branch(f"amplify {number}")
-            dissent = int(self._threshold(branch.branch("threshold").uniforms(1))[0])
-            coins = branch.branch("run")
-            outputs: dict[Hashable, Any] = {}
-            votes: Counter[Hashable] = Counter()
-            for block in blocks:
-                output = self.algorithm(block, coins)
-                votes[name := _name(output)] += 1
-                outputs.setdefault(name, output)
-            name, agreeing = votes.most_common(1)[0]
-            if fallback is None:
-                fallback = outputs[name]
+            output, agreeing = self._vote(blocks, branch.branch("run"))
+            if number == 0:
+                fallback = output
+            coin = branch.branch("threshold").uniforms(1)
+            dissent = 0 if self._threshold is None else int(self._threshold(coin)[0])
             if self.runs - agreeing <= dissent:
-                return self._signed(outputs[name], tape)
+                return self._signed(output, tape)
         return self._signed(fallback, tape)
+
+    def reduced(self, available: Any) -> Amplified:
+        """What ``available`` rows allow, if they are too few: fewer runs and a weaker ``guarantee``.
+
+        Where fewer runs promise no more than one run does, it is one run, with the declared ρ.
+        """
+        available = checks.whole(available, "available", at_least=self.rows, of="Amplified.reduced")
+        runs = min(self.runs, available // self.rows)
+        rho, beta = self._declared
+        if runs == self.runs:
+            return self
+        best = _best(runs, rho, self.guarantee.rho)
+        if best is None or best.rho >= rho:
+            return replace(
+                self,
+                guarantee=Replicability(rho),
+                rows_needed=self.rows,
+                failure=beta,
+                runs=1,
+                branches=1,
+                _threshold=None,
+            )
+        return replace(
+            self,
+            guarantee=Replicability(best.rho),
+            rows_needed=runs * self.rows,
+            failure=_failure(best, rho, beta),
+            runs=runs,
+            branches=best.branches,
+            _threshold=best.threshold,
+        )
+
+    def _vote(self, blocks: list[Any], coins: Tape) -> tuple[Any, int]:
+        """The most frequent output over the blocks, and how many blocks gave it."""
+        outputs: dict[Hashable, Any] = {}
+        votes: Counter[Hashable] = Counter()
+        for block in blocks:
+            output = self.algorithm(block, coins)
+            votes[name := _name(output)] += 1
+            outputs.setdefault(name, output)
+        name, agreeing = votes.most_common(1)[0]
+        return outputs[name], agreeing
 
     def _signed(self, output: Any, tape: Tape) -> Any:
         """A result says what is promised of it now."""
@@ -163,6 +205,14 @@ class Amplified(Record):
         return replace(
             output, guarantee=self.guarantee, beta=self.failure, rows=self.rows_needed, tape=str(tape)
         )
+
+
+def _failure(plan: _Plan, rho: float, beta: float) -> float:
+    """A wrong majority on some branch up to the first good one, a good branch refused, or none at all."""
+    agreeing = (plan.runs - plan.high) / plan.runs
+    refused = plan.threshold.above(Replicability(rho).good_coins(plan.nu).eta)
+    wrong = beta / (agreeing * (1.0 - plan.nu))
+    return rounding.probability(wrong + refused + plan.nu**plan.branches)
 
 
 def amplify(algorithm: Callable[..., Any], *, rho: Any, target: Any, rows: Any, beta: Any = 0.0) -> Amplified:
@@ -198,17 +248,14 @@ def amplify(algorithm: Callable[..., Any], *, rho: Any, target: Any, rows: Any, 
     rows = checks.whole(rows, "rows", of=of, by=by)
     beta = checks.real(beta, "beta", "[0, 1)", of=of, by=by)
     plan = _plan(rho, target)
-    agreeing = (plan.runs - plan.high) / plan.runs
-    eta = Replicability(rho).good_coins(plan.nu).eta
-    lost = plan.threshold.above(eta) + plan.nu**plan.branches
-    failure = rounding.probability(beta / (agreeing * (1.0 - plan.nu)) + lost)
     return Amplified(
         Replicability(target),
         plan.runs * rows,
-        failure,
+        _failure(plan, rho, beta),
         plan.runs,
         plan.branches,
         rows,
         algorithm,
         plan.threshold,
+        (rho, beta),
     )
