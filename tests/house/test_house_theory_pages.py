@@ -19,7 +19,7 @@ from holdfast.stability._path import EFFICIENT, EXPLICIT, SAME
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "theory"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
-ROOMS = ("stability", "tails", "intervals", "dependence")
+ROOMS = ("stability", "tails", "intervals", "dependence", "replicable", "reductions", "barriers")
 _PLACES = [importlib.import_module(f"holdfast.{room}") for room in ROOMS]
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
@@ -51,7 +51,7 @@ def _member(owner: object, name: str) -> object | None:
 
 
 def _exists(dotted: str) -> bool:
-    """Whether a dotted name leads somewhere, from ``holdfast`` or from a public name of the four rooms."""
+    """Whether a dotted name leads somewhere, from ``holdfast`` or from a public name of the rooms."""
     first, *rest = dotted.split(".")
     starts = [holdfast] if first == "holdfast" else [_member(place, first) for place in (holdfast, *_PLACES)]
     for here in starts:
