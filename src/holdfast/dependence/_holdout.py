@@ -324,7 +324,7 @@ def _printed_dp(model: Dependence, epsilon: float) -> float:
         bayesian_epsilon(model, epsilon, of="reusable_holdout_rows")
     from holdfast.stability import BayesianDP
 
-    route = "spectral" if isinstance(model, MarkovChain) else "quilt"
+    route = "spectral" if isinstance(model, MarkovChain) else "quilt-paper"
     return float(model.required_dp(BayesianDP(epsilon), method=route).epsilon)  # type: ignore[attr-defined]
 
 
