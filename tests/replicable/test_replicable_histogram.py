@@ -237,6 +237,9 @@ def test_too_few_rows_and_best_effort():
     ("items", "categories", "change"),
     [
         (["a", "c"], ["a", "b"], {}),
+        (None, ["a", "b"], {}),
+        ([["a"], ["b"]], ["a", "b"], {}),
+        ([math.nan], [0.0, 1.0], {}),
         (["a", "b"], ["a"], {}),
         (["a", "b"], ["a", "a"], {}),
         (["a", "b"], 5.5, {}),

@@ -180,8 +180,11 @@ def histogram(
     tape = tape_argument(tape, of=of)
     listed = _listed(categories, of)
     count, accuracy, rho, beta = _parameters(len(listed), accuracy, rho, beta, of)
-    values = items.tolist() if isinstance(items, np.ndarray) else list(items)
-    counted = Counter(values)
+    try:
+        values = items.tolist() if isinstance(items, np.ndarray) else list(items)
+        counted = Counter(values)
+    except TypeError:
+        raise InvalidArgument("items", "a list of categories", items, of=of) from None
     counts = np.array([counted.pop(category, 0) for category in listed], dtype=np.float64)
     if counted:
         raise InvalidArgument("items", "all in categories", next(iter(counted)), of=of)
