@@ -15,6 +15,7 @@ from scipy.special import betaln, polygamma
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, gaussian_mean, sample_size
 from holdfast.replicable._gaussian import GaussianGrid, _failure, _grid, _mismatch, round_in_turn
+from holdfast.replicable._sums import law_of_sum
 
 PROMISE = {"accuracy": 0.5, "rho": 0.2, "beta": 0.1}
 
@@ -120,6 +121,20 @@ def test_the_leverage_is_what_the_proof_says(rng):
     expected = 4.0 / 12.0 * math.sinh(1.0) * (1.0 / normaliser).sum()
     leverage = (gap**2).sum(axis=1)
     assert leverage.mean() == pytest.approx(expected, abs=5.0 * leverage.std() / 200.0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_the_law_of_a_sum_is_a_lower_bound_and_close(count):
+    """Sums of uniforms, against the formula of Irwin and Hall."""
+    cells = 1000
+    law = np.cumsum(law_of_sum(np.minimum(np.arange(cells + 1) / cells * count, 1.0), count))
+    for i in (200, 500, 800, 1000):
+        x = i / cells * count
+        terms = [(-1) ** j * math.comb(count, j) * (x - j) ** count for j in range(math.floor(x) + 1)]
+        exact = sum(terms) / math.factorial(count)
+        assert exact - 0.015 * count <= law[i] <= exact
+    with pytest.raises(ValueError, match="at least one"):
+        law_of_sum([1.0], 0)
 
 
 def test_more_rows_never_hurt():
