@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "server": _ASKING | {"planning"},
     "cli": _ASKING | {"planning", "audit", "demo", "replicable", "figures", "server"},
 }
-GROUND_FLOOR = {"errors", "checks", "records", "rounding", "extras"}
+GROUND_FLOOR = {"errors", "checks", "lazy", "records", "rounding"}
 
 
 def _imported_modules(path: Path) -> set[str]:

@@ -6,8 +6,7 @@ time, and the toy keys are meant to be broken: for study, never for secrecy.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from holdfast.lazy import lazy_names
 
 # Where each public name lives. Names are imported on first use, so that marginals do not wait for number
 # theory.
@@ -53,12 +52,4 @@ _HOME = {
 
 __all__ = list(_HOME)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'holdfast.barriers' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"holdfast.barriers.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

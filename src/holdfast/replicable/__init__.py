@@ -3,8 +3,7 @@ the same result."""
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from holdfast.lazy import lazy_names
 
 # Where each public name lives. Names are imported on first use: a mean does not wait for scikit-learn.
 _HOME = {
@@ -40,12 +39,4 @@ _HOME = {
 
 __all__ = list(_HOME)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'holdfast.replicable' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"holdfast.replicable.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME)
