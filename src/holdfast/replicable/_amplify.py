@@ -141,7 +141,9 @@ class Amplified(Record):
         got = _rows_of(sample)
         if got < self.rows_needed:
             if not best_effort or got < self.rows:
-                raise NotEnoughRows(self.rows if best_effort else self.rows_needed, got, what="amplify")
+                raise NotEnoughRows(
+                    self.rows if best_effort else self.rows_needed, got, what="The amplified algorithm"
+                )
             return self.reduced(got)(sample, tape)
         blocks = [_block(sample, i * self.rows, (i + 1) * self.rows) for i in range(self.runs)]
         fallback: Any = None

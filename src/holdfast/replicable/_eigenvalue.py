@@ -12,6 +12,7 @@ from scipy.special import gammainc, gammaincc
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.replicable._arguments import chance
 from holdfast.replicable._grid import snap
 from holdfast.replicable._least import least_whole
 from holdfast.replicable._result import Result
@@ -97,8 +98,8 @@ def _parameters(
     return (
         checks.whole(dimension, "dimension", at_most=10_000, of=of, by=by),
         checks.real(accuracy, "accuracy", "(0, 20]", of=of, by=by),
-        checks.real(rho, "rho", "(0, 1)", of=of, by=by),
-        checks.real(beta, "beta", "(0, 1)", of=of, by=by),
+        chance(rho, "rho", of=of, by=by),
+        chance(beta, "beta", of=of, by=by),
     )
 
 
@@ -143,7 +144,7 @@ def least_eigenvalue(
 
     >>> rows = np.random.default_rng(1).normal(0.0, [1.0, 0.5], size=(2_000, 2))
     >>> round(float(least_eigenvalue(rows, accuracy=1.0, rho=0.1, beta=0.05, tape=Tape("study-7"))), 4)
-    0.1907
+    0.2947
     """
     tape = tape_argument(tape, of=_NAME)
     values = table_argument(x, of=_NAME)
@@ -152,7 +153,7 @@ def least_eigenvalue(
     rows = min(len(values), needed)
     least = dimension + 5 if best_effort else needed
     if rows < least:
-        raise NotEnoughRows(least, rows, what=_NAME)
+        raise NotEnoughRows(least, rows, what="A least eigenvalue with this promise")
     if rows < needed:
         rho = rounding.probability(_mismatch(rows, dimension, width))
         beta = rounding.probability(_failure(rows, dimension, width, accuracy))
@@ -160,7 +161,13 @@ def least_eigenvalue(
     smallest = float(np.linalg.svd(used, compute_uv=False)[-1]) ** 2
     if not smallest > 0.0:
         raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=_NAME)
-    value = round_least(smallest, rows, dimension, width, tape.uniforms(1)[0])
+    value = round_least(smallest, rows, dimension, width, tape.branch("least eigenvalue").uniforms(1)[0])
     return Result(
-        float(value), Replicability(rho), accuracy, beta, rows=rows, tape=str(tape), details={"width": width}
+        float(value),
+        Replicability(rho),
+        accuracy,
+        beta,
+        rows=rows,
+        tape=str(tape),
+        details={"width": width, "needed": needed},
     )

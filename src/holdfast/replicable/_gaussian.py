@@ -14,6 +14,7 @@ from scipy.special import gammaincinv, ndtr, polygamma, psi
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
+from holdfast.replicable._arguments import chance
 from holdfast.replicable._grid import snap
 from holdfast.replicable._least import least_whole
 from holdfast.replicable._result import Result
@@ -171,8 +172,8 @@ def _parameters(
     return (
         checks.whole(dimension, "dimension", at_most=1000, of=of, by=by),
         checks.real(accuracy, "accuracy", "(0, inf)", of=of, by=by),
-        checks.real(rho, "rho", "(0, 1)", of=of, by=by),
-        checks.real(beta, "beta", "(0, 1)", of=of, by=by),
+        chance(rho, "rho", of=of, by=by),
+        chance(beta, "beta", of=of, by=by),
     )
 
 
@@ -209,7 +210,7 @@ def gaussian_mean(
     >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(40_000, 2))
     >>> result = gaussian_mean(rows, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))
     >>> result.value.round(3).tolist()
-    [3.062, -1.967]
+    [3.036, -1.972]
     """
     of = "gaussian_mean"
     tape = tape_argument(tape, of=of)
@@ -219,7 +220,7 @@ def gaussian_mean(
     grid = _grid(dimension, accuracy, rho, beta)
     least = dimension + 3 if best_effort else grid.rows
     if rows < least:
-        raise NotEnoughRows(least, rows, what=of)
+        raise NotEnoughRows(least, rows, what="A Gaussian mean with this promise")
     if rows < grid.rows:
         rho = rounding.probability(_mismatch(rows, dimension, grid.width, grid.step))
         beta = rounding.probability(_failure(rows, dimension, grid.width, grid.step, accuracy))
@@ -229,7 +230,9 @@ def gaussian_mean(
     if not (np.abs(diagonal) > 1e-12 * np.linalg.norm(upper, axis=0)).all():
         raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=of)
     factor = upper.T * np.sign(diagonal)
-    rounded, scales = round_in_turn(centre, factor, rows, grid, tape.uniforms(2 * dimension))
+    rounded, scales = round_in_turn(
+        centre, factor, rows, grid, tape.branch("gaussian mean").uniforms(2 * dimension)
+    )
     return Result(
         rounded,
         Replicability(rho),
@@ -237,5 +240,5 @@ def gaussian_mean(
         beta,
         rows=rows,
         tape=str(tape),
-        details={"width": grid.width, "step": grid.step, "scales": scales},
+        details={"width": grid.width, "step": grid.step, "scales": scales, "needed": grid.rows},
     )

@@ -16,6 +16,7 @@ from scipy.special import ndtr
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
+from holdfast.replicable._arguments import chance
 from holdfast.replicable._least import least_whole
 from holdfast.replicable._result import Result
 from holdfast.replicable._simplex import CELLS, error_tail
@@ -120,8 +121,8 @@ def _parameters(
     return (
         checks.whole(categories, "categories", at_least=2, at_most=100_000, of=of, by=by),
         checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=by),
-        checks.real(rho, "rho", "(0, 1)", of=of, by=by),
-        checks.real(beta, "beta", "(0, 1)", of=of, by=by),
+        chance(rho, "rho", of=of, by=by),
+        chance(beta, "beta", of=of, by=by),
     )
 
 
@@ -174,7 +175,7 @@ def histogram(
 
     >>> items = np.random.default_rng(1).choice(["a", "b", "c"], size=60_000, p=[0.5, 0.3, 0.2])
     >>> histogram(items, ["a", "b", "c"], accuracy=0.1, rho=0.1, tape=Tape("study-7")).value.round(3).tolist()
-    [0.455, 0.312, 0.233]
+    [0.516, 0.28, 0.203]
     """
     of = "histogram"
     tape = tape_argument(tape, of=of)
@@ -190,11 +191,11 @@ def histogram(
         raise InvalidArgument("items", "all in categories", next(iter(counted)), of=of)
     grid, rows = _grid(count, accuracy, rho, beta), len(values)
     if rows < (1 if best_effort else grid.rows):
-        raise NotEnoughRows(grid.rows, rows, what=of)
+        raise NotEnoughRows(grid.rows, rows, what="A histogram with this promise")
     if rows < grid.rows:
         rho = rounding.probability(_mismatch(rows, count, grid.width))
         beta = rounding.probability(_failure(rows, count, grid.width, accuracy))
-    shares = round_shares(counts / rows, grid.width, tape.uniforms(count - 1))
+    shares = round_shares(counts / rows, grid.width, tape.branch("histogram").uniforms(count - 1))
     return Result(
         shares,
         Replicability(rho),
@@ -202,5 +203,5 @@ def histogram(
         beta,
         rows=rows,
         tape=str(tape),
-        details={"categories": tuple(listed), "width": grid.width},
+        details={"categories": tuple(listed), "width": grid.width, "needed": grid.rows},
     )

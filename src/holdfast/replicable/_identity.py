@@ -12,6 +12,7 @@ from scipy.special import chndtr, gammaincc
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.replicable._arguments import chance
 from holdfast.replicable._least import least_whole
 from holdfast.replicable._result import Result
 from holdfast.replicable._table import table_argument
@@ -72,8 +73,8 @@ def _parameters(
     return (
         checks.whole(dimension, "dimension", at_most=1_000_000, of=of, by=by),
         checks.real(distance, "distance", "(0, inf)", of=of, by=by),
-        checks.real(rho, "rho", "(0, 1)", of=of, by=by),
-        checks.real(beta, "beta", "(0, 1)", of=of, by=by),
+        chance(rho, "rho", of=of, by=by),
+        chance(beta, "beta", of=of, by=by),
     )
 
 
@@ -148,13 +149,13 @@ def identity_test(
     rows = min(len(white), needed)
     if rows < needed:
         if not best_effort:
-            raise NotEnoughRows(needed, rows, what=_NAME)
+            raise NotEnoughRows(needed, rows, what="An identity test with this promise")
         rho = _affordable(rows, dimension, distance, beta)
     span = _span(rho)
     start = _start(dimension, rho, beta)
     if rho == 1.0:
         beta = rounding.probability(max(beta, _missed(rows, dimension, distance, start, span)))
-    threshold = start + span * float(tape.uniforms(1)[0])
+    threshold = start + span * float(tape.branch("identity test").uniforms(1)[0])
     statistic = math.sqrt(rows) * float(np.linalg.norm(white[:rows].mean(axis=0)))
     return Result(
         statistic <= threshold,
@@ -163,5 +164,5 @@ def identity_test(
         beta,
         rows=rows,
         tape=str(tape),
-        details={"statistic": statistic, "threshold": threshold},
+        details={"statistic": statistic, "threshold": threshold, "needed": needed},
     )

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.replicable._arguments import chance
 from holdfast.replicable._counts import CountThreshold
 from holdfast.replicable._least import least_whole
 from holdfast.replicable._result import Result
@@ -125,9 +126,9 @@ def interior_point_rows(*, domain: Any, rho: Any, beta: Any = None) -> int:
     4765
     """
     of = "interior_point_rows"
-    rho = checks.real(rho, "rho", "(0, 1)", of=of)
+    rho = chance(rho, "rho", of=of, by="SIS Definition 6.11")
     if beta is not None:
-        checks.real(beta, "beta", "(0, 1)", of=of)
+        chance(beta, "beta", of=of, by="SIS Definition 6.11")
     ancestors = _levels(domain, of)
     return _least_rows(lambda n: _interior_plan(n, ancestors), rho, of)
 
@@ -148,7 +149,7 @@ def interior_point(
 
     >>> ages = np.random.default_rng(1).integers(30, 60, size=10_000)
     >>> interior_point(ages, domain=128, rho=0.1, tape=Tape("study-7")).value
-    47
+    31
     """
     of = "interior_point"
     tape = tape_argument(tape, of=of)
@@ -157,9 +158,9 @@ def interior_point(
     needed = interior_point_rows(domain=domain, rho=rho, beta=beta)
     rows = min(places.size, needed)
     if rows < (1 if best_effort else needed):
-        raise NotEnoughRows(needed, places.size, what=of)
+        raise NotEnoughRows(needed, places.size, what="An interior point with this promise")
     promised, threshold = _interior_plan(rows, size.bit_length() - 1)
-    dropped = int(threshold(tape.uniforms(1))[0]) if threshold is not None else 0
+    dropped = int(threshold(tape.branch("interior point").uniforms(1))[0]) if threshold is not None else 0
     ordered = np.partition(places[:rows], (dropped, rows - 1 - dropped))
     place = coarsest(int(ordered[dropped]), int(ordered[rows - 1 - dropped]))
     return Result(
@@ -169,7 +170,7 @@ def interior_point(
         0.0,
         rows=rows,
         tape=str(tape),
-        details={"dropped": dropped},
+        details={"dropped": dropped, "needed": needed},
     )
 
 
@@ -185,8 +186,8 @@ def learn_threshold_rows(*, domain: Any, accuracy: Any, rho: Any, beta: Any) -> 
     """
     of, by = "learn_threshold_rows", "SIS Theorem 6.12"
     accuracy = checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=by)
-    rho = checks.real(rho, "rho", "(0, 1)", of=of, by=by)
-    beta = checks.real(beta, "beta", "(0, 1)", of=of, by=by)
+    rho = chance(rho, "rho", of=of, by=by)
+    beta = chance(beta, "beta", of=of, by=by)
     ancestors = _levels(domain, of)
     return _least_rows(lambda n: _learning_plan(n, ancestors, accuracy, beta), rho, of)
 
@@ -209,7 +210,7 @@ def learn_threshold(
     >>> dose = np.random.default_rng(1).integers(0, 64, size=20_000)
     >>> promise = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}
     >>> learn_threshold(dose, dose > 41, domain=64, tape=Tape("study-7"), **promise).value
-    41
+    47
     """
     of = "learn_threshold"
     tape = tape_argument(tape, of=of)
@@ -221,14 +222,14 @@ def learn_threshold(
     needed = learn_threshold_rows(domain=domain, accuracy=accuracy, rho=rho, beta=beta)
     rows = min(places.size, needed)
     if rows < (1 if best_effort else needed):
-        raise NotEnoughRows(needed, places.size, what=of)
+        raise NotEnoughRows(needed, places.size, what="A threshold with this promise")
     zeros, ones = (np.sort(places[:rows][labels[:rows] == label]) for label in (0, 1))
     least, most = zeros[-1] if zeros.size else 0, ones[0] - 1 if ones.size else size - 1
     if not least <= most:
         raise InvalidArgument("y", "labels of one threshold function with z in the domain", y, of=of)
     accuracy, beta = float(accuracy), float(beta)
     promised, threshold = _learning_plan(rows, size.bit_length() - 1, accuracy, beta)
-    allowed = int(threshold(tape.uniforms(1))[0]) if threshold is not None else 0
+    allowed = int(threshold(tape.branch("learn threshold").uniforms(1))[0]) if threshold is not None else 0
     low = int(zeros[-1 - allowed]) if zeros.size > allowed else 0
     high = int(ones[allowed]) - 1 if ones.size > allowed else size - 1
     if threshold is None:  # too few rows for any promise: every z that contradicts no label fails this often
@@ -240,5 +241,5 @@ def learn_threshold(
         beta,
         rows=rows,
         tape=str(tape),
-        details={"allowed": allowed},
+        details={"allowed": allowed, "needed": needed},
     )
