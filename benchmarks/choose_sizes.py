@@ -14,7 +14,7 @@ from machine import keep
 from holdfast.replicable import Tape, choose, sample_size
 
 ASKED = {"accuracy": 0.05, "rho": 0.1}
-METHODS = ("best", "exponential", "threshold", "amplified")
+METHODS = ("best", "exponential", "delayed", "threshold", "amplified")
 
 
 def printed(models: int, beta: float, *, realizable: bool) -> int:

@@ -15,6 +15,7 @@ from holdfast.intervals import clopper_pearson
 from holdfast.replicable import Tape, choose, sample_size
 from holdfast.replicable._amplified import amplified_by_means, amplified_plan
 from holdfast.replicable._choose import choose_rows, promise_of
+from holdfast.replicable._delayed import delayed_choice, delayed_failure, delayed_rho
 from holdfast.replicable._pair import pair_choice, pair_failure, pair_rho
 from holdfast.replicable._softmin import softmin_failure, softmin_rho, spread
 from holdfast.replicable._threshold import threshold_choice
@@ -26,6 +27,7 @@ HEADLINE = Problem(100, 0.05, 0.05, realizable=False)
 PERFECT = Problem(100, 0.05, 0.05, realizable=True)
 RHO = 0.1
 GOLDEN = {
+    "delayed": [0, 5, 0, 2, 1, 3, 2, 2],
     "exponential": [5, 0, 1, 3, 2, 0, 3, 3],
     "threshold": [0, 0, 4, 1, 1, 0, 5, 5],
     "pair": [1, 1, 1, 1, 1, 1, 0, 0],
@@ -108,22 +110,26 @@ def test_the_headline_sizes():
     ask = {"models": 100, "accuracy": 0.05, "rho": 0.1, "beta": 0.05}
     sizes = {
         method: sample_size("choose", **ask, method=method)
-        for method in ("best", "exponential", "threshold", "amplified")
+        for method in ("best", "delayed", "exponential", "threshold", "amplified")
     }
     printed = (math.log(100) ** 2 + math.log(1 / 0.005)) / (0.05 * 0.1) ** 2 * math.log(10) ** 3
     assert sizes == {
-        "best": 347_767,
+        "best": 336_577,
+        "delayed": 336_577,
         "exponential": 347_767,
         "threshold": 1_004_880,
-        "amplified": 79_749_441,
+        "amplified": 73_775_236,
     }
     assert round(printed) == 12_943_442
     assert sample_size("choose", **ask, realizable=True) == 24_923
     assert sample_size("choose", **ask, realizable=True, method="threshold") == 143_721
     assert sample_size("choose", models=2, accuracy=0.05, rho=0.1, beta=0.05) == 11_429
-    # A tiny beta is where Algorithm 10 wins: its noise has an end.
+    # For a tiny beta the exponential mechanism's long tail is dear.
     rare = {"models": 100, "accuracy": 0.05, "rho": 0.1, "beta": 1e-6}
-    assert sample_size("choose", **rare) == sample_size("choose", **rare, method="threshold")
+    sizes = [sample_size("choose", **rare, method=name) for name in ("delayed", "threshold", "exponential")]
+    assert sizes == [695_825, 1_180_075, 2_056_493]
+    few = {"models": 3, "accuracy": 0.05, "rho": 0.1, "beta": 1e-6}
+    assert sample_size("choose", **few) == sample_size("choose", **few, method="threshold")
 
 
 @settings(max_examples=25)
@@ -315,6 +321,7 @@ def test_mismatch_at_the_smallest_size_given_both_samples(sample, rng):
     ("sample", "way", "problem"),
     [
         (equal, "exponential", HEADLINE),
+        (equal, "delayed", HEADLINE),
         (chain, "threshold", HEADLINE),
         (perfect_and_near, "exponential", PERFECT),
         (perfect_and_near, "threshold", PERFECT),
@@ -359,6 +366,7 @@ def test_a_third_of_the_rows_would_not_do(rng):
     ("sample", "way", "problem"),
     [
         (one_good, "exponential", HEADLINE),
+        (one_good, "delayed", HEADLINE),
         (one_good, "threshold", HEADLINE),
         (perfect_and_bad, "exponential", PERFECT),
         (perfect_and_bad, "threshold", PERFECT),
@@ -378,6 +386,58 @@ def test_a_scale_twice_too_wide_chooses_bad_models(rng):
         for i in range(300)
     )
     assert below(wrong, 300) > HEADLINE.beta
+
+
+# Delayed clocks
+
+
+def delayed_picks(means, scale, exponentials):
+    return np.argmin(np.log(0.05 / means.shape[1] + exponentials) + means / scale, axis=1)
+
+
+@pytest.mark.parametrize("sample", [equal, camps, chain, one_good])
+def test_ten_thousand_pairs_of_delayed_clocks_agree(sample, rng):
+    rows = WAYS["delayed"].rows(HEADLINE, RHO)
+    scale = WAYS["delayed"].width(HEADLINE, rows)
+    exponentials = rng.exponential(size=(10_000, 100))
+    picks = []
+    for _ in range(2):
+        means = np.array([sample(rng, rows, 100) for _ in range(10_000)])
+        picks.append(delayed_picks(means, scale, exponentials))
+    differ, other = int((picks[0] != picks[1]).sum()), int((picks[0] != 0).sum())
+    assert below(differ, 10_000) <= RHO
+    if sample is equal:
+        assert above(differ, 10_000) >= 0.97 * RHO  # the bound has almost no slack left
+    if sample is one_good:
+        assert below(other, 10_000) <= HEADLINE.beta
+    private = delayed_picks(means, scale, rng.exponential(size=(10_000, 100)))
+    if sample is equal:
+        assert below(int((picks[0] != private).sum()), 10_000) > RHO
+
+
+def test_delayed_clocks_are_the_rule_of_the_tape(rng):
+    means = rng.random(7)
+    tape = Tape("delayed")
+    expected = delayed_picks(means[None], 0.2, tape.branch("delayed").exponentials(7)[None])[0]
+    assert delayed_choice(means, 0.2, tape) == expected
+
+
+@pytest.mark.parametrize(("models", "nats"), [(3, 4.0), (100, 7.0), (100, 8.5)])
+def test_the_failure_of_delayed_clocks_without_sampling_noise(models, nats):
+    """One model ahead of all others by so many scales: the probability that it loses is known."""
+    ratio, delay = math.exp(nats), 0.05 / models
+    exact = math.exp(-delay * (ratio - 1)) * (models - 1) / (models - 1 + ratio)
+    bound = delayed_failure(models, 10**12, 0.1 - 1e-12, 0.1 / nats)
+    assert exact <= bound <= 1.12 * exact
+
+
+@pytest.mark.parametrize("joint", JOINTS)
+def test_delayed_clocks_on_small_samples_are_within_the_bound(joint, rng):
+    means, chances = mean_laws(12, JOINTS[joint])
+    drawn = rng.choice(len(means), p=chances, size=(2, 40_000))
+    exponentials = rng.exponential(size=(40_000, 3))
+    first, second = (delayed_picks(means[rows], 0.6, exponentials) for rows in drawn)
+    assert below(int((first != second).sum()), 40_000) <= delayed_rho(3, 12, 0.6)
 
 
 # Amplification
@@ -501,6 +561,7 @@ def test_golden_choices_never_change():
     tapes = [Tape("golden").branch(i) for i in range(8)]
     assert [WAYS["exponential"].pick(problem, means, 0.02, tape) for tape in tapes] == GOLDEN["exponential"]
     assert [WAYS["threshold"].pick(problem, means, 0.04, tape) for tape in tapes] == GOLDEN["threshold"]
+    assert [WAYS["delayed"].pick(problem, means, 0.02, tape) for tape in tapes] == GOLDEN["delayed"]
     assert [pair_choice(means[:2], 0.03, tape) for tape in tapes] == GOLDEN["pair"]
 
 

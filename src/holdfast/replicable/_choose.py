@@ -39,9 +39,10 @@ def choose(
     """The index of a model whose expected loss is within ``accuracy`` of the best, the same on fresh rows.
 
     ``losses`` has a row for each observation and a column for each model. "exponential" is the exponential
-    mechanism with shared clocks, "threshold" is Algorithm 10, "pair" a shared threshold between two models,
-    "amplified" is Theorem 5.13; "best" is whichever of the first three needs fewest rows. With
-    ``realizable=True`` one of the models has no loss at all, and far fewer rows suffice.
+    mechanism with shared clocks, "delayed" the same with clocks that all start a little late, "threshold"
+    Algorithm 10, "pair" a shared threshold between two models, "amplified" Theorem 5.13; "best" is whichever
+    of the first four needs fewest rows. With ``realizable=True`` one of the models has no loss at all, and
+    far fewer rows suffice.
 
     Guarantee: two samples with the same tape give different indices with probability at most ``rho``; a model
     worse by more than ``accuracy`` is returned with probability at most ``beta``. The first ``sample_size``
@@ -136,7 +137,7 @@ def choose_rows(
     Reference: docs/theory/replicable-learning.md, where each constant is derived.
 
     >>> choose_rows(models=100, accuracy=0.05, rho=0.1, beta=0.05)
-    347767
+    336577
     >>> choose_rows(models=100, accuracy=0.05, rho=0.1, beta=0.05, realizable=True)
     24923
     """

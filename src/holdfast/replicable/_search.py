@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
-from holdfast.replicable._choose import choose
+from holdfast.replicable._choose import choose, choose_rows
 from holdfast.replicable._classifier import as_tape
 from holdfast.replicable._elementary import Floats
 from holdfast.replicable._tape import Tape
@@ -166,7 +166,10 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
 
     def _by_blocks(self, X: Any, y: Any, tape: Tape) -> Floats:  # noqa: N803
         size = checks.whole(self.block_rows, "block_rows", at_least=2, of="ReplicableSearchCV")
-        blocks = len(y) // size
+        needed = choose_rows(
+            models=len(self.candidates_), accuracy=self.accuracy, rho=self.rho, beta=self.beta
+        )
+        blocks = min(needed, len(y) // size)
         if not blocks:
             raise InvalidArgument("block_rows", f"at most the {len(y)} rows", size, of="ReplicableSearchCV")
         train, held_out = self._halves(range(size), tape)

@@ -6,6 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.replicable._correlated import correlated_log_choice
+from holdfast.replicable._delayed import (
+    delayed_choice,
+    delayed_failure,
+    delayed_rho,
+    delayed_scale,
+)
 from holdfast.replicable._elementary import Floats
 from holdfast.replicable._pair import pair_choice, pair_failure, pair_rho, pair_width
 from holdfast.replicable._softmin import softmin_failure, softmin_rho, softmin_scale
@@ -60,6 +66,12 @@ WAYS = {
         lambda p, rows, width: softmin_rho(p.models, rows, width, realizable=p.realizable),
         lambda p, rows, width: softmin_failure(p.models, rows, p.accuracy, width, realizable=p.realizable),
         _softmin_pick,
+    ),
+    "delayed": Way(
+        lambda p, rows: delayed_scale(p.models, rows, p.accuracy, p.beta),
+        lambda p, rows, width: delayed_rho(p.models, rows, width),
+        lambda p, rows, width: delayed_failure(p.models, rows, p.accuracy, width),
+        lambda p, means, width, tape: delayed_choice(means, width, tape),
     ),
     "threshold": Way(
         lambda p, rows: threshold_width(p.models, rows, p.accuracy, p.beta, realizable=p.realizable),

@@ -19,8 +19,8 @@ def widest(failure: Callable[[float], float], beta: float, widest_of_all: float)
     if failure(widest_of_all) <= beta:
         return widest_of_all
     above = widest_of_all
-    for _ in range(80):
-        below = 0.9 * above
+    for _ in range(30):
+        below = 0.8 * above
         if failure(below) <= beta:
             break
         above = below
