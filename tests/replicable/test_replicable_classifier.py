@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -107,3 +109,19 @@ def test_bad_parameters_are_named(changed, rng):
     with pytest.raises(InvalidArgument) as refusal:
         ReplicableClassifier(**changed).fit(*sample(rng, 50))
     assert refusal.value.argument.split("[")[0] in changed
+
+
+@pytest.mark.parametrize("name", ["ReplicableClassifier", "ReplicableSearchCV"])
+def test_without_scikit_learn_the_message_names_the_extra(name):
+    script = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "from holdfast.errors import MissingExtra\n"
+        "import holdfast.replicable\n"
+        "try:\n"
+        f"    holdfast.replicable.{name}\n"
+        "except MissingExtra as missing:\n"
+        "    print(missing)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert said.startswith(f"{name} needs")
+    assert "pip install 'holdfast[sklearn]'" in said

@@ -11,7 +11,8 @@ from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.replicable._choose import choose_rows, promise_of
 from holdfast.replicable._rules import Stumps, threshold_grid
-from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.replicable._seeded import as_tape
+from holdfast.replicable._tape import Tape
 from holdfast.replicable._ways import Problem
 
 try:
@@ -122,8 +123,3 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def as_tape(tape: Tape | str, *, of: str) -> Tape:
-    """A tape, or the tape with this seed: an estimator's parameters should be plain values."""
-    return Tape(tape) if isinstance(tape, str) else tape_argument(tape, of=of)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.replicable._choose import choose, choose_rows
-from holdfast.replicable._classifier import as_tape
 from holdfast.replicable._elementary import Floats
+from holdfast.replicable._seeded import as_tape
 from holdfast.replicable._tape import Tape
 
 try:
