@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from holdfast.engines import Rows
@@ -202,3 +204,31 @@ def test_what_went_wrong_inside_is_neither_said_nor_written_down(analyst, owner,
     assert "RuntimeError" in caplog.text
     for text in (refused.text, caplog.text):
         assert "12345" not in text
+
+
+def test_a_question_that_takes_too_long_is_stopped_and_charged(service, person, owner):
+    rows = 300_000
+    pd.DataFrame({"x": np.random.default_rng(0).random(rows)}).to_parquet(service.sources / "long.parquet")
+    policy = Policy(training_share=0.0, seconds=0.05)
+    service.datasets.register("long", "long.parquet", policy)
+    caller = person("analyst", "patient")
+    terms = " + ".join(f"exp(x + {number})" for number in range(30))
+    refused = caller.ask(f"share({terms} > 1e3, guess = 0.5)", "long")
+    assert refused.status_code == 422
+    assert 0 < refused.json()["asked"] == pytest.approx(spent(owner, "long"), abs=1e-6)
+    assert "seconds" not in refused.text  # Why it failed may depend on the rows.
+    # The database goes on, and so does the account.
+    assert caller.ask("share(x > 0.5, guess = 0.5)", "long").status_code == 200
+    assert caller("GET", "/datasets/long/verify").json()["whole"]
+
+
+def test_a_preview_that_takes_too_long_on_training_rows_costs_nothing(service, person, owner):
+    pd.DataFrame({"x": np.random.default_rng(0).random(300_000)}).to_parquet(service.sources / "long.parquet")
+    service.datasets.register("long", "long.parquet", Policy(seconds=0.05))
+    caller = person("analyst", "patient")
+    terms = " + ".join(f"exp(x + {number})" for number in range(60))
+    for route in ("preview", "questions"):
+        refused = caller("POST", f"/datasets/long/{route}", {"query": f"share({terms} > 1e3)"})
+        assert refused.status_code == 422
+        assert "0.05 seconds" in refused.json()["detail"]
+    assert spent(owner, "long") == 0

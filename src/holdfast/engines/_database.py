@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from holdfast.engines import _sums
+from holdfast.engines._deadline import Deadline
 from holdfast.engines._sums import Question, Shape
+from holdfast.errors import QueryRejected
 
 __all__ = ["Database", "quoted"]
 
@@ -27,11 +30,26 @@ class Database:
         self._backend = ibis.duckdb.connect()
         self._lock = threading.Lock()
         self._prepared: dict[Shape, tuple[str, str]] = {}
+        self.seconds: float | None = None  # how long a statement may take; None: as long as it needs
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run one statement and return what it says."""
-        with self._lock:
-            return list(self._backend.con.execute(statement).fetchall())
+        """Run one statement and return what it says; refused if it takes longer than it may."""
+        import duckdb
+
+        connection = self._backend.con
+        try:
+            with self._lock, self._deadline():
+                return list(connection.execute(statement).fetchall())
+        except duckdb.InterruptException:
+            raise QueryRejected(
+                f"The question takes longer than the {self.seconds:g} seconds that one may take; ask for "
+                "less at a time."
+            ) from None
+
+    def _deadline(self) -> AbstractContextManager[None]:
+        if self.seconds is None:
+            return nullcontext()
+        return Deadline(self.seconds, self._backend.con.interrupt)
 
     def fetch(self, aggregate: Any) -> tuple[Any, ...]:
         """Run an ibis aggregate as one statement and return its only row.

@@ -134,6 +134,10 @@ class Rows:
         )
         return Rows(self._database, name, self.schema, count, self._native)
 
+    def limit(self, seconds: float | None) -> None:
+        """How long one question to these rows may take; None: as long as it needs."""
+        self._database.seconds = seconds
+
     def stored(self) -> Rows:
         """The same rows copied once into the engine's own storage, so that questions are fast."""
         return store(self._arrow(), self.schema, self._native, self._held)

@@ -7,7 +7,7 @@ import hashlib
 import math
 import secrets
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from threading import RLock
@@ -21,7 +21,7 @@ from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._choice import STRATEGIES, choose_strategy
 from holdfast.guard._question import Question, StatisticQuestion, TableQuestion
-from holdfast.guard._release import Records
+from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._scores import METRICS, score_question
 from holdfast.guard._seam import ReadingFailed, pass_through
 from holdfast.guard._session import NOBODY, Asker, Released, Session
@@ -32,6 +32,8 @@ from holdfast.tails import Tail
 
 # So many answers are kept at hand; older ones are read from the book when they are asked for again.
 _REMEMBERED = 10_000
+# And so many questions as they were written: who polls, or looks at a preview first, has them read once.
+_READ = 1_000
 
 
 class Guard:
@@ -49,7 +51,8 @@ class Guard:
     training part, which gives the guesses and may be looked at as ``guard.train``. With ``error`` every
     interval has at most that half-width, and questions that would break the promise are refused with
     :class:`~holdfast.errors.BudgetSpent`; without it nothing is refused and intervals widen. ``ledger`` is a
-    path: the account is kept there, and the next guard on the same data goes on with it.
+    path: the account is kept there, and the next guard on the same data goes on with it. A question that the
+    database works on for more than ``seconds`` is stopped, and charged as one that failed.
 
     Every ``strategy`` but "code" ("typical-gaussian", "typical-laplace", "transfer-gaussian", "split") fixes
     the number of ``queries`` in advance, sets no rows aside and counts answers instead of nats;
@@ -76,6 +79,7 @@ class Guard:
         queries: int | None = None,
         training_share: float | None = None,
         split_seed: int = 0,
+        seconds: float | None = None,
     ) -> None:
         self.confidence = checks.real(confidence, "confidence", "(0, 1)", of="Guard")
         self.error = None if error is None else checks.real(error, "error", "(0, inf)", of="Guard")
@@ -84,7 +88,13 @@ class Guard:
         if training_share is None:
             training_share = 0.5 if strategy == "code" else 0.0
         self._setup = set_up(
-            data, train, dependence, failure=failure, training_share=training_share, split_seed=split_seed
+            data,
+            train,
+            dependence,
+            failure=failure,
+            training_share=training_share,
+            split_seed=split_seed,
+            seconds=seconds,
         )
         if not failure - self._setup.bias > 0:
             raise InvalidArgument(
@@ -105,6 +115,7 @@ class Guard:
         self._session = Session(book, Account(failure), agreed)
         self._records = Records(self.confidence, self._strategy.theorem, self._setup.assumptions)
         self._answers: dict[str, Answer] = {}
+        self._read = lru_cache(_READ)(self._checked)
         self._lock = RLock()
 
     def mean(
@@ -326,15 +337,16 @@ class Guard:
     def _question(self, query: Query | str) -> TableQuestion:
         """Read and check a question; whatever is wrong with it is found here, without data and without
         charge."""
+        if not isinstance(query, (str, Query)):
+            raise InvalidArgument("query", "a query from holdfast.queries or a text", query, of="Guard.ask")
         try:
-            record = queries.read(query) if isinstance(query, str) else query
-            if not isinstance(record, Query):
-                raise InvalidArgument(
-                    "query", "a query from holdfast.queries or a text", query, of="Guard.ask"
-                )
-            return TableQuestion.of(record.check(self.schema, self._setup.nullable))
+            return self._read(query) if isinstance(query, str) else self._checked(query)
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
+
+    def _checked(self, query: Query | str) -> TableQuestion:
+        record = queries.read(query) if isinstance(query, str) else query
+        return TableQuestion.of(record.check(self.schema, self._setup.nullable))
 
     def _with_account(self, rejected: QueryRejected) -> QueryRejected:
         rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)
@@ -362,37 +374,22 @@ class Guard:
             except QueryRejected as rejected:
                 raise self._with_account(rejected) from None
             except ReadingFailed as failed:
-                raise QueryRejected(
-                    f"{question.text} could not be computed on the protected rows. What went wrong is not "
-                    "shown, because it may depend on them; that it failed cost "
-                    f"{failed.price:.3g} nats. Try it on guard.train first.",
-                    asked=failed.price,
-                    spent=self.spent,
-                    left=float(self.left),
+                raise not_computed(
+                    question.text, failed.price, spent=self.spent, left=float(self.left)
                 ) from None
-            return self._remembered(released)
+            return self._remembered(released, question)
 
-    def _too_wide(self, text: str) -> BudgetSpent:
-        return BudgetSpent(
-            f"{text}: the rows do not support an interval within the promised ±{self.error:g} here. "
-            "Finding that out was "
-            "charged as an answer; asking again costs nothing and says the same.",
-            asked=0.0,
-            spent=self.spent,
-            left=float(self.left),
-        )
-
-    def _remembered(self, released: Released) -> Answer:
+    def _remembered(self, released: Released, asked: Question | None = None) -> Answer:
         """The answer, or the same refusal, that a settled question has once and for all."""
         if released.answer is None:
-            raise self._too_wide(released.text)
-        return self._recall(released)
+            raise too_wide(released.text, self.error, spent=self.spent, left=float(self.left))
+        return self._recall(released, asked)
 
-    def _recall(self, released: Released) -> Answer:
+    def _recall(self, released: Released, asked: Question | None = None) -> Answer:
         """The answer a line of the book stands for, made once while it is remembered."""
         answer = self._answers.get(released.key)
         if answer is None:
-            answer = self._answers[released.key] = self._records.answer(released)
+            answer = self._answers[released.key] = self._records.answer(released, asked)
             if len(self._answers) > _REMEMBERED:
                 self._answers.pop(next(iter(self._answers)), None)
         return answer

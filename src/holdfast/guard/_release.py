@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import queries
+from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard._account import MICRO
 from holdfast.guard._answer import Answer
 from holdfast.guard._certificate import Certificate
@@ -53,6 +54,28 @@ def released(
     }
 
 
+def not_computed(text: str, price: float, *, spent: float, left: float) -> QueryRejected:
+    """The refusal of a question that failed on the protected rows, for a price."""
+    return QueryRejected(
+        f"{text} could not be computed on the protected rows. What went wrong is not shown, because it may "
+        f"depend on them; that it failed cost {price:.3g} nats. Try it on guard.train first.",
+        asked=price,
+        spent=spent,
+        left=left,
+    )
+
+
+def too_wide(text: str, error: float | None, *, spent: float, left: float) -> BudgetSpent:
+    """The refusal of a question whose answer would break the promise; that it would is an answer too."""
+    return BudgetSpent(
+        f"{text}: the rows do not support an interval within the promised ±{error:g} here. Finding that out "
+        "was charged as an answer; asking again costs nothing and says the same.",
+        asked=0.0,
+        spent=spent,
+        left=left,
+    )
+
+
 @dataclass(frozen=True)
 class Records:
     """Makes answers and certificates from what the book recorded and what the account assumes."""
@@ -61,16 +84,22 @@ class Records:
     theorem: str
     assumptions: tuple[str, ...]
 
-    def answer(self, released: Released) -> Answer:
-        """The answer that a line of the book stands for."""
+    def answer(self, released: Released, asked: Question | None = None) -> Answer:
+        """The answer that a line of the book stands for; ``asked`` spares reading the line's text, where it
+        is the same question in the same words."""
         recorded = released.answer or {}
+        query: Any = released.text
+        if isinstance(asked, TableQuestion) and asked.text == released.text:
+            query = replace(asked.record, guess=None)
+        elif recorded["readable"]:
+            query = queries.read(released.text)
         return Answer(
             value=recorded["value"],
             low=-math.inf if recorded["low"] is None else recorded["low"],
             high=math.inf if recorded["high"] is None else recorded["high"],
             confidence=self.confidence,
             cost=released.micro_nats / MICRO,
-            query=queries.read(released.text) if recorded["readable"] else released.text,
+            query=query,
             certificate=self.certificate(recorded["numbers"], interval=recorded["interval"]),
             guess=math.nan if recorded["guess"] is None else recorded["guess"],
             confirmed=recorded["confirmed"],

@@ -47,6 +47,7 @@ def set_up(
     failure: float,
     training_share: Any,
     split_seed: Any,
+    seconds: Any = None,
 ) -> Setup:
     """Open ``data`` and find the training part: the caller's, or a share of the rows by the model's rule
     (theory 2.2)."""
@@ -56,6 +57,7 @@ def set_up(
         )
     share = checks.real(training_share, "training_share", "[0, 1)", of="Guard")
     seed = checks.whole(split_seed, "split_seed", at_least=0, of="Guard")
+    limit = None if seconds is None else checks.real(seconds, "seconds", "(0, inf)", of="Guard")
     rows = open_rows(data)
     model = Independent(rows.count) if dependence is None else dependence
     if model.n != rows.count:
@@ -85,14 +87,19 @@ def set_up(
         training = Part(seen, training=True, data_rows=rows.count, mask=split.train)
         facts["training"] = {"share": share, "seed": seed}
     facts |= {"rows": protected.rows.count, "training_rows": training.rows.count if training else 0}
+    nullable = training.rows.nullable_columns() if training else frozenset()
+    pilot = _pilot(training)
+    for part in (protected, training, pilot):
+        if part is not None:
+            part.rows.limit(limit)
     return Setup(
         protected=protected,
         training=training,
-        pilot=_pilot(training),
+        pilot=pilot,
         model=None if isinstance(model, Independent) else model,
         bias=bias,
         assumptions=tuple(dict.fromkeys((*model.assumptions, *split_assumptions, _SAME_LAW, _QUESTIONS))),
-        nullable=training.rows.nullable_columns() if training else frozenset(),
+        nullable=nullable,
         facts=facts,
     )
 

@@ -139,6 +139,7 @@ class Datasets:
                 queries=policy.queries,
                 training_share=policy.training_share,
                 split_seed=policy.split_seed,
+                seconds=policy.seconds,
             )
         except BaseException:
             book.close()

@@ -37,6 +37,7 @@ class PolicyBody(_Strict):
     training_share: float | None = Field(default=None, ge=0, lt=1)
     split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
     rate: int = Field(default=600, ge=1, le=10**9)
+    seconds: float = Field(default=30.0, gt=0, le=86_400)
     shares: dict[str, float] = Field(default_factory=dict, max_length=10_000)
     rows: dict[str, Any] = Field(default_factory=lambda: {"kind": "independent"})
 

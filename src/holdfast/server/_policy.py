@@ -21,7 +21,8 @@ class Policy(Record):
 
     ``shares`` gives people ("team/name") and whole teams ("team") at most so many nats of the one account;
     who is not named is bounded by the account alone. ``rate`` is how many new questions a person may ask in a
-    minute. ``rows`` describes how rows depend on each other: ``{"kind": "independent"}``,
+    minute, and ``seconds`` how long one may take: a question that is stopped was read, and is charged as one
+    that failed. ``rows`` describes how rows depend on each other: ``{"kind": "independent"}``,
     ``{"kind": "markov", "transition": [[…]]}``, ``{"kind": "clusters", "sizes": […]}`` or
     ``{"kind": "m-dependent", "m": 3}``.
     """
@@ -33,11 +34,13 @@ class Policy(Record):
     training_share: float | None = None
     split_seed: int = 0
     rate: int = 600
+    seconds: float = 30.0
     shares: dict[str, float] = field(default_factory=dict)
     rows: dict[str, Any] = field(default_factory=lambda: {"kind": "independent"})
 
     def __post_init__(self) -> None:
         checks.whole(self.rate, "rate", at_least=1, of="Policy")
+        checks.real(self.seconds, "seconds", "(0, 86400]", of="Policy")
         for who, nats in self.shares.items():
             checks.real(nats, f"shares[{who!r}]", "[0, inf)", of="Policy")
         if self.rows.get("kind") not in _MODELS:
