@@ -1,0 +1,260 @@
+"""Whatever people do in whatever order, the service agrees with a model of it that fits on a page."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from server_caller import Caller
+from starlette.testclient import TestClient
+
+from holdfast import Guard
+from holdfast.guard._session import Session
+from holdfast.server import Policy, Service, Tokens, create_app
+from holdfast.server._datasets import Dataset
+
+ROWS = 200
+RATE = 6
+SHARES = {"red/bob": 6.0, "blue": 9.0}
+PEOPLE = {"ann": "red", "bob": "red", "cleo": "blue", "dora": "blue"}
+
+names = st.sampled_from(["one", "two"])
+people = st.sampled_from(sorted(PEOPLE))
+limits = st.integers(1, 9)
+guesses = st.sampled_from([0.02, 0.5, 0.97])
+words = st.sampled_from(["x > 0.{0}", "not (x <= 0.{0})", "0.{0} < x"])
+keys = st.sampled_from(["", "k1", "k2", "k3"])
+
+
+class Model:
+    """One dataset: what was answered, what each paid, who asked how often, and whether it is over."""
+
+    def __init__(self):
+        self.answers = {}
+        self.paid = dict.fromkeys(PEOPLE, 0.0)
+        self.asked = dict.fromkeys(PEOPLE, 0)
+        self.requests = {}
+        self.closed = False
+
+    def room(self, who):
+        """What is left of the share that bounds a person."""
+        mates = [name for name, team in PEOPLE.items() if team == PEOPLE[who]]
+        own = SHARES.get(f"{PEOPLE[who]}/{who}", math.inf) - self.paid[who]
+        return min(own, SHARES.get(PEOPLE[who], math.inf) - sum(self.paid[mate] for mate in mates))
+
+
+class Team(RuleBasedStateMachine):
+    """Four people in two teams, two datasets, one board."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.home = Path(self.folder.name)
+        (self.home / "data").mkdir()
+        rng = np.random.default_rng(5)
+        pd.DataFrame({"x": rng.random(ROWS)}).to_parquet(self.home / "data" / "t.parquet")
+        self.labels = rng.integers(0, 2, ROWS)
+        pd.DataFrame({"id": range(ROWS), "y": self.labels}).to_csv(self.home / "data" / "y.csv", index=False)
+        self.models, self.board, self.revoked = {}, [], set()
+        self.start()
+
+    @initialize()
+    def sign_in(self):
+        self.tokens = {
+            who: self.service.tokens.issue(who, role="analyst", team=team) for who, team in PEOPLE.items()
+        }
+        self.owner = self.service.tokens.issue("olga", role="owner")[0]
+        self.service.boards.register(
+            "race", "y.csv", {"target": "y", "start": 0.5, "sealed": 0.0}, blind=False
+        )
+
+    def start(self):
+        self.service = Service(self.home)
+        self.client = TestClient(create_app(self.service), raise_server_exceptions=False)
+
+    def caller(self, who):
+        return Caller(self.client, self.owner if who == "olga" else self.tokens[who][0])
+
+    @rule()
+    def restart(self):
+        self.service.close()
+        self.start()
+        for model in self.models.values():
+            model.asked = dict.fromkeys(PEOPLE, 0)  # Rate windows are kept in memory only.
+
+    @rule(name=names)
+    def register(self, name):
+        body = {"name": name, "source": "t.parquet"}
+        body["policy"] = {"rate": RATE, "shares": SHARES, "training_share": 0.0}
+        made = self.caller("olga")("POST", "/datasets", body)
+        assert made.status_code == (422 if name in self.models else 201)
+        self.models.setdefault(name, Model())
+
+    @rule(name=names, who=people, limit=limits, guess=guesses, form=words, key=keys)
+    def ask(self, name, who, limit, guess, form, key):
+        headers = {"Idempotency-Key": key} if key else {}
+        question = f"share({form.format(limit)}, guess = {guess})"
+        answer = self.caller(who).ask(question, name, **headers)
+        status, said = answer.status_code, answer.json()
+        if who in self.revoked:
+            assert status == 401
+            return
+        if name not in self.models:
+            assert status == 404
+            return
+        model = self.models[name]
+        if key and model.requests.get((who, key), limit) != limit:
+            assert (status, said["asked"]) == (422, 0)
+        elif limit in model.answers:
+            assert (status, said) == (200, model.answers[limit])
+        elif model.closed:
+            assert status == 409
+        elif status == 403:
+            # Refused ahead of reading, because it could cost more than is left; and only then.
+            assert said["asked"] > model.room(who) - 1e-5
+            assert said["left"] == pytest.approx(max(0.0, model.room(who)), abs=1e-5)
+        elif model.asked[who] >= RATE:
+            assert status == 429
+        else:
+            assert status == 200
+            model.answers[limit] = said
+            model.paid[who] += said["cost"]
+            model.asked[who] += 1
+            if key:
+                model.requests[who, key] = limit
+
+    @rule(name=names, limit=limits, guess=guesses)
+    def preview(self, name, limit, guess):
+        body = {"query": f"share(x > 0.{limit}, guess = {guess})"}
+        seen = self.caller("olga")("POST", f"/datasets/{name}/preview", body)
+        assert seen.status_code == (200 if name in self.models else 404)
+        if name in self.models:
+            assert seen.json()["known"] == (limit in self.models[name].answers)
+
+    @precondition(lambda self: self.models)
+    @rule(name=names, sure=st.integers(0, 3))
+    def close(self, name, sure):
+        if sure or name not in self.models:  # Seldom, so that there is something to close.
+            return
+        assert self.caller("ann")("POST", f"/datasets/{name}/close").status_code in (401, 403)
+        assert self.caller("olga")("POST", f"/datasets/{name}/close").json()["closed"]
+        self.models[name].closed = True
+
+    @rule(who=people, sure=st.integers(0, 5))
+    def revoke(self, who, sure):
+        if sure:
+            return
+        assert self.caller("olga")("DELETE", f"/tokens/{self.tokens[who][1].identity}").status_code == 204
+        self.revoked.add(who)
+
+    @rule(who=people, right=st.sampled_from([0.5, 0.7, 0.9]), seed=st.integers(0, 3))
+    def submit(self, who, right, seed):
+        wrong = np.random.default_rng(seed).random(ROWS) >= right
+        sent = pd.DataFrame({"id": range(ROWS), "prediction": np.where(wrong, 1 - self.labels, self.labels)})
+        caller = self.caller(who)
+        answer = caller.client.post(
+            "/v1/boards/race/submissions",
+            content=sent.to_csv(index=False),
+            headers={**caller.headers, "Content-Type": "text/csv"},
+        )
+        if who in self.revoked:
+            assert answer.status_code == 401
+            return
+        told = answer.json()
+        assert answer.status_code == 200, told
+        known = [entry for entry in self.board if entry["key"] == told["key"]]
+        if known:
+            assert told == known[0]
+        else:
+            self.board.append(told)
+
+    @invariant()
+    def the_account_is_the_sum_of_what_was_released(self):
+        owner = self.caller("olga") if hasattr(self, "owner") else None
+        for name, model in self.models.items():
+            found = owner("GET", f"/datasets/{name}").json()
+            paid = math.fsum(answer["cost"] for answer in model.answers.values())
+            assert found["spent"] == pytest.approx(paid, abs=1e-6)
+            assert found["closed"] == model.closed
+            balance = self.service.datasets.get(name).guard._session.balance
+            assert balance.open == {}
+            for who, team in PEOPLE.items():
+                assert balance.people.get(f"{team}/{who}", 0) == round(model.paid[who] * 1e6)
+                assert model.room(who) > -1e-9
+
+    @invariant()
+    def history_is_what_people_were_told(self):
+        for name, model in self.models.items():
+            page = self.caller("olga")("GET", f"/datasets/{name}/history?limit=1000").json()["answers"]
+            for answer in page:
+                answer.pop("line")
+            assert page == list(model.answers.values())
+
+    @invariant()
+    def the_standing_is_who_was_told_they_were_better(self):
+        if hasattr(self, "owner"):
+            standing = self.caller("olga")("GET", "/boards/race").json()["standing"]
+            better = [entry["key"] for entry in self.board if entry["better"]]
+            assert [entry["key"] for entry in standing] == better[::-1]
+            assert sorted(entry["value"] for entry in standing) == [e["value"] for e in standing][::-1]
+
+    def teardown(self):
+        for name in self.models:
+            assert self.caller("olga")("GET", f"/datasets/{name}/verify").json()["whole"]
+        self.service.close()
+        self.folder.cleanup()
+
+
+def run(examples, steps=25, **options):
+    run_state_machine_as_test(
+        Team,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            **options,
+        ),
+    )
+
+
+def test_the_service_agrees_with_its_model():
+    run(8)
+
+
+@pytest.mark.slow
+def test_the_service_agrees_with_its_model_for_long():
+    run(150, steps=50)
+
+
+SABOTAGE = {
+    "shares are not held": (Policy, "require_share", lambda *arguments: None),
+    "rates are not held": (Dataset, "_wait_your_turn", lambda *arguments: None),
+    "a known question is read again": (Guard, "_known", lambda *arguments: None),
+    "a retry is not recognised": (Session, "requested", lambda *arguments: None),
+    "revoked tokens go on": (Tokens, "revoke", lambda *arguments: True),
+    "an account cannot be closed": (Session, "close_account", lambda *arguments: None),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SABOTAGE)
+def test_the_model_notices(name, monkeypatch):
+    owner, method, twin = SABOTAGE[name]
+    monkeypatch.setattr(owner, method, twin)
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        run(60, steps=40, phases=[Phase.generate], database=None)
