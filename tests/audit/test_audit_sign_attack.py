@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast import Guard
-from holdfast.audit import attacks
-from holdfast.audit.attacks import sign_attack
+from holdfast.audit.attacks import _sign, sign_attack
 from holdfast.errors import InvalidArgument
 
 ROWS, COINS = 1_200, 61
@@ -113,9 +112,9 @@ def test_hundreds_of_columns_are_one_question(rng):
         "truth": rng.integers(0, 2, 300).astype(bool)
     }
     guard = guarded(table)
-    votes = [attacks._vote(guard, name) for name in names]
+    votes = [_sign._vote(guard, name) for name in names]
     signs = list(rng.choice([-1, 1], len(names)))
-    rule = attacks._majority(votes, signs)
+    rule = _sign._majority(votes, signs)
     answer = guard.share(f"({rule}) = truth", guess=0.5)
     turned = (
         np.array([table[name] * 2 - 1 for name in [*names, names[0]]]) * np.array([*signs, signs[0]])[:, None]
@@ -142,4 +141,4 @@ def test_the_record_is_plain_data(coins):
 
 
 def test_the_example_runs():
-    assert doctest.testmod(attacks).failed == 0
+    assert doctest.testmod(_sign).failed == 0

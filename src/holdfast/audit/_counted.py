@@ -15,6 +15,7 @@ from holdfast.guard._code import CodeStrategy
 from holdfast.guard._question import Moments, Part, Question
 from holdfast.guard._readings import Output
 from holdfast.intervals import Interval
+from holdfast.tails import Tail
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,17 @@ class _Rows:
     """Stands where a table would: only its number of rows is used."""
 
     count: int
+
+
+@dataclass(frozen=True)
+class _Model:
+    """Stands where a model of dependence would: only its tail is used."""
+
+    tail: Tail
+
+    def mean_tail(self, lo: float, hi: float) -> Tail:
+        """The tail of a share."""
+        return self.tail
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +60,15 @@ class CountedShare(Question):
 
 @dataclass
 class CountedGuard:
-    """One account over ``rows`` protected rows. With ``charges=False`` it never pays: the twin a test must
-    catch."""
+    """One account over ``rows`` protected rows, which have this ``tail`` where they are not independent. With
+    ``charges=False`` it never pays: the twin a test must catch."""
 
     rows: int
     training_rows: int = 0
     failure: float = 0.05
     error: float | None = None
     charges: bool = True
+    tail: Tail | None = None
     account: Account = field(init=False)
     cell: float = field(init=False, default=math.nan)
 
@@ -64,6 +77,8 @@ class CountedGuard:
         training = self._part(self.training_rows, training=True) if self.training_rows else None
         self._protected = self._part(self.rows, training=False)
         self._strategy = CodeStrategy(self.rows, training, training, None, self.error)
+        if self.tail is not None:
+            self._strategy = replace(self._strategy, model=cast(Any, _Model(self.tail)))
 
     @staticmethod
     def _part(rows: int, *, training: bool) -> Part:

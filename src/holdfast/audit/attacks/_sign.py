@@ -1,4 +1,4 @@
-"""Analysts who try to make an honest table lie; each asks only what anyone may ask."""
+"""The sign attack on a guard: one bit an answer, and the majority of the columns they turn."""
 
 from __future__ import annotations
 

@@ -1,0 +1,172 @@
+"""How often the conclusion of a pipeline changes when its rows are drawn again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast import checks
+from holdfast.audit._finding import (
+    Finding,
+    claim_argument,
+    confidence_argument,
+    name_of,
+    rate_finding,
+    subject_of,
+)
+from holdfast.audit._same import key
+from holdfast.audit._trials import Progress, Running, takes_second
+from holdfast.errors import InvalidArgument, NotEnoughRows
+
+Indices = npt.NDArray[np.int64]
+_METHODS = ("bootstrap", "half")
+_MOST_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class _Rerun:
+    """One trial: the conclusion on resampled rows, as a text."""
+
+    pipeline: Callable[..., Any]
+    data: Any
+    units: tuple[Indices, ...] | int
+    method: str
+    with_coins: bool
+
+    def __call__(self, number: int, rng: np.random.Generator) -> str:
+        draw, coins = rng.spawn(2)
+        count = self.units if isinstance(self.units, int) else len(self.units)
+        if self.method == "bootstrap":
+            chosen = draw.integers(0, count, count)
+        else:
+            chosen = np.sort(draw.permutation(count)[: count // 2])
+        rows = (
+            chosen if isinstance(self.units, int) else np.concatenate([self.units[unit] for unit in chosen])
+        )
+        return self.concluded(rows_of(self.data, rows), coins)
+
+    def concluded(self, data: Any, coins: np.random.Generator) -> str:
+        """What the pipeline concludes from these data, as a text."""
+        return key(self.pipeline(data, coins) if self.with_coins else self.pipeline(data))
+
+
+def rows_of(data: Any, rows: Indices) -> Any:
+    """The rows with these numbers, in whatever the data are kept."""
+    if hasattr(data, "iloc"):
+        return data.iloc[rows].reset_index(drop=True)
+    if isinstance(data, Mapping):
+        return {name: rows_of(column, rows) for name, column in data.items()}
+    if isinstance(data, tuple):
+        return tuple(rows_of(part, rows) for part in data)
+    if isinstance(data, np.ndarray) or hasattr(data, "__array__"):
+        return np.asarray(data)[rows]
+    return [data[row] for row in rows]
+
+
+def row_count(data: Any) -> int:
+    """How many rows there are."""
+    if isinstance(data, Mapping):
+        return row_count(next(iter(data.values()))) if data else 0
+    if isinstance(data, tuple):
+        return row_count(data[0]) if data else 0
+    try:
+        return len(data)
+    except TypeError:
+        raise InvalidArgument(
+            "data",
+            "a data frame, an array, a list, a tuple of these, or a dict of columns",
+            data,
+            of="stability",
+        ) from None
+
+
+def stability(
+    pipeline: Callable[..., Any],
+    data: Any,
+    trials: Any,
+    *,
+    method: str = "bootstrap",
+    groups: Sequence[Any] | None = None,
+    claim: Any = None,
+    confidence: Any = 0.99,
+    name: str | None = None,
+    seed: Any = 0,
+    workers: Any = 1,
+    resume: Any = None,
+    progress: Progress = False,
+) -> Finding:
+    """How often the conclusion of your own pipeline changes when its rows are drawn again.
+
+    ``pipeline(data)`` or ``pipeline(data, rng)`` returns a conclusion, compared exactly with the one on all
+    rows: return what you would write down ("significant", the chosen features, a rounded number), not every
+    digit. ``data`` is a data frame, an array, a list, a tuple of these or a dict of columns.
+    ``method="bootstrap"`` draws as many rows again with replacement; ``"half"`` takes a random half without.
+    With ``groups``, one label a row, whole groups are drawn. ``claim`` is a share of changes that must not be
+    exceeded.
+
+    Guarantee: with probability ≥ ``confidence`` over the trials, the probability that a resample changes the
+    conclusion *of these rows* lies in [low, high].
+    Assumes: for a statement about fresh samples, that resamples resemble them: rows (or groups) are
+    independent and many. That is the bootstrap's assumption, not a theorem.
+    Reference: Clopper and Pearson 1934; Efron 1979 for the bootstrap.
+
+    >>> import numpy as np
+    >>> heights = np.random.default_rng(0).normal(1.0, 5.0, 100)
+    >>> stability(lambda rows: "positive" if rows.mean() > 0 else "not", heights, 200).details["conclusion"]
+    "'positive'"
+    """
+    of = "stability"
+    trials = checks.whole(trials, "trials", of=of)
+    confidence = confidence_argument(confidence, of=of)
+    seed = checks.whole(seed, "seed", at_least=0, of=of)
+    limit = claim_argument(claim, "claim", "[0, 1]", of=of)
+    checks.choice(method, "method", _METHODS, of=of)
+    count = row_count(data)
+    if count < 2:
+        raise NotEnoughRows(2, count, what="Resampling")
+    units = count if groups is None else _units(groups, count)
+    rerun = _Rerun(pipeline, data, units, method, takes_second(pipeline, "rng"))
+    original = rerun.concluded(data, np.random.default_rng(seed))
+    about = {"pipeline": name_of(pipeline), "rows": count, "method": method, "conclusion": original}
+    running = Running(of, seed, workers, resume, progress)
+    found = Counter(running.run(rerun, trials, about))
+    changed = trials - found[original]
+    disagreeing = 1.0 - sum(times * (times - 1) for times in found.values()) / max(1, trials * (trials - 1))
+    return rate_finding(
+        of,
+        subject_of(name, pipeline),
+        "changed conclusions",
+        hits=changed,
+        trials=trials,
+        confidence=confidence,
+        claim=limit,
+        statement=f"{changed:,} of {trials:,} resamples led to another conclusion than all {count:,} rows "
+        f"did; two resamples disagree with each other {disagreeing:.1%} of the time.",
+        assumes=("Resampled rows stand for fresh ones: rows, or groups, are independent and many.",),
+        seed=seed,
+        details={
+            "conclusion": original,
+            "conclusions": dict(found.most_common(_MOST_SHOWN)),
+            "different conclusions": len(found),
+            "pairs that disagree": disagreeing,
+            "method": method,
+            "rows": count,
+        },
+    )
+
+
+def _units(groups: Sequence[Any], count: int) -> tuple[Indices, ...]:
+    labels = np.asarray(groups)
+    if labels.shape != (count,):
+        raise InvalidArgument("groups", f"one label for each of the {count} rows", groups, of="stability")
+    _, places = np.unique(labels, return_inverse=True)
+    order = np.argsort(places, kind="stable")
+    parts = tuple(np.split(order, np.cumsum(np.bincount(places))[:-1]))
+    if len(parts) < 2:
+        raise NotEnoughRows(2, len(parts), what="Resampling groups")
+    return parts

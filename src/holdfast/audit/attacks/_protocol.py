@@ -1,0 +1,121 @@
+"""What an attacker asks, whom, and what came of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.errors import BudgetSpent
+from holdfast.records import Record
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One value in [0, 1] for each row; its mean over the population, ``truth``, is known to the simulation.
+
+    An answerer calls the question with the rows it holds. ``guess`` is what the attacker suggests, for
+    answerers that take guesses.
+    """
+
+    values: Callable[[Rows], Any]
+    truth: float
+    guess: float | None = None
+    name: str = "question"
+
+    def __call__(self, rows: Rows) -> Floats:
+        """The value of each row."""
+        return np.asarray(self.values(rows), dtype=np.float64)
+
+
+Answerer = Callable[[Question], Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Attack(Record):
+    """What an attack was told, question by question, beside the truth.
+
+    ``lows`` and ``highs`` are NaN where the answerer gave no interval. Where it refused to go on, ``refused``
+    is the refusal and the answers are those before it. Iterating gives (interval, truth) pairs, which is what
+    ``coverage`` takes.
+    """
+
+    name: str
+    answers: tuple[float, ...]
+    truths: tuple[float, ...]
+    lows: tuple[float, ...] = field(default=(), repr=False)
+    highs: tuple[float, ...] = field(default=(), repr=False)
+    refused: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def gain(self) -> float:
+        """How far the last answer is above its truth; NaN after a refusal, or if nothing was asked."""
+        return math.nan if self.refused or not self.answers else self.answers[-1] - self.truths[-1]
+
+    @property
+    def error(self) -> float:
+        """The largest distance of an answer from its truth."""
+        return max((abs(a - t) for a, t in zip(self.answers, self.truths, strict=True)), default=0.0)
+
+    @property
+    def missed(self) -> int:
+        """How many intervals do not contain their truth; those that were not given are not counted."""
+        return sum(not low <= truth <= high for (low, high), truth in self if not math.isnan(low))
+
+    def __iter__(self) -> Iterator[tuple[tuple[float, float], float]]:
+        return iter(
+            [
+                ((low, high), truth)
+                for low, high, truth in zip(self.lows, self.highs, self.truths, strict=True)
+            ]
+        )
+
+    def __repr__(self) -> str:
+        end = "refused" if self.refused else f"gained {self.gain:+.4g}"
+        return f"Attack({self.name}: {len(self.answers)} answers, {end}, largest error {self.error:.4g})"
+
+
+class Transcript:
+    """Asks, and keeps what was said."""
+
+    def __init__(self, answer: Answerer | None) -> None:
+        self._answer = answer
+        self.said: list[tuple[float, float, float, float]] = []
+
+    def ask(self, question: Question) -> float:
+        """The answer's value."""
+        if self._answer is None:
+            raise TypeError("there is nobody to ask")
+        return self.hear(self._answer(question), question.truth)
+
+    def hear(self, told: Any, truth: float) -> float:
+        """The value of something that was said about ``truth``."""
+        value = float(told.value if hasattr(told, "value") else told)
+        self.said.append((value, truth, getattr(told, "low", math.nan), getattr(told, "high", math.nan)))
+        return value
+
+    def on_edge(self, at: float) -> float:
+        """A guess whose cell begins at ``at``, for an answerer that has cells and says how wide they are."""
+        cell = getattr(self._answer, "cell", 0.0)
+        return min(1.0, at + (cell / 2 if cell > 0 else 0.0))
+
+
+def carried_out(name: str, answer: Answerer | None, moves: Callable[[Transcript], dict[str, Any]]) -> Attack:
+    """The attack that ``moves`` makes, up to a refusal if there is one."""
+    transcript = Transcript(answer)
+    details: dict[str, Any] = {}
+    refused = ""
+    try:
+        details = moves(transcript)
+    except BudgetSpent as refusal:
+        refused = str(refusal) or "refused"
+    values, truths, lows, highs = zip(*transcript.said, strict=True) if transcript.said else ((), (), (), ())
+    return Attack(name, values, truths, lows, highs, refused, details)
