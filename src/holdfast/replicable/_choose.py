@@ -155,7 +155,7 @@ def _problem(
 ) -> tuple[Problem, float]:
     accuracy = checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=_BY)
     beta = checks.real(beta, "beta", "(0, 1)", of=of, by=_BY)
-    rho = checks.real(rho, "rho", "(0, 1]", of=of, by=_BY)
+    rho = checks.real(rho, "rho", "(0, 1)", of=of, by=_BY)
     if not isinstance(realizable, bool):
         raise InvalidArgument("realizable", "True or False", realizable, of=of)
     return Problem(models, accuracy, beta, realizable), rho

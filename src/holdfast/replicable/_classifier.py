@@ -86,7 +86,7 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             checks.real(self.beta, "beta", "(0, 1)", of="ReplicableClassifier"),
             realizable=False,
         )
-        rho = checks.real(self.rho, "rho", "(0, 1]", of="ReplicableClassifier")
+        rho = checks.real(self.rho, "rho", "(0, 1)", of="ReplicableClassifier")
         promise = promise_of(problem, rho)
         used = slice(promise.needed)
         self.result_ = promise.choose(

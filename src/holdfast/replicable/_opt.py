@@ -88,7 +88,7 @@ def estimate_opt_rows(*, models: Any, accuracy: Any, rho: Any, beta: Any) -> int
 def _checked(accuracy: Any, rho: Any, beta: Any, *, of: str) -> tuple[float, float, float]:
     return (
         checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=_BY),
-        checks.real(rho, "rho", "(0, 1]", of=of, by=_BY),
+        checks.real(rho, "rho", "(0, 1)", of=of, by=_BY),
         checks.real(beta, "beta", "(0, 1)", of=of, by=_BY),
     )
 
