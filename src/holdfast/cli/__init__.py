@@ -15,6 +15,7 @@ from rich.console import Console
 import holdfast
 from holdfast import errors
 from holdfast.cli.ask import ask
+from holdfast.cli.audit import audit
 from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
 from holdfast.cli.figures import figures
@@ -36,6 +37,7 @@ def cli() -> None:
 
 
 cli.add_command(ask)
+cli.add_command(audit)
 cli.add_command(demo)
 cli.add_command(explain)
 cli.add_command(figures)

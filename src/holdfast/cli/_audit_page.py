@@ -1,0 +1,117 @@
+"""The audit's page: one HTML file that a reviewer reads and that needs nothing beside it."""
+
+from __future__ import annotations
+
+import html
+import math
+from importlib import resources
+from string import Template
+from typing import Any
+
+from holdfast.audit import Finding, Report
+from holdfast.records import show
+
+# What each verdict lets a reader conclude.
+_MEANING = {
+    "refuted": "The lower limit is above the claim: the claim is false, unless the stated confidence failed.",
+    "confirmed": "The upper limit is not above the claim: it holds against what was tried here.",
+    "not refuted": "The trials do not contradict the claim. They do not prove it either.",
+    "measured": "Nothing was claimed; this is a measurement.",
+}
+
+
+def limits_words(finding: Finding) -> str:
+    """The limits in words; one that has no upper end is a lower bound."""
+    if math.isinf(finding.high):
+        return f"≥ {finding.low:.4g}"
+    return f"in [{finding.low:.4g}, {finding.high:.4g}]"
+
+
+def verdict_words(report: Report) -> str:
+    """The verdict on the whole report in a sentence."""
+    claims = [finding for finding in report.findings if finding.claim is not None]
+    refuted = sum(finding.refuted for finding in claims)
+    sure = f"All limits hold together with confidence {report.confidence:.4g}."
+    if not claims:
+        return f"No claims were made. {sure}"
+    if refuted:
+        return f"{refuted} of {len(claims)} claims refuted. {sure}"
+    return f"None of {len(claims)} claims refuted. {sure}"
+
+
+def page(report: Report) -> str:
+    """The report as a page."""
+    template = resources.files("holdfast.cli").joinpath("audit_page.html").read_text(encoding="utf-8")
+    return Template(template).substitute(
+        title=html.escape(report.title),
+        verdict=html.escape(verdict_words(report)),
+        state="holds" if report.passed else "misses",
+        rows="\n".join(_row(finding, place) for place, finding in enumerate(report.findings, start=1)),
+        sections="\n".join(
+            _section(finding, place) for place, finding in enumerate(report.findings, start=1)
+        ),
+        version=html.escape(report.version),
+    )
+
+
+def _row(finding: Finding, place: int) -> str:
+    claim = "–" if finding.claim is None else f"≤ {finding.claim:.4g}"
+    return (
+        f'<tr class="{_state(finding)}"><th scope="row">'
+        f'<a href="#finding-{place}">{html.escape(finding.subject)}</a>'
+        f"<small>{html.escape(finding.kind)}: {html.escape(finding.quantity)}</small></th>"
+        f'<td data-label="found">{limits_words(finding)}{_bar(finding)}</td>'
+        f'<td data-label="claimed">{claim}</td>'
+        f'<td data-label="verdict"><b>{finding.verdict}</b></td></tr>'
+    )
+
+
+def _section(finding: Finding, place: int) -> str:
+    assumed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in finding.assumes)
+    numbers = {
+        "trials": f"{finding.trials:,}",
+        "estimate": show(finding.estimate),
+        "lower limit": show(finding.low),
+        "upper limit": "none" if math.isinf(finding.high) else show(finding.high),
+        "confidence": show(finding.confidence),
+        "seed": str(finding.seed),
+        **{name: _detail(value) for name, value in finding.details.items()},
+    }
+    listed = "".join(f"<dt>{html.escape(n)}</dt><dd>{html.escape(v)}</dd>" for n, v in numbers.items())
+    return (
+        f'<section id="finding-{place}" class="{_state(finding)}">'
+        f"<h2>{place}. {html.escape(finding.subject)} <b>{finding.verdict}</b></h2><p>{html.escape(finding.statement)}</p>"
+        f"<p>{_MEANING[finding.verdict]}</p>"
+        + (f"<p>Assumed, and not checkable by trials:</p><ul>{assumed}</ul>" if assumed else "")
+        + f"<details><summary>Numbers</summary><dl>{listed}</dl></details></section>"
+    )
+
+
+def _state(finding: Finding) -> str:
+    return "misses" if finding.refuted else "holds"
+
+
+def _detail(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {_detail(inside)}" for name, inside in value.items())
+    return value if isinstance(value, str) else show(value)
+
+
+def _bar(finding: Finding) -> str:
+    """The limits as a small drawing; the tick is the claim."""
+    ends = [finding.low, finding.high if math.isfinite(finding.high) else finding.low]
+    span = 1.15 * max([*ends, finding.claim or 0.0, 1e-12])
+    start, end = (200 * place / span for place in ends)
+    to = 200.0 if math.isinf(finding.high) else end
+    tick = "" if finding.claim is None else _tick(200 * finding.claim / span)
+    kind = ' class="open"' if math.isinf(finding.high) else ""
+    return (
+        '<svg class="bar" viewBox="0 0 200 14" preserveAspectRatio="xMinYMid" aria-hidden="true">'
+        '<line class="axis" x1="0" x2="200" y1="7" y2="7"/>'
+        f'<rect{kind} x="{start:.1f}" y="4.5" width="{max(1.5, to - start):.1f}" height="5" rx="2.5"/>'
+        f"{tick}</svg>"
+    )
+
+
+def _tick(place: float) -> str:
+    return f'<line class="truth" x1="{place:.1f}" x2="{place:.1f}" y1="0" y2="14"/>'
