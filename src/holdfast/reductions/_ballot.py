@@ -1,0 +1,107 @@
+"""From replicable to private by the vote whose weights grow: fewer runs, and no δ for listed outcomes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import checks
+from holdfast.errors import InvalidArgument
+from holdfast.reductions._algorithm import Algorithm
+from holdfast.reductions._coins import cheapest
+from holdfast.reductions._parts import Progress, Workers, cut, run_all
+from holdfast.reductions._private import SIMULATED, noise_seed
+from holdfast.reductions._vote import VotePlan, elect, vote_plan
+from holdfast.replicable._tape import Tape
+from holdfast.stability import DP, GoodCoins
+from holdfast.stability._notion import Notion
+from holdfast.stability._path import EFFICIENT
+
+__all__ = ["budget_argument", "cheapest_vote", "voted"]
+
+
+def budget_argument(epsilon: Any, delta: Any, beta: Any, *, of: str, by: str) -> tuple[float, float, float]:
+    """Check the three numbers that a private vote is asked for."""
+    return (
+        checks.real(epsilon, "epsilon", "[1e-6, 1e6]", of=of, by=by),
+        checks.real(delta, "delta", "[0, 1)", of=of, by=by),
+        checks.real(beta, "beta", "(0, 1)", of=of, by=by),
+    )
+
+
+def cheapest_vote(
+    notion: Notion,
+    *,
+    epsilon: float,
+    delta: float,
+    outcomes: tuple[Any, ...] | None,
+    beta: float,
+    failure: float,
+    of: str,
+    by: str,
+) -> VotePlan:
+    """The vote with the fewest runs: among the listed outcomes, or, if δ > 0, among whatever occurs."""
+    if outcomes is None and delta == 0.0:
+        expected = "above 0 for an algorithm that does not list its outcomes"
+        raise InvalidArgument("delta", expected, delta, of=of, reference=by)
+    listed = None if outcomes is None else len(outcomes)
+    ways = ([0.0] if outcomes is not None else []) + ([delta] if delta > 0.0 else [])
+
+    def plan_with(spent: float) -> VotePlan:
+        def plan_for(coins: GoodCoins) -> VotePlan:
+            budget: dict[str, Any] = {"epsilon": epsilon, "delta": spent, "beta": beta, "failure": failure}
+            return vote_plan(coins, **budget, outcomes=listed, of=of, by=by)
+
+        return cheapest(notion, plan_for, of=of, by=by)
+
+    # Of two votes with as many runs, the first, which is purely private.
+    return min((plan_with(spent) for spent in ways), key=lambda plan: plan.runs)
+
+
+def voted(
+    algorithm: Algorithm,
+    plan: VotePlan,
+    *,
+    epsilon: float,
+    delta: float,
+    theorem: str,
+    conditions: tuple[str, ...],
+    parameters: dict[str, Any],
+    simulation: bool,
+    workers: Workers,
+    progress: Progress,
+) -> Algorithm:
+    """The private algorithm that runs this one as the plan says, and then votes."""
+    outcomes = algorithm.outcomes
+    listed = outcomes if plan.reserve is None else None
+
+    def run(rows: Any, tape: Tape) -> Any:
+        coins = [tape.branch(f"seed {number}") for number in range(plan.seeds)]
+        parts = cut(rows, plan.runs, algorithm.rows_needed)
+        jobs = [(part, coins[number // plan.parts]) for number, part in enumerate(parts)]
+        votes = run_all(algorithm, jobs, workers=workers, progress=progress, label="runs")
+        ballots = [(vote,) for vote in votes]
+        seed = noise_seed(tape) if simulation else None
+        return elect(ballots, epsilon, reserve=plan.reserve or 0.0, outcomes=listed, seed=seed)
+
+    silent = () if listed is not None or outcomes is None or None in outcomes else (None,)
+    return algorithm.compiled(
+        run,
+        guarantee=DP(epsilon, 0.0 if plan.reserve is None else delta),
+        failure=plan.failure,
+        theorem=theorem,
+        kind=EFFICIENT,
+        conditions=(
+            "independent rows from one distribution, for the failure probability",
+            *conditions,
+            *((SIMULATED,) if simulation else ()),
+        ),
+        parameters={
+            "seeds": plan.seeds,
+            "parts": plan.parts,
+            **({} if plan.reserve is None else {"reserve": plan.reserve}),
+            **parameters,
+            "failure": plan.failure,
+        },
+        rows_needed=plan.runs * algorithm.rows_needed,
+        outcomes=None if outcomes is None else (*outcomes, *silent),
+    )
