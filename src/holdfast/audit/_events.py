@@ -28,6 +28,8 @@ _MOST_COORDINATES = 32
 _MOST_IN_PAIRS = 8
 _BINS = 32
 _THRESHOLDS = 256
+# The best of so many candidates owes something to luck; a stricter level favours it less.
+_STRICTER = 1000
 
 
 def plain_output(output: Any) -> list[float] | str:
@@ -53,6 +55,11 @@ class Outputs:
     def length(self) -> int:
         """How many numbers most outputs consist of; 0 where they are no numbers."""
         return Counter(0 if isinstance(one, str) else len(one) for one in self.drawn).most_common(1)[0][0]
+
+    def halves(self) -> tuple[Outputs, Outputs]:
+        """The first and the second half."""
+        middle = len(self.drawn) // 2
+        return Outputs(self.drawn[:middle]), Outputs(self.drawn[middle:])
 
     def numbers(self, length: int) -> Floats:
         """A line for each output; NaN, which no half-line contains, where it is something else."""
@@ -86,12 +93,18 @@ def lower_epsilon(inside: Any, outside: Any, drawn: int, delta: float, error: fl
 
 
 def choose(first: Outputs, second: Outputs, delta: float, error: float) -> Event:
-    """The event that promises the largest lower limit on ε at ``delta``, in either direction."""
-    candidates = [*_atoms(first, second, delta, error)]
+    """The event that promises the largest lower limit on ε at ``delta``, in either direction.
+
+    Scores are fitted to one half of the outputs and compared on the other: a score looks too good on what it
+    was fitted to.
+    """
+    error /= _STRICTER
+    fitting, judging = zip(first.halves(), second.halves(), strict=True)
+    candidates = [*_atoms(*fitting, *judging, delta, error)]
     length = first.length or second.length
     if length:
-        a, b = first.numbers(length), second.numbers(length)
-        for words, score in _scores(a, b):
+        a, b = (side.numbers(length) for side in judging)
+        for words, score in _scores(*(side.numbers(length) for side in fitting)):
             candidates.extend(_half_lines(words, score, length, score(a), score(b), delta, error))
     best = max(candidates, key=lambda candidate: candidate[0], default=None)
     return Event("everything", _everything, False) if best is None else best[1]
@@ -101,18 +114,25 @@ def _everything(outputs: Outputs) -> Bools:
     return np.ones(len(outputs.drawn), dtype=bool)
 
 
-def _atoms(first: Outputs, second: Outputs, delta: float, error: float) -> Iterator[tuple[float, Event]]:
+def _atoms(
+    a: Outputs, b: Outputs, judge_a: Outputs, judge_b: Outputs, delta: float, error: float
+) -> Iterator[tuple[float, Event]]:
     """Sets of single outputs, the most telling first; nothing where hardly any output occurs twice."""
-    sides = Counter(first.labels), Counter(second.labels)
-    known = sorted(sides[0].keys() | sides[1].keys())
-    if 2 * len(known) > len(first.drawn) + len(second.drawn):
+    fitted = Counter(a.labels), Counter(b.labels)
+    judged = Counter(judge_a.labels), Counter(judge_b.labels)
+    known = sorted(set().union(*fitted, *judged))
+    if 2 * len(known) > len(a.drawn) + len(b.drawn):
         return
-    counts = np.array([[side[label] for label in known] for side in sides], dtype=np.float64)
+    seen, counts = (
+        np.array([[side[label] for label in known] for side in sides], dtype=np.float64)
+        for sides in (fitted, judged)
+    )
     for swapped in (False, True):
+        ratio = (seen[0] + 0.5) / (seen[1] + 0.5)
+        order = np.argsort(ratio if swapped else -ratio, kind="stable")
         here, there = counts[::-1] if swapped else counts
-        order = np.argsort(-(here + 0.5) / (there + 0.5), kind="stable")
         bounds = lower_epsilon(
-            np.cumsum(here[order]), np.cumsum(there[order]), len(first.drawn), delta, error
+            np.cumsum(here[order]), np.cumsum(there[order]), len(judge_a.drawn), delta, error
         )
         size = int(np.argmax(bounds)) + 1
         chosen = frozenset(known[place] for place in order[:size])

@@ -75,7 +75,7 @@ def indistinguishability(
     'refuted'
     """
     of = "indistinguishability"
-    trials = checks.whole(trials, "trials", at_least=2, of=of)
+    trials = checks.whole(trials, "trials", at_least=4, of=of)
     delta = checks.real(delta, "delta", "[0, 1)", of=of)
     confidence = confidence_argument(confidence, of=of)
     seed = checks.whole(seed, "seed", at_least=0, of=of)

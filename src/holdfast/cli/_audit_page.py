@@ -80,8 +80,8 @@ def _section(finding: Finding, place: int) -> str:
     listed = "".join(f"<dt>{html.escape(n)}</dt><dd>{html.escape(v)}</dd>" for n, v in numbers.items())
     return (
         f'<section id="finding-{place}" class="{_state(finding)}">'
-        f"<h2>{place}. {html.escape(finding.subject)} <b>{finding.verdict}</b></h2><p>{html.escape(finding.statement)}</p>"
-        f"<p>{_MEANING[finding.verdict]}</p>"
+        f"<h2>{place}. {html.escape(finding.subject)} <b>{finding.verdict}</b></h2>"
+        f"<p>{html.escape(finding.statement)}</p><p>{_MEANING[finding.verdict]}</p>"
         + (f"<p>Assumed, and not checkable by trials:</p><ul>{assumed}</ul>" if assumed else "")
         + f"<details><summary>Numbers</summary><dl>{listed}</dl></details></section>"
     )

@@ -93,13 +93,18 @@ def _count(question: Question, rows: Rows) -> int:
 
 
 def through(guard: Guard, *, tail: Tail | None = None) -> Answerer:
-    """A guard as an answerer: every question becomes ``guard.custom`` on the guard's own numeric columns.
+    """A guard as an answerer, with any strategy; its columns are those of the attack's rows, in their order.
 
-    ``tail`` is that of a mean of values in [0, 1] on the guard's rows; independent rows without it.
+    A question that can be written as a condition is asked as ``guard.share``; any other as ``guard.custom``
+    on the frame, with ``tail`` (independent rows without it), which not every strategy answers.
     """
     known = BoundedDifferences(1 / guard.rows, guard.rows) if tail is None else tail
+    names = list(guard.schema)
 
     def answer(question: Question) -> Any:
+        if question.condition is not None:
+            return guard.share(question.condition(names), guess=question.guess)
+
         def statistic(frame: Any) -> float:
             return float(question(frame.to_numpy()).mean())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from holdfast import checks
 from holdfast.audit.attacks._protocol import Answerer, Attack, Floats, Question, Rows, Transcript, carried_out
+from holdfast.audit.attacks._sql import quoted
 
 _MOST_BITS = 12
 
@@ -50,12 +52,12 @@ def chain_attack(answer: Answerer, *, bits: Any, rows: Any = None) -> Attack:
         turned = np.ones(len(parities), dtype=np.int64)
         for place, parity in enumerate(parities):
             guess = None if rows is None else transcript.on_edge(0.5)
-            told = transcript.ask(Question(partial(_within, parity > 0), 0.5, guess, f"parity {place + 1}"))
+            told = transcript.ask(_share_of(parity > 0, 0.5, guess, f"parity {place + 1}"))
             turned[place] = 1 if told >= 0.5 else -1
         vote = turned @ parities > 0
         truth = float(vote.mean())
         guess = None if rows is None else transcript.on_edge(truth - 0.5 + _expected(len(parities), rows))
-        transcript.ask(Question(partial(_within, vote), truth, guess, "vote"))
+        transcript.ask(_share_of(vote, truth, guess, "vote"))
         return {"states": int(vote.sum())}
 
     return carried_out("chain", answer, moves)
@@ -69,6 +71,15 @@ def _parities(bits: int) -> npt.NDArray[np.int64]:
     """A line for each parity but the empty one, a column for each state: ±1."""
     state = np.arange(2**bits)
     return np.array([1 - 2 * (np.bitwise_count(state & mask).astype(int) % 2) for mask in range(1, 2**bits)])
+
+
+def _share_of(table: npt.NDArray[np.bool_], truth: float, guess: float | None, name: str) -> Question:
+    return Question(partial(_within, table), truth, guess, name, partial(_within_said, table))
+
+
+def _within_said(table: npt.NDArray[np.bool_], names: Sequence[str]) -> str:
+    inside = ", ".join(map(str, np.flatnonzero(table)))
+    return f"{quoted(names[0])} in ({inside})" if inside else "1 = 0"
 
 
 def _within(table: npt.NDArray[np.bool_], rows: Rows) -> Floats:

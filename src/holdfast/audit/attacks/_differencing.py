@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from holdfast import checks
 from holdfast.audit.attacks._protocol import Answerer, Attack, Floats, Question, Rows, Transcript, carried_out
+from holdfast.audit.attacks._sql import quoted
 from holdfast.errors import InvalidArgument
 
 
@@ -40,9 +42,10 @@ def differencing_attack(answer: Answerer, rows: Rows, *, targets: Any) -> Attack
 
     def moves(transcript: Transcript) -> dict[str, Any]:
         right = 0
-        everyone = transcript.ask(Question(_secret, 0.5, name="everyone"))
+        everyone = transcript.ask(Question(_secret, 0.5, None, "everyone", _secret_said))
         for person, secret in rows[:targets, :2]:
-            others = transcript.ask(Question(partial(_but_one, person), 0.5, name=f"all but {person}"))
+            said = partial(_but_one_said, person)
+            others = transcript.ask(Question(partial(_but_one, person), 0.5, None, f"all but {person}", said))
             right += int((everyone - others > 0.5 / len(rows)) == bool(secret))
         return {"right": right, "tried": targets}
 
@@ -55,3 +58,11 @@ def _secret(rows: Rows) -> Floats:
 
 def _but_one(person: Any, rows: Rows) -> Floats:
     return np.asarray((rows[:, 1] == 1) & (rows[:, 0] != person), dtype=np.float64)
+
+
+def _secret_said(names: Sequence[str]) -> str:
+    return f"{quoted(names[1])} = 1"
+
+
+def _but_one_said(person: Any, names: Sequence[str]) -> str:
+    return f"{quoted(names[1])} = 1 and {quoted(names[0])} <> {float(person)!r}"

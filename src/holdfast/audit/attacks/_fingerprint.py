@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from holdfast import checks
 from holdfast.audit.attacks._protocol import Answerer, Attack, Floats, Question, Rows, Transcript, carried_out
+from holdfast.audit.attacks._sql import quoted, weighted
 from holdfast.errors import InvalidArgument
 
 
@@ -23,7 +25,7 @@ def fingerprint_attack(answer: Answerer, *, columns: Any, inside: Rows, outside:
 
     Guarantee: none of its own. Plain averages of n rows over d columns give away nearly all members once d is
     several times n.
-    Assumes: rows of fair signs (:func:`fair_signs`): every truth is ½, and a tie counts as no.
+    Assumes: rows of fair signs (:func:`fair_signs`): every truth is ½.
     Reference: SIS 5.1; Dwork, Smith, Steinke, Ullman and Vadhan 2015.
 
     >>> import numpy as np
@@ -43,10 +45,15 @@ def fingerprint_attack(answer: Answerer, *, columns: Any, inside: Rows, outside:
 
     def moves(transcript: Transcript) -> dict[str, Any]:
         means = [
-            transcript.ask(Question(partial(_positive, j), 0.5, name=f"column {j}")) for j in range(columns)
+            transcript.ask(
+                Question(partial(_positive, j), 0.5, None, f"column {j}", partial(_positive_said, j))
+            )
+            for j in range(columns)
         ]
         weights = 2 * np.array(means) - 1
-        transcript.ask(Question(partial(_leans, weights), 0.5, name="rows that the answers lean to"))
+        weights[0] += 1e-9  # answers of exactly one half could add up to nothing
+        said = partial(_leans_said, weights)
+        transcript.ask(Question(partial(_leans, weights), 0.5, None, "rows that the answers lean to", said))
         return _traced(weights, inside, outside)
 
     return carried_out("fingerprint", answer, moves)
@@ -68,6 +75,12 @@ def _positive(column: int, rows: Rows) -> Floats:
 
 
 def _leans(weights: Floats, rows: Rows) -> Floats:
-    """A score of exactly 0 is broken by the first column, so that the truth is one half."""
-    scores = rows[:, : len(weights)] @ weights
-    return np.asarray(np.where(scores == 0, rows[:, 0], scores) > 0, dtype=np.float64)
+    return np.asarray(rows[:, : len(weights)] @ weights > 0, dtype=np.float64)
+
+
+def _positive_said(column: int, names: Sequence[str]) -> str:
+    return f"{quoted(names[column])} > 0"
+
+
+def _leans_said(weights: Floats, names: Sequence[str]) -> str:
+    return f"({weighted(names[: len(weights)], weights.tolist())}) > 0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from holdfast import checks
 from holdfast.audit.attacks._protocol import Answerer, Attack, Floats, Question, Rows, Transcript, carried_out
+from holdfast.audit.attacks._sql import quoted, weighted
+from holdfast.audit.attacks._votes import agrees_said
 from holdfast.errors import InvalidArgument
 
 
@@ -42,20 +45,32 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: Any, reach:
         raise InvalidArgument("train", "a matrix whose last column is the label, −1 or 1", train, of=of)
     least = 1 / math.sqrt(len(train))
 
+    # Columns of signs make questions of 0 and 1, which can be written down.
+    binary = reach == 1 and bool(np.isin(train[:, :-1], (-1, 1)).all())
+
+    def said(column: int) -> Callable[[Sequence[str]], str] | None:
+        return partial(agrees_said, column) if binary else None
+
     def moves(transcript: Transcript) -> dict[str, Any]:
         seen = np.clip(train[:, :-1] * train[:, -1:], -reach, reach).mean(axis=0)
         told = np.array(
             [
-                transcript.ask(Question(partial(_product, j, reach), 0.5, name=f"column {j}"))
+                transcript.ask(
+                    Question(partial(_product, j, reach), 0.5, name=f"column {j}", condition=said(j))
+                )
                 for j in range(len(seen))
             ]
         )
         told = reach * (2 * told - 1)
         good = np.flatnonzero((seen * told > 0) & (np.abs(seen) >= least) & (np.abs(told) >= least))
         chosen = good[np.argsort(-np.abs(seen[good]), kind="stable")][:kept]
-        signs = np.sign(seen[chosen])
-        transcript.ask(Question(partial(_right, chosen, signs), 0.5, name="classifier"))
-        return {"columns": chosen.tolist(), "signs": signs.tolist()}
+        # The training part's first choice decides where signs add up to nothing.
+        signs = np.sign(seen[chosen]) * np.where(np.arange(len(chosen)) == 0, 1 + 1e-9, 1.0)
+        right = Question(
+            partial(_right, chosen, signs), 0.5, None, "classifier", partial(_right_said, chosen, signs)
+        )
+        transcript.ask(right)
+        return {"columns": chosen.tolist(), "signs": np.sign(signs).astype(int).tolist()}
 
     return carried_out("linear classifier", answer, moves)
 
@@ -65,7 +80,10 @@ def _product(column: int, reach: float, rows: Rows) -> Floats:
 
 
 def _right(chosen: Any, signs: Floats, rows: Rows) -> Floats:
-    """How often the classifier is right; a sum of 0 is read as the first chosen column, or as 1."""
-    total = rows[:, chosen] @ signs if len(chosen) else np.zeros(len(rows))
-    said = np.where(total == 0, rows[:, chosen[0]] * signs[0] if len(chosen) else 1.0, total)
-    return np.asarray((said > 0) == (rows[:, -1] > 0), dtype=np.float64)
+    """How often the classifier is right; with no columns it always says no."""
+    return np.asarray((rows[:, chosen] @ signs > 0) == (rows[:, -1] > 0), dtype=np.float64)
+
+
+def _right_said(chosen: Any, signs: Floats, names: Sequence[str]) -> str:
+    score = weighted([names[j] for j in chosen], signs.tolist())
+    return f"(({score}) > 0) = ({quoted(names[-1])} > 0)"

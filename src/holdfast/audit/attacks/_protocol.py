@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,13 +22,15 @@ class Question:
     """One value in [0, 1] for each row; its mean over the population, ``truth``, is known to the simulation.
 
     An answerer calls the question with the rows it holds. ``guess`` is what the attacker suggests, for
-    answerers that take guesses.
+    answerers that take guesses. ``condition`` writes a question whose values are 0 and 1 as a condition on
+    one row, given the names of the columns, for answerers that read text.
     """
 
     values: Callable[[Rows], Any]
     truth: float
     guess: float | None = None
     name: str = "question"
+    condition: Callable[[Sequence[str]], str] | None = None
 
     def __call__(self, rows: Rows) -> Floats:
         """The value of each row."""

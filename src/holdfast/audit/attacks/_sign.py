@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast import queries
+from holdfast.audit.attacks._sql import quoted, total
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.records import Record
 
@@ -77,14 +78,14 @@ def sign_attack(
     if not names:
         raise InvalidArgument("columns", "at least one column", columns, of="sign_attack")
     votes = {name: _vote(guard, name) for name in names}
-    truth = f"{_quoted(target)} = 1" if _kind(guard, target) == "number" else _quoted(target)
+    truth = f"{quoted(target)} = 1" if _kind(guard, target) == "number" else quoted(target)
     total, cell = len(names) + 1, 0.0
     just_below = 0.5 - 0.25 / guard.rows  # no share of the rows lies between this and ½
     answers: list[Answer] = []
     signs: list[int] = []
     try:
         for name in names:
-            query = queries.share(f"{_quoted(name)} = {_quoted(target)}")
+            query = queries.share(f"{quoted(name)} = {quoted(target)}")
             if on_edge:
                 query, cell = _on_the_edge(guard, query, just_below, cell)
             answers.append(guard.ask(query))
@@ -135,19 +136,7 @@ def _majority(votes: Sequence[str], signs: Sequence[int]) -> str:
     weighted += weighted[:1] if len(weighted) % 2 == 0 else []
     agreeing, opposing = ([vote for vote, sign in weighted if sign == wanted] for wanted in (1, -1))
     threshold = (len(agreeing) - len(opposing)) / 2
-    return f"({_sum(agreeing)}) - ({_sum(opposing)}) > {threshold!r}"
-
-
-def _sum(terms: list[str]) -> str:
-    """A sum that nests only as deep as the logarithm of its length."""
-    if len(terms) <= 2:
-        return " + ".join(terms) or "0"
-    middle = len(terms) // 2
-    return f"({_sum(terms[:middle])}) + ({_sum(terms[middle:])})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return f"({total(agreeing)}) - ({total(opposing)}) > {threshold!r}"
 
 
 def _kind(guard: Guard, name: str) -> str:
@@ -159,4 +148,4 @@ def _kind(guard: Guard, name: str) -> str:
 
 def _vote(guard: Guard, name: str) -> str:
     """The column as a number."""
-    return _quoted(name) if _kind(guard, name) == "number" else f"cast({_quoted(name)} as int)"
+    return quoted(name) if _kind(guard, name) == "number" else f"cast({quoted(name)} as int)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from holdfast import checks
 from holdfast.audit.attacks._protocol import Answerer, Attack, Floats, Question, Rows, Transcript, carried_out
+from holdfast.audit.attacks._sql import quoted, weighted
 
 _SURE = 1e-3
+_TIE = 1e-9  # equal weights could add up to nothing; the first column decides then
 
 
 def fair_signs(rng: np.random.Generator, rows: int, columns: int) -> npt.NDArray[np.int8]:
@@ -73,8 +75,10 @@ def _voted(name: str, answer: Answerer, columns: Any, rows: Any, repeats: Any, *
             share = float(np.mean([_once(transcript, column, i, rows) for i in range(repeats)]))
             share = min(1 - _SURE, max(_SURE, share))
             weights[column] = math.log(share / (1 - share)) or _SURE
+        weights[0] += _TIE
         expected = None if rows is None else transcript.on_edge(expected_share(columns, rows))
-        transcript.ask(Question(partial(_agreement, weights), 0.5, expected, "vote"))
+        said = partial(_agreement_said, weights)
+        transcript.ask(Question(partial(_agreement, weights), 0.5, expected, "vote", said))
         return {"weights": weights.tolist()}
 
     return carried_out(name, answer, moves)
@@ -89,7 +93,9 @@ def _once(transcript: Transcript, column: int, repetition: int, rows: int | None
     """One estimate of how often the column agrees with the last."""
     guess = None if rows is None else transcript.on_edge(0.5 - 0.25 / rows)
     if repetition == 0:
-        return transcript.ask(Question(partial(_agrees, column), 0.5, guess, f"column {column}"))
+        return transcript.ask(
+            Question(partial(_agrees, column), 0.5, guess, f"column {column}", partial(agrees_said, column))
+        )
     mixed = repetition * 1e-7
     contrary = repetition % 2 == 1
     values: Callable[[Rows], Floats] = partial(_reworded, column, mixed, contrary)
@@ -108,7 +114,12 @@ def _reworded(column: int, mixed: float, contrary: bool, rows: Rows) -> Floats:
 
 
 def _agreement(weights: Floats, rows: Rows) -> Floats:
-    """Ties, which have probability 0 but for equal weights, are broken by the first column."""
-    votes = rows[:, :-1] @ weights
-    votes = np.where(votes == 0, rows[:, 0], votes)
-    return np.asarray((votes > 0) == (rows[:, -1] > 0), dtype=np.float64)
+    return np.asarray((rows[:, :-1] @ weights > 0) == (rows[:, -1] > 0), dtype=np.float64)
+
+
+def agrees_said(column: int, names: Sequence[str]) -> str:
+    return f"{quoted(names[column])} = {quoted(names[-1])}"
+
+
+def _agreement_said(weights: Floats, names: Sequence[str]) -> str:
+    return f"(({weighted(names[:-1], weights.tolist())}) > 0) = ({quoted(names[-1])} > 0)"
