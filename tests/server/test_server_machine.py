@@ -28,7 +28,7 @@ from holdfast.server import Policy, Service, Tokens, create_app
 from holdfast.server._datasets import Dataset
 
 ROWS = 200
-RATE = 6
+RATE = 3
 SHARES = {"red/bob": 6.0, "blue": 9.0}
 PEOPLE = {"ann": "red", "bob": "red", "cleo": "blue", "dora": "blue"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from holdfast.engines import _sums
@@ -30,7 +30,7 @@ class Database:
         self._backend = ibis.duckdb.connect()
         self._lock = threading.Lock()
         self._prepared: dict[Shape, tuple[str, str]] = {}
-        self.seconds: float | None = None  # how long a statement may take; None: as long as it needs
+        self._deadline: Deadline | None = None
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement and return what it says; refused if it takes longer than it may."""
@@ -38,18 +38,18 @@ class Database:
 
         connection = self._backend.con
         try:
-            with self._lock, self._deadline():
+            with self._lock, self._deadline.held() if self._deadline else nullcontext():
                 return list(connection.execute(statement).fetchall())
         except duckdb.InterruptException:
             raise QueryRejected(
-                f"The question takes longer than the {self.seconds:g} seconds that one may take; ask for "
+                "The question takes longer than the "
+                f"{self._deadline.seconds if self._deadline else 0:g} seconds that one may take; ask for "
                 "less at a time."
             ) from None
 
-    def _deadline(self) -> AbstractContextManager[None]:
-        if self.seconds is None:
-            return nullcontext()
-        return Deadline(self.seconds, self._backend.con.interrupt)
+    def limit(self, seconds: float | None) -> None:
+        """How long a statement may take from here on; None: as long as it needs."""
+        self._deadline = None if seconds is None else Deadline(seconds, self._backend.con.interrupt)
 
     def fetch(self, aggregate: Any) -> tuple[Any, ...]:
         """Run an ibis aggregate as one statement and return its only row.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Event, Lock, Thread
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock, Thread
 
 __all__ = ["Deadline"]
 
@@ -11,29 +14,53 @@ _AGAIN = 0.05
 
 
 class Deadline:
-    """While it is entered, ``interrupt`` is called once ``seconds`` have passed, and again until it is left.
+    """Calls ``interrupt`` when a statement has taken ``seconds``, and again until it ends.
 
-    Guarantee: ``interrupt`` is never called after it was left, so no later statement is stopped in place of
-    this one.
+    Guarantee: ``interrupt`` is called only while a statement runs that is late, so no other is stopped in its
+    place. One thread watches as long as statements come; to start one for each would take longer than a small
+    statement.
     """
 
     def __init__(self, seconds: float, interrupt: Callable[[], None]) -> None:
-        self._seconds, self._interrupt = seconds, interrupt
-        self._left = Event()
+        self.seconds = seconds
+        self._interrupt = interrupt
         self._lock = Lock()
+        self._due: float | None = None
+        self._watched = False
 
-    def __enter__(self) -> None:
-        Thread(target=self._watch, daemon=True, name="holdfast deadline").start()
-
-    def __exit__(self, *failure: object) -> None:
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Run one statement within the limit. Statements must not overlap."""
         with self._lock:
-            self._left.set()
-
-    def _watch(self) -> None:
-        wait = self._seconds
-        while not self._left.wait(wait):
+            self._due = time.monotonic() + self.seconds
+            if not self._watched:
+                self._watched = True
+                Thread(target=_watch, args=[weakref.ref(self)], daemon=True).start()
+        try:
+            yield
+        finally:
             with self._lock:
-                if not self._left.is_set():
-                    self._interrupt()
+                self._due = None
+
+    def look(self) -> float | None:
+        """Interrupt the statement if it is late; returns when to look again, None if nothing runs."""
+        with self._lock:
+            if self._due is None:
+                self._watched = False
+                return None
+            wait = self._due - time.monotonic()
+            if wait > 0:
+                return wait
+            self._interrupt()
             # A statement that had not quite begun does not notice the first time.
-            wait = _AGAIN
+            return _AGAIN
+
+
+def _watch(deadline: weakref.ref[Deadline]) -> None:
+    """Look as long as statements run; asleep, it keeps nothing that could not be closed meanwhile."""
+    while (found := deadline()) is not None:
+        wait = found.look()
+        if wait is None:
+            return
+        del found
+        time.sleep(wait)

@@ -18,6 +18,8 @@ from holdfast.errors import InvalidArgument, QueryRejected
 
 __all__ = ["Rows"]
 
+_MOST_COMPILED = 1_000
+
 
 class Rows:
     """The rows of one table, in the order in which they came.
@@ -40,6 +42,7 @@ class Rows:
         self._name = name
         self._native = native
         self._held = held
+        self._compiled: dict[Any, str] = {}
         self.schema = schema
         self.count = count
 
@@ -71,12 +74,20 @@ class Rows:
         return _sums.collect(question, shape, row, count=self.count, squares=squares)
 
     def _values(self, question: Question) -> str:
-        """The question's own expressions as SQL: its value and, where it has a filter, who passes."""
-        table = self._table(question.reads)
-        wanted = {"value": question.value(table)}
-        if question.filters:
-            wanted["passes"] = question.passes(table)
-        return self._database.compile(table.select(**wanted))
+        """The question's own expressions as SQL: its value and, where it has a filter, who passes.
+
+        They are compiled once for all questions that differ in the numbers they compare with: compiling takes
+        longer than a small question.
+        """
+        pattern = question.pattern
+        statement = self._compiled.get(pattern)
+        if statement is None:
+            table = self._table(question.reads)
+            statement = self._database.compile(table.select(**question.compiled(pattern, table)))
+            if len(self._compiled) >= _MOST_COMPILED:
+                self._compiled.clear()
+            self._compiled[pattern] = statement
+        return str(pattern.fill(statement))
 
     def order_statistics(
         self, question: Question, ranks: Callable[[int], Sequence[int]]
@@ -136,7 +147,7 @@ class Rows:
 
     def limit(self, seconds: float | None) -> None:
         """How long one question to these rows may take; None: as long as it needs."""
-        self._database.seconds = seconds
+        self._database.limit(seconds)
 
     def stored(self) -> Rows:
         """The same rows copied once into the engine's own storage, so that questions are fast."""

@@ -72,6 +72,14 @@ class Question(Protocol):
     def statements(self) -> dict[Any, str]:
         """What was compiled for this question so far, by table."""
 
+    @property
+    def pattern(self) -> Any:
+        """The question's expressions without the numbers that columns are compared with; ``fill`` puts the
+        numbers into a compiled statement."""
+
+    def compiled(self, pattern: Any, table: Any) -> dict[str, Any]:
+        """A pattern on an ibis table: ``value``, and ``passes`` where there is a filter."""
+
     def value(self, table: Any) -> Any:
         """The expression on an ibis table, null where it has no value."""
 

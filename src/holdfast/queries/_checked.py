@@ -13,6 +13,7 @@ from holdfast.queries._compile import Compiler, expanded_size
 from holdfast.queries._kinds import check_kinds, misfit
 from holdfast.queries._nodes import Call, Column, Node, text_of
 from holdfast.queries._nulls import Gap, gap, when_true
+from holdfast.queries._pattern import Pattern
 
 if TYPE_CHECKING:
     from holdfast.queries._query import Query
@@ -64,6 +65,18 @@ class CheckedQuery:
     def missing(self) -> float:
         """What a row without a value counts as: what the query says, else the lowest possible value."""
         return self.query.missing
+
+    @property
+    def pattern(self) -> Pattern:
+        """The question's expressions without the numbers that columns are compared with."""
+        where = self.query.where
+        return Pattern.of(self.query.expression.node, None if where is None else where.node, self.columns)
+
+    def compiled(self, pattern: Pattern, table: Any) -> dict[str, Any]:
+        """A pattern on an ibis table: its ``value``, and who ``passes`` where there is a filter."""
+        nodes = {"value": pattern.value, "passes": pattern.where}
+        compiler = Compiler(table, self.columns)
+        return {name: compiler.value(node) for name, node in nodes.items() if node is not None}
 
     def value(self, table: Any) -> Any:
         """The expression on an ibis table: a number or a condition, null where it has no value."""

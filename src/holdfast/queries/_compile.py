@@ -20,7 +20,7 @@ from holdfast.queries._kinds import kind_of
 from holdfast.queries._nodes import Call, Column, Literal, Node
 from holdfast.queries._nulls import limits
 
-__all__ = ["Compiler", "expanded_size"]
+__all__ = ["Compiler", "expanded_size", "is_exact"]
 
 # A text that reads as a number: the same on every database, where their own casts differ on '1_000', 'nan' or
 # '0x1'.
@@ -50,10 +50,13 @@ def expanded_size(node: Node) -> int:
     return 1 + _COPIES.get(node.op, 1) * sum(expanded_size(arg) for arg in node.args)
 
 
-def _is_exact(node: Node) -> bool:
-    """Whether the node is a whole number that floats hold exactly, with both its neighbours."""
-    value = node.value if isinstance(node, Literal) else None
+def is_exact(value: object) -> bool:
+    """Whether it is a whole number that floats hold exactly, with both its neighbours."""
     return isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_EXACT
+
+
+def _is_exact(node: Node) -> bool:
+    return isinstance(node, Literal) and is_exact(node.value)
 
 
 def _balanced(join: Callable[[Any, Any], Any], parts: list[Any]) -> Any:

@@ -10,16 +10,18 @@ from holdfast.server._service import Service
 from holdfast.server._tokens import Person, Refused
 
 
-def _service(request: Request) -> Service:
+# Plain functions would be given a thread each; a look-up by digest takes less time than that.
+async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
 
-def _holder(request: Request) -> Person:
+async def _holder(request: Request) -> Person:
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret:
         raise Refused("Sign in with a token: Authorization: Bearer hf_…")
-    return _service(request).tokens.holder(secret)
+    service: Service = request.app.state.service
+    return service.tokens.holder(secret)
 
 
 TheService = Annotated[Service, Depends(_service)]

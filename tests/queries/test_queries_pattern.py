@@ -1,0 +1,75 @@
+"""Questions that differ in constants share a statement, and it is the one they would have had."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import queries
+from holdfast.engines import open_rows
+
+RNG = np.random.default_rng(0)
+ROWS = open_rows(
+    {"a": RNG.integers(-9, 9, 300), "x": RNG.normal(size=300), "s": ["u", "v", "w"] * 100, "b": [True] * 300}
+).stored()
+
+NUMBERS = st.one_of(
+    st.integers(-10, 10).map(float),
+    st.floats(-5, 5, allow_nan=False),
+    st.sampled_from([0.1, 1e300, 5e-324, 2.0**53, 2.0**53 - 1, 4503599627370001.0, 1.5e-289, 45035996273.5]),
+)
+FORMS = st.sampled_from(
+    [
+        "share(a > {0} and x < {1})",
+        "share(not (a >= {0}) or {1} <> x)",
+        "share(case when a = {0} then x > {1} else a <= {1} end)",
+        "share(a in ({0}, {1}) or x > {1})",
+        "share(a + {0} > {1})",
+        "share(x > {0}, where = s = '{1!r}' and a < {1})",
+        "mean(x * {0} + a, -20, 20, where = a > {1})",
+        "mean(cast(a > {0} as double) / {1}, -1, 1, nulls = 0)",
+        "share(s = '4503599627370001' and a > {0} and x > {1})",
+        "share(s = '1.5e-289' and a > {0} and x > {1})",
+        "share(s > 'u' and b)",
+    ]
+)
+
+
+def plainly(checked):
+    table = ROWS._table(checked.reads)
+    wanted = {"value": checked.value(table)}
+    if checked.filters:
+        wanted["passes"] = checked.passes(table)
+    return ROWS._database.compile(table.select(**wanted))
+
+
+@given(form=FORMS, first=NUMBERS, second=NUMBERS)
+def test_the_statement_is_the_one_that_compiling_gives(form, first, second):
+    checked = queries.read(form.format(first, second)).check(ROWS.schema)
+    assert ROWS._values(checked) == plainly(checked)
+
+
+def test_questions_that_differ_in_constants_are_compiled_once(monkeypatch):
+    rows = ROWS.stored()
+    compiled = []
+    original = type(rows._database).compile
+    monkeypatch.setattr(
+        type(rows._database),
+        "compile",
+        lambda self, expression: (compiled.append(1), original(self, expression))[1],
+    )
+    values = RNG.normal(size=20).tolist()
+    x = rows.frame(["x"])["x"].to_numpy()
+    for value in values:
+        found = rows.sums(queries.read(f"share(x > {value!r})").check(rows.schema))
+        assert found.total == (x > value).sum()
+    assert len(compiled) <= 2  # The expressions, and the sums around them.
+
+
+@pytest.mark.parametrize("number", [3.0, 3.5, -0.25, 1e22])
+def test_whole_numbers_and_fractions_have_patterns_of_their_own(number):
+    checked = queries.read(f"share(a > {number})").check(ROWS.schema)
+    whole = queries.read("share(a > 7)").check(ROWS.schema)
+    assert (checked.pattern == whole.pattern) == (number == 3.0)
