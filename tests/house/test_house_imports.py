@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "replicable": _CALCULUS | {"mechanisms"},
     "reductions": _CALCULUS | {"mechanisms", "replicable"},
     "barriers": _CALCULUS | {"mechanisms", "replicable"},
-    "audit": _ASKING | {"planning"},
+    "audit": _ASKING | {"planning", "replicable"},
     "demo": _ASKING | {"audit"},
     "figures": _ASKING | {"audit", "barriers", "replicable"},
     "server": _ASKING | {"planning"},
