@@ -4,7 +4,7 @@ The service runs as people run it (`holdfast serve`, SQLite books, every answer'
 disk before it leaves); a second process asks over a few connections that are kept open. Rates are compared
 with what the disk allows: a computed question is two appends, each one fsync.
 
-    python benchmarks/service_load.py [--seconds 5] [--workers 1] [--lines 1000000]
+    python benchmarks/service_load.py [--seconds 5] [--lines 1000000]
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ import pandas as pd
 from machine import keep
 
 from holdfast import Guard
-from holdfast.ledger import Book, SigningKey
-from holdfast.ledger._event import Line, canonical, digest_of
+from holdfast.ledger import Balance, Book, Event, SigningKey
+from holdfast.ledger._event import canonical, digest_of
 from holdfast.server import Policy, Service
 
 ROWS = 20_000
@@ -62,10 +62,10 @@ def home(folder: Path) -> tuple[Path, str]:
 class Served:
     """A service in a process of its own."""
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path) -> None:
         command = [sys.executable, "-c", "from holdfast.cli import main; main()", "serve", str(folder)]
-        more = ["--port", "0", "--json", *(["--workers", str(workers)] if workers > 1 else [])]
-        self._process = subprocess.Popen([*command, *more], stdout=subprocess.PIPE, text=True)
+        options = ["--port", "0", "--json"]
+        self._process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url: str = json.loads(self._process.stdout.readline())["url"]
 
@@ -114,9 +114,9 @@ def measured(url: str, token: str, question: Callable[[int, int], str], seconds:
     }
 
 
-def throughput(folder: Path, seconds: float, workers: int) -> dict[str, Any]:
-    place, token = home(folder / f"load {workers}")
-    served = Served(place, workers)
+def throughput(folder: Path, seconds: float) -> dict[str, Any]:
+    place, token = home(folder / "load")
+    served = Served(place)
     try:
         limit = fsyncs_a_second(folder)
         computed = measured(
@@ -132,7 +132,6 @@ def throughput(folder: Path, seconds: float, workers: int) -> dict[str, Any]:
     finally:
         served.stop()
     return {
-        "workers": workers,
         "fsyncs a second": round(limit, 1),
         "computed, with a guess": computed,
         "computed, without": unguessed,
@@ -141,88 +140,89 @@ def throughput(folder: Path, seconds: float, workers: int) -> dict[str, Any]:
     }
 
 
-def write_lines(path: Path, key: SigningKey, table: pd.DataFrame, lines: int) -> None:
-    """A book as ``lines`` lines of honest use leave it: written by the guard at first, then in bulk, with
-    the checkpoints at the places where the guard puts them."""
-    guard = Guard(table, ledger=Book(path, key=key))
+def write_lines(path: Path, key: SigningKey, source: Path, lines: int) -> None:
+    """A book as ``lines`` lines of use leave it: begun by a guard, gone on with in bulk, with checkpoints as
+    often as a guard writes them."""
+    guard = Guard(source, ledger=Book(path, key=key))
     for number in range(20):
         guard.share(f"score > {number / 100}", guess=1 - number / 100)
     guard.close()
     book = Book(path, key=key)
     connection = book._lines._connection  # type: ignore[attr-defined]
     connection.execute("PRAGMA synchronous = OFF")
-    (*_, last) = book.lines()
-    balance, sequence = book.start()
-    for event in book.events(sequence):
+    balance, begun = Balance(), list(book.events())
+    for event in begun:
         balance.apply(event)
-    pair = [line for line in book.lines() if line.kind in ("reserve", "release")][-2:]
-    bodies = [json.loads(line.body) for line in pair]
-    sequence, digest = last.sequence, last.digest
-    connection.execute("BEGIN")
+    reserve, release = begun[-2:]
+    sequence, digest = release.sequence, release.digest
+
+    def write(kind: str, subject: str, body: dict[str, Any]) -> None:
+        nonlocal sequence, digest
+        sequence += 1
+        said = (sequence, kind, subject, "", canonical(body))
+        digest = digest_of(digest, *said)
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*said, digest))
+        balance.apply(Event(sequence, kind, body, digest, subject))
+
     while sequence < lines:
-        for line, body in zip(pair, bodies, strict=True):
-            said = {**body, "micro_nats": 1 if line.kind == "reserve" else 0}
-            if line.kind == "release":
-                said["reservation"] = sequence
-            sequence += 1
-            written = (sequence, line.kind, f"{sequence // 2:064x}", "", canonical(said))
-            digest = digest_of(digest, *written)
-            made = Line(*written, digest)
-            connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", made)
-            balance.apply(made.event())
-        if sequence % 1000 < 2:
-            connection.execute("COMMIT")
-            made_event = book.checkpoint(balance, after=sequence)
-            balance.apply(made_event)
-            sequence, digest = made_event.sequence, made_event.digest
-            connection.execute("BEGIN")
-    connection.execute("COMMIT")
+        connection.execute("BEGIN")
+        for _ in range(500):
+            subject = f"{sequence:064x}"
+            write("reserve", subject, {**reserve.body, "micro_nats": 1})
+            write("release", subject, {**release.body, "micro_nats": 0, "reservation": sequence})
+        connection.execute("COMMIT")
+        checkpoint = book.checkpoint(balance, after=sequence)
+        balance.apply(checkpoint)
+        sequence, digest = checkpoint.sequence, checkpoint.digest
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     book.close()
+    os.sync()
 
 
-def long_book(folder: Path, lines: int) -> dict[str, Any]:
-    """How long a guard takes to go on with a book, and a question from it."""
+def long_books(folder: Path, sizes: tuple[int, int], asked: int = 300) -> dict[str, Any]:
+    """How long a guard takes to go on with a short and with a long book, and questions from both in turn."""
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"age": rng.integers(18, 90, ROWS), "score": rng.random(ROWS)})
     source = folder / "long.parquet"
-    table.to_parquet(source)
-    key, path = SigningKey.generate(), folder / f"book {lines}.holdfast"
-    write_lines(path, key, source, lines)  # type: ignore[arg-type]
-    started = time.perf_counter()
-    guard = Guard(source, ledger=Book(path, key=key))
-    start = time.perf_counter() - started
-    times = []
-    for number in range(300):
-        began = time.perf_counter()
-        guard.share(f"score > {(number + 1) / 1e5!r}", guess=0.99)
-        times.append((time.perf_counter() - began) * 1e3)
-    guard.close()
+    pd.DataFrame({"age": rng.integers(18, 90, ROWS), "score": rng.random(ROWS)}).to_parquet(source)
+    key, guards, starts = SigningKey.generate(), [], []
+    for lines in sizes:
+        path = folder / f"book {lines}.holdfast"
+        write_lines(path, key, source, lines)
+        started = time.perf_counter()
+        guards.append(Guard(source, ledger=Book(path, key=key)))
+        starts.append(time.perf_counter() - started)
+    times: list[list[float]] = [[], []]
+    for number in range(asked):
+        for guard, taken in zip(guards, times, strict=True):
+            began = time.perf_counter()
+            guard.share(f"score > {(number + 1) / 1e5!r}", guess=0.99)
+            taken.append((time.perf_counter() - began) * 1e3)
+    for guard in guards:
+        guard.close()
+    short, long = (statistics.median(taken[asked // 5 :]) for taken in times)
     return {
-        "lines": lines,
-        "bytes": path.stat().st_size,
-        "seconds to start": round(start, 3),
-        "p50 ms to ask": round(statistics.median(times[50:]), 3),
+        "lines": list(sizes),
+        "seconds to start": [round(start, 3) for start in starts],
+        "p50 ms to ask": [round(short, 3), round(long, 3)],
+        "ask, long over short": round(long / short, 3),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--lines", type=int, default=10**6)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        loads = [throughput(folder, arguments.seconds, workers) for workers in arguments.workers]
-        short, long = (long_book(folder, lines) for lines in (1_000, arguments.lines))
+        found = throughput(folder, arguments.seconds)
+        books = long_books(folder, (1_000, arguments.lines))
     keep(
         "service_load",
         {
             "load average": [round(value, 2) for value in os.getloadavg()],
-            "throughput": loads,
-            "short book": short,
-            "long book": long,
-            "ask, long over short": round(long["p50 ms to ask"] / short["p50 ms to ask"], 3),
+            "throughput": found,
+            "books": books,
         },
     )
 

@@ -121,3 +121,19 @@ def test_a_database_that_is_not_there_is_named_without_its_password(tmp_path):
 def test_names_with_line_breaks_are_refused():
     with pytest.raises(ValueError, match="one line"):
         Book().append("open", {}, after=0, subject="a\nb")
+
+
+def test_a_question_is_found_without_reading_the_book(tmp_path):
+    connection = Book(tmp_path / "book")._lines._connection
+    statements = []
+    connection.set_trace_callback(statements.append)
+    book = Book(tmp_path / "book")
+    book._lines._connection.set_trace_callback(statements.append)
+    book.about("k", "release")
+    book.requested("r")
+    book.close()
+    looked = [statement for statement in statements if statement.startswith("SELECT")]
+    plans = [connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in looked]
+    assert len(plans) == 2
+    assert all("USING INDEX" in str(plan) for plan in plans), plans
+    connection.close()

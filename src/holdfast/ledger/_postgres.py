@@ -92,11 +92,13 @@ class PostgresLines:
 
     def about(self, subject: str, kind: str) -> Line | None:
         """The last line of a kind about a subject."""
-        return self._first("AND subject = %s AND kind = %s ORDER BY sequence DESC LIMIT 1", subject, kind)
+        return self._first(
+            "AND subject = %s AND subject <> '' AND kind = %s ORDER BY sequence DESC LIMIT 1", subject, kind
+        )
 
     def requested(self, request: str) -> Line | None:
         """The first line that a request led to."""
-        return self._first("AND request = %s ORDER BY sequence LIMIT 1", request)
+        return self._first("AND request = %s AND request <> '' ORDER BY sequence LIMIT 1", request)
 
     def checkpoint(self, before: int) -> Line | None:
         """The last checkpoint ahead of sequence ``before``."""

@@ -73,11 +73,13 @@ class SqliteLines:
 
     def about(self, subject: str, kind: str) -> Line | None:
         """The last line of a kind about a subject."""
-        return self._first("WHERE subject = ? AND kind = ? ORDER BY sequence DESC LIMIT 1", subject, kind)
+        return self._first(
+            "WHERE subject = ? AND subject <> '' AND kind = ? ORDER BY sequence DESC LIMIT 1", subject, kind
+        )
 
     def requested(self, request: str) -> Line | None:
         """The first line that a request led to."""
-        return self._first("WHERE request = ? ORDER BY sequence LIMIT 1", request)
+        return self._first("WHERE request = ? AND request <> '' ORDER BY sequence LIMIT 1", request)
 
     def checkpoint(self, before: int) -> Line | None:
         """The last checkpoint ahead of sequence ``before``."""
