@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,11 @@ class Question:
         return np.asarray(self.values(rows), dtype=np.float64)
 
 
-Answerer = Callable[[Question], Any]
+class Answerer(Protocol):
+    """Whoever is asked: returns a number, or an answer with ``value``, ``low`` and ``high``."""
+
+    def __call__(self, question: Question, /) -> Any:
+        """The answer to one question; :class:`~holdfast.errors.BudgetSpent` ends the attack."""
 
 
 @dataclass(frozen=True, repr=False)
