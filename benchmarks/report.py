@@ -1,0 +1,214 @@
+"""The whole comparison in one run: numbers, a page of tables, pictures. `holdfast bench` calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import machine
+from attacked import attacked
+from certified import FLIP, NOTHING, PROMISES, QUERIES, ROWS, TARGET, certified
+from certified_picture import draw
+from peers import PEERS
+
+Progress = Callable[[str, int, int], None]
+
+
+def run(output: Path, work: int, progress: Progress) -> dict[str, Any]:
+    """Compute everything, write it to ``output`` and return what a terminal shows."""
+    grid = {"machine": machine.describe(), **certified(lambda *done: progress("certified errors", *done))}
+    files = [_write(output, "certified", grid)]
+    real = None
+    if work:
+        real = {"machine": machine.describe(), **attacked(work, lambda *done: progress("attacks", *done))}
+        files.append(_write(output, "attacked", real))
+    files += draw(grid, output)
+    (output / "README.md").write_text(page(grid, real), encoding="utf-8")
+    return {"summary": summary(grid), "findings": findings(grid, real), "files": [*files, "README.md"]}
+
+
+def _write(output: Path, name: str, result: dict[str, Any]) -> str:
+    text = json.dumps(_short(result), indent=1, ensure_ascii=False, allow_nan=False)
+    (output / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    return f"{name}.json"
+
+
+def _short(value: Any) -> Any:
+    """Numbers to eight figures: enough to compare, few enough to read."""
+    if isinstance(value, dict):
+        return {key: _short(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_short(item) for item in value]
+    return float(f"{value:.8g}") if isinstance(value, float) else value
+
+
+def summary(grid: dict[str, Any]) -> dict[str, dict[int, dict[int, str]]]:
+    """For each promise a table of rows against questions: ours, the best peer's, their ratio."""
+    found: dict[str, dict[int, dict[int, str]]] = {promise: {n: {} for n in ROWS} for promise in PROMISES}
+    for point in grid["points"]:
+        found[point["promise"]][point["rows"]][point["queries"]] = _cell(point)
+    return found
+
+
+def _cell(point: dict[str, Any]) -> str:
+    if min(point["error"], point["peer error"]) >= NOTHING:
+        return "–"
+    mark = "" if point["at most the peer"] else " !"
+    return f"{_number(point['error'])} / {_number(point['peer error'])} ({point['ratio']:.2f}){mark}"
+
+
+def _number(error: float) -> str:
+    return "½" if error >= NOTHING else f"{error:.4f}".lstrip("0")
+
+
+def findings(grid: dict[str, Any], real: dict[str, Any] | None) -> list[str]:
+    """What the numbers say, in sentences; what is against us too."""
+    points, behind = grid["points"], grid["behind a peer"]
+    said = [
+        f"At {len(points) - len(behind)} of {len(points)} places our best error is at most the best peer's."
+    ]
+    if behind:
+        rivals = sorted({place["best peer"] for place in behind})
+        said.append(f"At {len(behind)} a peer is ahead (marked !): {', '.join(rivals)}.")
+    if real is None:
+        return [*said, "Attacks were left out."]
+    exceeded = real["valid methods beyond their certificate"]
+    naive = [line for line in real["points"] if not line["valid"] and line["beyond, at least"] > real["beta"]]
+    worst = "no valid method" if not exceeded else ", ".join(sorted({line["method"] for line in exceeded}))
+    said.append(f"Under the sign attack {worst} exceeds its certificate in more than 5 % of runs.")
+    said.append(f"Naive reuse does at {len(naive)} places.")
+    return said
+
+
+def page(grid: dict[str, Any], real: dict[str, Any] | None) -> str:
+    """The page of tables."""
+    parts = [_HEAD, *(f"- {line}" for line in findings(grid, real)), ""]
+    for promise in PROMISES:
+        parts += [f"## Certified error: {promise}", "", *_grid_table(grid, promise), ""]
+    parts += [f"## Rows needed for an error of {TARGET:g}", "", *_rows_table(grid), ""]
+    parts += [f"## A chain that flips with probability {FLIP:g}", "", _CHAINS, "", *_chain_table(grid), ""]
+    parts += ["## Every method", "", *_methods(grid), ""]
+    if real is not None:
+        parts += ["## Real error under the sign attack", "", _ATTACK, "", *_attack_table(real), ""]
+    parts += ["## Peers", "", *_peers(), ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _table(head: list[str], lines: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *lines)]
+
+
+def _grid_table(grid: dict[str, Any], promise: str) -> list[str]:
+    lines = []
+    for rows in ROWS:
+        cells = []
+        for point in grid["points"]:
+            if (point["promise"], point["rows"]) == (promise, rows):
+                cells.append(_cell(point).replace(" !", " **!**") + _who(point))
+        lines.append([f"{rows:,}", *cells])
+    return _table(["rows", *(f"k = {queries:,}" for queries in QUERIES)], lines)
+
+
+def _who(point: dict[str, Any]) -> str:
+    if min(point["error"], point["peer error"]) >= NOTHING:
+        return ""
+    return f"<br>{point['best']} / {point['best peer']}<br>limit {_number(point['limit'])}"
+
+
+def _rows_table(grid: dict[str, Any]) -> list[str]:
+    lines = []
+    for line in grid["rows needed"]:
+        ours, theirs = line["ours"][line["best"]], line["peers"][line["best peer"]]
+        ratio = "–" if line["ratio"] is None else f"{line['ratio']:.2f}"
+        lines.append(
+            [
+                line["promise"],
+                f"{line['queries']:,}",
+                f"{ours:,} ({line['best']})",
+                "–" if theirs is None else f"{theirs:,} ({line['best peer']})",
+                ratio,
+            ]
+        )
+    return _table(["promise", "questions", "ours", "best peer", "ratio"], lines)
+
+
+def _chain_table(grid: dict[str, Any]) -> list[str]:
+    lines = [
+        [
+            f"{line['rows']:,}",
+            f"{line['queries']:,}",
+            f"{_number(line['error'])} ({line['best']})",
+            _number(line["Kontorovich et al."]),
+            f"{line['ratio']:.2f}",
+            "not valid",
+        ]
+        for line in grid["chains"]
+    ]
+    head = ["rows", "questions", "ours", "Kontorovich et al., best skip", "ratio", "every other peer"]
+    return _table(head, lines)
+
+
+def _methods(grid: dict[str, Any]) -> list[str]:
+    """Errors at ten surprises for a thousand questions, method by method."""
+    points = [p for p in grid["points"] if (p["promise"], p["queries"]) == ("ten surprises", 1000)]
+    names = [("ours", name) for name in points[0]["ours"]] + [("peers", name) for name in points[0]["peers"]]
+    lines = [
+        [name if side == "peers" else f"**{name}**", *(_number(p[side][name]) for p in points)]
+        for side, name in sorted(names, key=lambda one: points[-1][one[0]][one[1]])
+    ]
+    lines.append(["*limit: questions fixed in advance*", *(_number(p["limit"]) for p in points)])
+    return _table(["k = 1,000, ten surprises", *(f"{p['rows']:,} rows" for p in points)], lines)
+
+
+def _attack_table(real: dict[str, Any]) -> list[str]:
+    lines = [
+        [
+            f"{line['rows']:,}",
+            f"{line['queries']:,}",
+            line["method"] + ("" if line["valid"] else " (not valid)"),
+            f"{line['certified']:.4f}",
+            f"{line['mean real error']:.4f}",
+            f"{line['largest real error']:.4f}",
+            f"{line['beyond']} of {line['runs']}",
+            f"{line['beyond, at most']:.3f}",
+        ]
+        for line in real["points"]
+    ]
+    head = ["rows", "k", "method", "certified", "mean real", "largest real", "beyond", "95 % upper limit"]
+    left = ", ".join(f"n = {p['rows']:,}, k = {p['queries']:,}" for p in real["left out"])
+    note = f"Left out, as n·k > 10⁹: {left}. The code guard is run up to k = {real['code guard up to']:,}."
+    return [*_table(head, lines), "", note]
+
+
+def _peers() -> list[str]:
+    lines = []
+    for peer in PEERS:
+        why = peer.invalid or peer.about or ("guesses from half of the rows" if peer.guesses else "")
+        lines.append([peer.name, peer.source, "yes" if peer.comparable else "no", why])
+    return _table(["peer", "source", "in the grid", "remark"], lines)
+
+
+_HEAD = """# Benchmarks: certified and real error, beside every peer
+
+Made by `holdfast bench --output docs/benchmarks`; the numbers are in [certified.json](certified.json).
+k adaptive questions, each the mean of values in [0, 1] over n independent rows; all k answers within the
+error with probability .95. Each cell: ours / best valid peer (ratio), whose they are, and the bound
+√(ln(2k/β)/2n) for questions fixed in advance. A promise names how many answers may differ from what the
+training part suggests; methods that need guesses take them from half of the rows, ours and theirs alike. An
+error of ½ promises nothing, as whoever always answers ½ keeps it: such cells show –.
+
+<picture>
+<source media="(prefers-color-scheme: dark)" srcset="certified-dark.png">
+<img alt="Certified error against the number of questions" src="certified-light.png">
+</picture>
+"""
+
+_CHAINS = """Ten surprises. The theorems of all peers in the grid are for independent rows and promise nothing
+here. One published theorem speaks of chains (Kontorovich, Sadigurschi and Stemmer 2022); it is used on every
+t-th row, with the best t and the exact dependence ψ that is left."""
+
+_ATTACK = """Fair coins; every column is turned the way its answer points, then their majority is asked; the
+truth is ½. `certified` of the code guard is its widest interval, and it is beyond if an interval misses ½.
+The limit is exact (Clopper–Pearson, one-sided): with two runs it says nothing."""
