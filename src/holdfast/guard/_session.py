@@ -25,8 +25,9 @@ _FORMAT = 2
 _MOST_TRIES = 100
 # A start reads no more lines than about this, however long the book is.
 _CHECKPOINT_EVERY = 1_000
-# How many seconds a question that another process is reading is waited for, and how often it is looked after.
-_PATIENCE = 30
+# How many seconds a question that another process is reading is waited for (longer than any time limit that
+# makes sense), and how often it is looked after.
+_PATIENCE = 120
 _PAUSE = 0.005
 
 
