@@ -12,6 +12,7 @@ from holdfast import Guard
 from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard import Asker, _guard, _session
 from holdfast.guard._code import PreparedCode
+from holdfast.guard._readers import may_be_alive, reader
 from holdfast.ledger import Book, BookError, SigningKey, verify
 from holdfast.ledger import export as export_book
 
@@ -68,8 +69,7 @@ def test_threads_that_ask_the_same_question_get_one_answer(path):
     guard.close()
 
 
-def test_a_question_whose_reader_died_is_asked_and_charged_anew_after_a_while(path, monkeypatch):
-    monkeypatch.setattr(_session, "_PATIENCE", 0)
+def test_a_question_whose_reader_was_stopped_is_asked_and_charged_anew(path, monkeypatch):
     guard = Guard(table(), ledger=path)
     monkeypatch.setattr(PreparedCode, "read", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -77,7 +77,6 @@ def test_a_question_whose_reader_died_is_asked_and_charged_anew_after_a_while(pa
     held = guard.spent
     assert held > 0
     monkeypatch.undo()
-    monkeypatch.setattr(_session, "_PATIENCE", 0)
     again = Guard(table(), ledger=path)
     assert again.spent == held  # The open reservation counts as spent.
     answer = again.share("x > 0.5")
@@ -154,3 +153,16 @@ def test_a_long_account_starts_from_its_checkpoint_and_forgets_nothing(path, mon
     assert export_book(book, tmp_path / "export") == 1 + 2 * 19 + 3
     assert verify(tmp_path / "export", key.public, receipts=[answer.receipt for answer in answers]).whole
     again.close()
+
+
+def test_readings_are_known_to_be_alive_until_they_end():
+    with reader() as name:
+        assert may_be_alive(name)
+        host, process, rest = name.split(":")
+        assert may_be_alive(f"{'0' * 12}:{process}:{rest}")  # Elsewhere: nobody can tell.
+        assert may_be_alive(f"{host}:1:{rest}")  # Another process that runs.
+    assert not may_be_alive(name)
+    dead = multiprocessing.get_context("spawn").Process(target=int)
+    dead.start()
+    dead.join()
+    assert not may_be_alive(f"{host}:{dead.pid}:{rest}")

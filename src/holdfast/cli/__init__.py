@@ -16,6 +16,7 @@ import holdfast
 from holdfast import errors
 from holdfast.cli.ask import ask
 from holdfast.cli.audit import audit
+from holdfast.cli.bench import bench
 from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
 from holdfast.cli.figures import figures
@@ -37,6 +38,7 @@ def cli() -> None:
 
 
 cli.add_command(ask)
+cli.add_command(bench)
 cli.add_command(audit)
 cli.add_command(demo)
 cli.add_command(explain)

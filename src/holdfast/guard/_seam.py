@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from holdfast.guard._account import Account
 from holdfast.guard._question import Part, Question
+from holdfast.guard._readers import reader
 from holdfast.guard._session import Asker, Released, Session
 from holdfast.guard._strategy import Prepared
 
@@ -29,24 +30,26 @@ def pass_through(
     session: Session, strategy: Preparing, question: Question, part: Part, asker: Asker, **facts: Any
 ) -> Released:
     """Answer a question from the account; ``facts`` are public and recorded with what is released."""
-    reserved = session.reserve(
-        question.key,
-        question.text,
-        prepare=lambda account: strategy.prepare(question, account),
-        worst=lambda prepared: prepared.worst_price,
-        asker=asker,
-    )
-    if isinstance(reserved, Released):
-        return reserved
-    prepared, reservation = reserved
-    try:
-        outcome = prepared.read(part)
-    except Exception:
-        price = prepared.failure_price
-        session.settle(question.key, reservation, price, surprise=True, released=None, failed=True)
-    else:
-        released = None if outcome.released is None else {**outcome.released, **facts}
-        return session.settle(
-            question.key, reservation, outcome.price, surprise=outcome.surprise, released=released
+    with reader() as name:
+        reserved = session.reserve(
+            question.key,
+            question.text,
+            prepare=lambda account: strategy.prepare(question, account),
+            worst=lambda prepared: prepared.worst_price,
+            reader=name,
+            asker=asker,
         )
+        if isinstance(reserved, Released):
+            return reserved
+        prepared, reservation = reserved
+        try:
+            outcome = prepared.read(part)
+        except Exception:
+            price = prepared.failure_price
+            session.settle(question.key, reservation, price, surprise=True, released=None, failed=True)
+        else:
+            released = None if outcome.released is None else {**outcome.released, **facts}
+            return session.settle(
+                question.key, reservation, outcome.price, surprise=outcome.surprise, released=released
+            )
     raise ReadingFailed(price)

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from holdfast.guard._account import MICRO, Account
 from holdfast.guard._prior import Experience
+from holdfast.guard._readers import may_be_alive
 from holdfast.ledger import Balance, Book, BookError, Closed, Event, Receipt, Stale
 
 _Prepared = TypeVar("_Prepared")
@@ -162,6 +163,7 @@ class Session:
         text: str,
         prepare: Callable[[Account], _Prepared],
         worst: Callable[[_Prepared], float],
+        reader: str,
         asker: Asker = NOBODY,
     ) -> tuple[_Prepared, int] | Released:
         """Prepare a question against the newest account and put its worst price on disk, in one step; or
@@ -176,7 +178,12 @@ class Session:
                 price = math.ceil(worst(prepared) * MICRO)
                 if asker.permit is not None:
                     asker.permit(self.balance, price)
-                body: dict[str, Any] = {"text": text, "micro_nats": price, "at": int(time.time())}
+                body: dict[str, Any] = {
+                    "text": text,
+                    "micro_nats": price,
+                    "at": int(time.time()),
+                    "reader": reader,
+                }
                 if asker.name:
                     body["by"] = asker.name
                 event = self._book.append(
@@ -233,7 +240,9 @@ class Session:
     def _being_read(self, key: str) -> bool:
         with self._lock:
             return any(
-                body["subject"] == key and time.time() - body["at"] < _PATIENCE
+                body["subject"] == key
+                and time.time() - body["at"] < _PATIENCE
+                and may_be_alive(body["reader"])
                 for body in self.balance.open.values()
             )
 
