@@ -107,7 +107,9 @@ def cheapest_parts(
     def scan(low: float, high: float) -> None:
         for step in range(_GRID + 1):
             parts = round(low * (high / low) ** (step / _GRID))
-            if parts not in found:
+            # A plan has at least one run: with more parts than this nothing is saved.
+            enough = min((held * plan.runs for held, plan in found.items()), default=math.inf)
+            if parts not in found and parts < enough:
                 try:
                     found[parts] = plan_with(parts)
                 except InvalidArgument as refused:
