@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from holdfast.errors import InvalidArgument
 from holdfast.replicable._elementary import Floats
+from holdfast.replicable._least import MOST_ROWS, least_whole
 from holdfast.replicable._tape import Tape
 from holdfast.replicable._ways import Problem, Way, ways_for
-from holdfast.replicable._widest import fewest_rows
 
 __all__ = ["Amplified", "amplified_choice", "amplified_plan"]
 
@@ -92,7 +92,7 @@ def _blocks(base_rho: float, rho: float, spare: float) -> int | None:
             return 1.0
         return 2.0 * math.sqrt(2.0 * base_rho / blocks) / (1.0 - rejected) + spare + exhausted
 
-    return fewest_rows(differ, rho)
+    return least_whole(lambda blocks: differ(blocks) <= rho, most=MOST_ROWS)
 
 
 def amplified_choice(table: npt.NDArray[Any], plan: Amplified, tape: Tape) -> int:

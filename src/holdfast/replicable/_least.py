@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["least_whole"]
+__all__ = ["MOST_ROWS", "least_whole"]
 
 _MOST = 2**62
+MOST_ROWS = 2**48
+"""No table is larger: a size beyond it is none."""
 
 
 def least_whole(holds: Callable[[int], bool], start: int = 1, *, most: int = _MOST) -> int | None:

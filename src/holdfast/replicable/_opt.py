@@ -13,10 +13,10 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable._elementary import Floats
 from holdfast.replicable._grid import round_to_grid
+from holdfast.replicable._least import MOST_ROWS, least_whole
 from holdfast.replicable._losses import loss_table
 from holdfast.replicable._result import Result
 from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.replicable._widest import fewest_rows
 from holdfast.stability import Replicability
 
 __all__ = ["estimate_opt", "estimate_opt_rows"]
@@ -128,7 +128,7 @@ def _rows(models: int, accuracy: float, rho: float, beta: float) -> int:
     def failure(rows: int) -> float:
         return _failure(models, rows, accuracy, _width(models, rows, rho), _bias(models, rows) / 2.0)
 
-    rows = fewest_rows(failure, beta)
+    rows = least_whole(lambda rows: failure(rows) <= beta, most=MOST_ROWS)
     if rows is None:
         raise InvalidArgument("accuracy", "large enough for fewer than 2⁴⁸ rows", accuracy, of="estimate_opt")
     return rows

@@ -13,6 +13,7 @@ from holdfast.replicable._delayed import (
     delayed_scale,
 )
 from holdfast.replicable._elementary import Floats
+from holdfast.replicable._least import MOST_ROWS, least_whole
 from holdfast.replicable._pair import pair_choice, pair_failure, pair_rho, pair_width
 from holdfast.replicable._softmin import softmin_failure, softmin_rho, softmin_scale
 from holdfast.replicable._tape import Tape
@@ -22,7 +23,6 @@ from holdfast.replicable._threshold import (
     threshold_rho,
     threshold_width,
 )
-from holdfast.replicable._widest import fewest_rows
 
 __all__ = ["ONLY_ONE", "WAYS", "Problem", "Way", "ways_for"]
 
@@ -53,7 +53,7 @@ class Way:
 
     def rows(self, problem: Problem, rho: float) -> int | None:
         """The fewest rows for which accuracy and ``rho`` both hold."""
-        return fewest_rows(lambda rows: self.rho_at(problem, rows), rho)
+        return least_whole(lambda rows: self.rho_at(problem, rows) <= rho, most=MOST_ROWS)
 
 
 def _softmin_pick(problem: Problem, means: Floats, width: float, tape: Tape) -> int:

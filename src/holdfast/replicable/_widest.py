@@ -1,4 +1,4 @@
-"""The two searches behind every size: the widest range that is accurate, the fewest rows that suffice."""
+"""The widest range that is accurate: the search behind the width of every grid."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from scipy.optimize import brentq
 
-__all__ = ["fewest_rows", "widest"]
-
-_MOST_ROWS = 2**48
+__all__ = ["widest"]
 
 
 def widest(failure: Callable[[float], float], beta: float, widest_of_all: float) -> float | None:
@@ -30,21 +28,3 @@ def widest(failure: Callable[[float], float], beta: float, widest_of_all: float)
     while failure(width) > beta:
         width = max(below, width * (1.0 - 1e-10))
     return width
-
-
-def fewest_rows(rho_of: Callable[[int], float], rho: float) -> int | None:
-    """The least number of rows with ``rho_of(rows) <= rho``, for a bound that falls with the rows.
-
-    >>> fewest_rows(lambda rows: 1.0 / rows, 0.01)
-    100
-    """
-    high = 1
-    while rho_of(high) > rho:
-        high *= 2
-        if high > _MOST_ROWS:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if rho_of(middle) <= rho else (middle, high)
-    return high
