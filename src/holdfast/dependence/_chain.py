@@ -21,6 +21,7 @@ from holdfast.dependence._coupling import cross_ratio
 from holdfast.dependence._leakage import chain_law, exact_leakage, refuse_domain
 from holdfast.dependence._mixing import block_tail
 from holdfast.dependence._model import (
+    LATER,
     Dependence,
     from_squared_differences,
     row_differences,
@@ -271,26 +272,47 @@ class MarkovChain(Dependence):
         (8, 0.001953125, 496)
         """
         share, rng, beta = check_split(share, rng, beta, of="MarkovChain")
-        self._require_forgetting()
-        reached = steps_to_reach(self.transition, beta / 20.0)
-        if reached is None:
-            raise InvalidArgument(
-                "beta",
-                "large enough for the chain to forget its start within 2^40 rows",
-                beta,
-                of="MarkovChain.split",
-            )
-        gap, bias = reached[0] - 1, reached[1]
+        gap, bias = self._gap(beta, of="MarkovChain.split")
         usable = self.n - gap
         if usable < 2:
             raise NotEnoughRows(gap + 2, self.n, what="Setting a training part aside")
         size = part_size(share, usable)
+        rest = self._from_row(size + gap)
+        return Split(*contiguous(size, gap, self.n), rest, bias, self.assumptions)
+
+    def fresh(self, beta: Any = 0.05) -> Split:
+        """All rows but the first g, with the same gap and the same proof as ``split``: the earlier rows are
+        its training part.
+
+        ``initial`` is the law of the first of these rows, whatever came before it.
+
+        >>> parts = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=1000).fresh(beta=0.05)
+        >>> parts.dropped, round(parts.bias, 9), parts.protected_model.n
+        (8, 0.001953125, 992)
+        """
+        beta = checks.real(beta, "beta", "(0, 1)", of="MarkovChain.fresh")
+        gap, bias = self._gap(beta, of="MarkovChain.fresh")
+        if self.n <= gap:
+            raise NotEnoughRows(gap + 1, self.n, what="An epoch after another")
+        return Split(*contiguous(0, gap, self.n), self._from_row(gap), bias, (*self.assumptions, LATER))
+
+    def _gap(self, beta: float, *, of: str) -> tuple[int, float]:
+        """The shortest gap after which the chain has forgotten all but ``beta``/20, and what it remembers."""
+        self._require_forgetting()
+        reached = steps_to_reach(self.transition, beta / 20.0)
+        if reached is None:
+            raise InvalidArgument(
+                "beta", "large enough for the chain to forget its start within 2^40 rows", beta, of=of
+            )
+        return reached[0] - 1, reached[1]
+
+    def _from_row(self, row: int) -> MarkovChain:
+        """The chain from one of its rows on."""
         start = None
         if self.initial is not None:
-            start = self.initial @ np.linalg.matrix_power(self.transition, size + gap)
+            start = self.initial @ np.linalg.matrix_power(self.transition, row)
             start /= start.sum()
-        rest = MarkovChain(self.transition, usable - size, start, extra_assumptions=self.extra_assumptions)
-        return Split(*contiguous(size, gap, self.n), rest, bias, self.assumptions)
+        return MarkovChain(self.transition, self.n - row, start, extra_assumptions=self.extra_assumptions)
 
     @cached_property
     def _start(self) -> NDArray[np.float64]:

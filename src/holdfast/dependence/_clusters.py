@@ -13,7 +13,7 @@ from holdfast.dependence import _bayesian
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._leakage import worst_leakage
 from holdfast.dependence._model import Dependence, from_squared_differences, row_differences
-from holdfast.dependence._split import Split, check_split
+from holdfast.dependence._split import Split, all_fresh, check_split
 from holdfast.errors import InvalidArgument
 from holdfast.records import show
 from holdfast.tails import SubGaussian
@@ -116,6 +116,16 @@ class Clusters(Dependence):
         train = np.repeat(chosen, sizes)
         rest = Clusters(tuple(int(size) for size in sizes[~chosen]), extra_assumptions=self.extra_assumptions)
         return Split(train, ~train, rest, 0.0, self.assumptions)
+
+    def fresh(self, beta: Any = 0.05) -> Split:
+        """Every row: a cluster belongs to one epoch as a whole.
+
+        >>> Clusters([2, 2]).fresh().assumptions[-1]
+        'No cluster has rows in two epochs, and clusters of different epochs are independent.'
+        """
+        return all_fresh(
+            self, "No cluster has rows in two epochs, and clusters of different epochs are independent."
+        )
 
     def leakage(self, mechanism: Any) -> float:
         """The Bayesian DP of one mechanism, exactly: the largest over all laws with these clusters.

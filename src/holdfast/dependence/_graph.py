@@ -13,7 +13,7 @@ from holdfast.dependence._best import TailRow
 from holdfast.dependence._colouring import ChromaticNumber, chromatic_number
 from holdfast.dependence._cut import best_cut
 from holdfast.dependence._edges import Edges, read_graph
-from holdfast.dependence._model import Dependence, from_squared_differences
+from holdfast.dependence._model import LATER, Dependence, from_squared_differences
 from holdfast.dependence._split import Split, check_split, contiguous, part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
 
@@ -163,3 +163,16 @@ class MDependent(Dependence):
         size = part_size(share, usable)
         rest = MDependent(usable - size, self.m, extra_assumptions=self.extra_assumptions)
         return Split(*contiguous(size, self.m, self.n), rest, 0.0, self.assumptions)
+
+    def fresh(self, beta: Any = 0.05) -> Split:
+        """All rows but the first ``m``, which earlier rows may reach.
+
+        Proof that the bias is 0: any earlier row and any protected row are more than m places apart.
+
+        >>> MDependent(100, 4).fresh().protected_model
+        MDependent(n=96, m=4)
+        """
+        if self.n <= self.m:
+            raise NotEnoughRows(self.m + 1, self.n, what="An epoch after another")
+        rest = MDependent(self.n - self.m, self.m, extra_assumptions=self.extra_assumptions)
+        return Split(*contiguous(0, self.m, self.n), rest, 0.0, (*self.assumptions, LATER))

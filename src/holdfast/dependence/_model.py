@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast import checks, rounding
 from holdfast.dependence._best import BestTail, TailReport, TailRow, report
-from holdfast.dependence._split import Split
+from holdfast.dependence._split import Split, all_fresh
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.tails import SubGaussian, Tail
@@ -20,6 +20,9 @@ GIVEN_TRAINING = (
     "The training part was supplied by the caller; that it is independent of the protected rows is assumed "
     "and cannot be checked from the data."
 )
+
+LATER = "The rows of this epoch come after all rows of earlier epochs in the same sequence."
+NEW_ROWS = "The rows of this epoch are independent of all rows of earlier epochs."
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,6 +83,19 @@ class Dependence(Record, ABC):
             self.name,
             reference="theory 2.2, the training part",
         )
+
+    def fresh(self, beta: Any = 0.05) -> Split:
+        """Which of these rows may be protected from one who may know every row that came before them.
+
+        There is no training part in it; rows that the earlier ones still reach are dropped. ``beta`` is the
+        probability that may fail in all, of which at most a twentieth is spent here.
+        Guarantee: the law of (earlier rows, protected rows) is within total variation ``bias`` of the law in
+        which the two are independent.
+        Assumes: the sentences of the split; that rows of different epochs are independent is one of them
+        where the model says nothing about it.
+        Reference: ``docs/theory/epochs.md``.
+        """
+        return all_fresh(self, NEW_ROWS)
 
     def protected_only(self) -> Self:
         """The same model where the caller supplied the training part, its independence now an assumption."""

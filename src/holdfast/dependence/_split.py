@@ -76,3 +76,9 @@ def contiguous(train_rows: int, gap: int, n: int) -> tuple[Mask, Mask]:
     """The first rows as the training part, ``gap`` rows dropped, the rest protected."""
     place = np.arange(n)
     return place < train_rows, place >= train_rows + gap
+
+
+def all_fresh(model: Dependence, sentence: str) -> Split:
+    """Every row protected: none of them depends on a row that came before."""
+    everything = np.ones(model.n, dtype=np.bool_)
+    return Split(~everything, everything, model, 0.0, (*model.assumptions, sentence))
