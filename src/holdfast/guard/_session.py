@@ -60,6 +60,17 @@ class Asker:
 NOBODY = Asker()
 
 
+class OtherTerms(BookError):
+    """The book was opened for other data or another promise: ``differing`` names what is not the same."""
+
+    def __init__(self, book: str, differing: list[str]) -> None:
+        self.differing = differing
+        super().__init__(
+            f"The account book {book} was opened with other terms ({', '.join(differing)} differ). "
+            "Use the same data and the same promise, or another book."
+        )
+
+
 class Session:
     """The account of one dataset, kept in a book that other processes may write to as well."""
 
@@ -85,11 +96,7 @@ class Session:
         opened = self._book.at(1).body
         differing = sorted(name for name in agreed if opened.get(name) != agreed[name])
         if differing:
-            raise BookError(
-                f"The account book {self._book.name} was opened with other terms "
-                f"({', '.join(differing)} differ). "
-                "Use the same data and the same promise, or another book."
-            )
+            raise OtherTerms(self._book.name, differing)
 
     @property
     def account(self) -> Account:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from holdfast.errors import InvalidArgument
 from holdfast.ledger._balance import Balance
 from holdfast.ledger._event import BookError, Event, Line, canonical, digest_of
+from holdfast.ledger._places import is_postgres, place_of_epoch
 from holdfast.ledger._postgres import PostgresLines
 from holdfast.ledger._signing import Receipt, SigningKey, signed
 from holdfast.ledger._sqlite import SqliteLines
@@ -46,9 +47,10 @@ class Book:
     def __init__(self, place: str | Path | None = None, *, key: SigningKey | None = None) -> None:
         self._lines: Lines = (
             PostgresLines(place)
-            if isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
+            if isinstance(place, str) and is_postgres(place)
             else SqliteLines(None if place is None else Path(place))
         )
+        self._place = place
         self.name = self._lines.name
         self.key = key
         self._identity: str | None = None
@@ -141,6 +143,10 @@ class Book:
                 return Balance(body["balance"]), line.sequence
             before = line.sequence
         return Balance(), 0
+
+    def of_epoch(self, number: int) -> Book:
+        """The book of another epoch of the same table, kept beside this one and signed with the same key."""
+        return Book(place_of_epoch(self._place, number), key=self.key)
 
     def close(self) -> None:
         """Close it; a closed book cannot be written to."""

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from holdfast.errors import MissingExtra
 from holdfast.ledger._event import BookError, Line, Stale
+from holdfast.ledger._places import BOOK
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS holdfast_events (
@@ -32,7 +33,6 @@ CREATE OR REPLACE TRIGGER no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON holdf
 _COLUMNS = "sequence, kind, subject, request, body, digest"
 # Held while the table is made, so that two processes that start together do not make it twice.
 _SCHEMA_LOCK = 0x686F6C64
-_BOOK = "holdfast_book"
 
 
 class PostgresLines:
@@ -46,7 +46,7 @@ class PostgresLines:
         self._database: Any = psycopg
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query))
-        self._book = options.pop(_BOOK, "default")
+        self._book = options.pop(BOOK, "default")
         # The URL may hold a password: messages name the database and the book only.
         self.name = f"{self._book!r} in PostgreSQL ({parts.hostname or 'local'}{parts.path})"
         self._lock = RLock()
