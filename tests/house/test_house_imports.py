@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "server": _ASKING | {"planning"},
     "cli": _ASKING | {"planning", "audit", "demo", "replicable", "figures", "server"},
 }
-GROUND_FLOOR = {"errors", "checks", "lazy", "records", "rounding"}
+GROUND_FLOOR = {"errors", "checks", "lazy", "records", "rounding", "workers"}
 
 
 def _imported_modules(path: Path) -> set[str]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from reductions_oracles import LEVEL, lower_limit
 from scipy import stats
 
@@ -155,11 +151,6 @@ def square(value: int) -> int:
     return value * value
 
 
-@given(st.lists(st.integers(0, 1000), max_size=300), st.integers(1, 5))
-def test_results_come_in_the_order_of_the_jobs(values, workers):
-    assert run_all(square, [(value,) for value in values], workers=workers) == [v * v for v in values]
-
-
 def steps(rows, tape: Tape) -> float:
     return round(float(np.mean(rows)) + float(tape.uniforms(1)[0]) / 4, 1)
 
@@ -179,37 +170,6 @@ def test_processes_and_borrowed_threads_give_the_same():
         }
         assert len(found) == 1
         assert threads.submit(square, 3).result() == 9
-
-
-def test_work_is_shared():
-    def wait(number: int) -> int:
-        time.sleep(0.02)
-        return threading.get_ident()
-
-    begin = time.perf_counter()
-    names = run_all(wait, [(number,) for number in range(16)], workers=8)
-    assert time.perf_counter() - begin < 0.25
-    assert len(set(names)) > 1
-
-
-def test_a_mistake_in_one_part_is_told():
-    def fail(number: int) -> float:
-        return 1 / (number - 7)
-
-    for workers in (1, 3):
-        with pytest.raises(ZeroDivisionError):
-            run_all(fail, [(number,) for number in range(20)], workers=workers)
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_progress_is_told_and_ends_at_the_end(workers, capsys):
-    told = []
-    jobs = [(number,) for number in range(200)]
-    run_all(square, jobs, workers=workers, progress=lambda done, total: told.append((done, total)))
-    assert told == sorted(told)
-    assert told[-1] == (200, 200)
-    assert capsys.readouterr() == ("", "")
-    run_all(square, jobs, workers=workers, progress=True, label="runs")
 
 
 def test_compiled_algorithms_do_not_depend_on_workers_or_progress():

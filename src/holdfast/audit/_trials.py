@@ -5,24 +5,22 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import pickle
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from holdfast import checks
+from holdfast import workers as hands
 from holdfast.errors import InvalidArgument
+from holdfast.workers import Progress, Workers
+
+__all__ = ["Journal", "Progress", "Running", "Trial", "Workers", "takes_second"]
 
 # One trial: its number and its own generator, to a value that JSON can write without loss.
 Trial = Callable[[int, np.random.Generator], Any]
-Progress = bool | Callable[[int, int], None]
-
-_LARGEST_CHUNK = 64
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Running:
 
     of: str
     seed: int = 0
-    workers: Any = 1
+    workers: Workers = 1
     resume: str | Path | None = None
     progress: Progress = False
 
@@ -40,7 +38,7 @@ class Running:
 
         ``about`` says what is audited; a file of finished trials is taken up only by the same audit.
         """
-        workers = checks.whole(self.workers, "workers", of=self.of)
+        workers = hands.checked(self.workers, of=self.of)
         journal = (
             None
             if self.resume is None
@@ -48,9 +46,13 @@ class Running:
         )
         done = {} if journal is None else journal.finished
         pending = [number for number in range(trials) if number not in done]
-        with _shown(self.progress, self.of, trials) as tick:
-            tick(trials - len(pending))
-            for results in _chunks(trial, self.seed, pending, workers):
+        work = hands.spread(_Seeded(trial, self.seed), [(number,) for number in pending], workers=workers)
+        with (
+            hands.meter(self.progress, trials, self.of, done=trials - len(pending)) as tick,
+            closing(work) as finished,
+        ):
+            for bundle in finished:
+                results = {pending[place]: result for place, result in bundle.items()}
                 done.update(results)
                 if journal is not None:
                     journal.add(results)
@@ -92,59 +94,15 @@ class Journal:
             file.writelines(lines)
 
 
-def _chunk(trial: Trial, seed: int, numbers: list[int]) -> dict[int, Any]:
-    return {
-        number: trial(number, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,))))
-        for number in numbers
-    }
+class _Seeded:
+    """A trial by its number: a generator of its own, whoever runs it and whatever ran before."""
 
+    def __init__(self, trial: Trial, seed: int) -> None:
+        self._trial, self._seed = trial, seed
 
-def _chunks(trial: Trial, seed: int, pending: list[int], workers: int) -> Iterator[dict[int, Any]]:
-    size = max(1, min(_LARGEST_CHUNK, len(pending) // (8 * workers)))
-    parts = [pending[start : start + size] for start in range(0, len(pending), size)]
-    if workers == 1:
-        yield from (_chunk(trial, seed, part) for part in parts)
-        return
-    executor = _executor(trial, workers)
-    try:
-        for future in as_completed([executor.submit(_chunk, trial, seed, part) for part in parts]):
-            yield future.result()
-    finally:
-        executor.shutdown(cancel_futures=True)
-
-
-def _executor(trial: Trial, workers: int) -> Executor:
-    """Processes; threads for what cannot be sent to another process, such as a lambda."""
-    try:
-        pickle.dumps(trial)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return ThreadPoolExecutor(workers)
-    return ProcessPoolExecutor(workers)
-
-
-@contextmanager
-def _shown(progress: Progress, of: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on the terminal, calls to the given function, or nothing."""
-    if progress is False or progress is None:
-        yield lambda finished: None
-        return
-    if progress is not True:
-        done = 0
-
-        def tell(finished: int) -> None:
-            nonlocal done
-            done += finished
-            progress(done, total)
-
-        yield tell
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(of, total=total)
-        yield lambda finished: bars.advance(task, finished)
+    def __call__(self, number: int) -> Any:
+        child = np.random.SeedSequence(self._seed, spawn_key=(number,))
+        return self._trial(number, np.random.default_rng(child))
 
 
 def takes_second(function: Callable[..., Any], name: str) -> bool:
