@@ -19,7 +19,7 @@ from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._certificate import Certificate
-from holdfast.guard._choice import STRATEGIES, choose_strategy
+from holdfast.guard._choice import GUESSING, STRATEGIES, choose_strategy
 from holdfast.guard._question import Question, StatisticQuestion, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._scores import METRICS, score_question
@@ -54,9 +54,10 @@ class Guard:
     path: the account is kept there, and the next guard on the same data goes on with it. A question that the
     database works on for more than ``seconds`` is stopped, and charged as one that failed.
 
-    Every ``strategy`` but "code" ("typical-gaussian", "typical-laplace", "transfer-gaussian", "split") fixes
-    the number of ``queries`` in advance, sets no rows aside and counts answers instead of nats;
-    ``holdfast.plan`` compares them.
+    Every ``strategy`` but "code" ("agreed-code", "grid-code", "typical-gaussian", "typical-laplace",
+    "transfer-gaussian", "split") fixes the number of ``queries`` in advance and counts answers instead of
+    nats; ``holdfast.plan`` compares them. "agreed-code" also fixes how many guesses may be off
+    (``surprises``); the others need no guesses and set no rows aside.
 
     >>> import numpy as np
     >>> coins = np.random.default_rng(0).integers(0, 2, size=(10_000, 3))
@@ -77,6 +78,7 @@ class Guard:
         strategy: str = "code",
         ledger: str | Path | Book | None = None,
         queries: int | None = None,
+        surprises: int | None = None,
         training_share: float | None = None,
         split_seed: int = 0,
         seconds: float | None = None,
@@ -86,7 +88,7 @@ class Guard:
         checks.choice(strategy, "strategy", STRATEGIES, of="Guard")
         failure = 1 - self.confidence
         if training_share is None:
-            training_share = 0.5 if strategy == "code" else 0.0
+            training_share = 0.5 if strategy in GUESSING else 0.0
         self._setup = set_up(
             data,
             train,
@@ -102,11 +104,12 @@ class Guard:
             )
         failure -= self._setup.bias
         self._strategy = choose_strategy(
-            strategy, self._setup, failure=failure, error=self.error, queries=queries
+            strategy, self._setup, failure=failure, error=self.error, queries=queries, surprises=surprises
         )
         agreed = {
             "strategy": strategy,
             "queries": queries,
+            "surprises": surprises,
             "confidence": self.confidence,
             "error": self.error,
             **self._setup.facts,

@@ -1,0 +1,260 @@
+"""The code guard with agreed numbers: so many questions, and either so many surprises or no guesses at all.
+
+Strategy "agreed-code" checks a guess for every question, "grid-code" has none and uses all rows. No noise;
+every answer is within one error that is known before the first question. Theory:
+``docs/theory/code-guard.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.dependence import Dependence, Independent
+from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
+from holdfast.guard._account import Account
+from holdfast.guard._answer import Left, Preview
+from holdfast.guard._expectation import Public, expect
+from holdfast.guard._fixed import FixedNumber, preview_of
+from holdfast.guard._question import Part, Question, StatisticQuestion
+from holdfast.guard._readings import BoundedMean, MeanOfDependentRows, Reading, ShareOfAll
+from holdfast.guard._release import released
+from holdfast.guard._setup import Setup
+from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule
+from holdfast.guard._strategy import Outcome
+from holdfast.intervals import Interval
+from holdfast.tails import Tail
+
+
+@dataclass(frozen=True)
+class EvenCells:
+    """``count`` cells of equal width over [low, high], and what may be taken for rounding at their edges."""
+
+    low: float
+    high: float
+    count: int
+
+    @property
+    def slack(self) -> float:
+        """More than the rounding error of a value in the range."""
+        return 1e-15 * (abs(self.low) + abs(self.high))
+
+    @property
+    def cell(self) -> float:
+        """The width of a cell."""
+        return (self.high - self.low) / self.count
+
+    def index(self, value: float) -> int:
+        """The cell that holds ``value``."""
+        return min(max(math.floor((value - self.low) / self.cell), 0), self.count - 1)
+
+    def edges(self, index: int) -> tuple[float, float]:
+        """Both ends of a cell, moved outward by the slack."""
+        return self.low + index * self.cell - self.slack, self.low + (index + 1) * self.cell + self.slack
+
+
+@dataclass(frozen=True)
+class PreparedCells:
+    """A question at one stage, ready to be read: everything here is public.
+
+    ``guess`` is None where there are none; else a statistic within ``tolerance`` of it is confirmed.
+    """
+
+    question: Question
+    reading: Reading
+    cells: EvenCells
+    guess: float | None
+    tolerance: float
+    half_width: float
+    numbers: dict[str, Any]
+
+    worst_price = 1.0
+    failure_price = 1.0
+
+    def interval(self, low: float, high: float) -> Interval:
+        """The interval when the statistic lies in [low, high], clipped to the values it can take."""
+        question, reading = self.question, self.reading
+        if isinstance(reading, ShareOfAll):
+            # A share is a whole number of rows: the outermost counts within, aimed at between two of them.
+            low = (math.ceil(max(low, 0.0) * reading.rows - 1e-6) + 0.5) / reading.rows
+            high = (math.floor(min(high, 1.0) * reading.rows + 1e-6) - 0.5) / reading.rows
+        inside = reading.interval(low, high, 0)
+        return Interval(
+            max(question.low, inside.low - question.resolution),
+            min(question.high, inside.high + question.resolution),
+        )
+
+    def confirmed(self) -> Interval:
+        """The interval of a confirmed guess."""
+        if self.guess is None:
+            raise AssertionError("only a guess is confirmed")
+        reach = self.tolerance + self.cells.slack
+        return self.interval(self.guess - reach, self.guess + reach)
+
+    def preview(self) -> Preview:
+        """What the question would cost and show."""
+        if self.guess is None:
+            return preview_of(self.question, self.half_width, 1)
+        interval = self.confirmed()
+        return Preview(
+            query=self.question.record,
+            guess=self.guess,
+            low=interval.low,
+            high=interval.high,
+            cell=self.cells.cell,
+            if_confirmed=1.0,
+            if_surprised=1.0,
+            at_most=1.0,
+        )
+
+    def read(self, part: Part) -> Outcome:
+        """Read the rows once; what leaves is "as guessed" or the cell, and public facts."""
+        question, statistic = self.question, self.question.moments(part).mean
+        confirmed = self.guess is not None and abs(statistic - self.guess) <= self.tolerance
+        if self.guess is not None and confirmed:
+            value, interval = self.guess, self.confirmed()
+        else:
+            edges = self.cells.edges(self.cells.index(statistic))
+            value, interval = (edges[0] + edges[1]) / 2, self.interval(*edges)
+        return Outcome(
+            price=1.0,
+            surprise=self.guess is not None and not confirmed,
+            released=released(
+                question,
+                value=min(max(value, question.low), question.high),
+                interval=interval,
+                guess=self.guess,
+                confirmed=confirmed or self.guess is None,
+                theorem=self.reading.theorem,
+                numbers=self.numbers,
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class AgreedCode(FixedNumber):
+    """How a question is prepared for one dataset, by a schedule that was fixed before the first one."""
+
+    setup: Setup
+    model: Dependence
+    schedule: Schedule
+    promised: float | None
+
+    theorem = "the code guard with agreed numbers (docs/theory/code-guard.md)"
+
+    @classmethod
+    def of(
+        cls, setup: Setup, queries: int, failure: float, surprises: int | None, promised: float | None
+    ) -> AgreedCode:
+        """The schedule with the least error, or with the promised one where that is larger."""
+        rows, training = setup.protected.rows.count, setup.training
+        model = setup.model or Independent(rows)
+        tail = model.mean_tail(0.0, 1.0)
+        if surprises is None:
+            least = grid_schedule(tail, queries, failure)
+        else:
+            ratio = rows / training.rows.count if training else 1.0
+            least = checked_schedule(tail, queries, failure, surprises, ratio)
+        if least is None:
+            raise InvalidArgument(
+                "queries", f"fewer, or no error can be kept with {rows:,} protected rows", queries, of="Guard"
+            )
+        wider = None
+        if promised is not None and least.error < promised < 1.0:
+            wider = Schedule.of(tail, promised, least.agreement)
+        return cls(queries, setup, model, wider or least, promised)
+
+    def left(self, account: Account) -> Left:
+        """How many answers are left, and how many surprises."""
+        plain, allowed = super().left(account), self.schedule.agreement.surprises
+        if allowed is None:
+            return plain
+        surprises = max(0, self.schedule.stages - self._stage(account))
+        left = int(plain) if surprises else 0
+        words = f"{plain.words}, and {max(0, surprises - 1):,} of {allowed:,} surprises"
+        return Left(left, words=words, confirmed=left, surprises=min(left, surprises))
+
+    def prepare(self, question: Question, account: Account) -> PreparedCells:
+        """Decide everything about a question without reading the protected rows, or refuse it."""
+        _refuse_others(question)
+        self.require(question, account, 1)
+        stage, schedule = self._stage(account), self.schedule
+        width = question.high - question.low
+        self._require_stage(question, stage, width)
+        nats, rows = schedule.nats(stage), self.setup.protected.rows.count
+        tail = None if self.setup.model is None else self.model.mean_tail(question.low, question.high)
+        return PreparedCells(
+            question=question,
+            reading=_reading(question, nats, rows, tail),
+            cells=EvenCells(question.low, question.high, schedule.cells(stage)),
+            guess=self._guess(question, nats, tail),
+            tolerance=width * schedule.tolerance(self.model.mean_tail(0.0, 1.0), stage),
+            half_width=width * schedule.error,
+            numbers={
+                "question": account.steps + 1,
+                "answers agreed on": self.queries,
+                "surprises agreed on": schedule.agreement.surprises,
+                "stage": stage,
+                "cells": schedule.cells(stage),
+                "nats of this interval": nats,
+            },
+        )
+
+    def _stage(self, account: Account) -> int:
+        """Everything that was not confirmed moves on, a reading that was never settled included."""
+        confirmed = 0 if self.schedule.agreement.surprises is None else account.experience.confirmed
+        return account.steps - confirmed
+
+    def _guess(self, question: Question, nats: float, tail: Tail | None) -> float | None:
+        if self.schedule.agreement.surprises is None:
+            return None
+        setup = self.setup
+        public = Public(nats, setup.protected.rows.count, setup.training, setup.pilot, tail)
+        return min(max(expect(question, public).guess, question.low), question.high)
+
+    def _require_stage(self, question: Question, stage: int, width: float) -> None:
+        if stage >= self.schedule.stages:
+            raise self._spent(
+                question,
+                stage,
+                f"More guesses were off than the {self.schedule.agreement.surprises:,} that were agreed on",
+            )
+        if self.promised is not None and width * self.schedule.error > self.promised:
+            raise self._spent(
+                question,
+                stage,
+                f"Its answer would be within ±{width * self.schedule.error:.4g}, and ±{self.promised:g} was "
+                "promised",
+            )
+
+    def _spent(self, question: Question, stage: int, reason: str) -> BudgetSpent:
+        return BudgetSpent(
+            f"{question.text} cannot be answered. {reason}. Questions that were answered before stay free; "
+            "new ones need a new guard on fresh rows.",
+            asked=1.0,
+            spent=float(stage),
+            left=float(max(0, self.schedule.stages - stage)),
+        )
+
+
+def _reading(question: Question, nats: float, rows: int, tail: Tail | None) -> Reading:
+    if tail is not None:
+        return MeanOfDependentRows(question, nats, (rows,), tail, rows)
+    if question.binary:
+        return ShareOfAll(question, nats, rows)
+    return BoundedMean(question, nats, (rows,))
+
+
+def _refuse_others(question: Question) -> None:
+    if isinstance(question, StatisticQuestion) or question.kind == "quantile":
+        raise QueryRejected(
+            "With agreed numbers every answer is the mean of a bounded expression, or a share: the cells are "
+            "counted over its range. Ask for shares, share(x <= t), or use strategy='code'."
+        )
+    if question.filtered:
+        raise QueryRejected(
+            "With agreed numbers the width of an answer may not depend on how many rows pass a filter. Ask "
+            "for the share of rows that pass and the mean of an expression that is 0 elsewhere, or use "
+            "strategy='code'."
+        )

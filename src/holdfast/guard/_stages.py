@@ -1,0 +1,201 @@
+"""Agreed numbers: what the code guard can promise where the number of questions is fixed in advance.
+
+Every question is answered at a *stage*. With guesses, the stage is how many questions have surprised so far;
+without, it is how many were answered. What moves an account on to the next stage is one of few symbols: a
+cell of an even grid over the range, or that the rows could not be read. So the ways to reach a stage can be
+counted, and no prior is needed: the union bound runs over exactly the transcripts there are. Under a promised
+error early stages are read at small nats, so their cells are wide and few. Proofs:
+``docs/theory/code-guard.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from scipy import special
+
+from holdfast.records import Record
+from holdfast.tails import Tail
+
+# Values enter means as whole multiples of 2⁻²⁴ of their range; twice that is kept of every promised error.
+RESERVE = 2.0**-23
+ROOMS = tuple(round(1.5**power) for power in range(52))
+_CHANCE = 0.05  # of the surprises that are allowed, the share that honest guesses may use up
+_LEAST_DEVIATIONS = 0.3
+_MOST_CELLS = 1e6
+_MOST_CHECKED = 1000  # so many surprises are better served without guesses
+_FINENESS = 1e-7
+
+
+def honest_deviations(queries: int, failure: float, surprises: int) -> float:
+    """Half a cell, in deviations of a guess's error, from which honest guesses surprise by chance no more
+    than max(``failure``, surprises/20) times in expectation."""
+    by_chance = max(failure, _CHANCE * surprises) / queries
+    return max(_LEAST_DEVIATIONS, float(-special.ndtri(min(0.5, by_chance / 2.0))))
+
+
+def guess_deviation(tail: Tail, nats: float, rows_a_training_row: float = 1.0) -> float:
+    """The deviation of statistic − guess, if both were normal with this tail's radius at these nats and the
+    guess came from a training part that has one row for so many protected ones."""
+    return tail.radius_at(nats) * math.sqrt((1.0 + rows_a_training_row) / (2.0 * (nats + math.log(2.0))))
+
+
+@dataclass(frozen=True, repr=False)
+class Agreement(Record):
+    """What is agreed on before the first question: how many there are, the probability that may fail, and how
+    many guesses may be off (None: there are no guesses, and every answer is a cell)."""
+
+    queries: int
+    failure: float
+    surprises: int | None = None
+
+    @property
+    def stages(self) -> int:
+        """How many stages there are at which a question is answered."""
+        return self.queries if self.surprises is None else min(self.surprises, self.queries - 1) + 1
+
+
+@dataclass(frozen=True, repr=False)
+class Run(Record):
+    """``stages`` consecutive stages with the same number of ``cells``, the first of them read at ``nats``."""
+
+    first: int
+    stages: int
+    nats: float
+    cells: int
+
+    @property
+    def step(self) -> float:
+        """How many symbols lead on from one of these stages, as nats: the cells, and a failure to read."""
+        return math.log(self.cells + 1)
+
+
+def runs(tail: Tail, error: float, agreement: Agreement) -> Iterator[Run]:
+    """The stages of an agreement under a promised ``error`` in [0, 1], each with the fewest cells that keep
+    it; fewer stages than agreed on if the error does not last.
+
+    Guarantee: at stage s questions are read at δ_s = β/(S·W_s·Π_{l<s} M_l), S the number of stages, M_l the
+    symbols that lead on from stage l, W_s = C(k, s+1) with guesses and 1 without; half a cell and the radius
+    at δ_s are at most ``error``.
+    Reference: docs/theory/code-guard.md, "Agreed numbers".
+    """
+    room = error - RESERVE
+    # A thousand-millionth of a nat covers the rounding of sums of logarithms.
+    nats = math.log(agreement.stages) - math.log(agreement.failure) + 1e-9
+    stage, limit, cells = 0, -math.inf, 0
+    while stage < agreement.stages:
+        if agreement.surprises is not None:
+            nats += math.log((agreement.queries - stage) / (stage + 1))
+        if nats > limit:
+            half = room - tail.radius_at(nats)
+            if not 2.0 * half * _MOST_CELLS > 1.0:
+                return
+            cells = math.ceil(0.5 / half)
+            limit = max(nats, tail.gamma(room - 0.5 / cells))
+        found = Run(stage, 1, nats, cells)
+        if agreement.surprises is None:
+            fitting = math.floor((limit - nats) / found.step) + 1
+            found = Run(stage, min(fitting, agreement.stages - stage), nats, cells)
+        yield found
+        stage += found.stages
+        nats += found.stages * found.step
+
+
+@dataclass(frozen=True, repr=False)
+class Schedule(Record):
+    """The stages of an agreement under a promised error of means of values in [0, 1]."""
+
+    agreement: Agreement
+    error: float
+    runs: tuple[Run, ...]
+
+    @classmethod
+    def of(cls, tail: Tail, error: float, agreement: Agreement) -> Schedule | None:
+        """The schedule; None if the error does not last."""
+        found = cls(agreement, error, tuple(runs(tail, error, agreement)))
+        return found if found.stages == agreement.stages else None
+
+    @property
+    def stages(self) -> int:
+        """How many stages it lasts."""
+        return self.runs[-1].first + self.runs[-1].stages if self.runs else 0
+
+    @cached_property
+    def _firsts(self) -> tuple[int, ...]:
+        return tuple(run.first for run in self.runs)
+
+    def nats(self, stage: int) -> float:
+        """ln(1/δ) of questions at a stage."""
+        run = self._run(stage)
+        return run.nats + (stage - run.first) * run.step
+
+    def cells(self, stage: int) -> int:
+        """The number of cells at a stage."""
+        return self._run(stage).cells
+
+    def _run(self, stage: int) -> Run:
+        return self.runs[bisect_right(self._firsts, stage) - 1]
+
+    def tolerance(self, tail: Tail, stage: int) -> float:
+        """How far a guess may be off at a stage, in [0, 1], and still be confirmed within the error."""
+        return self.error - RESERVE - tail.radius_at(self.nats(stage))
+
+
+def _lasts(tail: Tail, error: float, agreement: Agreement, least: float) -> bool:
+    """Whether an error lasts, with a half-cell of at least ``least`` at the last stage, the narrowest."""
+    last = None
+    for run in runs(tail, error, agreement):
+        last = run
+    if last is None or last.first + last.stages < agreement.stages:
+        return False
+    return error - RESERVE - tail.radius_at(last.nats + (last.stages - 1) * last.step) >= least
+
+
+def least_error(tail: Tail, agreement: Agreement, *, least: float = 0.0, below: float = 1.0) -> float | None:
+    """The least error in [0, 1] that lasts, up to 10⁻⁷ of it; None if none does ``below`` a limit."""
+    low, high = least, below
+    if not low < high or not _lasts(tail, high, agreement, least):
+        return None
+    while high - low > _FINENESS * high:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if _lasts(tail, middle, agreement, least) else (middle, high)
+    return high
+
+
+def grid_schedule(tail: Tail, queries: int, failure: float) -> Schedule | None:
+    """The least error without guesses: every answer is a cell.
+
+    Guarantee: all k intervals hold with probability 1 − ``failure`` and none has a larger half-width.
+    Reference: docs/theory/code-guard.md, "Agreed numbers".
+    """
+    agreement = Agreement(queries, failure)
+    error = least_error(tail, agreement)
+    return None if error is None else Schedule.of(tail, error, agreement)
+
+
+def checked_schedule(
+    tail: Tail, queries: int, failure: float, surprises: int, rows_a_training_row: float = 1.0
+) -> Schedule | None:
+    """The least error with guesses, at most ``surprises`` of which are off. Where room for more of them and a
+    narrower cell give less, that is taken.
+
+    Guarantee: all intervals hold with probability 1 − ``failure`` and none has a larger half-width; no
+        question is refused before more guesses were off than were agreed on.
+    Assumes: nothing for the intervals. Cells are wide enough for honest guesses (:func:`honest_deviations`).
+    Reference: docs/theory/code-guard.md, "Agreed numbers".
+    """
+    deviation = guess_deviation(tail, math.log(queries / failure), rows_a_training_row)
+    stated, best = min(surprises, queries - 1), None
+    for room in (stated, *(room for room in ROOMS if stated < room < queries)):
+        if room > _MOST_CHECKED:
+            break
+        agreement = Agreement(queries, failure, room)
+        least = deviation * honest_deviations(queries, failure, room)
+        below = 1.0 if best is None else best[0] * (1.0 - _FINENESS)
+        error = least_error(tail, agreement, least=least, below=below)
+        best = best if error is None else (error, agreement)
+    return None if best is None else Schedule.of(tail, *best)
