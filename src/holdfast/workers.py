@@ -15,6 +15,7 @@ library that adds in another order when it has another number of threads; ``OMP_
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
@@ -41,6 +42,7 @@ Finished = Generator[dict[int, Any], None, None]
 _BUNDLES_A_WORKER = 8
 _LARGEST_BUNDLE = 64
 _UNKNOWN = 8
+_PATIENCE = 0.1
 
 
 def checked(workers: Any, *, of: str) -> Workers:
@@ -91,7 +93,7 @@ def spread(task: Task, jobs: Sequence[Job], *, workers: Workers = 1) -> Finished
         dict(enumerate(jobs[begin : begin + size], start=begin)) for begin in range(0, len(jobs), size)
     ]
     if isinstance(workers, int) and (workers == 1 or len(jobs) < 2):
-        return (_work(task, bundle) for bundle in bundles)
+        return _here(task, bundles)
     travels = _travels(task, of_its_own=False)
     if _is_ray(workers):
         return _by_ray(workers, task, bundles)
@@ -107,6 +109,19 @@ def spread(task: Task, jobs: Sequence[Job], *, workers: Workers = 1) -> Finished
 
 def _work(task: Task, bundle: Bundle) -> dict[int, Any]:
     return {place: task(*job) for place, job in bundle.items()}
+
+
+def _here(task: Task, bundles: list[Bundle]) -> Finished:
+    """One after another; slow jobs are told of one by one."""
+    for bundle in bundles:
+        results, begun = {}, time.monotonic()
+        for place, job in bundle.items():
+            results[place] = task(*job)
+            if time.monotonic() - begun > _PATIENCE:
+                yield results
+                results, begun = {}, time.monotonic()
+        if results:
+            yield results
 
 
 def _by_joblib(workers: int, task: Task, bundles: list[Bundle]) -> Finished:

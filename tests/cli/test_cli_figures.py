@@ -17,7 +17,7 @@ def made_up(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
     def maker(name):
-        def figure(folder, *, runs, progress):
+        def figure(folder, *, runs, progress, workers):
             progress(runs, runs)
             rows = (("one", 1, 0.25), ("two", 2, None))
             table = FigureTable(

@@ -26,7 +26,7 @@ def small(monkeypatch):
 def test_the_table_and_the_pictures_are_written(small, tmp_path):
     seen = []
     table = draw("barriers", tmp_path, runs=2, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(1, 2), (2, 2)]
+    assert seen == [(0, 2), (1, 2), (2, 2)]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(table.files)
     assert len(table.rows) == 2 * 4 * 3
     with (tmp_path / "barriers.csv").open(encoding="utf-8") as file:

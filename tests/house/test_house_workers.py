@@ -106,6 +106,12 @@ def test_every_kind_of_worker_tells_its_progress(crew, capfd):
     assert capfd.readouterr().out == ""
 
 
+def test_slow_work_is_told_of_step_by_step():
+    told = []
+    run_all(time.sleep, [(0.12,)] * 16, progress=lambda done, total: told.append(done))
+    assert told == list(range(17))
+
+
 def test_a_bar_goes_to_stderr(capsys):
     run_all(abs, [(1,), (2,)], progress=True, label="steps")
     assert capsys.readouterr().out == ""

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     help="The folder to write.",
 )
 @click.option("--runs", type=int, default=50, show_default=True, help="Repetitions of each experiment.")
+@click.option(
+    "--workers", type=int, default=1, show_default=True, help="Processes that share the repetitions."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of tables.")
-def figures(names: tuple[str, ...], output: Path, runs: int, as_json: bool) -> None:
+def figures(names: tuple[str, ...], output: Path, runs: int, workers: int, as_json: bool) -> None:
     """Run the experiments behind the figures and write pictures and tables: all of them, or those named.
 
     holdout: a classifier built through a holdout that is reused naively, through a reusable holdout and
@@ -40,17 +43,18 @@ def figures(names: tuple[str, ...], output: Path, runs: int, as_json: bool) -> N
     for name in names:
         checks.choice(name, "figure", tuple(FIGURES), of="holdfast figures")
     checks.whole(runs, "runs", of="holdfast figures")
+    checks.whole(workers, "workers", of="holdfast figures")
     console = Console(highlight=False, quiet=as_json)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise click.UsageError(f"Cannot write to {output}: {error.strerror}.") from None
-    tables = [_draw(name, output, runs, console) for name in names or FIGURES]
+    tables = [_draw(name, output, runs, workers, console) for name in names or FIGURES]
     if as_json:
         click.echo(json.dumps([table.to_dict() for table in tables], ensure_ascii=False, allow_nan=False))
 
 
-def _draw(name: str, output: Path, runs: int, console: Console) -> FigureTable:
+def _draw(name: str, output: Path, runs: int, workers: int, console: Console) -> FigureTable:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from holdfast.figures import draw
@@ -62,6 +66,7 @@ def _draw(name: str, output: Path, runs: int, console: Console) -> FigureTable:
             name,
             output,
             runs=runs,
+            workers=workers,
             progress=lambda done, total: bars.update(task, completed=done, total=total),
         )
     _show(console, table, output)

@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast import checks
 from holdfast.figures._table import FigureTable, Progress
+from holdfast.workers import Workers, checked
 
 __all__ = ["FIGURES", "FigureTable", "Progress", "draw"]
 
@@ -22,13 +23,19 @@ FIGURES = {
 """Where each figure lives: a module with a function of the same name."""
 
 
-def draw(name: str, folder: Path, *, runs: Any, progress: Progress | None = None) -> FigureTable:
+def draw(
+    name: str, folder: Path, *, runs: Any, progress: Progress | None = None, workers: Workers = 1
+) -> FigureTable:
     """Run the experiment behind one figure ``runs`` times and write its pictures and its table to ``folder``.
 
-    ``progress`` is called with the number of runs done and the number there will be.
+    ``progress`` is called with the number of runs done and the number there will be. ``workers`` share the
+    runs (see :mod:`holdfast.workers`); the figure is the same for any number of them.
     """
     checks.choice(name, "name", tuple(FIGURES), of="draw")
     runs = checks.whole(runs, "runs", of="draw")
     function = getattr(importlib.import_module(FIGURES[name]), name)
-    table: FigureTable = function(folder, runs=runs, progress=progress or (lambda done, total: None))
+    workers = checked(workers, of="draw")
+    table: FigureTable = function(
+        folder, runs=runs, progress=progress or (lambda done, total: None), workers=workers
+    )
     return table

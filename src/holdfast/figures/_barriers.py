@@ -23,6 +23,7 @@ from holdfast.figures._barrier_rows import (
 from holdfast.figures._style import Palette, blank, quiet, save
 from holdfast.figures._table import FigureTable, Progress
 from holdfast.stability import DP, Replicability
+from holdfast.workers import Workers, run_all
 
 COLUMNS = (32, 128, 512, 2048)
 TRIALS = 100
@@ -31,19 +32,20 @@ CONFIDENCE = 0.95
 Floats = NDArray[np.float64]
 
 
-def measure(runs: int, progress: Progress) -> dict[tuple[str, str], Floats]:
+def measure(runs: int, progress: Progress, workers: Workers = 1) -> dict[tuple[str, str], Floats]:
     """Logarithms of the rows needed: for each problem and algorithm a line a run, a column for each d."""
-    found = {
-        (problem, name): np.empty((runs, len(COLUMNS))) for problem in ACCURACY for name, *_ in ALGORITHMS
-    }
-    for run in range(runs):
-        for place, d in enumerate(COLUMNS):
-            for i, problem in enumerate(ACCURACY):
-                for k, (name, stability, method) in enumerate(ALGORITHMS):
-                    seed = [5, run, place, i, k]
-                    rows = rows_needed(problem, stability, method, d, trials=TRIALS, seed=seed)
-                    found[problem, name][run, place] = math.log(rows)
-        progress(run + 1, runs)
+    measured = run_all(_run, [(run,) for run in range(runs)], workers=workers, progress=progress)
+    return {key: np.array([lines[key] for lines in measured]) for key in measured[0]}
+
+
+def _run(run: int) -> dict[tuple[str, str], list[float]]:
+    found: dict[tuple[str, str], list[float]] = {}
+    for place, d in enumerate(COLUMNS):
+        for i, problem in enumerate(ACCURACY):
+            for k, (name, stability, method) in enumerate(ALGORITHMS):
+                seed = [5, run, place, i, k]
+                rows = rows_needed(problem, stability, method, d, trials=TRIALS, seed=seed)
+                found.setdefault((problem, name), []).append(math.log(rows))
     return found
 
 
@@ -72,9 +74,9 @@ def impossible_rows(problem: str, stability: DP | Replicability | None, d: int) 
     return bound(d, accuracy=ACCURACY[problem], beta=BETA, stability=stability)
 
 
-def barriers(folder: Path, *, runs: int, progress: Progress) -> FigureTable:
+def barriers(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1) -> FigureTable:
     """Measure the rows that each promise needs as columns are added, and draw them with the lower bounds."""
-    found = measure(runs, progress)
+    found = measure(runs, progress, workers)
     files = save("barriers", folder, lambda colours: _picture(found, colours))
     lines: list[tuple[Any, ...]] = []
     for (problem, name), logs in found.items():

@@ -18,6 +18,7 @@ from holdfast.figures._bands import COLUMNS, Bands, draw_bands
 from holdfast.figures._style import Palette, blank, save
 from holdfast.figures._table import FigureTable, Progress
 from holdfast.guard import CodeHoldout, ReusableHoldout
+from holdfast.workers import Workers, run_all
 
 ROWS = ATTRIBUTES = 10_000
 GROUP = 5  # attributes of one group copy a common coin in half of the rows: correlation ¼
@@ -81,15 +82,19 @@ def run_once(
     }
 
 
-def holdout(folder: Path, *, runs: int, progress: Progress) -> FigureTable:
+def _run(place: int, run: int) -> dict[str, list[Vote]]:
+    return run_once(np.random.default_rng([2015, place, run]), (0, TELLING)[place])
+
+
+def holdout(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1) -> FigureTable:
     """Naive reuse, the reusable holdout and the code guard, each with the same analyst on the same data."""
     found: dict[tuple[str, str], list[list[Vote]]] = {}
-    total = len(LABELS) * runs
-    for place, (label, telling) in enumerate(zip(LABELS, (0, TELLING), strict=True)):
-        for run in range(runs):
-            for method, votes in run_once(np.random.default_rng([2015, place, run]), telling).items():
-                found.setdefault((label, method), []).append(votes)
-            progress(place * runs + run + 1, total)
+    jobs = [(place, run) for place in range(len(LABELS)) for run in range(runs)]
+    for (place, _), votes_of in zip(
+        jobs, run_all(_run, jobs, workers=workers, progress=progress), strict=True
+    ):
+        for method, votes in votes_of.items():
+            found.setdefault((LABELS[place], method), []).append(votes)
     bands = {key: Bands.of(votes) for key, votes in found.items()}
     rows = tuple(
         (label, method, *line)

@@ -22,6 +22,7 @@ from holdfast.figures._bands import COLUMNS, Bands, draw_bands
 from holdfast.figures._style import Palette, blank, quiet, save
 from holdfast.figures._table import FigureTable, Progress
 from holdfast.guard import CodeHoldout, ReusableHoldout
+from holdfast.workers import Workers, run_all
 
 COINS = 400
 QUARTER = 3
@@ -86,14 +87,18 @@ def run_once(rng: np.random.Generator, active: NDArray[np.bool_]) -> dict[str, l
     }
 
 
-def series(folder: Path, *, runs: int, progress: Progress) -> FigureTable:
+def _run(run: int, active: Any) -> dict[str, list[Vote]]:
+    return run_once(np.random.default_rng([1749, run]), active)
+
+
+def series(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1) -> FigureTable:
     """The same analyst, with methods that know that the months of a quarter go together, and without."""
     sun = Sunspots.load()
     found: dict[str, list[list[Vote]]] = {method: [] for method in METHODS}
-    for run in range(runs):
-        for method, votes in run_once(np.random.default_rng([1749, run]), sun.active).items():
+    jobs = [(run, sun.active) for run in range(runs)]
+    for votes_of in run_all(_run, jobs, workers=workers, progress=progress):
+        for method, votes in votes_of.items():
             found[method].append(votes)
-        progress(run + 1, runs)
     bands = {method: Bands.of(votes) for method, votes in found.items()}
     rows = tuple((method, *line) for method, band in bands.items() for line in band.rows(0.5))
     files = save("series", folder, lambda colours: _picture(sun, bands, colours))
