@@ -60,6 +60,17 @@ def test_damage_behind_the_triggers_is_found_and_named(path, damage, line):
         list(Book(path).events())
 
 
+def test_nothing_is_written_after_a_last_line_that_was_changed(path):
+    book = Book(path)
+    _fill(book)
+    connection = sqlite3.connect(path)
+    connection.executescript("DROP TRIGGER no_update; UPDATE events SET digest = 'x' WHERE sequence = 3")
+    connection.close()
+    with pytest.raises(BookError, match="changed at line 3"):
+        book.append("note", {}, after=3)
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM events").fetchone() == (3,)
+
+
 def test_a_file_that_is_no_book_is_refused(path):
     path.write_text("not a database at all, but long enough to look like one " * 20)
     with pytest.raises(BookError, match="cannot be opened"):

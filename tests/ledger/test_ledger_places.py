@@ -6,7 +6,7 @@ import multiprocessing
 
 import pytest
 
-from holdfast.ledger import Balance, Book, BookError, SigningKey, Stale
+from holdfast.ledger import Balance, Book, BookError, Entry, SigningKey, Stale
 
 
 def _settled(book: Book, count: int) -> Balance:
@@ -45,6 +45,21 @@ def test_a_writer_that_has_not_read_the_last_line_is_told(opened):
     with pytest.raises(Stale):
         second.append("act", {}, after=5)
     assert second.append("act", {}, after=1).sequence == 2
+
+
+def test_several_lines_are_written_together_or_not_at_all(opened):
+    first, second = opened(), opened()
+    events = first.append_all([Entry("open", {}), Entry("act", {"n": 1}, "s", "r")], after=0)
+    assert [event.sequence for event in events] == [1, 2]
+    assert [event.digest for event in opened().events()] == [event.digest for event in events]
+    with pytest.raises(Stale):
+        second.append_all([Entry("act", {"n": 2}), Entry("act", {"n": 3})], after=1)
+    with pytest.raises(ValueError, match="one line"):
+        second.append_all([Entry("act", {}), Entry("act", {}, "a\nb")], after=2)
+    assert len(list(second.events())) == 2
+    assert second.append_all([Entry("act", {"n": 2}), Entry("act", {"n": 3})], after=2)[-1].sequence == 4
+    assert [event.body.get("n") for event in first.events()] == [None, 1, 2, 3]
+    assert second.about("s", "act").request == "r"
 
 
 def _race(place: str, name: str, wanted: int) -> None:

@@ -6,7 +6,8 @@ price are recorded before the answer leaves. A reservation that was never settle
 
 from holdfast.ledger._balance import Balance
 from holdfast.ledger._book import Book
-from holdfast.ledger._event import BookError, Closed, Event, Stale
+from holdfast.ledger._epochs import EpochLink, verify_epochs
+from holdfast.ledger._event import BookError, Closed, Entry, Event, Stale
 from holdfast.ledger._signing import Receipt, SigningKey
 from holdfast.ledger._verify import Problem, Verification, export, read_receipts, verify
 
@@ -15,6 +16,8 @@ __all__ = [
     "Book",
     "BookError",
     "Closed",
+    "Entry",
+    "EpochLink",
     "Event",
     "Problem",
     "Receipt",
@@ -24,4 +27,5 @@ __all__ = [
     "export",
     "read_receipts",
     "verify",
+    "verify_epochs",
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.errors import InvalidArgument
 from holdfast.ledger._balance import Balance
-from holdfast.ledger._event import BookError, Event, Line, canonical, digest_of
+from holdfast.ledger._event import BookError, Entry, Event, Line, Stale, canonical, digest_of
 from holdfast.ledger._places import is_postgres, place_of_epoch
 from holdfast.ledger._postgres import PostgresLines
 from holdfast.ledger._signing import Receipt, SigningKey, signed
@@ -22,7 +22,7 @@ class Lines(Protocol):
 
     name: str
 
-    def append(self, after: int, make: Callable[[str], Line]) -> Line: ...
+    def append(self, previous: str, lines: Sequence[Line]) -> bool: ...
     def page(self, first: int, limit: int) -> list[Line]: ...
     def about(self, subject: str, kind: str) -> Line | None: ...
     def requested(self, request: str) -> Line | None: ...
@@ -54,17 +54,46 @@ class Book:
         self.name = self._lines.name
         self.key = key
         self._identity: str | None = None
+        # The last line that was written here, so that the next one need not look for it.
+        self._end = 0, ""
 
     def append(
         self, kind: str, body: dict[str, Any], *, after: int, subject: str = "", request: str = ""
     ) -> Event:
         """Write one event, if the book still ends at sequence ``after``; otherwise raise :class:`Stale`."""
-        for name, text in (("kind", kind), ("subject", subject), ("request", request)):
-            if "\n" in text:
-                raise InvalidArgument(name, "one line of text", text, of="Book.append")
-        said = (after + 1, kind, subject, request, canonical(body))
-        line = self._lines.append(after, lambda previous: Line(*said, digest_of(previous, *said)))
-        return Event(line.sequence, kind, body, line.digest, subject, request)
+        (event,) = self.append_all([Entry(kind, body, subject, request)], after=after)
+        return event
+
+    def append_all(self, entries: Sequence[Entry], *, after: int) -> list[Event]:
+        """Write several events in one transaction, all or none, if the book still ends at sequence ``after``;
+        otherwise raise :class:`Stale`."""
+        start = digest = self._digest_at(after)
+        lines, events = [], []
+        for sequence, entry in enumerate(entries, start=after + 1):
+            for name, text in (("kind", entry.kind), ("subject", entry.subject), ("request", entry.request)):
+                if "\n" in text:
+                    raise InvalidArgument(name, "one line of text", text, of="Book.append")
+            said = (sequence, entry.kind, entry.subject, entry.request, canonical(entry.body))
+            digest = digest_of(digest, *said)
+            lines.append(Line(*said, digest))
+            events.append(Event(sequence, entry.kind, entry.body, digest, entry.subject, entry.request))
+        if not self._lines.append(start, lines):
+            self._end = 0, ""
+            if after and self._digest_at(after) != start:
+                raise BookError(f"The account book {self.name} was changed at line {after}.")
+            raise Stale(f"The book does not end at {after}.")
+        self._end = after + len(lines), digest
+        return events
+
+    def _digest_at(self, sequence: int) -> str:
+        """The digest that the line after this one goes on from."""
+        known, digest = self._end
+        if known == sequence:
+            return digest
+        found = self._lines.page(sequence, 1)
+        if not found or found[0].sequence != sequence:
+            raise Stale(f"The book does not end at {sequence}.")
+        return found[0].digest
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """All events beyond sequence ``after``, each checked against the chain."""

@@ -23,6 +23,15 @@ class Closed(BookError):
     """The account was ended for good; what was answered stays, nothing new is answered."""
 
 
+class Entry(NamedTuple):
+    """What is to be written: what happened, to which question, on whose request."""
+
+    kind: str
+    body: dict[str, Any]
+    subject: str = ""
+    request: str = ""
+
+
 class Line(NamedTuple):
     """An event exactly as it is stored; ``body`` is canonical JSON."""
 

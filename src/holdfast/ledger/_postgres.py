@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from threading import RLock
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from holdfast.errors import MissingExtra
-from holdfast.ledger._event import BookError, Line, Stale
+from holdfast.ledger._event import BookError, Line
 from holdfast.ledger._places import BOOK
 
 _SCHEMA = """
@@ -31,6 +31,8 @@ CREATE OR REPLACE TRIGGER no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON holdf
     FOR EACH STATEMENT EXECUTE FUNCTION holdfast_append_only();
 """
 _COLUMNS = "sequence, kind, subject, request, body, digest"
+_ROW = "(%s, %s::bigint, %s, %s, %s, %s, %s)"
+_LAST = "(SELECT digest FROM holdfast_events WHERE book = %s ORDER BY sequence DESC LIMIT 1)"
 # Held while the table is made, so that two processes that start together do not make it twice.
 _SCHEMA_LOCK = 0x686F6C64
 
@@ -65,26 +67,28 @@ class PostgresLines:
                 f"The account book {self.name} cannot be opened: {type(error).__name__}."
             ) from None
 
-    def append(self, after: int, make: Callable[[str], Line]) -> Line:
-        """Write ``make(digest of the last line)`` if the book ends at ``after``, else raise Stale."""
+    def append(self, previous: str, lines: Sequence[Line]) -> bool:
+        """Write the lines if the last one has the digest ``previous`` ("": if there is none); False if it has
+        not.
+
+        Two that look at the same time would write the same line, which the second is refused.
+        """
+        rows = ", ".join([_ROW] * len(lines))
+        written = [value for line in lines for value in (self._book, *line)]
         with self._lock:
             try:
-                with self._connection.transaction():
-                    last = self._first("ORDER BY sequence DESC LIMIT 1")
-                    if (last.sequence if last else 0) != after:
-                        raise Stale(f"The book ends at {last.sequence if last else 0}, not at {after}.")
-                    line = make(last.digest if last else "")
-                    self._connection.execute(
-                        "INSERT INTO holdfast_events VALUES (%s, %s, %s, %s, %s, %s, %s)",
-                        (self._book, *line),
-                    )
+                done = self._connection.execute(
+                    f"INSERT INTO holdfast_events SELECT * FROM (VALUES {rows}) AS said "
+                    f"WHERE coalesce({_LAST}, '') = %s",
+                    (*written, self._book, previous),
+                )
             except self._database.errors.UniqueViolation:
-                raise Stale(f"Someone else wrote line {after + 1}.") from None
+                return False
             except self._database.Error as error:
                 raise BookError(
                     f"The account book {self.name} cannot be written: {type(error).__name__}."
                 ) from None
-        return line
+        return int(done.rowcount) == len(lines)
 
     def page(self, first: int, limit: int) -> list[Line]:
         """At most ``limit`` lines from sequence ``first`` on, in order."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from threading import RLock
 
-from holdfast.ledger._event import BookError, Line, Stale
+from holdfast.ledger._event import BookError, Line
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -27,6 +28,8 @@ CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'the account book is append-only'); END;
 """
 _COLUMNS = "sequence, kind, subject, request, body, digest"
+_ROW = "(?, ?, ?, ?, ?, ?)"
+_LAST = "(SELECT digest FROM events ORDER BY sequence DESC LIMIT 1)"
 
 
 class SqliteLines:
@@ -48,24 +51,23 @@ class SqliteLines:
         except sqlite3.Error as error:
             raise BookError(f"The account book {self.name} cannot be opened: {error}.") from None
 
-    def append(self, after: int, make: Callable[[str], Line]) -> Line:
-        """Write ``make(digest of the last line)`` if the book ends at ``after``, else raise Stale."""
+    def append(self, previous: str, lines: Sequence[Line]) -> bool:
+        """Write the lines if the last one has the digest ``previous`` ("": if there is none); False if it has
+        not.
+
+        One statement is one transaction: it takes the lock for writing before it looks, and it is on disk
+        when it returns.
+        """
+        rows = ", ".join([_ROW] * len(lines))
         with self._lock:
             try:
-                self._connection.execute("BEGIN IMMEDIATE")
+                done = self._connection.execute(
+                    f"INSERT INTO events SELECT * FROM (VALUES {rows}) WHERE {_LAST} IS ?",
+                    [*chain.from_iterable(lines), previous or None],
+                )
             except sqlite3.Error as error:
                 raise BookError(f"The account book {self.name} cannot be written: {error}.") from None
-            try:
-                last = self._first("ORDER BY sequence DESC LIMIT 1")
-                if (last.sequence if last else 0) != after:
-                    raise Stale(f"The book ends at {last.sequence if last else 0}, not at {after}.")
-                line = make(last.digest if last else "")
-                self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", line)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-        return line
+        return done.rowcount == len(lines)
 
     def page(self, first: int, limit: int) -> list[Line]:
         """At most ``limit`` lines from sequence ``first`` on, in order."""

@@ -24,19 +24,21 @@ class Problem(Record):
     words."""
 
     line: int
-    kind: str  # "format" | "changed" | "missing" | "reordered" | "cut" | "signature" | "sums"
+    kind: str  # "format" | "changed" | "missing" | "reordered" | "cut" | "signature" | "sums" | "epoch"
     words: str
 
 
 @dataclass(frozen=True, repr=False)
 class Verification(Record):
-    """What :func:`verify` found: ``problems`` is empty for a book that is whole."""
+    """What :func:`verify` found: ``problems`` is empty for a book that is whole. ``epoch`` says which part of
+    a growing table the book is about."""
 
     lines: int
     spent: float
     signed: bool
     receipts: int
     problems: tuple[Problem, ...]
+    epoch: int = 1
 
     @property
     def whole(self) -> bool:
@@ -88,6 +90,7 @@ def verify(
         signed=public_key is not None and not any(found.kind == "signature" for found in checked.problems),
         receipts=len(held),
         problems=tuple(checked.problems),
+        epoch=checked.epoch,
     )
 
 
@@ -99,6 +102,7 @@ class _Checked:
         self.problems: list[Problem] = []
         self.balance = Balance()
         self.ending: dict[str, Any] | None = None
+        self.epoch = 1
 
     def read(self, text: bytes) -> None:
         """Take the file apart line by line; every line has to be written exactly as export writes it."""
@@ -156,6 +160,8 @@ class _Checked:
     def _sum(self, line: Line) -> None:
         try:
             event = line.event()
+            if line.sequence == 1 and event.body.get("epoch"):
+                self.epoch = int(event.body["epoch"]["number"])
             if event.kind == "checkpoint" and event.body["balance"] != json.loads(
                 canonical(self.balance.to_dict())
             ):
