@@ -14,9 +14,9 @@ from holdfast.tails import SubGaussian
 
 TAIL = SubGaussian(1.0)
 GOOD = {
-    "kl": {"mean": 0.5, "n": 10, "nats": 1.0, "lo": 0.0, "hi": 1.0},
+    "kl": {"mean": 0.5, "n": 10, "nats": 1.0, "lo": 0.0, "hi": 1.0, "most": 0.75},
     "hoeffding": {"mean": 0.5, "n": 10, "nats": 1.0, "lo": 0.0, "hi": 1.0},
-    "clopper_pearson": {"successes": 5, "n": 10, "nats": 1.0},
+    "clopper_pearson": {"successes": 5, "n": 10, "nats": 1.0, "most": 7},
     "empirical_bernstein": {"mean": 0.5, "variance": 0.1, "n": 10, "nats": 1.0, "lo": 0.0, "hi": 1.0},
     "empirical_bernstein_radius": {"variance": 0.1, "n": 10, "nats": 1.0, "width": 1.0},
     "betting": {"values": [0.0, 0.5, 1.0], "nats": 1.0, "lo": 0.0, "hi": 1.0},
@@ -37,6 +37,7 @@ BAD = {
     "lo": [*NOT_NUMBERS, 1.0, 2.0],
     "hi": [*NOT_NUMBERS, 0.0, -1.0],
     "successes": [*NOT_NUMBERS, -1, 11, 0.5],
+    "most": [*(bad for bad in NOT_NUMBERS if bad is not None), 0.25, 11],
     "variance": [*NOT_NUMBERS, -0.1],
     "width": [*NOT_NUMBERS, 0.0, -1.0],
     "values": [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from functools import reduce
 
 import mpmath as mp
 import numpy as np
@@ -57,6 +58,19 @@ def test_the_coverage_check_rejects_a_millionth_of_a_nat(make):
 def test_the_coverage_check_rejects_a_twin_that_forgets_one_side(make):
     _, both = worst_misses(all_of(lambda s, n: forgets_both_sides(make)(s, n, 3.0), 30))
     assert both > math.exp(-3.0) * (1 + TOLERANCE)
+
+
+@pytest.mark.parametrize("nats", [0.0, 3.0, 30.0])
+def test_a_range_of_counts_has_the_hull_of_their_intervals(nats):
+    for n in (1, 5, 12):
+        for fewest in range(n + 1):
+            for most in range(fewest, n + 1):
+                exact, chernoff = (
+                    [make(s) for s in range(fewest, most + 1)]
+                    for make in (lambda s: clopper_pearson(s, n, nats), lambda s: kl(s / n, n, nats))
+                )
+                assert clopper_pearson(fewest, n, nats, most=most) == reduce(Interval.hull, exact)
+                assert kl(fewest / n, n, nats, most=most / n) == reduce(Interval.hull, chernoff)
 
 
 def kl_ends(mean, n, nats):

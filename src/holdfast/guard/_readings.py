@@ -78,10 +78,7 @@ class ShareOfAll(Reading):
     def interval(self, low: float, high: float, width_class: int) -> Interval:
         fewest = math.floor(max(low, 0.0) * self.rows)
         most = math.ceil(min(high, 1.0) * self.rows)
-        return Interval(
-            intervals.clopper_pearson(fewest, self.rows, self.nats).low,
-            intervals.clopper_pearson(most, self.rows, self.nats).high,
-        )
+        return intervals.clopper_pearson(fewest, self.rows, self.nats, most=most)
 
     def output(self, part: Part, grid: Grid) -> Output:
         return Output(grid.index(self.question.moments(part).mean))
@@ -118,9 +115,8 @@ class BoundedMean(_FilteredMean):
         count = self.floors[width_class]
         if count == 0:
             return Interval(least, greatest)
-        below = intervals.kl(min(max(low, least), greatest), count, self.nats, lo=least, hi=greatest)
-        above = intervals.kl(max(min(high, greatest), least), count, self.nats, lo=least, hi=greatest)
-        return Interval(below.low, above.high)
+        low, high = (min(max(end, least), greatest) for end in (low, high))
+        return intervals.kl(low, count, self.nats, lo=least, hi=greatest, most=high)
 
 
 @dataclass(frozen=True)
