@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from functools import reduce
+from itertools import combinations_with_replacement
 
 import mpmath as mp
 import numpy as np
@@ -63,14 +64,14 @@ def test_the_coverage_check_rejects_a_twin_that_forgets_one_side(make):
 @pytest.mark.parametrize("nats", [0.0, 3.0, 30.0])
 def test_a_range_of_counts_has_the_hull_of_their_intervals(nats):
     for n in (1, 5, 12):
-        for fewest in range(n + 1):
-            for most in range(fewest, n + 1):
-                exact, chernoff = (
-                    [make(s) for s in range(fewest, most + 1)]
-                    for make in (lambda s: clopper_pearson(s, n, nats), lambda s: kl(s / n, n, nats))
-                )
-                assert clopper_pearson(fewest, n, nats, most=most) == reduce(Interval.hull, exact)
-                assert kl(fewest / n, n, nats, most=most / n) == reduce(Interval.hull, chernoff)
+        for fewest, most in combinations_with_replacement(range(n + 1), 2):
+            counts = range(fewest, most + 1)
+            exact, chernoff = (
+                [clopper_pearson(s, n, nats) for s in counts],
+                [kl(s / n, n, nats) for s in counts],
+            )
+            assert clopper_pearson(fewest, n, nats, most=most) == reduce(Interval.hull, exact)
+            assert kl(fewest / n, n, nats, most=most / n) == reduce(Interval.hull, chernoff)
 
 
 def kl_ends(mean, n, nats):
