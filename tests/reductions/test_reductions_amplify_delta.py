@@ -198,14 +198,14 @@ def test_the_steps_are_told():
 
 def test_no_number_of_parts_on_the_grid_is_cheaper():
     class Plan:
-        def __init__(self, parts):
+        def __init__(self, parts, below=0.0):
             self.runs = 1 + math.ceil(5000.0 / parts**1.5)
 
     parts, plan = cheapest_parts(lambda count: 1.0 / count, Plan, of="", by="")
     cost = parts * plan.runs
     assert parts >= 3
-    for step in range(13):
-        other = round(3 * 4096 ** (step / 12))
+    for step in range(25):
+        other = round(3 * 4096 ** (step / 24))
         assert cost <= other * Plan(other).runs
 
 

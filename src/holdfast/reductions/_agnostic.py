@@ -14,7 +14,7 @@ from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._ballot import budget_argument
 from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
 from holdfast.reductions._private import SIMULATED, noise_seed, simulation_argument
-from holdfast.reductions._replicable import dp_to_replicable
+from holdfast.reductions._replicable import chosen_with, dp_to_replicable
 from holdfast.reductions._steady import least_rho
 from holdfast.reductions._vote import elect
 from holdfast.replicable._tape import Tape
@@ -138,7 +138,9 @@ def _kept(
     unlabelled = x[: plan.learner_rows]
     every = np.asarray(labelings(unlabelled))[: plan.list_size // plan.strings]
     tried = dict.fromkeys(
-        steady(np.column_stack((unlabelled, labels)), string) for labels in every for string in strings
+        hypothesis
+        for labels in every
+        for hypothesis in chosen_with(steady, np.column_stack((unlabelled, labels)), strings)
     )
     fresh, truth = x[plan.learner_rows :], y[plan.learner_rows :]
     errors = {h: int(np.count_nonzero(np.asarray(predict(h, fresh)) != truth)) for h in tried}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -87,25 +88,25 @@ def agnostic_plan(
     failure = min(1.0, algorithm.failure + algorithm.law_error)
     ways = (0.0, delta) if delta > 0.0 else (0.0,)
 
-    def plan_with(parts: int) -> AgnosticPlan:
+    def plan_with(parts: int, below: float) -> AgnosticPlan:
         rho = least_rho(algorithm, parts, of=of)
         size = parts * algorithm.rows_needed
         most = checks.whole(growth(size), "growth", of=of, by=by)
 
-        def plan_for(coins: GoodCoins) -> AgnosticPlan:
-            plans = [
-                plan
-                for strings in _STRINGS
-                for misled in _MISLED
-                for spent in ways
-                if (plan := blocks_for(coins, strings, misled, spent)) is not None
-            ]
-            if not plans:
+        def plan_for(coins: GoodCoins, below: float) -> AgnosticPlan:
+            best: AgnosticPlan | None = None
+            for strings, misled, spent in itertools.product(_STRINGS, _MISLED, ways):
+                plan = blocks_for(coins, strings, misled, spent, below)
+                if plan is not None:
+                    best, below = plan, plan.runs
+            if best is None:
                 expected = f"so small that {beta:g} can be reached"
                 raise InvalidArgument("failure", expected, algorithm.failure, of=of, reference=by)
-            return min(plans, key=lambda plan: plan.runs)
+            return best
 
-        def blocks_for(coins: GoodCoins, strings: int, misled: float, spent: float) -> AgnosticPlan | None:
+        def blocks_for(
+            coins: GoodCoins, strings: int, misled: float, spent: float, below: float
+        ) -> AgnosticPlan | None:
             no_good_string = (coins.nu + failure / (1.0 - coins.eta)) ** strings
             unlucky = coins.eta + misled
             if not (no_good_string < beta and unlucky < 0.5):
@@ -113,6 +114,7 @@ def agnostic_plan(
             size_of_list = strings * most
             held = None if spent == 0.0 else reserve(epsilon, spent, size_of_list)
             wrong = max(1, min(size_of_list, outcomes - 1))
+            labelled = labelled_rows(size_of_list, misled, room)
 
             def missed(blocks: int) -> float:
                 def loss(off: Floats) -> Floats:
@@ -121,16 +123,19 @@ def agnostic_plan(
 
                 return float(expected_loss(blocks, unlucky, loss))
 
-            blocks = fewest(
-                lambda count: missed(count) < (beta - no_good_string) * (1.0 - 1e-12), _MOST_BLOCKS
-            )
+            def enough(blocks: int) -> bool:
+                return missed(blocks) < (beta - no_good_string) * (1.0 - 1e-12)
+
+            # As many blocks as would still be an improvement must be enough: one sum, where most plans end.
+            improving = math.ceil(min(below * parts / (size + labelled), _MOST_BLOCKS + 1.0)) - 1
+            blocks = fewest(enough, improving) if improving > 0 and enough(improving) else None
             if blocks is None:
                 return None
             return AgnosticPlan(
                 blocks=blocks,
                 parts=parts,
                 learner_rows=size,
-                labelled=labelled_rows(size_of_list, misled, room),
+                labelled=labelled,
                 strings=strings,
                 list_size=size_of_list,
                 rho=rho,
@@ -138,7 +143,7 @@ def agnostic_plan(
                 failure=rounding.probability(no_good_string + missed(blocks)),
             )
 
-        return cheapest(Replicability(rho), plan_for, of=of, by=by)
+        return cheapest(Replicability(rho), plan_for, of=of, by=by, below=below)
 
     _, plan = cheapest_parts(lambda count: least_rho(algorithm, count, of=of), plan_with, of=of, by=by)
     assert isinstance(plan, AgnosticPlan)

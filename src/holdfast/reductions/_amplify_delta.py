@@ -18,7 +18,7 @@ from holdfast.stability import Replicability
 
 __all__ = ["amplify_delta", "cheapest_parts"]
 
-_GRID = 12
+_GRID = 24
 _WIDEST = 2**12
 _MOST_PARTS = 2**60
 
@@ -61,7 +61,7 @@ def amplify_delta(
     def rho_with(parts: int) -> float:
         return least_rho(algorithm, parts, of=of)
 
-    def vote_with(parts: int) -> VotePlan:
+    def vote_with(parts: int, below: float) -> VotePlan:
         return cheapest_vote(
             Replicability(rho_with(parts)),
             epsilon=epsilon,
@@ -71,6 +71,7 @@ def amplify_delta(
             failure=failure,
             of=of,
             by=by,
+            below=below,
         )
 
     parts, plan = cheapest_parts(rho_with, vote_with, of=of, by=by)
@@ -90,18 +91,20 @@ def amplify_delta(
 
 
 def cheapest_parts(
-    rho_with: Callable[[int], float], plan_with: Callable[[int], Any], *, of: str, by: str
+    rho_with: Callable[[int], float], plan_with: Callable[[int, float], Any], *, of: str, by: str
 ) -> tuple[int, Any]:
     """How many parts to average over, so that parts × runs are fewest, and the plan.
 
-    More parts cost rows in each run and save runs. Every number is valid, so the search, over a grid from the
-    least number that can do and once more around the best, can only lose rows.
+    ``plan_with(parts, below)`` may refuse where it has no fewer runs than ``below``. More parts cost rows in
+    each run and save runs. Every number is valid, so the search, over a grid from the least number that can
+    do and once more around the best, can only lose rows.
     """
     first = fewest(lambda count: rho_with(count) < 0.48, _MOST_PARTS)
     if first is None:
         expected = "known so well that shared coins can agree more often than not"
         raise InvalidArgument("law_error", expected, rho_with(_MOST_PARTS), of=of, reference=by)
     found: dict[int, Any] = {}
+    tried: set[int] = set()
     refusals: list[InvalidArgument] = []
 
     def scan(low: float, high: float) -> None:
@@ -109,9 +112,10 @@ def cheapest_parts(
             parts = round(low * (high / low) ** (step / _GRID))
             # A plan has at least one run: with more parts than this nothing is saved.
             enough = min((held * plan.runs for held, plan in found.items()), default=math.inf)
-            if parts not in found and parts < enough:
+            if parts not in tried and parts < enough:
+                tried.add(parts)
                 try:
-                    found[parts] = plan_with(parts)
+                    found[parts] = plan_with(parts, enough / parts)
                 except InvalidArgument as refused:
                     refusals.append(refused)
 

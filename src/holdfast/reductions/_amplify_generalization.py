@@ -68,10 +68,10 @@ def amplify_generalization(
     def rho_with(parts: int) -> float:
         return averaged_rho(algorithm, parts, of=of)
 
-    def plan_with(parts: int) -> Any:
+    def plan_with(parts: int, below: float) -> Any:
         return cheapest(
             Replicability(rho_with(parts)),
-            lambda coins: perfect_plan(epsilon, sampled, coins=coins, failure=_wrong(algorithm)),
+            lambda coins, below: perfect_plan(epsilon, sampled, coins=coins, failure=_wrong(algorithm)),
             shares,
             of=of,
             by=by,

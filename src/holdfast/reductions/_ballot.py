@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from holdfast import checks
@@ -38,23 +39,33 @@ def cheapest_vote(
     failure: float,
     of: str,
     by: str,
+    below: float = math.inf,
 ) -> VotePlan:
-    """The vote with the fewest runs: among the listed outcomes, or, if δ > 0, among whatever occurs."""
+    """The vote with the fewest runs, fewer than ``below``.
+
+    It is among the listed outcomes, or, if δ > 0, among whatever occurs.
+    """
     if outcomes is None and delta == 0.0:
         expected = "above 0 for an algorithm that does not list its outcomes"
         raise InvalidArgument("delta", expected, delta, of=of, reference=by)
     listed = None if outcomes is None else len(outcomes)
     ways = ([0.0] if outcomes is not None else []) + ([delta] if delta > 0.0 else [])
-
-    def plan_with(spent: float) -> VotePlan:
-        def plan_for(coins: GoodCoins) -> VotePlan:
-            budget: dict[str, Any] = {"epsilon": epsilon, "delta": spent, "beta": beta, "failure": failure}
-            return vote_plan(coins, **budget, outcomes=listed, of=of, by=by)
-
-        return cheapest(notion, plan_for, of=of, by=by)
-
+    plans: list[VotePlan] = []
+    refusals: list[InvalidArgument] = []
     # Of two votes with as many runs, the first, which is purely private.
-    return min((plan_with(spent) for spent in ways), key=lambda plan: plan.runs)
+    for spent in ways:
+
+        def plan_for(coins: GoodCoins, below: float, spent: float = spent) -> VotePlan:
+            budget: dict[str, Any] = {"epsilon": epsilon, "delta": spent, "beta": beta, "failure": failure}
+            return vote_plan(coins, **budget, outcomes=listed, of=of, by=by, below=below)
+
+        try:
+            plans.append(cheapest(notion, plan_for, of=of, by=by, below=plans[-1].runs if plans else below))
+        except InvalidArgument as refused:
+            refusals.append(refused)
+    if not plans:
+        raise refusals[-1]
+    return plans[-1]
 
 
 def voted(

@@ -49,7 +49,7 @@ def replicable_to_perfect(
     workers, progress = effort(workers, progress, of=of)
     simulation = simulation_argument(simulation, of=of)
 
-    def plan_for(coins: GoodCoins) -> Any:
+    def plan_for(coins: GoodCoins, below: float) -> Any:
         return perfect_plan(epsilon, delta, coins=coins, failure=algorithm.failure)
 
     delta = checks.real(delta, "delta", "(0, 1)", of=of, by=by)

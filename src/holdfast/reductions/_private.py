@@ -58,7 +58,7 @@ def replicable_to_dp(
     # The plan is for a δ that is smaller by a hair, whose threshold leaves room for the grid of the noise.
     planned = guarantee.delta * (1.0 - min(0.5, guarantee.epsilon * _GRID_SLACK))
 
-    def plan_for(coins: GoodCoins) -> Any:
+    def plan_for(coins: GoodCoins, below: float) -> Any:
         return private_plan(guarantee.epsilon, planned, coins=coins, beta=beta, failure=algorithm.failure)
 
     plan = cheapest(algorithm.guarantee, plan_for, of=of, by=by)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, disagreement_bound
 from holdfast.stability._path import EXPLICIT
 
-__all__ = ["dp_to_replicable", "perfect_to_replicable"]
+__all__ = ["chosen_with", "dp_to_replicable", "perfect_to_replicable"]
 
 _ROWS = "independent rows from one distribution, the same for both runs"
 _COINS = "the same tape on both sides"
@@ -166,8 +166,19 @@ def _mixture(
 def _chooser(
     mixture: Callable[[Any, Tape | None], Floats], outcomes: tuple[Any, ...]
 ) -> Callable[[Any, Tape], Any]:
-    def run(rows: Any, tape: Tape) -> Any:
-        law = mixture(rows, tape)
-        return outcomes[int(replicable.correlated_choice(law, tape.branch("choice")))]
+    return lambda rows, tape: _chosen(mixture(rows, tape), outcomes, tape)
 
-    return run
+
+def _chosen(law: Floats, outcomes: tuple[Any, ...], tape: Tape) -> Any:
+    return outcomes[int(replicable.correlated_choice(law, tape.branch("choice")))]
+
+
+def chosen_with(steady: Algorithm, rows: Any, tapes: Sequence[Tape]) -> list[Any]:
+    """What a replicable algorithm that a compiler made here gives on these rows with each of the tapes.
+
+    An exact law does not depend on the tape: it is computed once for all of them.
+    """
+    if steady.probabilities is None:
+        return [steady(rows, tape) for tape in tapes]
+    law, outcomes = steady.law(rows), steady.finite(of="chosen_with")
+    return [_chosen(law, outcomes, tape) for tape in tapes]

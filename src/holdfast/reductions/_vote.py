@@ -148,8 +148,9 @@ def vote_plan(
     failure: float,
     of: str,
     by: str,
+    below: float = math.inf,
 ) -> VotePlan:
-    """The fewest runs for which a vote is wrong or silent with probability at most ``beta``.
+    """The fewest runs, fewer than ``below``, for which a vote is wrong or silent with probability ``beta``.
 
     Guarantee: with good coins (η, ν), s seeds and t parts, wrong or None with probability at most ν^s + gst/w
     + E[lost(M)], M ~ Bin(t, 1 − η), for every w ≥ 1, ``failure`` = g being that of the algorithm; M < w
@@ -161,7 +162,9 @@ def vote_plan(
     if not (coins.nu < 1.0 and coins.eta < 1.0):
         raise InvalidArgument("coins", "GoodCoins with nu < 1 and eta < 1", coins, of=of, reference=by)
     held = None if delta == 0.0 else reserve(epsilon, delta)
+    vote = _Vote(coins.eta, epsilon, held, outcomes, failure)
     decisive = 10.0 + (2.0 / epsilon) * (5.0 - math.log(beta) + float(log_bad(epsilon, held, 0.0, outcomes)))
+    longest = math.ceil(_LONGEST * max(10.0, decisive))
     best: VotePlan | None = None
     bad_coins = 1.0
     for seeds in itertools.count(1):
@@ -169,53 +172,65 @@ def vote_plan(
         if bad_coins < beta / 1000.0 or seeds * failure / (1.0 - coins.eta) >= beta:
             break
         bad_coins = coins.nu**seeds
-        if bad_coins < beta:
-            most = math.ceil(_LONGEST * max(10.0, decisive)) if best is None else (best.runs - 1) // seeds
-            found = _fewest(seeds, coins, epsilon, held, outcomes, failure, beta - bad_coins, most)
-            if found is not None:
-                best = VotePlan(seeds, found[0], held, found[1], rounding.probability(bad_coins + found[2]))
+        if bad_coins >= beta:
+            continue
+        room, most = (beta - bad_coins) * (1.0 - 1e-12), longest
+        if below < math.inf:
+            # Most numbers of seeds are done with here, by one sum: as many parts as would still be an
+            # improvement must be enough. More seeds would have fewer parts, and no more room than β.
+            most = math.ceil(below / seeds) - 1
+            missed = vote.missed(seeds, most)[0] if most > 0 else 1.0
+            if missed >= beta:
+                break
+            if missed >= room:
+                continue
+        parts = vote.fewest_parts(seeds, room, most)
+        if parts is not None:
+            missed, wrong = vote.missed(seeds, parts)
+            best = VotePlan(seeds, parts, held, wrong, rounding.probability(bad_coins + missed))
+            below = best.runs
     if best is None:
         expected = f"so small that {beta:g} can be reached: with s seeds it costs about s·failure/(1 − eta)"
         raise InvalidArgument("failure", expected, failure, of=of, reference=by)
     return best
 
 
-def _fewest(
-    seeds: int,
-    coins: GoodCoins,
-    epsilon: float,
-    held: float | None,
-    outcomes: int | None,
-    failure: float,
-    room: float,
-    most: int,
-) -> tuple[int, int, float] | None:
-    """The fewest parts, at most ``most``, for which what is lost fits into ``room``."""
+@dataclass(frozen=True)
+class _Vote:
+    """What decides how often a vote is lost, besides the numbers of seeds and parts."""
 
-    def at(parts: int) -> tuple[float, int]:
-        # Wrong outputs to prepare for: every number is a bound, so a few are tried.
-        wrong = np.array([1]) if failure == 0.0 else np.unique(np.linspace(1, parts, _CHOICES).astype(int))
-        bad = log_bad(epsilon, held, wrong - 1.0, outcomes)[:, None]
+    eta: float
+    epsilon: float
+    held: float | None
+    outcomes: int | None
+    failure: float
+
+    def fewest_parts(self, seeds: int, room: float, most: int) -> int | None:
+        """The fewest parts, at most ``most``, for which what is missed fits into ``room``."""
+        return fewest(lambda parts: self.missed(seeds, parts)[0] < room, most)
+
+    def missed(self, seeds: int, parts: int) -> tuple[float, int]:
+        """How often good coins are outvoted or wrong, and the wrong outputs that this is not prepared for."""
+        # Every number of them is a bound, so a few are tried.
+        wrong = np.array([1])
+        if self.failure > 0.0:
+            wrong = np.unique(np.linspace(1, parts, _CHOICES).astype(int))
+        bad = log_bad(self.epsilon, self.held, wrong - 1.0, self.outcomes)[:, None]
 
         def loss(votes: Floats) -> Floats:
-            return np.where(votes < wrong[:, None], 1.0, lost(epsilon, held, votes, bad))
+            return np.where(votes < wrong[:, None], 1.0, lost(self.epsilon, self.held, votes, bad))
 
-        total = expected_loss(parts, 1.0 - coins.eta, loss) + failure * seeds * parts / wrong
+        total = expected_loss(parts, 1.0 - self.eta, loss) + self.failure * seeds * parts / wrong
         place = int(np.argmin(total))
-        if seeds > 1 or failure == 0.0:
+        if seeds > 1 or self.failure == 0.0:
             return float(total[place]), int(wrong[place])
 
         def loss_to_rest(votes: Floats) -> Floats:
-            return np.asarray(lost(epsilon, held, votes, log_bad(epsilon, held, parts - votes, outcomes)))
+            bad = log_bad(self.epsilon, self.held, parts - votes, self.outcomes)
+            return np.asarray(lost(self.epsilon, self.held, votes, bad))
 
-        rest = float(expected_loss(parts, 1.0 - coins.eta, loss_to_rest)) + failure / (1.0 - coins.eta)
+        rest = float(expected_loss(parts, 1.0 - self.eta, loss_to_rest)) + self.failure / (1.0 - self.eta)
         return (rest, 0) if rest < total[place] else (float(total[place]), int(wrong[place]))
-
-    found = fewest(lambda parts: at(parts)[0] < room * (1.0 - 1e-12), most)
-    if found is None:
-        return None
-    missed, wrong = at(found)
-    return found, wrong, missed
 
 
 def fewest(enough: Callable[[int], bool], most: int) -> int | None:
