@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.errors import BudgetSpent, QueryRejected
-from holdfast.guard import Asker, _guard, _session
+from holdfast.guard import Asker, _answered, _session
 from holdfast.guard._code import PreparedCode
 from holdfast.guard._readers import may_be_alive, reader
 from holdfast.ledger import Book, BookError, SigningKey, verify
@@ -130,12 +130,12 @@ def test_a_closed_account_answers_what_it_answered_and_nothing_else(path):
 
 def test_a_long_account_starts_from_its_checkpoint_and_forgets_nothing(path, monkeypatch, tmp_path):
     monkeypatch.setattr(_session, "_CHECKPOINT_EVERY", 10)
-    monkeypatch.setattr(_guard, "_REMEMBERED", 3)
+    monkeypatch.setattr(_answered, "_REMEMBERED", 3)
     key = SigningKey.generate()
     guard = Guard(table(), ledger=Book(path, key=key))
     answers = [guard.share(f"x > {i / 20}") for i in range(1, 20)]
     spent, left = guard.spent, guard.left
-    assert len(guard._answers) <= 4
+    assert len(guard._answered._at_hand) <= 4
     assert guard.history == tuple(answers)
     guard.close()
     assert kinds(path).count("checkpoint") == 3

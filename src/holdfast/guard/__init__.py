@@ -3,6 +3,7 @@
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._board import Board, FinalScore, Submission
 from holdfast.guard._certificate import Certificate
+from holdfast.guard._epoch import Epoch
 from holdfast.guard._guard import Guard
 from holdfast.guard._reusable_code import CodeHoldout
 from holdfast.guard._reusable_holdout import ReusableHoldout
@@ -14,6 +15,7 @@ __all__ = [
     "Board",
     "Certificate",
     "CodeHoldout",
+    "Epoch",
     "FinalScore",
     "Guard",
     "Left",

@@ -3,9 +3,7 @@ chosen."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-import secrets
 from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -18,21 +16,22 @@ from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Answer, Left, Preview
+from holdfast.guard._answered import Answered
+from holdfast.guard._arrival import earlier_rows, model_after, require_new_rows, set_up_in
 from holdfast.guard._certificate import Certificate
-from holdfast.guard._choice import GUESSING, STRATEGIES, choose_strategy
-from holdfast.guard._question import Question, StatisticQuestion, TableQuestion
+from holdfast.guard._choice import STRATEGIES, TRAINING_SHARES, choose_strategy
+from holdfast.guard._custom import custom_question
+from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
+from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
-from holdfast.guard._scores import METRICS, score_question
+from holdfast.guard._scores import score_question, score_text
 from holdfast.guard._seam import ReadingFailed, pass_through
-from holdfast.guard._session import NOBODY, Asker, Released, Session
-from holdfast.guard._setup import set_up
+from holdfast.guard._session import NOBODY, Asker
 from holdfast.ledger import Book
 from holdfast.queries import Query
 from holdfast.tails import Tail
 
-# So many answers are kept at hand; older ones are read from the book when they are asked for again.
-_REMEMBERED = 10_000
-# And so many questions as they were written: who polls, or looks at a preview first, has them read once.
+# So many questions are kept as they were written: who polls, or looks at a preview first, has them read once.
 _READ = 1_000
 
 
@@ -57,7 +56,7 @@ class Guard:
     Every ``strategy`` but "code" ("agreed-code", "grid-code", "typical-gaussian", "typical-laplace",
     "transfer-gaussian", "split") fixes the number of ``queries`` in advance and counts answers instead of
     nats; ``holdfast.plan`` compares them. "agreed-code" also fixes how many guesses may be off
-    (``surprises``); the others need no guesses and set no rows aside.
+    (``surprises``) and sets a third of the rows aside; the others need no guesses and set none aside.
 
     >>> import numpy as np
     >>> coins = np.random.default_rng(0).integers(0, 2, size=(10_000, 3))
@@ -76,7 +75,7 @@ class Guard:
         error: float | None = None,
         dependence: Dependence | None = None,
         strategy: str = "code",
-        ledger: str | Path | Book | None = None,
+        ledger: str | Path | Book | After | None = None,
         queries: int | None = None,
         surprises: int | None = None,
         training_share: float | None = None,
@@ -88,8 +87,9 @@ class Guard:
         checks.choice(strategy, "strategy", STRATEGIES, of="Guard")
         failure = 1 - self.confidence
         if training_share is None:
-            training_share = 0.5 if strategy in GUESSING else 0.0
-        self._setup = set_up(
+            training_share = TRAINING_SHARES.get(strategy, 0.0)
+        self._setup = set_up_in(
+            ledger,
             data,
             train,
             dependence,
@@ -114,10 +114,12 @@ class Guard:
             "error": self.error,
             **self._setup.facts,
         }
-        book = ledger if isinstance(ledger, Book) else Book(ledger)
-        self._session = Session(book, Account(failure), agreed)
+        self._book, self._session, link = open_account(ledger, Account(failure), agreed)
+        self.epoch = Epoch.of(link, self.confidence)
+        self._options = {name: agreed[name] for name in ("strategy", "queries", "surprises", "error")}
+        self._options |= {"split_seed": split_seed, "seconds": seconds}
         self._records = Records(self.confidence, self._strategy.theorem, self._setup.assumptions)
-        self._answers: dict[str, Answer] = {}
+        self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)
         self._lock = RLock()
 
@@ -172,13 +174,7 @@ class Guard:
         targets.
         """
         if isinstance(predictions, str):
-            checks.choice(metric, "metric", METRICS, of="Guard.score")
-            compared = {
-                "accuracy": "({0}) = ({1})",
-                "error": "({0}) <> ({1})",
-                "brier": "(({0}) - ({1})) * (({0}) - ({1}))",
-            }
-            expression = compared[metric].format(predictions, target)
+            expression = score_text(predictions, target=target, metric=metric)
             if metric == "brier":
                 return self.mean(expression, bounds=(0, 1), guess=guess)
             return self.share(expression, guess=guess)
@@ -202,25 +198,7 @@ class Guard:
         Guarantee: as for :meth:`mean`, if the tail is right (assumed, and said on the certificate). Runs in
         this process. The same ``name`` is the same question; without one every call is a new question.
         """
-        if not callable(function):
-            raise InvalidArgument("function", "a function of a data frame", function, of="Guard.custom")
-        if not isinstance(tail, Tail):
-            raise InvalidArgument("tail", "a tail from holdfast.tails", tail, of="Guard.custom")
-        label = name or getattr(function, "__name__", "statistic")
-        return self._answer(
-            StatisticQuestion(
-                key=hashlib.sha256(f"custom {name or secrets.token_hex(16)}".encode()).hexdigest(),
-                text=f"custom({label})",
-                low=-math.inf,
-                high=math.inf,
-                guess=None
-                if guess is None
-                else checks.real(guess, "guess", "(-inf, inf)", of="Guard.custom"),
-                kind="custom",
-                function=function,
-                tail=tail,
-            )
-        )
+        return self._answer(custom_question(function, tail=tail, guess=guess, name=name))
 
     def ask(self, query: Query | str, *, asker: Asker | None = None) -> Answer:
         """Answer a question given as a record (``holdfast.queries``) or as text, ``"share(age > 40)"``.
@@ -239,7 +217,7 @@ class Guard:
         """What a question would cost and show. Never reads the protected rows, charges nothing, changes
         nothing."""
         question = self._question(query)
-        known = self._known(question)
+        known = self._answered.known(question)
         if known is not None:
             return Preview(question.record, known.guess, known.low, known.high, known=True)
         try:
@@ -290,14 +268,16 @@ class Guard:
     def history(self) -> tuple[Answer, ...]:
         """Every answer of the account, in order."""
         return tuple(
-            self._recall(released) for _, released in self._session.history() if released.answer is not None
+            self._answered.recall(released)
+            for _, released in self._session.history()
+            if released.answer is not None
         )
 
     def history_page(self, after: int = 0, limit: int = 100) -> dict[int, Answer]:
         """At most ``limit`` answers by their line in the account book, those beyond line ``after``: a long
         history a page at a time."""
         answered = (item for item in self._session.history(after) if item[1].answer is not None)
-        return {line: self._recall(released) for line, released in islice(answered, limit)}
+        return {line: self._answered.recall(released) for line, released in islice(answered, limit)}
 
     @property
     def certificate(self) -> Certificate:
@@ -310,6 +290,8 @@ class Guard:
             "nats spent": account.spent,
             "charged for the split": self._setup.bias,
         }
+        if self.epoch.number > 1:
+            numbers |= {"epoch": self.epoch.number, "all epochs hold together with": self.epoch.together}
         return self._records.certificate(numbers)
 
     def plot(self) -> Any:
@@ -321,6 +303,46 @@ class Guard:
         from holdfast.guard._plot import plot_answers
 
         return plot_answers(self.history)
+
+    def next_epoch(
+        self,
+        data: Any,
+        *,
+        train: Any = None,
+        confidence: float | None = None,
+        together: float | None = None,
+        dependence: Dependence | None = None,
+        ledger: str | Path | Book | None = None,
+        **options: Any,
+    ) -> Guard:
+        """A guard on the rows that arrived since, with an account of its own; called again, it goes on.
+
+        Without ``train`` the guesses come from this epoch's training part and, once its account is closed for
+        good, from its protected rows too; all new rows are protected. With ``together`` the confidence is
+        such that all epochs that ever follow hold together with that probability. The ``ledger`` is beside
+        this one, and ``options`` of :class:`Guard` are as they are here, unless they are given.
+
+        Guarantee: the new epoch's intervals all hold with its confidence, whatever is known about earlier
+        rows, and those of all epochs with ``guard.epoch.together`` (``docs/theory/epochs.md``).
+        Assumes: the new rows are independent of the earlier ones, up to what their model charges for, and
+        were not chosen by their values. A table that begins with the old rows is refused; other overlap
+        cannot be told from equal rows.
+        """
+        require_new_rows(data, self._setup.protected)
+        closed = closed_in_time(self._book)
+        model_after(self._setup, dependence, closed=closed)
+        options = {**self._options, **options}
+        trains = train is None and options["strategy"] in TRAINING_SHARES
+        if trains:
+            train = earlier_rows(self._setup, closed=closed)
+        return Guard(
+            data,
+            train=train,
+            confidence=confidence_after(self.epoch, confidence, together),
+            dependence=dependence,
+            ledger=After(self._session, self._book, self.epoch, ledger, trains),
+            **options,
+        )
 
     def close(self) -> None:
         """Close the account book's file; the account can be gone on with later."""
@@ -355,12 +377,8 @@ class Guard:
         rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)
         return rejected
 
-    def _known(self, question: Question) -> Answer | None:
-        """The answer that was given before, if this is the same question."""
-        if (answer := self._answers.get(question.key)) is not None:
-            return answer
-        released = self._session.released(question.key)
-        return None if released is None else self._remembered(released)
+    def _too_wide(self, text: str) -> BudgetSpent:
+        return too_wide(text, self.error, spent=self.spent, left=float(self.left))
 
     def _answer(self, question: Question, asker: Asker = NOBODY) -> Answer:
         """Prepare without data, reserve, read, record, release: always in this order."""
@@ -368,7 +386,7 @@ class Guard:
             raise self._with_account(
                 QueryRejected("This request was made before, with another question. Give each its own key.")
             )
-        known = self._known(question)
+        known = self._answered.known(question)
         if known is not None:
             return known
         with self._lock:
@@ -380,19 +398,4 @@ class Guard:
                 raise not_computed(
                     question.text, failed.price, spent=self.spent, left=float(self.left)
                 ) from None
-            return self._remembered(released, question)
-
-    def _remembered(self, released: Released, asked: Question | None = None) -> Answer:
-        """The answer, or the same refusal, that a settled question has once and for all."""
-        if released.answer is None:
-            raise too_wide(released.text, self.error, spent=self.spent, left=float(self.left))
-        return self._recall(released, asked)
-
-    def _recall(self, released: Released, asked: Question | None = None) -> Answer:
-        """The answer a line of the book stands for, made once while it is remembered."""
-        answer = self._answers.get(released.key)
-        if answer is None:
-            answer = self._answers[released.key] = self._records.answer(released, asked)
-            if len(self._answers) > _REMEMBERED:
-                self._answers.pop(next(iter(self._answers)), None)
-        return answer
+            return self._answered.settled(released, question)

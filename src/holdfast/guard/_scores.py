@@ -97,3 +97,11 @@ def score_question(
         metric=metric,
         everywhere=everywhere,
     )
+
+
+def score_text(predictions: str, *, target: str, metric: str) -> str:
+    """The score of one row, where the predictions are an expression."""
+    checks.choice(metric, "metric", METRICS, of="Guard.score")
+    if metric == "brier":
+        return f"(({predictions}) - ({target})) * (({predictions}) - ({target}))"
+    return f"({predictions}) {'=' if metric == 'accuracy' else '<>'} ({target})"

@@ -135,6 +135,12 @@ class Book:
         return None if found is None else self._checked(found).event()
 
     @property
+    def opening(self) -> Event | None:
+        """The first event; None for a book that was not opened yet."""
+        found = self._lines.page(1, 1)
+        return self._checked(found[0]).event() if found else None
+
+    @property
     def identity(self) -> str:
         """What tells this book from others: the digest of its first line."""
         if self._identity is None:

@@ -44,7 +44,7 @@ class EpochLink(Record):
     @classmethod
     def of(cls, book: Book) -> EpochLink | None:
         """The link in a book's first line; None for a first epoch and for a book that is not open yet."""
-        opening = next(iter(book.events()), None)
+        opening = book.opening
         return None if opening is None else cls.said(opening.body)
 
     @classmethod

@@ -1,0 +1,116 @@
+"""The rows of a later epoch: which of them are fresh, what may be trained on, and whether they are new."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.dependence import Dependence, Independent
+from holdfast.engines import open_rows
+from holdfast.errors import InvalidArgument
+from holdfast.guard._epoch import After, link_in
+from holdfast.guard._question import Part
+from holdfast.guard._setup import Setup, set_up
+from holdfast.ledger import Book
+
+# So many rows in order tell one table from another; a shorter one, or one whose rows are all alike, is not
+# compared.
+_COMPARED = 1_000
+_TELLING = 20
+
+
+def set_up_in(
+    ledger: str | Path | Book | After | None,
+    data: Any,
+    train: Any,
+    dependence: Dependence | None,
+    *,
+    failure: float,
+    **options: Any,
+) -> Setup:
+    """Open the rows of the epoch that a book is about. In a later one those that earlier rows may still reach
+    are dropped, and what is left of their influence is charged."""
+    if not isinstance(ledger, After) and link_in(ledger) is None:
+        return set_up(data, train, dependence, failure=failure, **options)
+    rows = open_rows(data)
+    model = Independent(rows.count) if dependence is None else dependence
+    if model.n != rows.count:
+        raise InvalidArgument(
+            "dependence", f"a model of the {rows.count:,} rows of the data", model, of="Guard.next_epoch"
+        )
+    arrived = model.fresh(failure)
+    if arrived.dropped:
+        data = rows.split(~arrived.protected, arrived.protected)[1].native()
+    model = arrived.protected_model
+    setup = set_up(data, train, model, failure=failure - arrived.bias, **options)
+    # That earlier rows are independent of these is what ``fresh`` states, and charges for.
+    covered = set(model.protected_only().assumptions) - set(model.assumptions) if _trains(ledger) else set()
+    stated = (*arrived.assumptions, *(said for said in setup.assumptions if said not in covered))
+    return replace(
+        setup,
+        bias=setup.bias + arrived.bias,
+        assumptions=tuple(dict.fromkeys(stated)),
+        facts={**setup.facts, "dropped": arrived.dropped},
+    )
+
+
+def _trains(ledger: str | Path | Book | After | None) -> bool:
+    """Whether the training part is known to be made of earlier rows."""
+    return isinstance(ledger, After) and ledger.trains
+
+
+def model_after(setup: Setup, dependence: Dependence | None, *, closed: bool) -> None:
+    """Refuse rows whose model is not said, or that are tied to an account that may still be asked."""
+    if dependence is None and setup.model is not None:
+        raise InvalidArgument(
+            "dependence",
+            f"given, as a model of the new rows: the earlier ones were {setup.model.name}",
+            None,
+            of="Guard.next_epoch",
+        )
+    if dependence is not None and not closed and dependence.fresh().bias > 0:
+        raise InvalidArgument(
+            "dependence",
+            "independent from epoch to epoch while the earlier account is open: answers about these rows "
+            "would tell something about the earlier ones. Close that account for good first "
+            "(guard.close_account())",
+            dependence,
+            of="Guard.next_epoch",
+            reference="docs/theory/epochs.md",
+        )
+
+
+def earlier_rows(setup: Setup, *, closed: bool) -> Any:
+    """What the next epoch may train on: the training part, and the protected rows too once their account is
+    closed for good; None where there is nothing."""
+    import pandas
+
+    parts = [setup.training] if setup.training is not None else []
+    if closed:
+        parts.append(setup.protected)
+    frames = [part.rows.frame() for part in parts]
+    return pandas.concat(frames, ignore_index=True) if frames else None
+
+
+def require_new_rows(data: Any, known: Part) -> None:
+    """Refuse a table that begins with the rows of the epoch before it, in order. Overlap in any other order
+    is not looked for: equal rows may well be different people."""
+    frame = known.rows.frame().head(_COMPARED)
+    if len(frame) < _TELLING or len(frame.drop_duplicates()) == 1:
+        return
+    places = np.arange(len(frame)) if known.mask is None else np.flatnonzero(known.mask)[: len(frame)]
+    rows = open_rows(data)
+    if rows.count <= places[-1] or set(rows.columns) != set(frame.columns):
+        return
+    same = rows.frame(list(frame.columns)).iloc[places].reset_index(drop=True)
+    if same.equals(frame.astype(same.dtypes)):
+        raise InvalidArgument(
+            "data",
+            "the rows that arrived since; this table begins with the rows of the epoch before",
+            f"{rows.count:,} rows",
+            of="Guard.next_epoch",
+            reference="docs/theory/epochs.md",
+        )

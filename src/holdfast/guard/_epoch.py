@@ -1,0 +1,182 @@
+"""Rows that arrive later: a new epoch with an account of its own, never a refill of the old one
+(``docs/theory/epochs.md``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from holdfast import checks, rounding
+from holdfast.errors import InvalidArgument
+from holdfast.guard._account import Account
+from holdfast.guard._session import OtherTerms, Session
+from holdfast.ledger import Book, BookError, EpochLink
+from holdfast.records import Record
+
+
+@dataclass(frozen=True, repr=False)
+class Epoch(Record):
+    """Which part of a growing table a guard answers about.
+
+    Guarantee: all intervals of this epoch hold with probability ``confidence``, and those of this and all
+    earlier epochs with probability ``together``, by the union bound.
+    Assumes: the rows of different epochs are independent, up to what the model of dependence charges for.
+    """
+
+    number: int
+    confidence: float
+    together: float
+
+    @property
+    def failure(self) -> float:
+        """What this and all earlier epochs leave open together."""
+        return rounding.up(1 - self.together)
+
+    @classmethod
+    def of(cls, link: EpochLink | None, confidence: float) -> Epoch:
+        """The epoch a link names, or the first one."""
+        if link is None:
+            return cls(1, confidence, confidence)
+        return cls(link.number, confidence, max(0.0, rounding.down(confidence - link.failure_before)))
+
+
+@dataclass(frozen=True)
+class After:
+    """A book for the epoch after another: opened once, for the rows it was announced for."""
+
+    session: Session
+    before: Book
+    epoch: Epoch  # the one before
+    ledger: str | Path | Book | None  # beside the one before where None
+    trains: bool  # whether the training part is made of earlier rows
+
+    @property
+    def number(self) -> int:
+        """The number of the epoch that is opened."""
+        return self.epoch.number + 1
+
+    @cached_property
+    def book(self) -> Book:
+        """The book of the epoch that is opened."""
+        if isinstance(self.ledger, Book):
+            return self.ledger
+        return self.before.of_epoch(self.number) if self.ledger is None else Book(self.ledger)
+
+    def announce(self, facts: dict[str, Any]) -> EpochLink:
+        """Write into the earlier book, once, which rows the next epoch is about; refuse to do it again for
+        other rows, or for a book that was lost."""
+        said = {"epoch": self.number, "rows": facts["rows"], "data": facts["data"]}
+        if self.session.record("act", said, EpochLink.ANNOUNCED) != said:
+            raise BookError(
+                f"The account book {self.before.name} was followed by another epoch, about other rows. Open "
+                "that one, and go on from it with next_epoch."
+            )
+        self.require_same_book()
+        announced = self.before.about(EpochLink.ANNOUNCED, "act")
+        assert announced is not None
+        return EpochLink(
+            number=self.number,
+            before=self.before.identity,
+            line=announced.sequence,
+            digest=announced.digest,
+            failure_before=self.epoch.failure,
+            closed=closed_in_time(self.before),
+        )
+
+    def require_same_book(self) -> None:
+        """Refuse to open the epoch a second time where its own book is not the one at hand."""
+        opened = self.before.about(EpochLink.OPENED, "act")
+        if opened is None:
+            return
+        if self.book.opening is None or self.book.identity != opened.body["book"]:
+            raise BookError(
+                f"Epoch {self.number} was opened before, with an account of its own, and {self.book.name} is "
+                "not its book. Bring that book back: an account is never refilled."
+            )
+
+    def opened(self) -> None:
+        """Write into the earlier book which book is the next one's."""
+        self.session.record("act", {"book": self.book.identity}, EpochLink.OPENED)
+        self.require_same_book()
+
+
+def closed_in_time(book: Book) -> bool:
+    """Whether an account was closed for good before the next epoch was announced."""
+    closing, announced = book.about("account", "close"), book.about(EpochLink.ANNOUNCED, "act")
+    return closing is not None and (announced is None or closing.sequence < announced.sequence)
+
+
+def link_in(ledger: str | Path | Book | None) -> EpochLink | None:
+    """The link in a book that may not exist yet; nothing is left behind where it does not."""
+    if isinstance(ledger, Book):
+        return EpochLink.of(ledger)
+    if ledger is None or ("://" not in str(ledger) and not Path(ledger).exists()):
+        return None
+    book = Book(ledger)
+    try:
+        return EpochLink.of(book)
+    finally:
+        book.close()
+
+
+def confidence_after(epoch: Epoch, confidence: float | None, together: float | None) -> float:
+    """The next epoch's confidence: given, or what keeps all epochs that may follow at ``together``.
+
+    Of the failure probability that is left, epoch e takes one part in e + 1. From β left before epoch e the
+    epochs i ≥ e take β·e/(i(i+1)), which is β in all, however many follow.
+    """
+    if together is None:
+        return epoch.confidence if confidence is None else confidence
+    if confidence is not None:
+        raise InvalidArgument(
+            "together", "left out where confidence is given", together, of="Guard.next_epoch"
+        )
+    goal = checks.real(together, "together", "(0, 1)", of="Guard.next_epoch")
+    left = rounding.down(1 - goal - epoch.failure)
+    if not left > 0:
+        raise InvalidArgument(
+            "together",
+            f"below {epoch.together:.6g}, the confidence of the epochs so far",
+            together,
+            of="Guard.next_epoch",
+            reference="docs/theory/epochs.md",
+        )
+    return 1 - rounding.down(left / (epoch.number + 2))
+
+
+def open_account(
+    ledger: str | Path | Book | After | None, account: Account, agreed: dict[str, Any]
+) -> tuple[Book, Session, EpochLink | None]:
+    """Open a book for what was agreed, or go on with it; a later epoch is announced first, and once only."""
+    if isinstance(ledger, After):
+        link: EpochLink | None = ledger.announce(agreed)
+        book = ledger.book
+    else:
+        book = ledger if isinstance(ledger, Book) else Book(ledger)
+        link = EpochLink.of(book)
+    if link is not None:
+        agreed = {**agreed, "epoch": link.to_dict()}
+    try:
+        session = Session(book, account, agreed)
+    except OtherTerms as other:
+        raise _explained(other, book) from None
+    if isinstance(ledger, After):
+        ledger.opened()
+    return book, session, link
+
+
+def _explained(other: OtherTerms, book: Book) -> BookError:
+    """Why a book does not fit the data at hand, and what to do where the table has grown."""
+    if not {"data", "rows"} & set(other.differing):
+        return other
+    later = book.about(EpochLink.ANNOUNCED, "act")
+    known = (
+        f" (it was: epoch {later.body['epoch']}, {later.body['rows']:,} rows)" if later is not None else ""
+    )
+    return BookError(
+        f"{other} If rows were added to the table: an account is never refilled, and rows that arrived later "
+        "are an epoch with an account of its own. Open this book with the rows it was opened for, and call "
+        f"guard.next_epoch(new_rows){known}."
+    )
