@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_reductions_vote import vote_law
+from reductions_oracles import vote_law
 
 from holdfast.reductions import Algorithm
 from holdfast.replicable import Tape

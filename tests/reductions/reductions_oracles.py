@@ -142,6 +142,15 @@ def selection_law(counts: tuple[int, ...], scale: float, bound: float) -> np.nda
     return law
 
 
+def vote_law(counts, epsilon: float, held: float | None) -> np.ndarray:
+    """P(item i), and P(nobody) last unless outcomes are listed, from the weights of the theory page."""
+    votes = np.asarray(counts, dtype=float)
+    weights = np.exp(epsilon * votes / 2.0)
+    if held is not None:
+        weights = np.append(weights - 1.0, math.exp(epsilon * held / 2.0) * math.expm1(epsilon / 2.0))
+    return weights / weights.sum()
+
+
 def upper_limit(hits: int, trials: int, level: float = 1e-3) -> float:
     """Clopper–Pearson upper limit of a share."""
     return 1.0 if hits == trials else float(stats.beta.isf(level, hits + 1, trials - hits))

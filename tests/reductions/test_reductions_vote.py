@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reductions_oracles import LEVEL, data, exact_delta, exact_epsilon, hockey_stick
+from reductions_oracles import LEVEL, data, exact_delta, exact_epsilon, hockey_stick, vote_law
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
@@ -19,15 +19,6 @@ from holdfast.reductions._vote import _Vote, elect, expected_loss, reserve, vote
 from holdfast.stability import GoodCoins, private_plan
 
 BUDGETS = [(1.0, 0.05), (2.0, 0.01), (0.5, 0.2), (3.0, 1e-4), (4.0, 0.5)]
-
-
-def vote_law(counts, epsilon: float, held: float | None) -> np.ndarray:
-    """P(item i), and P(nobody) last unless outcomes are listed, from the weights of the theory page."""
-    votes = np.asarray(counts, dtype=float)
-    weights = np.exp(epsilon * votes / 2.0)
-    if held is not None:
-        weights = np.append(weights - 1.0, math.exp(epsilon * held / 2.0) * math.expm1(epsilon / 2.0))
-    return weights / weights.sum()
 
 
 def binary_table(n: int, epsilon: float, held: float | None) -> np.ndarray:
