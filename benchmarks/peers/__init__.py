@@ -35,6 +35,7 @@ from peers._thresholdout import (
     thresholdout_parameters,
     thresholdout_rows,
     thresholdout_width,
+    thresholdout_width_choice,
 )
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "thresholdout_parameters",
     "thresholdout_rows",
     "thresholdout_width",
+    "thresholdout_width_choice",
     "two_state_dependence",
 ]
 

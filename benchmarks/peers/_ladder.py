@@ -38,7 +38,10 @@ class Ladder:
 
     def submit(self, losses: Floats) -> float:
         """The score that is shown after a submission with these losses on the holdout rows."""
-        risk = float(losses.mean())
+        return self.take(float(losses.mean()))
+
+    def take(self, risk: float) -> float:
+        """The same from the mean of the losses."""
         if risk < self.best - self.step:
             self.best = round(risk / self.step) * self.step
         return self.best
@@ -52,13 +55,19 @@ class ParameterFreeLadder:
     _losses: Floats | None = field(default=None, repr=False)
 
     def submit(self, losses: Floats) -> float:
-        """The score that is shown after a submission with these losses on the holdout rows."""
-        rows = len(losses)
-        risk = float(losses.mean())
-        deviation = 0.0 if self._losses is None else float(np.std(losses - self._losses, ddof=1))
-        if risk < self.best - deviation / math.sqrt(rows):
-            self.best = round(risk * rows) / rows
+        """The score that is shown after a submission with these losses, 0 or 1, on the holdout rows."""
+        differing = 0 if self._losses is None else int((losses != self._losses).sum())
+        before = self.best
+        if self.take(float(losses.mean()), differing, len(losses)) < before:
             self._losses = losses
+        return self.best
+
+    def take(self, risk: float, differing: int, rows: int) -> float:
+        """The same from the mean of the losses and how many of them differ from those of the best."""
+        gain = 0.0 if math.isinf(self.best) else self.best - risk
+        variance = max(0.0, differing - rows * gain**2) / (rows - 1)
+        if risk < self.best - math.sqrt(variance / rows):
+            self.best = round(risk * rows) / rows
         return self.best
 
 

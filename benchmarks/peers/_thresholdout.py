@@ -78,6 +78,13 @@ def thresholdout_error(rows: int, queries: int, beta: float, budget: int) -> flo
 def thresholdout_width(rows: int, queries: int, beta: float, budget: int, threshold: float) -> float:
     """The width by the mean squared error (Rogers et al. 2020, B.9), with the best noise, as long as the
     training part is off by more than ``threshold`` no more than ``budget`` times."""
+    return thresholdout_width_choice(rows, queries, beta, budget, threshold)[0]
+
+
+def thresholdout_width_choice(
+    rows: int, queries: int, beta: float, budget: int, threshold: float
+) -> tuple[float, float]:
+    """The width, and the noise that gives it."""
 
     def width(log_scale: float) -> float:
         scale = math.exp(log_scale)
@@ -91,7 +98,7 @@ def thresholdout_width(rows: int, queries: int, beta: float, budget: int, thresh
 
     middle = -0.5 * math.log(rows)
     found = optimize.minimize_scalar(width, bounds=(middle - 6, middle + 6), method="bounded")
-    return min(1.0, float(found.fun))
+    return min(1.0, float(found.fun)), math.exp(float(found.x))
 
 
 def _least_share(information: float) -> float:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from holdfast.guard._account import Account
-from holdfast.guard._code import CodeStrategy
+from holdfast.guard._code import CodeStrategy, PreparedCode
+from holdfast.guard._ladder import LadderStrategy
 from holdfast.guard._question import Moments, Part, Question
 from holdfast.guard._readings import Output
 from holdfast.intervals import Interval
@@ -74,24 +75,55 @@ class CountedGuard:
 
     def __post_init__(self) -> None:
         self.account = Account(self.failure)
-        training = self._part(self.training_rows, training=True) if self.training_rows else None
-        self._protected = self._part(self.rows, training=False)
+        training = _part(self.training_rows, training=True) if self.training_rows else None
+        self._protected = _part(self.rows, training=False)
         self._strategy = CodeStrategy(self.rows, training, training, None, self.error)
         if self.tail is not None:
             self._strategy = replace(self._strategy, model=cast(Any, _Model(self.tail)))
 
-    @staticmethod
-    def _part(rows: int, *, training: bool) -> Part:
-        return Part(cast(Any, _Rows(rows)), training=training, data_rows=rows)
-
     def ask(self, question: CountedShare) -> tuple[Interval, Output]:
         """The released interval and output; ``cell`` is then the step of the grid that was used."""
+        prepared, output = self.reveal(question)
+        return prepared.interval(output), output
+
+    def reveal(self, question: CountedShare) -> tuple[PreparedCode, Output]:
+        """The output, charged, and what it was prepared from; the interval is not computed yet."""
         prepared = self._strategy.prepare(question, self.account)
         output = prepared.reading.output(self._protected, prepared.grid)
-        price = prepared.price(output)
-        charged = self.account.after(
-            self.account.charge(price), surprise=not output.confirmed, exact=self.account.exact + price
-        )
+        charged = _charged(self.account, prepared, output)
         self.account = charged if self.charges else replace(charged, micro_nats=0, exact=0.0)
         self.cell = prepared.grid.cell
-        return prepared.interval(output), output
+        return prepared, output
+
+
+@dataclass
+class CountedBoard:
+    """A board of ``rows`` labels, none of them sealed, to which submissions are counts of right answers."""
+
+    rows: int
+    failure: float = 0.05
+    start: float = 0.0
+    account: Account = field(init=False)
+    best: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.account, self.best = Account(self.failure), self.start
+        self._live = _part(self.rows, training=False)
+        self._strategy = LadderStrategy(self.rows, 1 / math.sqrt(self.rows), True, lambda: self.best)
+
+    def submit(self, right: int) -> tuple[Interval, bool]:
+        """The released interval, and whether the submission beat the best by a step."""
+        prepared = self._strategy.prepare(CountedShare(protected=right), self.account)
+        output = prepared.reading.output(self._live, prepared.grid)
+        self.account = _charged(self.account, prepared, output)
+        self.best = prepared.grid.middle(output.cell)
+        return prepared.interval(output), not output.confirmed
+
+
+def _part(rows: int, *, training: bool) -> Part:
+    return Part(cast(Any, _Rows(rows)), training=training, data_rows=rows)
+
+
+def _charged(account: Account, prepared: PreparedCode, output: Output) -> Account:
+    price = prepared.price(output)
+    return account.after(account.charge(price), surprise=not output.confirmed, exact=account.exact + price)

@@ -29,29 +29,32 @@ _FOLDER = "benchmarks"
 @click.option(
     "--work",
     type=float,
-    default=2e8,
+    default=2e10,
     show_default=True,
-    help="How many entries the attacks may draw at each place of the grid; 0 leaves them out.",
+    help="How many entries an attack may draw at each place of the grid; 0 leaves attacks out.",
 )
+@click.option("--workers", type=int, default=2, show_default=True, help="Processes that attack.")
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of tables.")
-def bench(output: Path, work: float, as_json: bool) -> None:
+def bench(output: Path, work: float, workers: int, as_json: bool) -> None:
     """Compare certified and real errors of every strategy and every peer, and the rows they need.
 
-    Writes the numbers as JSON, a page of tables, and pictures for light and dark pages. The peers live beside
-    the package in a checkout of the repository, so it runs from one.
+    Writes the numbers as JSON, a page of tables, and pictures for light and dark pages: ten minutes or so on
+    two cores. Interrupted, it takes up where it was. The peers live beside the package in a checkout of the
+    repository, so it runs from one.
     """
     from rich.console import Console
 
     from holdfast import checks
 
     work = checks.real(work, "work", "[0, inf)", of="holdfast bench")
+    workers = checks.whole(workers, "workers", of="holdfast bench")
     report = _load("report")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise click.UsageError(f"Cannot write to {output}: {error.strerror}.") from None
     console = Console(highlight=False, quiet=as_json)
-    results = _run(report, output, int(work), console)
+    results = _run(report, output, (work, workers), console)
     if as_json:
         click.echo(json.dumps(results, ensure_ascii=False, allow_nan=False))
     else:
@@ -72,7 +75,7 @@ def _load(name: str) -> Any:
     )
 
 
-def _run(report: Any, output: Path, work: int, console: Console) -> dict[str, Any]:
+def _run(report: Any, output: Path, terms: tuple[float, int], console: Console) -> dict[str, Any]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -84,7 +87,7 @@ def _run(report: Any, output: Path, work: int, console: Console) -> dict[str, An
                 tasks[stage] = bars.add_task(stage, total=total)
             bars.update(tasks[stage], completed=done, total=total)
 
-        results: dict[str, Any] = report.run(output, work, progress)
+        results: dict[str, Any] = report.run(output, *terms, progress)
     return results
 
 
