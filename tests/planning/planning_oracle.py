@@ -145,6 +145,33 @@ def code_broken(p: dict, error: float, confidence: float) -> list[str]:
     return [] if width <= error * (1 + LOOSE) else ["width"]
 
 
+def agreed_broken(p: dict, rows: int, error: float, confidence: float) -> list[str]:
+    """Theory 2.2 with counted transcripts: an equal part of β for every stage, divided by all that can be
+    said before a question there; Hoeffding's radius at that leaves room for half a cell."""
+    k, surprises = p["k"], p.get("surprises")
+    beta = 1 - confidence - p.get("bias", 0.0)
+    cells = [count for count, stages in p["cells"] for _ in range(stages)]
+    broken = []
+    if len(cells) != (k if surprises is None else min(surprises, k - 1) + 1):
+        broken.append("stages")
+    said, room = math.log(len(cells) / beta), math.inf
+    for stage, count in enumerate(cells):
+        ways = math.log(k if stage == 0 else (k - stage) / (stage + 1)) if surprises is not None else 0.0
+        said += ways
+        room = error - math.sqrt((said + math.log(2)) / (2 * rows))
+        if not room >= 0.5 / count:
+            broken.append("cells")
+            break
+        said += math.log(count + 1)
+    if not room >= p["half_cell"]:
+        broken.append("last cell")
+    if surprises is not None:
+        honest = -special.ndtri(min(0.5, max(p["beta"], 0.05 * surprises) / k / 2))
+        if not p["half_cell"] >= honest * 0.5 * math.sqrt(1 / rows + 1 / p["training_rows"]) * (1 - 1e-6):
+            broken.append("guesses")
+    return broken
+
+
 def holdout_broken(p: dict, n: int, error: float, confidence: float) -> list[str]:
     """BDP Theorem 2 for independent rows with sharp max-information nε²/8 + ε√(n ln(1/b)/2)."""
     m, budget, c, beta = p["k"], p["budget"], p["c"], 1 - confidence

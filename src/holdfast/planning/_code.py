@@ -18,6 +18,7 @@ from scipy import special
 from holdfast import rounding
 from holdfast.guard._account import MICRO, weight_nats
 from holdfast.guard._prior import FAILURE_SHARE
+from holdfast.guard._stages import ROOMS, guess_deviation, honest_deviations
 from holdfast.records import Record
 from holdfast.tails import Tail
 
@@ -26,9 +27,7 @@ Floats = npt.NDArray[np.float64]
 _CELLS = np.linspace(0.3, 10.0, 98)  # half-cells that are tried, in deviations of a guess's error
 _MOST_EXPECTED = 200.0
 _TERMS = 500
-_CHANCE = 0.05  # of the surprises that are allowed, the share that honest guesses may use up
 _WIDER = np.exp(np.linspace(0.0, 4.0, 161))
-_ROOMS = tuple(round(1.5**power) for power in range(52))
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,16 +81,14 @@ def promised_width(tail: Tail, k: int, beta: float, surprises: int) -> CodeWidth
     """
     most = k - 1
     stated = min(surprises, most)
-    rooms = {stated, *(count for count in _ROOMS if stated < count <= most)}
+    rooms = {stated, *(count for count in ROOMS if stated < count <= most)}
     return min((_width_for(tail, k, beta, room) for room in sorted(rooms)), key=lambda width: width.error)
 
 
 def _width_for(tail: Tail, k: int, beta: float, room: int) -> CodeWidth:
     """The narrowest k-th answer with room for this many surprises."""
     base = _base(k, beta)
-    by_chance = max(beta, _CHANCE * room) / k
-    honest = max(_CELLS[0], float(-special.ndtri(min(0.5, by_chance / 2.0))))
-    half_cells = _guess_deviation(tail, base) * honest * _WIDER
+    half_cells = guess_deviation(tail, base) * honest_deviations(k, beta, room) * _WIDER
     nats = base + _dearest(k, room, np.maximum(1.0, np.floor(0.5 / half_cells + 0.5))) + 1.0 / MICRO
     errors = half_cells + np.array([tail.radius_at(value) for value in nats])
     best = int(np.argmin(errors))
@@ -123,7 +120,7 @@ def expected_width(tail: Tail, k: int, beta: float) -> CodeWidth:
     Reference: theory 7; ``docs/theory/planning.md``.
     """
     base = _base(k, beta)
-    deviation = _guess_deviation(tail, base)
+    deviation = guess_deviation(tail, base)
     outside = special.erfc(_CELLS / math.sqrt(2.0))
     tried = _CELLS[k * outside <= max(_MOST_EXPECTED, k * outside[-1])]
     last = [_expected(tail, k, base, cell, deviation) for cell in tried]
@@ -148,11 +145,6 @@ def expected_width(tail: Tail, k: int, beta: float) -> CodeWidth:
 def _base(step: int, beta: float) -> float:
     """ln(1/δ) of the question at this step, before anything is spent."""
     return -math.log(beta) + weight_nats(step)
-
-
-def _guess_deviation(tail: Tail, nats: float) -> float:
-    """√2 times the deviation of a statistic that, if normal, would have this tail's radius at these nats."""
-    return tail.radius_at(nats) / math.sqrt(nats + math.log(2.0))
 
 
 def _expected(tail: Tail, step: int, base: float, cell: float, deviation: float) -> float:

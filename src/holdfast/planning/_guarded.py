@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from holdfast.dependence import Independent
 from holdfast.dependence._holdout import SimilarClusters
+from holdfast.dependence._split import part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.guard._choice import TRAINING_SHARES
 from holdfast.planning._code import expected_width, promised_width
 from holdfast.planning._method import Method, Promise, Setting
 from holdfast.planning._noise import parameters_of
 from holdfast.tails import Tail
 
-_SHARE = 0.5
-
 
 @dataclass(frozen=True)
-class _Parts:
+class Parts:
     """How many rows are protected and how many set aside, the tail of a mean over the former, and the total
     variation between the two and independent ones."""
 
@@ -34,10 +35,12 @@ class Code(Method):
 
     name = "code"
     tolerance = 1e-4
+    share: ClassVar[float] = TRAINING_SHARES["code"]
+    share_in_words: ClassVar[str] = "Half of the rows are"
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        self._known: dict[int, _Parts] = {}
+        self._known: dict[int, Parts] = {}
 
     @cached_property
     def _refusal(self) -> str:
@@ -67,7 +70,7 @@ class Code(Method):
 
     def assumptions(self, rows: int, queries: int) -> tuple[str, ...]:
         """The training part, and the surprises."""
-        half = "Half of the rows are a training part, free to look at, that gives the guesses."
+        part = f"{self.share_in_words} a training part, free to look at, that gives the guesses."
         stated = self.setting.surprises
         if stated is None:
             often = "The guesses are as good as those from a fresh sample."
@@ -76,23 +79,24 @@ class Code(Method):
                 f"At most {stated:,} of the answers surprise: they are farther from the guess than half a "
                 "cell."
             )
-        return (*self.setting.assumptions, half, often)
+        return (*self.setting.assumptions, part, often)
 
-    def _parts(self, rows: int) -> _Parts:
+    def _parts(self, rows: int) -> Parts:
         if rows not in self._known:
             self._known[rows] = self._split(rows)
         return self._known[rows]
 
-    def _split(self, rows: int) -> _Parts:
+    def _split(self, rows: int) -> Parts:
         model = self.setting.rows(rows)
         if isinstance(model, (Independent, SimilarClusters)):
             if rows < 2:
                 raise NotEnoughRows(2, rows, what="Setting a training part aside")
-            kept = rows - rows // 2
-            return _Parts(kept, rows // 2, self.setting.tail(kept), 0.0)
-        split = model.split(_SHARE, np.random.default_rng(0), self.setting.beta)
+            training = part_size(self.share, rows)
+            kept = rows - training
+            return Parts(kept, training, self.setting.tail(kept), 0.0)
+        split = model.split(self.share, np.random.default_rng(0), self.setting.beta)
         kept_model = split.protected_model
-        return _Parts(kept_model.n, int(split.train.sum()), kept_model.mean_tail(0.0, 1.0), split.bias)
+        return Parts(kept_model.n, int(split.train.sum()), kept_model.mean_tail(0.0, 1.0), split.bias)
 
     def at(self, rows: int, queries: int) -> Promise:
         """The half-width that is promised for the stated surprises, else the one to expect."""
@@ -102,13 +106,18 @@ class Code(Method):
             parts = self._parts(rows)
         except NotEnoughRows:
             return Promise(1.0, {})
-        beta, stated = self.setting.beta - parts.bias, self.setting.surprises
+        found = self._promised(parts, queries, self.setting.beta - parts.bias)
+        rows_of = {"protected_rows": parts.protected, "training_rows": parts.training, "bias": parts.bias}
+        return Promise(found.error, {**found.parameters, **rows_of})
+
+    def _promised(self, parts: Parts, queries: int, beta: float) -> Promise:
+        """The promise on these parts."""
+        stated = self.setting.surprises
         if stated is None:
             found = expected_width(parts.tail, queries, beta)
         else:
             found = promised_width(parts.tail, queries, beta, stated)
-        rows_of = {"protected_rows": parts.protected, "training_rows": parts.training, "bias": parts.bias}
-        return Promise(found.error, {**parameters_of(found), **rows_of})
+        return Promise(found.error, parameters_of(found))
 
     def rows_for(self, error: float, queries: int) -> int | None:
         """Training part included."""

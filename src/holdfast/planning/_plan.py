@@ -11,6 +11,7 @@ from holdfast import checks
 from holdfast.dependence import Dependence, GaussianRows
 from holdfast.dependence._holdout import resized
 from holdfast.errors import InvalidArgument
+from holdfast.planning._agreed import AgreedCode, GridCode
 from holdfast.planning._guarded import Code
 from holdfast.planning._method import MOST_QUERIES, MOST_ROWS, Method, Promise, Setting
 from holdfast.planning._noise import TypicalGaussian, TypicalLaplace
@@ -22,6 +23,8 @@ from holdfast.records import Record, plain
 METHODS: tuple[type[Method], ...] = (
     Split,
     Code,
+    AgreedCode,
+    GridCode,
     TypicalLaplace,
     TypicalGaussian,
     TransferGaussian,
@@ -179,7 +182,7 @@ def plan(
     Reference: theory 2.1, 2.2, 5, 6 and 7; ``docs/theory/planning.md``.
 
     >>> plan(queries=1000, confidence=0.95, error=0.1, surprises=10).best.name
-    'code'
+    'agreed-code'
     """
     queries = checks.whole(queries, "queries", at_most=MOST_QUERIES, of="plan")
     confidence = checks.real(confidence, "confidence", "(0, 1)", of="plan")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.errors import MissingExtra
+from holdfast.planning._agreed import AgreedCode, GridCode
 from holdfast.planning._guarded import Code
 from holdfast.planning._method import MOST_QUERIES, Method
 from holdfast.planning._noise import TypicalGaussian, TypicalLaplace
@@ -20,6 +21,8 @@ _POINTS = 17
 _COLOURS: dict[type[Method], str] = {
     Split: "#7a5195",
     Code: "#1f5fa8",
+    AgreedCode: "#0e7490",
+    GridCode: "#4d7c0f",
     TypicalLaplace: "#d97706",
     TypicalGaussian: "#b91c1c",
     TransferGaussian: "#15803d",
