@@ -2,10 +2,10 @@
 
 Every attack of :mod:`attackers` meets every method of :mod:`guarded` at every place of the grid, with so many
 runs that "beyond its certificate in more than 5 % of runs" could be seen: a hundred where a run is small,
-twenty at least. Where fewer would fit into the work, or a run would take more than 10⁹ entries, the place is
-left out. Finished places are kept in a file and not run again.
+twenty at least. A place where one run takes more entries than the work allows is left out. Finished places
+are kept in a file and not run again.
 
-    python benchmarks/attacked.py [--work 2e10] [--workers 2]
+    python benchmarks/attacked.py [--work 1e9] [--workers 2]
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,14 @@ from machine import RESULTS, keep
 from scipy import stats
 from sessions import Place
 
+from holdfast.workers import spread
+
 ROWS = (10**3, 10**4, 10**5, 10**6)
 QUERIES = (10, 10**2, 10**3, 10**4, 10**5)
 STATES = (2**3, 2**7, 2**10, 2**13)
-MOST = 10**9
 MOST_RUNS, LEAST_RUNS = 100, 20
 MOST_ASKED = 2 * 10**6
-WORK = 2 * 10**10
+WORK = 10**9
 
 Progress = Callable[[int, int], None]
 
@@ -45,26 +45,29 @@ def places(attack: Attack) -> list[Place]:
 
 
 def runs_for(attack: Attack, place: Place, work: float) -> int:
-    """As many runs as the work and the number of questions allow; 0 where that is too few to say anything."""
+    """As many runs as make up the work, within limits; 0 where one run is more than it."""
     entries = attack.entries(place.rows, place.queries)
-    fit = int(min(MOST_RUNS, work / entries, max(LEAST_RUNS, MOST_ASKED / place.queries)))
-    return 0 if entries > MOST or fit < LEAST_RUNS else fit
+    fit = int(min(MOST_RUNS, work / entries, MOST_ASKED / place.queries))
+    return max(LEAST_RUNS, fit) if entries <= work else 0
+
+
+def _lasting(method: Method, attack: Attack, place: Place, runs: int) -> int:
+    """For how many of the runs a method is asked: one by one, no more questions than the attack allows."""
+    if not method.one_by_one:
+        return runs
+    allowed = attack.asked // place.queries
+    return min(runs, allowed) if allowed >= LEAST_RUNS else 0
 
 
 def point(attack: Attack, place: Place, runs: int, seed: int = 0) -> list[dict[str, Any]]:
     """Every method at one place: real errors, and how often the certificate was exceeded."""
-    met: dict[str, list[Met]] = {}
-    certified: dict[str, float | None] = {}
-    lasting: dict[str, int] = {}
     methods = [method for method in METHODS if not attack.spares(method)]
-    for method in methods:
-        found = method.certified(place)
-        certified[method.name] = found
-        met[method.name] = []
-        lasting[method.name] = runs if found is None or found < NOTHING else 0
-        if method.one_by_one:
-            allowed = attack.asked // place.queries
-            lasting[method.name] = min(runs, allowed) if allowed >= LEAST_RUNS else 0
+    certified = {method.name: method.certified(place) for method in methods}
+    met: dict[str, list[Met]] = {method.name: [] for method in methods}
+    lasting = {
+        method.name: _lasting(method, attack, place, runs) if _says(certified[method.name]) else 0
+        for method in methods
+    }
     for run in range(runs):
         chosen = tuple(method for method in methods if lasting[method.name] > run)
         label = ATTACKS.index(attack)
@@ -72,6 +75,11 @@ def point(attack: Attack, place: Place, runs: int, seed: int = 0) -> list[dict[s
         for method, result in zip(chosen, attack.run(place, chosen, rng), strict=True):
             met[method.name].append(result)
     return [_line(attack, place, method, certified[method.name], met[method.name]) for method in methods]
+
+
+def _says(certified: float | None) -> bool:
+    """Whether a promise says anything; without one the real error is still of interest."""
+    return certified is None or certified < NOTHING
 
 
 def _line(
@@ -196,17 +204,14 @@ def _finished(
 def _computed(
     waiting: list[tuple[tuple[str, Place], int]], workers: int
 ) -> Iterator[tuple[tuple[str, Place], list[dict[str, Any]]]]:
-    if workers == 1:
-        yield from ((task, _task(*task, runs)) for task, runs in waiting)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        futures = {pool.submit(_task, *task, runs): task for task, runs in waiting}
-        yield from ((futures[future], future.result()) for future in as_completed(futures))
+    jobs = [(*task, runs) for task, runs in waiting]
+    for finished in spread(_task, jobs, workers=workers, at_once=1):
+        yield from ((waiting[number][0], lines) for number, lines in finished.items())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", type=float, default=WORK, help="Entries an attack may draw at a place.")
+    parser.add_argument("--work", type=float, default=WORK, help="Entries an attack draws at a place.")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     terms = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)

@@ -81,14 +81,17 @@ def run_all(
     return [results[place] for place in range(len(jobs))]
 
 
-def spread(task: Task, jobs: Sequence[Job], *, workers: Workers = 1) -> Finished:
+def spread(
+    task: Task, jobs: Sequence[Job], *, workers: Workers = 1, at_once: int = _LARGEST_BUNDLE
+) -> Finished:
     """The results by the place of their job, some at a time, as they are finished.
 
+    Nobody is given more than ``at_once`` jobs before the next are handed out: 1 for jobs that take long.
     An error in a job ends everything and is raised here; what was not begun is not begun any more. The same
     holds when the iterator is closed, as it is by Ctrl-C.
     """
     hands = _hands(workers)
-    size = max(1, min(_LARGEST_BUNDLE, len(jobs) // (_BUNDLES_A_WORKER * hands)))
+    size = max(1, min(at_once, len(jobs) // (_BUNDLES_A_WORKER * hands)))
     bundles = [
         dict(enumerate(jobs[begin : begin + size], start=begin)) for begin in range(0, len(jobs), size)
     ]

@@ -153,7 +153,7 @@ def test_runs_are_many_or_none():
     }
     for (rows, queries), count in runs.items():
         assert count == 0 if rows * queries > 10**9 else count >= (100 if rows * queries <= 10**7 else 20)
-    assert attacked.runs_for(sign, sessions.Place(10**3, 10**3), work=10**6) == 0
+    assert attacked.runs_for(sign, sessions.Place(10**3, 10**4), work=10**6) == 0
 
 
 def test_finished_places_are_not_run_again(tmp_path, monkeypatch):
@@ -166,3 +166,16 @@ def test_finished_places_are_not_run_again(tmp_path, monkeypatch):
     assert told[-1] == (len(ATTACKS), len(ATTACKS))
     monkeypatch.setattr(attacked, "point", lambda *_: pytest.fail("it was run again"))
     assert attacked.attacked(1e9, resume=resume) == json.loads(json.dumps(first))
+
+
+def test_any_number_of_workers_finds_the_same(monkeypatch):
+    few = {
+        "ROWS": (1_000,),
+        "QUERIES": (10,),
+        "STATES": (8,),
+        "MOST_RUNS": 20,
+        "ATTACKS": attacked.ATTACKS[:2],
+    }
+    for name, value in few.items():
+        monkeypatch.setattr(attacked, name, value)
+    assert attacked.attacked(1e9, workers=2) == attacked.attacked(1e9)
