@@ -38,8 +38,8 @@ def computed(rows: Rows, query: queries.Query, *, schema: Schema | None = None, 
 
     schema = schema or rows.schema
     table = ibis.table(schema.to_ibis(), name=name or rows._name)
-    values = table.select(value=query.check(schema).value(table))
-    return [value for (value,) in rows._database.run(rows._database._backend.compile(values))]
+    values = query.check(schema).values(table)
+    return [value for (value,) in rows._database.run(rows._database.compile(values))]
 
 
 def same(found: list[Any], wanted: list[Any]) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.engines import Schema
 from holdfast.errors import QueryRejected
 
 if TYPE_CHECKING:
@@ -20,16 +21,12 @@ def values_of(rows: Rows, query: Query) -> npt.NDArray[np.float64]:
     """The values of the rows that enter the answer: clipped to the bounds for a mean, 0 or 1 for a share."""
     import ibis
 
-    checked = query.check(rows.schema, rows.nullable_columns())
+    checked = query.check(Schema(rows.schema), rows.nullable_columns())
     names = sorted(checked.reads) or list(rows.columns[:1])
     table = ibis.memtable(rows.frame(names), schema=rows.schema.to_ibis(names))
-    value, passes = checked.value(table), checked.passes(table)
-    wanted = {"value": value.cast("int8").cast("float64") if checked.kind == "share" else value}
-    if passes is not None:
-        wanted["passes"] = passes
-    read = ibis.duckdb.connect().to_pyarrow(table.select(**wanted))
-    values: npt.NDArray[np.float64] = read["value"].to_numpy()
-    if passes is not None:
+    read = ibis.duckdb.connect().to_pyarrow(checked.values(table))
+    values: npt.NDArray[np.float64] = read["value"].cast("float64").to_numpy()
+    if checked.filters:
         values = values[read["passes"].fill_null(False).to_numpy()]
     missing = np.isnan(values)
     values = values[~missing] if checked.skips else np.where(missing, checked.missing, values)

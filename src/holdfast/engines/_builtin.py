@@ -9,19 +9,20 @@ __all__ = ["builtin", "exact"]
 
 
 @cache
-def builtin(name: str) -> Any:
-    """``floor`` and ``round`` of a float that stay floats (ibis's own cast to an integer, which raises beyond
-    64 bits), and ``quantile_disc`` at several fractions."""
+def builtin(name: str, *types: str, gives: str = "float64") -> Any:
+    """A function of the database by its own name: ``builtin("floor")`` is the floor of a float that stays a
+    float, where ibis's own is cast to an integer, which raises beyond 64 bits."""
     from ibis import udf
 
-    def quantile_disc(values: Any, fractions: Any) -> Any: ...
+    def one(first: Any) -> Any: ...
 
-    def rounding(value: Any) -> Any: ...
+    def two(first: Any, second: Any) -> Any: ...
 
-    if name == "quantile_disc":
-        signature: Any = (("float64", "array<float64>"), "array<float64>")
-        return udf.agg.builtin(quantile_disc, name=name, signature=signature)
-    return udf.scalar.builtin(rounding, name=name, signature=(("float64",), "float64"))
+    def three(first: Any, second: Any, third: Any) -> Any: ...
+
+    types = types or ("float64",)
+    function = (one, two, three)[len(types) - 1]
+    return udf.scalar.builtin(function, name=name, signature=(types, gives))
 
 
 def exact(value: float) -> Any:

@@ -1,46 +1,65 @@
-"""One DuckDB database in memory, reached through ibis."""
+"""Databases: one statement at a time, within a limit, and no more than SQL between them and the rows."""
 
 from __future__ import annotations
 
 import re
 import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from holdfast.engines import _sums
 from holdfast.engines._deadline import Deadline
+from holdfast.engines._dialect import Dialect
+from holdfast.engines._schema import PLAIN, Schema
 from holdfast.engines._sums import Question, Shape
 from holdfast.errors import QueryRejected
 
-__all__ = ["Database", "quoted"]
+__all__ = ["Database", "DuckDB"]
 
 
-def quoted(name: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
+class Database(ABC):
+    """Where statements run; those from several threads wait for each other, each already uses every core.
 
+    Another kind needs :meth:`_execute`, :meth:`define` and :meth:`arrow`, and where a statement can be
+    stopped, :meth:`_interrupt` and the error that a stopped statement raises.
+    """
 
-class Database:
-    """A database of its own; questions from several threads wait for each other, each already uses every
-    core."""
-
-    def __init__(self) -> None:
-        import ibis
-
-        self._backend = ibis.duckdb.connect()
-        self._lock = threading.Lock()
+    def __init__(self, backend: Any, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self._backend = backend
+        self._lock = threading.RLock()
         self._prepared: dict[Shape, tuple[str, str]] = {}
         self._deadline: Deadline | None = None
 
+    @abstractmethod
+    def define(self, name: str, query: str) -> None:
+        """Let what a query returns be read under a name."""
+
+    @abstractmethod
+    def arrow(self, query: str, schema: Schema) -> Any:
+        """What a query returns, columns of this schema, as an arrow table."""
+
+    @abstractmethod
+    def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        """Run one statement."""
+
+    @property
+    @abstractmethod
+    def _stopped(self) -> tuple[type[BaseException], ...]:
+        """What a statement raises that was stopped."""
+
+    @abstractmethod
+    def _interrupt(self) -> None:
+        """Stop the statement that runs."""
+
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement and return what it says; refused if it takes longer than it may."""
-        import duckdb
-
-        connection = self._backend.con
         try:
             with self._lock, self._deadline.held() if self._deadline else nullcontext():
-                return list(connection.execute(statement).fetchall())
-        except duckdb.InterruptException:
+                return list(self._execute(statement))
+        except self._stopped:
             raise QueryRejected(
                 "The question takes longer than the "
                 f"{self._deadline.seconds if self._deadline else 0:g} seconds that one may take; ask for "
@@ -49,15 +68,7 @@ class Database:
 
     def limit(self, seconds: float | None) -> None:
         """How long a statement may take from here on; None: as long as it needs."""
-        self._deadline = None if seconds is None else Deadline(seconds, self._backend.con.interrupt)
-
-    def fetch(self, aggregate: Any) -> tuple[Any, ...]:
-        """Run an ibis aggregate as one statement and return its only row.
-
-        The rows are fetched without ibis, whose conversion to pandas takes longer than a small question.
-        """
-        (row,) = self.run(self.compile(aggregate))
-        return row
+        self._deadline = None if seconds is None else Deadline(seconds, self._interrupt)
 
     def compile(self, expression: Any) -> str:
         """An ibis expression as SQL."""
@@ -75,10 +86,35 @@ class Database:
 
     def _around(self, shape: Shape) -> tuple[str, str]:
         if shape not in self._prepared:
-            statement = self.compile(_sums.aggregate(shape))
+            statement = self.compile(_sums.aggregate(shape, self.dialect))
             before, after = re.split(rf"[\"`]{_sums.VALUES}[\"`]", statement)
             self._prepared[shape] = before, after
         return self._prepared[shape]
+
+
+class DuckDB(Database):
+    """A DuckDB database of our own, in memory."""
+
+    def __init__(self) -> None:
+        import ibis
+
+        super().__init__(ibis.duckdb.connect(), PLAIN)
+
+    def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        # Fetched without ibis, whose conversion to pandas takes longer than a small question.
+        return self._backend.con.execute(statement).fetchall()  # type: ignore[no-any-return]
+
+    @property
+    def _stopped(self) -> tuple[type[BaseException], ...]:
+        import duckdb
+
+        return (duckdb.InterruptException,)
+
+    def _interrupt(self) -> None:
+        self._backend.con.interrupt()
+
+    def define(self, name: str, query: str) -> None:
+        self.run(f"CREATE OR REPLACE VIEW {self.dialect.quoted(name)} AS {query}")
 
     def close_the_doors(self) -> None:
         """No statement from here on can reach a file or the network, whatever it says."""
@@ -93,7 +129,6 @@ class Database:
         with self._lock:
             self._backend.con.unregister(name)
 
-    def arrow(self, query: str) -> Any:
-        """What a query returns, as an arrow table."""
+    def arrow(self, query: str, schema: Schema | None = None) -> Any:
         with self._lock:
             return self._backend.con.sql(query).to_arrow_table()

@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.errors import QueryRejected
 
-__all__ = ["FILE", "Native", "Source", "source_of"]
+__all__ = ["FILE", "IBIS", "Native", "Source", "source_of"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,7 @@ def _columns(table: Any) -> list[Any]:
 
 
 FILE = Native(_to_pandas)
+IBIS = Native(_ibis_back)
 _DICT = Source(Native(_dict_back, _cut_dict), list, _dict_arrow, _dict_nullable)
 _SOURCES = {
     ("pandas", "DataFrame"): Source(
@@ -155,5 +156,5 @@ _SOURCES = {
         lambda table: table,
         _arrow_nullable,
     ),
-    ("ibis", "Table"): Source(Native(_ibis_back), _columns, lambda table: table.to_pyarrow(), _unsaid),
+    ("ibis", "Table"): Source(IBIS, _columns, lambda table: table.to_pyarrow(), _unsaid),
 }

@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines._database import Database, quoted
-from holdfast.engines._native import FILE, Native, source_of
+from holdfast.engines._database import DuckDB
+from holdfast.engines._in_place import backend_of, open_table
+from holdfast.engines._native import FILE, IBIS, Native, source_of
 from holdfast.engines._rows import Rows
-from holdfast.engines._schema import Column, Schema, reject_columns
+from holdfast.engines._schema import PLAIN, Column, Schema, reject_columns
+from holdfast.engines._url import is_database, open_url
 from holdfast.errors import QueryRejected
 
 __all__ = ["open_rows"]
@@ -58,17 +60,20 @@ def open_rows(data: Any) -> Rows:
     question until the rows are split or stored.
     """
     if isinstance(data, (str, Path)):
-        return _open_path(os.path.expanduser(data))
+        text = os.path.expanduser(data)
+        return open_url(text) if is_database(text) else _open_path(text)
     source = source_of(data)
     if source is None:
         raise QueryRejected(
             f"Cannot open {type(data).__module__}.{type(data).__name__} as a table; give {_WANTED}."
         )
     reject_columns(source.names(data))
+    if source.native is IBIS and (backend := backend_of(data)) is not None:
+        return open_table(data, backend)
     table = source.arrow(data)
     if table.num_rows == 0:
         raise QueryRejected("The table has no rows; give at least one.")
-    database = Database()
+    database = DuckDB()
     database.lend("source", table)
     database.close_the_doors()
     held = data if source.native.cut else None
@@ -76,12 +81,12 @@ def open_rows(data: Any) -> Rows:
 
 
 def _rows(
-    database: Database, native: Native, held: Any | None, count: int, nullable: Mapping[str, bool | None]
+    database: DuckDB, native: Native, held: Any | None, count: int, nullable: Mapping[str, bool | None]
 ) -> Rows:
     """The rows of the table ``source``, as they are asked about."""
     columns = {name: dtype for name, dtype, *_ in database.run('DESCRIBE "source"')}
     clean = ", ".join(_clean(name, dtype) for name, dtype in columns.items())
-    database.run(f'CREATE VIEW "rows" AS SELECT {clean} FROM "source"')
+    database.define("rows", f'SELECT {clean} FROM "source"')
     schema = {
         name: replace(_COLUMNS.get(dtype, Column("other")), nullable=nullable.get(name))
         for name, dtype, *_ in database.run('DESCRIBE "rows"')
@@ -91,7 +96,7 @@ def _rows(
 
 def _clean(name: str, dtype: str) -> str:
     """A column as it is asked about: NaN is null, names and categories are text, wide numbers are floats."""
-    column = quoted(name)
+    column = PLAIN.quoted(name)
     if dtype in ("FLOAT", "DOUBLE"):
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END AS {column}"
     if dtype.startswith(("ENUM", "UUID", "JSON")):
@@ -111,7 +116,7 @@ def _open_path(path: str) -> Rows:
         )
     if "://" not in path and not (Path(path).exists() or glob.glob(path, recursive=True)):
         raise QueryRejected(f"There is no file {path!r}; check the path (from {str(Path.cwd())!r}).")
-    database = Database()
+    database = DuckDB()
     written = "'" + path.replace("'", "''") + "'"
     try:
         if lower.endswith(_PARQUET):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.engines import _order, _sums
-from holdfast.engines._database import Database, quoted
+from holdfast.engines._database import Database
 from holdfast.engines._native import Native
 from holdfast.engines._schema import Schema
 from holdfast.engines._split import split_rows, store
@@ -66,7 +66,7 @@ class Rows:
         """
         if question.kind not in ("mean", "share"):
             raise InvalidArgument("question", "a checked mean or share", question.kind, of="sums")
-        known = (self._name, self.schema)
+        known = (self._name, self.schema, self._database.dialect)
         if known not in question.statements:
             question.statements[known] = self._values(question)
         shape = _sums.shape_of(question, squares=squares, count=self.count)
@@ -83,7 +83,7 @@ class Rows:
         statement = self._compiled.get(pattern)
         if statement is None:
             table = self._table(question.reads)
-            statement = self._database.compile(table.select(**question.compiled(pattern, table)))
+            statement = self._database.compile(question.values(table, pattern))
             if len(self._compiled) >= _MOST_COMPILED:
                 self._compiled.clear()
             self._compiled[pattern] = statement
@@ -98,21 +98,21 @@ class Rows:
             raise InvalidArgument(
                 "question", "a checked quantile or mean", question.kind, of="order_statistics"
             )
-        rows, table = self.count, self._table(question.reads)
+        values = self._database.compile(_order.values_to_rank(self._table(question.reads), question))
+        column, rows = self._database.dialect.quoted("value"), self.count
         if question.counts:
-            (rows,) = self._database.fetch(_order.count_plan(table, question))
+            ((rows,),) = self._database.run(f"SELECT count({column}) FROM ({values}) AS ranked")
         wanted = _order.check_ranks(ranks(rows), rows)
         if not wanted:
             return rows, ()
-        (values,) = self._database.fetch(_order.rank_plan(table, question, wanted, rows))
-        return rows, tuple(values)
+        found = self._database.dialect.ranked(column, _order.fractions_of(wanted, rows))
+        ((ranked,),) = self._database.run(f"SELECT {found} FROM ({values}) AS ranked")
+        return rows, tuple(ranked)
 
     def nullable_columns(self) -> frozenset[str]:
         """The columns that hold a null or a NaN in some row. Reads every row: for a training part only."""
-        table = self._table(self.columns)
-        known = self._database.fetch(
-            table.aggregate(**{f"c{i}": table[name].count() for i, name in enumerate(self.columns)})
-        )
+        counted = ", ".join(f"count({self._database.dialect.quoted(name)})" for name in self.columns)
+        (known,) = self._database.run(f"SELECT {counted} FROM {self._source} AS counted")
         return frozenset(
             name for name, present in zip(self.columns, known, strict=True) if present < self.count
         )
@@ -133,15 +133,21 @@ class Rows:
         return ibis.table(self.schema.to_ibis(columns or self.columns[:1]), name=self._name)
 
     def _arrow(self, columns: Sequence[str] | None = None) -> Any:
-        wanted = "*" if columns is None else ", ".join(quoted(name) for name in columns)
-        return self._database.arrow(f"SELECT {wanted} FROM {quoted(self._name)}")
+        names = self.columns if columns is None else tuple(columns)
+        wanted = ", ".join(map(self._database.dialect.quoted, names))
+        schema = Schema({name: self.schema[name] for name in names})
+        return self._database.arrow(f"SELECT {wanted} FROM {self._source} AS wanted", schema)
+
+    @property
+    def _source(self) -> str:
+        return self._database.dialect.quoted(self._name)
 
     def block(self, start: int, count: int) -> Rows:
         """The ``count`` rows from place ``start`` on, in the order they came in; of stored rows only."""
         name = f"block {start} {count}"
-        self._database.run(
-            f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT * FROM {quoted(self._name)} "
-            f"WHERE rowid >= {int(start)} AND rowid < {int(start) + int(count)}"
+        self._database.define(
+            name,
+            f"SELECT * FROM {self._source} WHERE rowid >= {int(start)} AND rowid < {int(start) + int(count)}",
         )
         return Rows(self._database, name, self.schema, count, self._native)
 

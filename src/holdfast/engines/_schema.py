@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.checks import choice
+from holdfast.engines._dialect import Dialect
 from holdfast.errors import QueryRejected
 
-__all__ = ["KINDS", "Column", "Schema", "reject_columns"]
+__all__ = ["KINDS", "PLAIN", "Column", "Schema", "kind_of_storage", "reject_columns"]
 
 KINDS = ("number", "boolean", "text", "date", "other")
+
+PLAIN = Dialect()
+"""What is meant where nothing is said: DuckDB."""
 
 _WHOLE = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
@@ -52,14 +56,25 @@ class Column:
         return -float(2 ** (bits - 1)), float(2 ** (bits - 1) - 1)
 
 
+def kind_of_storage(storage: str) -> str:
+    """The kind of a column by the type behind it."""
+    if storage in _WHOLE or storage.startswith("float"):
+        return "number"
+    if storage == "date" or storage.startswith("timestamp"):
+        return "date"
+    return {"boolean": "boolean", "string": "text"}.get(storage, "other")
+
+
 class Schema(Mapping[str, Column]):
-    """The columns of a table by name, in order; a plain mapping that never changes.
+    """The columns of a table by name, in order; a plain mapping that never changes. ``dialect`` says what can
+    be asked of them where they live.
 
     >>> Schema({"age": "number", "sex": "text"})
     Schema(age: number, sex: text)
     """
 
-    def __init__(self, columns: Mapping[str, Column | str]) -> None:
+    def __init__(self, columns: Mapping[str, Column | str], dialect: Dialect | None = None) -> None:
+        self.dialect = dialect or PLAIN
         self._columns = {
             name: Column(column) if isinstance(column, str) else column for name, column in columns.items()
         }

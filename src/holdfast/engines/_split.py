@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.engines._database import Database, quoted
+from holdfast.engines._database import DuckDB
 from holdfast.engines._native import Native
 from holdfast.engines._schema import Schema
 
@@ -22,10 +22,11 @@ def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
     """The two parts, each in a database of its own, so that looking at one shows nothing of the other."""
     import pyarrow as pa
 
+    if not isinstance(rows._database, DuckDB):
+        return split_rows(rows.stored(), train, protected)
     database, mark = rows._database, _unused(rows)
     database.lend("part", pa.table({mark: train.astype(np.int8) + 2 * protected.astype(np.int8)}))
-    source = quoted(rows._name)
-    chosen = f'SELECT "rows".* FROM {source} AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
+    chosen = f'SELECT "rows".* FROM {rows._source} AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
     cut = rows._native.cut
     held = None if rows._held is None or cut is None else cut(rows._held, train)
     seen = store(database.arrow(f"{chosen} 1"), rows.schema, rows._native, held)
@@ -38,12 +39,12 @@ def store(table: Any, schema: Schema, native: Native, held: Any | None = None) -
     """Copy clean rows once into a database's own storage, where questions are fastest."""
     from holdfast.engines._rows import Rows
 
-    database = Database()
+    database = DuckDB()
     database.lend("source", table)
     database.run('CREATE TABLE "rows" AS SELECT * FROM "source"')
     database.take_back("source")
     database.close_the_doors()
-    return Rows(database, "rows", schema, table.num_rows, native, held)
+    return Rows(database, "rows", Schema(schema), table.num_rows, native, held)
 
 
 def _unused(rows: Rows) -> str:

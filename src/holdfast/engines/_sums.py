@@ -7,7 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast.engines._builtin import builtin, exact
+from holdfast.engines._builtin import exact
+from holdfast.engines._dialect import Dialect
 from holdfast.records import Record
 
 __all__ = [
@@ -77,14 +78,9 @@ class Question(Protocol):
         """The question's expressions without the numbers that columns are compared with; ``fill`` puts the
         numbers into a compiled statement."""
 
-    def compiled(self, pattern: Any, table: Any) -> dict[str, Any]:
-        """A pattern on an ibis table: ``value``, and ``passes`` where there is a filter."""
-
-    def value(self, table: Any) -> Any:
-        """The expression on an ibis table, null where it has no value."""
-
-    def passes(self, table: Any) -> Any | None:
-        """The filter on an ibis table, or None if every row passes."""
+    def values(self, table: Any, pattern: Any = None) -> Any:
+        """The question on an ibis table, row by row: its ``value``, null where it has none, and ``passes``
+        where there is a filter; of a pattern, if one is given."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,7 +132,7 @@ def shape_of(question: Question, *, squares: bool, count: int) -> Shape:
     return Shape(question.kind, question.filters, known, squares and question.kind == "mean", wide)
 
 
-def aggregate(shape: Shape) -> Any:
+def aggregate(shape: Shape, dialect: Dialect) -> Any:
     """One aggregate over the stand-in table ``VALUES``, with stand-ins for the bounds."""
     import ibis
 
@@ -144,31 +140,33 @@ def aggregate(shape: Shape) -> Any:
     values = ibis.table({"value": kind, "passes": "boolean"}, name=VALUES)
     if shape.filtered:
         values = values.filter(values.passes)
-    values = values.select(value=values.value, units=_units(values.value, shape.kind))
-    total = values.units.cast("int64") if shape.wide else values.units
+    values = values.select(value=values.value, units=_units(values.value, shape.kind, dialect))
     wanted = {
-        "passed": values.count,
-        "known": values.value.count,
-        "total": total.sum,
-        "squares": (values.units * values.units).cast("int64").sum,
+        "passed": values.count(),
+        "known": values.value.count(),
+        "total": dialect.whole_sum(values.units) if shape.wide else values.units.sum(),
+        "squares": dialect.whole_sum(values.units * values.units),
     }
-    return values.aggregate(**{name: wanted[name]() for name in shape.names})
+    return values.aggregate(**{name: wanted[name] for name in shape.names})
 
 
-def _units(value: Any, kind: str) -> Any:
+def _units(value: Any, kind: str, dialect: Dialect) -> Any:
     import ibis
 
     if kind == "share":
-        return value.cast("float64")
-    lo, hi, factor = (ibis.literal(name).cast("float64") for name in ("@lo", "@hi", "@factor"))
-    inside = builtin("floor")((value - lo) * factor + exact(0.5))
-    return ibis.cases((value <= lo, exact(0.0)), (value >= hi, exact(float(2**SCALE_BITS))), else_=inside)
+        return dialect.as_number(value)
+    low, lo, hi, factor = (ibis.literal(name).cast("float64") for name in ("@low", "@lo", "@hi", "@factor"))
+    inside = dialect.floor((value - lo) * factor + exact(0.5))
+    return ibis.cases((value <= low, exact(0.0)), (value >= hi, exact(float(2**SCALE_BITS))), else_=inside)
 
 
 def fill(template: str, question: Question) -> str:
     """The statement with the question's bounds in place of the stand-ins."""
     lo, hi = question.bounds
-    for name, value in (("@lo", lo), ("@hi", hi), ("@factor", _factor(lo, hi))):
+    # A quarter of a unit above lo is 0 still, and the product for what is above it is far from leaving the
+    # range of floats, which some databases refuse to do.
+    low = lo + (hi - lo) * 2.0 ** -(SCALE_BITS + 2)
+    for name, value in (("@low", low), ("@lo", lo), ("@hi", hi), ("@factor", _factor(lo, hi))):
         template = template.replace(f"'{name}'", f"'{value!r}'")
     return template
 

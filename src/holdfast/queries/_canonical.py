@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from holdfast.queries._nodes import Call, Literal, Node, number, text_of, truth
 
-__all__ = ["canonical"]
+__all__ = ["COMPARISONS", "canonical"]
 
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPPOSITE = {
@@ -26,7 +27,7 @@ _FOLDED: dict[str, Callable[[float, float], float]] = {
     "*": lambda a, b: a * b,
     "/": lambda a, b: a / b if b else math.nan,
 }
-_COMPARED: dict[str, Callable[[float, float], bool]] = {
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": lambda a, b: a == b,
     "<>": lambda a, b: a != b,
     "<": lambda a, b: a < b,
@@ -57,7 +58,7 @@ def canonical(node: Node) -> Node:
     op = node.op
     if op in _FOLDED:
         return _arithmetic(op, *args)
-    if op in _COMPARED:
+    if op in COMPARISONS:
         return _comparison(op, *args)
     if op in ("and", "or"):
         return _connection(op, args)
@@ -142,7 +143,7 @@ def _comparison(op: str, left: Node, right: Node) -> Node:
     elif left == right:
         op = min(op, _FLIPPED[op])
     if _is_number(left) and _is_number(right):
-        return truth(_COMPARED[op](_value(left), _value(right)))
+        return truth(COMPARISONS[op](_value(left), _value(right)))
     if op in ("=", "<>") and isinstance(right, Literal) and isinstance(right.value, bool):
         return left if right.value == (op == "=") else _negation(left)
     if op in ("=", "<>") and isinstance(left, Call) and left.op == "not":
@@ -166,7 +167,7 @@ def _negation(arg: Node) -> Node:
         return truth(not arg.value)
     if not isinstance(arg, Call):
         return Call("not", (arg,))
-    if arg.op in _COMPARED:
+    if arg.op in COMPARISONS:
         return _comparison(_OPPOSITE[arg.op], *arg.args)
     if arg.op in _OPPOSITE:
         return Call(_OPPOSITE[arg.op], arg.args)

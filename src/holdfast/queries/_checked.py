@@ -72,20 +72,16 @@ class CheckedQuery:
         where = self.query.where
         return Pattern.of(self.query.expression.node, None if where is None else where.node, self.columns)
 
-    def compiled(self, pattern: Pattern, table: Any) -> dict[str, Any]:
-        """A pattern on an ibis table: its ``value``, and who ``passes`` where there is a filter."""
-        nodes = {"value": pattern.value, "passes": pattern.where}
-        compiler = Compiler(table, self.columns)
-        return {name: compiler.value(node) for name, node in nodes.items() if node is not None}
-
-    def value(self, table: Any) -> Any:
-        """The expression on an ibis table: a number or a condition, null where it has no value."""
-        return Compiler(table, self.columns).value(self.query.expression.node)
-
-    def passes(self, table: Any) -> Any | None:
-        """The filter on an ibis table, or None if every row passes; a null does not pass."""
+    def values(self, table: Any, pattern: Pattern | None = None) -> Any:
+        """The question on an ibis table, row by row: its ``value``, a number or a condition, null where it
+        has none, and ``passes`` where there is a filter; a null does not pass. Of a pattern, if one is
+        given."""
         where = self.query.where
-        return None if where is None else Compiler(table, self.columns).value(where.node)
+        asked = pattern or Pattern(self.query.expression.node, None if where is None else where.node)
+        nodes = {"value": asked.value, "passes": asked.where}
+        compiler = Compiler(table, self.columns)
+        values = {name: compiler.value(node) for name, node in nodes.items() if node is not None}
+        return compiler.table.select(**values)
 
 
 def check(query: Query, columns: Mapping[str, engines.Column], nullable: Collection[str]) -> CheckedQuery:

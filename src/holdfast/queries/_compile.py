@@ -15,16 +15,16 @@ from functools import reduce
 from typing import Any
 
 from holdfast import engines
-from holdfast.engines._builtin import builtin, exact
-from holdfast.queries._kinds import kind_of
+from holdfast.engines._builtin import exact
+from holdfast.engines._dialect import Dialect
+from holdfast.engines._schema import PLAIN
+from holdfast.queries._canonical import COMPARISONS
+from holdfast.queries._kinds import is_whole, kind_of
 from holdfast.queries._nodes import Call, Column, Literal, Node
 from holdfast.queries._nulls import limits
 
 __all__ = ["Compiler", "expanded_size", "is_exact"]
 
-# A text that reads as a number: the same on every database, where their own casts differ on '1_000', 'nan' or
-# '0x1'.
-NUMBER_TEXT = r"^[ \t]*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?[ \t]*$"
 TRUE_TEXTS = ("1", "t", "true")
 FALSE_TEXTS = ("0", "f", "false")
 _LARGEST_EXACT = 2.0**53
@@ -66,21 +66,57 @@ def _balanced(join: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     return parts[0]
 
 
+def dialect_of(columns: Mapping[str, engines.Column]) -> Dialect:
+    """What operations are written as where the columns live."""
+    return columns.dialect if isinstance(columns, engines.Schema) else PLAIN
+
+
+def _is_short(value: Any) -> bool:
+    """Whether an expression is a column, a constant, or one of them as a float."""
+    from ibis.expr import operations as ops
+
+    node = value.op()
+    while isinstance(node, ops.Cast):
+        node = node.arg
+    return isinstance(node, (ops.Field, ops.Literal))
+
+
 class Compiler:
-    """Compiles the expressions of one question against one ibis table."""
+    """Compiles the expressions of one question against one ibis table.
+
+    ``table`` is where they are to be selected from: the one given, or what became of it where parts of an
+    expression are computed in stages.
+    """
 
     def __init__(self, table: Any, columns: Mapping[str, engines.Column]) -> None:
         import ibis
 
         self._ibis = ibis
-        self._table = table
+        self.table = table
         self._columns = columns
+        self._dialect = dialect_of(columns)
         self._null = ibis.null("float64")
+
+    def _kept(self, value: Any) -> Any:
+        """An argument that an operation may write several times: computed once, in a stage of its own."""
+        if not self._dialect.repeats or _is_short(value):
+            return value
+        name = f"stage {len(self.table.columns)}"
+        while name in self.table.columns:
+            name += "_"
+        self.table = self._dialect.stage(self.table.mutate(**{name: value}))
+        return self.table[name]
+
+    def _argument(self, node: Node) -> Any:
+        return self._kept(self._compile(node))
+
+    def _value_argument(self, node: Node) -> Any:
+        return self._kept(self.value(node))
 
     def value(self, node: Node) -> Any:
         """The expression with every NaN turned into null."""
         compiled = self._compile(node)
-        if kind_of(node, self._columns) == "number" and self._may_be_nan(node):
+        if self._dialect.keeps_nan and kind_of(node, self._columns) == "number" and self._may_be_nan(node):
             return compiled.nullif(exact(math.nan))
         return compiled
 
@@ -120,7 +156,7 @@ class Compiler:
         if isinstance(node, Literal):
             return self._literal(node)
         op, args = node.op, node.args
-        if op in _COMPARISONS:
+        if op in COMPARISONS:
             return self._comparison(op, args)
         if op in ("in", "not in"):
             return self._membership(op, args)
@@ -128,11 +164,23 @@ class Compiler:
             join = (lambda a, b: a & b) if op == "and" else (lambda a, b: a | b)
             return _balanced(join, [self._compile(arg) for arg in args])
         if op in _ARITHMETIC:
-            return _ARITHMETIC[op](self._compile(args[0]), *(self._compile(arg) for arg in args[1:]))
+            return self._arithmetic(node)
         return _METHODS[op](self, *args)
 
+    def _arithmetic(self, node: Call) -> Any:
+        plain = self._dialect if self._may_leave_the_range(node) else PLAIN
+        return _ARITHMETIC[node.op](plain, *(self._argument(arg) for arg in node.args))
+
+    def _may_leave_the_range(self, node: Call) -> bool:
+        """Whether a float may become infinite or vanish, for a database that has to be kept from it."""
+        if not self._dialect.repeats or node.op in ("negate", "abs"):
+            return False
+        if node.op in ("+", "-", "*") and all(is_whole(arg, self._columns) for arg in node.args):
+            return not all(map(math.isfinite, limits(node, self._columns)))
+        return True
+
     def _column(self, name: str) -> Any:
-        column = self._table[name]
+        column = self.table[name]
         described = self._columns[name]
         if described.kind == "number" and described.storage != "float64":
             return column.cast("float64")
@@ -144,12 +192,14 @@ class Compiler:
         return self._ibis.literal(literal.value)
 
     def _comparison(self, op: str, args: tuple[Node, ...]) -> Any:
-        compare = _COMPARISONS[op]
+        compare = COMPARISONS[op]
         if any(kind_of(arg, self._columns) == "date" for arg in args):
             return compare(*(self._moment(arg) for arg in args))
         left, right = args
         if self._stays_whole(left, (right,)):
             return compare(self._whole(left), self._whole(right))
+        if op not in ("=", "<>") and kind_of(left, self._columns) == "text":
+            return self._dialect.compare_texts(compare, self._compile(left), self._compile(right))
         return compare(self._operand(left), self._operand(right))
 
     def _membership(self, op: str, args: tuple[Node, ...]) -> Any:
@@ -180,16 +230,13 @@ class Compiler:
     def _whole(self, node: Node) -> Any:
         if isinstance(node, Literal) and isinstance(node.value, float):
             return self._ibis.literal(int(node.value))
-        return self._table[node.name] if isinstance(node, Column) else self._compile(node)
+        return self.table[node.name] if isinstance(node, Column) else self._compile(node)
 
     def _moment(self, node: Node) -> Any:
         if isinstance(node, Literal):
-            return self._ibis.literal(datetime.fromisoformat(str(node.value)), type="timestamp(6)")
+            return self._dialect.constant_moment(datetime.fromisoformat(str(node.value)))
         assert isinstance(node, Column)
-        column = self._table[node.name]
-        return (
-            column if self._columns[node.name].storage == "timestamp(6)" else column.try_cast("timestamp(6)")
-        )
+        return self._dialect.moment(self.table[node.name], self._columns[node.name].storage)
 
     def _not(self, arg: Node) -> Any:
         return ~self._compile(arg)
@@ -220,7 +267,7 @@ class Compiler:
     def _extreme(self, choose: Callable[..., Any], args: tuple[Node, ...]) -> Any:
         """Null if any argument is: databases that skip nulls here would hide what the query has to say about
         them."""
-        values = [self.value(arg) for arg in args]
+        values = [self._value_argument(arg) for arg in args]
         missing = [
             value.isnull() for value, arg in zip(values, args, strict=True) if not isinstance(arg, Literal)
         ]
@@ -228,70 +275,72 @@ class Compiler:
         return _balanced(lambda a, b: a | b, missing).ifelse(self._null, chosen) if missing else chosen
 
     def _floor(self, arg: Node) -> Any:
-        return builtin("floor")(self._compile(arg))
+        return self._dialect.floor(self._argument(arg))
 
     def _round(self, arg: Node) -> Any:
-        return builtin("round")(self._compile(arg))
+        return self._dialect.round(self._argument(arg))
 
     def _defined(self, condition: Any, value: Any) -> Any:
         return condition.ifelse(value, self._null)
 
     def _ln(self, arg: Node) -> Any:
-        value = self.value(arg)
-        return self._defined(value > 0, value).ln()
+        value = self._value_argument(arg)
+        return self._dialect.ln(self._defined(value > 0, value))
 
     def _sqrt(self, arg: Node) -> Any:
-        value = self.value(arg)
+        value = self._value_argument(arg)
         return self._defined(value >= 0, value).sqrt()
 
     def _divisor(self, arg: Node) -> Any:
         value = self._compile(arg)
-        return value if isinstance(arg, Literal) and arg.value != 0 else value.nullif(exact(0.0))
+        constant = isinstance(arg, Literal) and arg.value != 0
+        return value if constant else self._kept(value.nullif(exact(0.0)))
 
     def _divide(self, left: Node, right: Node) -> Any:
-        return self._compile(left) / self._divisor(right)
+        return self._dialect.divide(self._argument(left), self._divisor(right))
 
     def _remainder(self, left: Node, right: Node) -> Any:
-        return self._compile(left) % self._divisor(right)
+        return self._dialect.remainder(self._argument(left), self._divisor(right))
 
     def _power(self, base: Node, exponent: Node) -> Any:
         # NaN is taken out first: to the power 0 it would be 1.
-        low, high = self.value(base), self.value(exponent)
+        low, high = self._value_argument(base), self._value_argument(exponent)
         if (
             isinstance(exponent, Literal)
             and isinstance(exponent.value, float)
             and exponent.value.is_integer()
         ):
-            return (low if exponent.value >= 0 else low.nullif(exact(0.0))) ** high
-        whole = builtin("floor")(high) == high
+            defined_low = low if exponent.value >= 0 else self._kept(low.nullif(exact(0.0)))
+            return self._dialect.power(defined_low, high)
+        whole = self._dialect.floor(high) == high
         defined = (low > 0) | ((low == 0) & (high >= 0)) | ((low < 0) & whole)
-        return self._defined(defined, low) ** high
+        return self._dialect.power(self._kept(self._defined(defined, low)), high)
 
     def _length(self, arg: Node) -> Any:
         return self._compile(arg).length().cast("float64")
 
     def _lower(self, arg: Node) -> Any:
-        return self._compile(arg).lower()
+        return self._dialect.lower(self._argument(arg))
 
     def _upper(self, arg: Node) -> Any:
-        return self._compile(arg).upper()
+        return self._dialect.upper(self._argument(arg))
 
     def _as_number(self, arg: Node) -> Any:
         value = self._compile(arg)
         kind = kind_of(arg, self._columns)
         if kind == "text":
-            return value.re_search(NUMBER_TEXT).ifelse(value, self._ibis.null("string")).try_cast("float64")
-        return value.cast("float64") if kind == "boolean" else value
+            return self._dialect.number_in(self._kept(value))
+        return self._dialect.as_number(self._kept(value)) if kind == "boolean" else value
 
     def _as_text(self, arg: Node) -> Any:
         kind = kind_of(arg, self._columns)
         if kind == "text":
             return self._compile(arg)
         if kind == "boolean":
-            value = self._compile(arg)
+            value = self._argument(arg)
             return self._ibis.cases((value, "true"), (~value, "false"))
         assert isinstance(arg, Column)
-        return self._table[arg.name].cast("string")
+        return self.table[arg.name].cast("string")
 
     def _as_boolean(self, arg: Node) -> Any:
         kind = kind_of(arg, self._columns)
@@ -299,25 +348,17 @@ class Compiler:
             return self._compile(arg)
         if kind == "number":
             return self.value(arg) != 0
-        value = self._compile(arg).lower()
+        value = self._kept(self._dialect.lower(self._argument(arg)))
         return self._ibis.cases((value.isin(TRUE_TEXTS), True), (value.isin(FALSE_TEXTS), False))
 
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": lambda a, b: a == b,
-    "<>": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "negate": lambda a: -a,
-    "abs": lambda a: a.abs(),
-    "exp": lambda a: a.exp(),
+    "+": lambda dialect, a, b: dialect.add(a, b),
+    "-": lambda dialect, a, b: dialect.subtract(a, b),
+    "*": lambda dialect, a, b: dialect.multiply(a, b),
+    "negate": lambda dialect, a: -a,
+    "abs": lambda dialect, a: a.abs(),
+    "exp": lambda dialect, a: dialect.exp(a),
 }
 _METHODS: dict[str, Callable[..., Any]] = {
     "not": Compiler._not,

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from holdfast import engines
+from holdfast.queries._canonical import COMPARISONS
 from holdfast.queries._compile import is_exact
 from holdfast.queries._nodes import Call, Column, Literal, Node, text_of
 
 __all__ = ["Pattern"]
 
-_COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 # Whole numbers that floats hold exactly, and fractions, that nobody asks about; a question with anything that
 # could be taken for one, be it a text or the name of a column, is compiled as it is.
 _WHOLE = 4_503_599_627_370_001
@@ -72,7 +72,7 @@ def _stand_in(place: int, number: float) -> float:
 def _lift(node: Node, columns: Mapping[str, engines.Column], numbers: list[float]) -> Node:
     if not isinstance(node, Call):
         return node
-    if node.op in _COMPARISONS and any(_is_number_column(arg, columns) for arg in node.args):
+    if node.op in COMPARISONS and any(_is_number_column(arg, columns) for arg in node.args):
         return Call(node.op, tuple(_replaced(arg, numbers) for arg in node.args))
     return Call(node.op, tuple(_lift(arg, columns, numbers) for arg in node.args))
 

@@ -1,0 +1,189 @@
+"""What an operation on one row is written as: the plain form, which DuckDB computes exactly as documented.
+
+Other databases differ where a question must not: they raise where arithmetic leaves the range of floats,
+round halves another way, order texts by language. Each has a dialect of its own that overrides what it needs
+(``_postgres.py``, ``_spark.py``), so that a question has the same value, or null, for every row everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from holdfast.engines._builtin import builtin, exact
+
+__all__ = ["NUMBER_TEXT", "REMAINDER", "Dialect", "away_from_zero", "cases", "recased", "stored_as"]
+
+# A text that reads as a number: the same on every database, where their own casts differ on '1_000', 'nan' or
+# '0x1'. Up to 300 digits on either side of the point, in two halves because some count no further than 255.
+_SOME, _MORE = "[0-9]{1,150}[0-9]{0,150}", "[0-9]{0,150}[0-9]{0,150}"
+NUMBER_TEXT = rf"^[ \t]*[+-]?({_SOME}(\.{_MORE})?|\.{_SOME})([eE][+-]?[0-9]{{1,3}})?[ \t]*$"
+
+REMAINDER = "% of fractions"
+"""What a database lacks that has a remainder of whole numbers only."""
+
+
+class Dialect:
+    """Scalar operations on ibis expressions, as DuckDB has them.
+
+    ``lacking`` names what this database cannot do as documented, by the word a question uses for it; a
+    question that needs one is refused before anything is charged. Where ``repeats`` is true an operation
+    writes its arguments several times, and they are computed in a stage of their own first. NaN travels
+    through arithmetic where ``keeps_nan`` is true, and is null from the start otherwise.
+    """
+
+    engine = "DuckDB"
+    repeats = False
+    keeps_nan = True
+
+    def __init__(self) -> None:
+        self.lacking: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.engine})"
+
+    def quoted(self, name: str) -> str:
+        """A name as this database writes it."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def stage(self, table: Any) -> Any:
+        """A table whose columns are computed before what is made of them."""
+        return table
+
+    def add(self, left: Any, right: Any) -> Any:
+        return left + right
+
+    def subtract(self, left: Any, right: Any) -> Any:
+        return left - right
+
+    def multiply(self, left: Any, right: Any) -> Any:
+        return left * right
+
+    def divide(self, left: Any, right: Any) -> Any:
+        """The quotient; the divisor is null in place of zero."""
+        return left / right
+
+    def remainder(self, left: Any, right: Any) -> Any:
+        """The remainder, with the sign of the dividend; the divisor is null in place of zero."""
+        return left % right
+
+    def exp(self, value: Any) -> Any:
+        return value.exp()
+
+    def ln(self, value: Any) -> Any:
+        """Of a positive number or null."""
+        return value.ln()
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        """Of arguments for which it is defined, or null."""
+        return base**exponent
+
+    def floor(self, value: Any) -> Any:
+        return builtin("floor")(value)
+
+    def round(self, value: Any) -> Any:
+        """The nearest whole number, halves away from zero."""
+        return builtin("round")(value)
+
+    def lower(self, text: Any) -> Any:
+        return text.lower()
+
+    def upper(self, text: Any) -> Any:
+        return text.upper()
+
+    def compare_texts(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+        """Texts by their code points, whatever the language."""
+        return compare(left, right)
+
+    def number_in(self, text: Any) -> Any:
+        """The number that a text reads as, null for any other text."""
+        import ibis
+
+        return text.re_search(NUMBER_TEXT).ifelse(text, ibis.null("string")).try_cast("float64")
+
+    def as_number(self, truth: Any) -> Any:
+        """A condition as 0 or 1."""
+        return truth.cast("float64")
+
+    def moment(self, column: Any, storage: str) -> Any:
+        """A column of dates or times as times without a zone, to the microsecond."""
+        return column if storage == "timestamp(6)" else column.try_cast("timestamp(6)")
+
+    def constant_moment(self, moment: datetime) -> Any:
+        import ibis
+
+        return ibis.literal(moment, type="timestamp(6)")
+
+    def whole_sum(self, value: Any) -> Any:
+        """The sum of whole numbers below 2**53, however large it is."""
+        return value.cast("int64").sum()
+
+    def ranked(self, column: str, fractions: Sequence[float]) -> str:
+        """The SQL of the values below which these fractions of a column lie, as an array."""
+        listed = ", ".join(f"CAST('{fraction!r}' AS DOUBLE)" for fraction in fractions)
+        return f"quantile_disc({column}, [{listed}])"
+
+    def clean(self, name: str, dtype: Any) -> tuple[str, str]:
+        """A column of an ibis type as it is asked about, in SQL, and the storage type it then has (empty
+        where it can only be tested for null): NaN is null, names and categories are text, decimals are
+        floats."""
+        column = self.quoted(name)
+        if dtype.is_floating():
+            storage = "float32" if dtype.nbytes <= 4 else "float64"
+            return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END", storage
+        if dtype.is_decimal():
+            return f"CAST({column} AS DOUBLE)", "float64"
+        if dtype.is_uuid() or dtype.is_json():
+            return f"CAST({column} AS VARCHAR)", "string"
+        return column, stored_as(dtype)
+
+
+def stored_as(dtype: Any) -> str:
+    """The storage type of a column that needs no cleaning; empty for what cannot be computed with."""
+    if dtype.is_boolean() or dtype.is_integer() or dtype.is_date():
+        return str(dtype.copy(nullable=True))
+    if dtype.is_string():
+        return "string"
+    if dtype.is_timestamp() and dtype.timezone is None:
+        return f"timestamp({6 if dtype.scale is None else dtype.scale})"
+    return ""
+
+
+def cases(*branches: tuple[Any, Any], else_: Any) -> Any:
+    import ibis
+
+    return ibis.cases(*branches, else_=else_)
+
+
+def away_from_zero(floor: Callable[[Any], Any], value: Any) -> Any:
+    """The nearest whole number, halves away from zero, made of a floor; every step is exact."""
+    size = value.abs()
+    whole = floor(size)
+    nearest = cases((size - whole >= exact(0.5), whole + exact(1.0)), else_=whole)
+    return cases((size >= exact(2.0**52), value), (value >= exact(0.0), nearest), else_=-nearest)
+
+
+@cache
+def _letters(name: str) -> tuple[str, str]:
+    """The letters that DuckDB's ``lower`` or ``upper`` changes, and what it changes them to, one for one."""
+    import duckdb
+
+    with duckdb.connect() as database:
+        pairs = database.execute(
+            f"SELECT chr(i::INTEGER) AS old, {name}(old) AS new FROM range(1, 1114112) AS t(i) "
+            "WHERE NOT (i >= 55296 AND i < 57344) AND old <> new ORDER BY i"
+        ).fetchall()
+    return "".join(old for old, _ in pairs), "".join(new for _, new in pairs)
+
+
+def recased(name: str, text: Any) -> Any:
+    """Letter by letter and the same for every language: plain text by the database itself, other text from a
+    table."""
+    import ibis
+
+    size = builtin("octet_length", "string", gives="int32")(text)
+    old, new = (ibis.literal(letters) for letters in _letters(name))
+    translated = builtin("translate", "string", "string", "string", gives="string")(text, old, new)
+    return cases((size == text.length(), builtin(name, "string", gives="string")(text)), else_=translated)

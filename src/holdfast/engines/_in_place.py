@@ -1,0 +1,206 @@
+"""Databases that belong to somebody else: rows are read where they are, and nothing is created there."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast.engines._database import Database
+from holdfast.engines._dialect import Dialect
+from holdfast.engines._native import IBIS
+from holdfast.engines._postgres import Postgres
+from holdfast.engines._rows import Rows
+from holdfast.engines._schema import Column, Schema, kind_of_storage
+from holdfast.engines._spark import Spark
+from holdfast.errors import QueryRejected
+
+__all__ = ["Borrowed", "backend_of", "open_table"]
+
+
+def backend_of(table: Any) -> Any | None:
+    """The connection that an ibis table belongs to; None for one that is in memory."""
+    backends, _ = table._find_backends()
+    return backends[0] if backends else None
+
+
+def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Rows:
+    """The rows of an ibis table, read where they are by one statement a question; ``hidden`` columns cannot
+    be asked about."""
+    database = _KINDS.get(backend.name, Borrowed)(backend)
+    dialect = database.dialect
+    columns, clean = {}, []
+    for name, dtype in table.schema().items():
+        if name not in hidden:
+            written, storage = dialect.clean(name, dtype)
+            clean.append(f"{written} AS {dialect.quoted(name)}")
+            nullable = None if dtype.nullable else False
+            columns[name] = Column(kind_of_storage(storage), storage, nullable)
+    name = f"rows {secrets.token_hex(8)}"
+    database.define(name, f"SELECT {', '.join(clean)} FROM ({database.compile(table)}) AS cleaned")
+    ((count,),) = database.run(f"SELECT count(*) FROM {dialect.quoted(name)} AS counted")
+    if count == 0:
+        raise QueryRejected("The table has no rows; give at least one.")
+    return Rows(database, name, Schema(columns, dialect), count, IBIS, table)
+
+
+class Borrowed(Database):
+    """Any SQL database that ibis speaks to. What is defined here is known to us alone, and is put into every
+    statement as a query in parentheses."""
+
+    kind: type[Dialect] = Dialect
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__(backend, self.kind())
+        if self.kind is Dialect:
+            self.dialect.engine = backend.name
+        self._defined: dict[str, str] = {}
+
+    def define(self, name: str, query: str) -> None:
+        self._defined[self.dialect.quoted(name)] = query
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        return super().run(self._written_out(statement))
+
+    def _written_out(self, statement: str) -> str:
+        for name, query in self._defined.items():
+            statement = statement.replace(name, f"({query})")
+        return statement
+
+    def arrow(self, query: str, schema: Schema) -> Any:
+        import pyarrow as pa
+
+        columns = list(zip(*self.run(query), strict=True)) or [()] * len(schema)
+        types = schema.to_ibis().to_pyarrow()
+        arrays = {
+            name: pa.array(values, types.field(name).type)
+            if schema[name].kind != "other"
+            else pa.array([None if value is None else str(value) for value in values], pa.string())
+            for name, values in zip(schema, columns, strict=True)
+        }
+        return pa.table(arrays)
+
+    def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        cursor = self._backend.raw_sql(statement)
+        try:
+            return [tuple(row) for row in cursor.fetchall()]
+        finally:
+            getattr(cursor, "close", lambda: None)()
+
+    @property
+    def _stopped(self) -> tuple[type[BaseException], ...]:
+        return ()
+
+    def _interrupt(self) -> None:
+        raise NotImplementedError
+
+    def limit(self, seconds: float | None) -> None:
+        if seconds is not None and type(self)._interrupt is Borrowed._interrupt:
+            raise QueryRejected(
+                f"A statement on {self.dialect.engine} cannot be stopped from here; leave seconds= out and "
+                "set a limit in the database."
+            )
+        super().limit(seconds)
+
+
+class BorrowedDuckDB(Borrowed):
+    """A DuckDB connection of the user's own."""
+
+    def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        return self._backend.con.execute(statement).fetchall()  # type: ignore[no-any-return]
+
+    @property
+    def _stopped(self) -> tuple[type[BaseException], ...]:
+        import duckdb
+
+        return (duckdb.InterruptException,)
+
+    def _interrupt(self) -> None:
+        self._backend.con.interrupt()
+
+
+class BorrowedPostgres(Borrowed):
+    kind = Postgres
+
+    def _written_out(self, statement: str) -> str:
+        assert isinstance(self.dialect, Postgres)
+        return super()._written_out(self.dialect.fenced(statement))
+
+    def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        connection = self._backend.con
+        idle = connection.info.transaction_status.name == "IDLE"
+        try:
+            with connection.cursor() as cursor:
+                # Without parameters a percent sign is one.
+                return cursor.execute(statement).fetchall()  # type: ignore[no-any-return]
+        finally:
+            if idle and connection.info.transaction_status.name != "IDLE":
+                connection.rollback()
+
+    @property
+    def _stopped(self) -> tuple[type[BaseException], ...]:
+        import psycopg
+
+        return (psycopg.errors.QueryCanceled,)
+
+    def _interrupt(self) -> None:
+        self._backend.con.cancel()
+
+
+class _Cancelled(Exception):
+    """A Spark job was cancelled, which Spark tells in words only."""
+
+
+class BorrowedSpark(Borrowed):
+    kind = Spark
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__(backend)
+        self._group = f"holdfast {secrets.token_hex(8)}"
+
+    def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        session = self._backend._session
+        try:
+            with _one_job(session):
+                return [tuple(row) for row in session.sql(statement).collect()]
+        except Exception as error:
+            if self._deadline is not None and "cancelled" in str(error):
+                raise _Cancelled from None
+            raise
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        if self._deadline is None:
+            return super().run(statement)
+        context = self._backend._session.sparkContext
+        context.setJobGroup(self._group, "a question", interruptOnCancel=True)
+        try:
+            return super().run(statement)
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)
+
+    @property
+    def _stopped(self) -> tuple[type[BaseException], ...]:
+        return (_Cancelled,)
+
+    def _interrupt(self) -> None:
+        self._backend._session.sparkContext.cancelJobGroup(self._group)
+
+
+@contextmanager
+def _one_job(session: Any) -> Iterator[None]:
+    """Spark's adaptive plans run every stage as a job of its own; an aggregate has nothing to adapt."""
+    name = "spark.sql.adaptive.enabled"
+    before = session.conf.get(name)
+    session.conf.set(name, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(name, before)
+
+
+_KINDS: dict[str, type[Borrowed]] = {
+    "duckdb": BorrowedDuckDB,
+    "postgres": BorrowedPostgres,
+    "pyspark": BorrowedSpark,
+}

@@ -1,0 +1,254 @@
+"""PostgreSQL's dialect: arithmetic that leaves the range of floats raises there, so no operation is given
+arguments for which it would."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from holdfast.engines._builtin import builtin, exact
+from holdfast.engines._dialect import (
+    NUMBER_TEXT,
+    REMAINDER,
+    Dialect,
+    away_from_zero,
+    cases,
+    recased,
+    stored_as,
+)
+
+__all__ = ["Postgres"]
+
+# Between these, products and quotients of two numbers stay far from both ends of the range; beyond them an
+# argument is first moved by 2**±600, which is exact.
+_LARGE, _SMALL = 2.0**500, 2.0**-500
+_DOWN, _UP = 2.0**-600, 2.0**600
+# The largest argument whose exponential is finite, and the least for which it is not zero.
+_EXP_MOST, _EXP_LEAST = 709.782712893384, -745.1332191019411
+# A power is decided by its logarithm, which is right to about this.
+_LOG_SLACK = 2e-12
+# Where decimals leave the range of floats: halfway between the largest and the next, and half the least.
+_OVER = 2**1024 - 2**970
+_UNDER = Fraction(1, 2**1075)
+# Dates beyond this one have no time of their own.
+_LAST_MOMENT = "294247-01-10"
+
+
+def _decimal(value: int | Fraction) -> str:
+    """A binary fraction in full, as PostgreSQL's numeric reads it."""
+    if isinstance(value, int):
+        return str(value)
+    digits = value.denominator.bit_length() - 1
+    return f"0.{value.numerator * 5**digits:0{digits}d}"
+
+
+class Postgres(Dialect):
+    engine = "PostgreSQL"
+    repeats = True
+    keeps_nan = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lacking = frozenset({REMAINDER})
+        self._fence = secrets.randbits(60) + 2**60
+
+    def stage(self, table: Any) -> Any:
+        """A table whose columns are computed once: PostgreSQL writes a subquery's expressions out wherever
+        they are used, unless it has an offset."""
+        return table.limit(None, offset=self._fence)
+
+    def fenced(self, statement: str) -> str:
+        """The statement with offsets of nothing, which ibis does not write."""
+        return statement.replace(f"OFFSET {self._fence}", "OFFSET 0")
+
+    def add(self, left: Any, right: Any) -> Any:
+        huge, matters = exact(2.0**1023), exact(2.0**900)
+        half = left * exact(0.5) + right * exact(0.5)
+        return cases(
+            ((left.abs() < huge) & (right.abs() < huge), left + right),
+            # One of them is too small to matter.
+            ((left.abs() < matters) | (right.abs() < matters), left + right),
+            (half.abs() < huge, left + right),
+            ((left > 0) & (right > 0), exact(math.inf)),
+            ((left < 0) & (right < 0), exact(-math.inf)),
+            else_=half.nullif(exact(math.nan)),
+        )
+
+    def subtract(self, left: Any, right: Any) -> Any:
+        return self.add(left, -right)
+
+    def multiply(self, left: Any, right: Any) -> Any:
+        return _within_range(lambda a, b: a * b, left, right, large=_is_large, small=_is_small)
+
+    def divide(self, left: Any, right: Any) -> Any:
+        # Dividing by a small number is what multiplying by a large one is.
+        return _within_range(lambda a, b: a / b, left, right, large=_is_small, small=_is_large)
+
+    def remainder(self, left: Any, right: Any) -> Any:
+        """Of whole numbers, which is all that PostgreSQL has a remainder of."""
+        found = builtin("mod", "decimal", "decimal", gives="decimal")(_integer(left), _integer(right))
+        return found.cast("float64")
+
+    def exp(self, value: Any) -> Any:
+        return cases(
+            (value > exact(_EXP_MOST), exact(math.inf)),
+            (value < exact(_EXP_LEAST), exact(0.0)),
+            else_=value.exp(),
+        )
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        plain = base**exponent
+        size = exponent.abs()
+        kept = cases(
+            (exponent > exact(1e300), exact(1e300)),
+            (exponent < exact(-1e300), exact(-1e300)),
+            else_=exponent,
+        )
+        logarithm = kept * base.abs().ln()
+        half = exponent * exact(0.5)
+        odd = (size < exact(2.0**53)) & (self.floor(half) != half)
+        return cases(
+            ((base == 0) | (base.abs() == exact(math.inf)) | (size == exact(math.inf)), plain),
+            (size < exact(1e-10), plain),
+            (
+                logarithm > exact(_EXP_MOST - _LOG_SLACK),
+                cases(((base < 0) & odd, exact(-math.inf)), else_=exact(math.inf)),
+            ),
+            (logarithm < exact(_EXP_LEAST + _LOG_SLACK), exact(0.0)),
+            else_=plain,
+        )
+
+    def round(self, value: Any) -> Any:
+        return away_from_zero(self.floor, value)
+
+    def lower(self, text: Any) -> Any:
+        return recased("lower", text)
+
+    def upper(self, text: Any) -> Any:
+        return recased("upper", text)
+
+    def compare_texts(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+        """By bytes: ``bttext_pattern_cmp`` knows no language."""
+        order = builtin("bttext_pattern_cmp", "string", "string", gives="int32")
+        return compare(order(left, right), 0)
+
+    def number_in(self, text: Any) -> Any:
+        import ibis
+
+        number = text.re_search(NUMBER_TEXT).ifelse(text, ibis.null("string")).cast("decimal")
+        over, under = (ibis.literal(_decimal(edge)).cast("decimal") for edge in (_OVER, _UNDER))
+        return cases(
+            (number >= over, exact(math.inf)),
+            (number <= -over, exact(-math.inf)),
+            (number.abs() <= under, exact(0.0)),
+            else_=number.cast("float64"),
+        )
+
+    def as_number(self, truth: Any) -> Any:
+        return cases((truth, exact(1.0)), (~truth, exact(0.0)), else_=None)
+
+    def moment(self, column: Any, storage: str) -> Any:
+        if storage != "date":
+            return column
+        import ibis
+
+        last = ibis.literal(_LAST_MOMENT).cast("date")
+        return (column < last).ifelse(column, ibis.null("date")).cast("timestamp(6)")
+
+    def ranked(self, column: str, fractions: Sequence[float]) -> str:
+        listed = ", ".join(f"'{fraction!r}'::float8" for fraction in fractions)
+        return f"percentile_disc(ARRAY[{listed}]) WITHIN GROUP (ORDER BY {column})"
+
+    def clean(self, name: str, dtype: Any) -> tuple[str, str]:
+        column = self.quoted(name)
+        if dtype.is_floating():
+            storage = "float32" if dtype.nbytes <= 4 else "float64"
+            return f"NULLIF({column}, 'NaN')", storage
+        if dtype.is_decimal():
+            return _float(column, dtype.precision), "float64"
+        if dtype.is_string() or dtype.is_uuid() or dtype.is_json():
+            return f'CAST({column} AS TEXT) COLLATE "C"', "string"
+        return column, stored_as(dtype)
+
+
+def _is_large(value: Any) -> Any:
+    return value.abs() > exact(_LARGE)
+
+
+def _is_small(value: Any) -> Any:
+    return value.abs() < exact(_SMALL)
+
+
+def _within_range(
+    apply: Callable[[Any, Any], Any],
+    left: Any,
+    right: Any,
+    *,
+    large: Callable[[Any], Any],
+    small: Callable[[Any], Any],
+) -> Any:
+    """A product or quotient that is infinite or zero where it leaves the range, and null for 0 · ∞ and ∞ / ∞.
+
+    ``large`` and ``small`` tell which right arguments make the result larger or smaller. Arguments are moved
+    by 2**±600 towards 1; where the result of the moved ones says that the real one is in range, that is
+    computed.
+    """
+    middle = left.abs().between(exact(_SMALL), exact(_LARGE)) & right.abs().between(
+        exact(_SMALL), exact(_LARGE)
+    )
+    infinite = (left.abs() == exact(math.inf)) | (right.abs() == exact(math.inf))
+    moved = apply(*(_moved(value) for value in (left, right)))
+    grows, shrinks = (_is_large(left), large(right)), (_is_small(left), small(right))
+    opposite = (grows[0] & shrinks[1]) | (shrinks[0] & grows[1])
+    most = cases(
+        (opposite, exact(math.inf)),
+        (grows[0] & grows[1], exact(2.0 ** (1024 - 1200))),
+        (grows[0] | grows[1], exact(2.0 ** (1024 - 600))),
+        else_=exact(math.inf),
+    )
+    least = cases(
+        (opposite, exact(0.0)),
+        (shrinks[0] & shrinks[1], exact(2.0 ** (1200 - 1075))),
+        (shrinks[0] | shrinks[1], exact(2.0 ** (600 - 1075))),
+        else_=exact(0.0),
+    )
+    return cases(
+        (middle, apply(left, right)),
+        ((left == 0) | (right == 0) | infinite, apply(left, right).nullif(exact(math.nan))),
+        (moved >= most, exact(math.inf)),
+        (moved <= -most, exact(-math.inf)),
+        (moved.abs() <= least, exact(0.0)),
+        else_=apply(left, right),
+    )
+
+
+def _moved(value: Any) -> Any:
+    return cases(
+        (_is_large(value), value * exact(_DOWN)), (_is_small(value), value * exact(_UP)), else_=value
+    )
+
+
+def _integer(value: Any) -> Any:
+    """A whole float below 2**63, or that itself, as a numeric."""
+    import ibis
+
+    return cases(
+        (value < exact(2.0**63), value.cast("int64").cast("decimal")),
+        else_=ibis.literal(str(2**63)).cast("decimal"),
+    )
+
+
+def _float(column: str, precision: int | None) -> str:
+    """A numeric as a float; one without a limit may be NaN, infinite or out of range."""
+    if precision is not None and precision <= 300:
+        return f"CAST({column} AS DOUBLE PRECISION)"
+    over, under = _decimal(_OVER), _decimal(_UNDER)
+    return (
+        f"CASE WHEN {column} = 'NaN' THEN NULL "
+        f"WHEN {column} >= {over} THEN CAST('inf' AS DOUBLE PRECISION) "
+        f"WHEN {column} <= -{over} THEN CAST('-inf' AS DOUBLE PRECISION) "
+        f"WHEN abs({column}) <= {under} THEN 0 ELSE CAST({column} AS DOUBLE PRECISION) END"
+    )

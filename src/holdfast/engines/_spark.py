@@ -1,0 +1,66 @@
+"""Spark's dialect: its floor and round give integers, its times have a zone, sums of integers overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from holdfast.engines._builtin import builtin, exact
+from holdfast.engines._dialect import NUMBER_TEXT, Dialect, away_from_zero, cases, recased, stored_as
+
+__all__ = ["Spark"]
+
+
+class Spark(Dialect):
+    engine = "Spark"
+
+    def quoted(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def floor(self, value: Any) -> Any:
+        nearest = builtin("rint")(value)
+        return cases((nearest > value, nearest - exact(1.0)), else_=nearest)
+
+    def round(self, value: Any) -> Any:
+        return away_from_zero(self.floor, value)
+
+    def lower(self, text: Any) -> Any:
+        return recased("lower", text)
+
+    def upper(self, text: Any) -> Any:
+        return recased("upper", text)
+
+    def number_in(self, text: Any) -> Any:
+        import ibis
+
+        # A dollar sign would let a line break follow.
+        reads = text.re_search(NUMBER_TEXT.removesuffix("$") + r"\z")
+        return reads.ifelse(text, ibis.null("string")).try_cast("float64")
+
+    def moment(self, column: Any, storage: str) -> Any:
+        if storage != "date":
+            return column
+        return builtin("to_timestamp_ntz", "date", gives="timestamp(6)")(column)
+
+    def constant_moment(self, moment: datetime) -> Any:
+        import ibis
+
+        written = ibis.literal(moment.isoformat(sep=" ", timespec="microseconds"))
+        return builtin("to_timestamp_ntz", "string", gives="timestamp(6)")(written)
+
+    def whole_sum(self, value: Any) -> Any:
+        return value.cast("decimal(20, 0)").sum()
+
+    def ranked(self, column: str, fractions: Sequence[float]) -> str:
+        listed = ", ".join(f"CAST('{fraction!r}' AS DOUBLE)" for fraction in fractions)
+        return f"percentile_disc(array({listed})) WITHIN GROUP (ORDER BY {column})"
+
+    def clean(self, name: str, dtype: Any) -> tuple[str, str]:
+        """As for DuckDB; a time with the session's zone is what a clock there showed."""
+        column = self.quoted(name)
+        if dtype.is_timestamp():
+            return f"to_timestamp_ntz({column})", "timestamp(6)"
+        if dtype.is_floating() or dtype.is_decimal():
+            return super().clean(name, dtype)
+        return column, stored_as(dtype)
