@@ -75,3 +75,23 @@ def test_a_book_damaged_behind_its_triggers_is_named(signed, holdfast):
 )
 def test_bad_input_leaves_with_status_2(signed, holdfast, wrong):
     assert holdfast("verify", *wrong)[0] == 2
+
+
+def test_the_epochs_of_a_growing_table_are_verified_in_a_row(tmp_path, monkeypatch, holdfast):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    first = Guard({"x": rng.random(500)}, ledger="account.holdfast")
+    second = first.next_epoch({"x": rng.random(300)})
+    second.share("x > 0.5")
+    first.close()
+    second.close()
+    status, out, _ = holdfast("verify", "account.holdfast", "account.epoch-2.holdfast")
+    assert status == 0
+    assert "Whole: 3 lines" in out
+    assert "Epoch 2, whole: 3 lines" in out
+    status, out, _ = holdfast("verify", "account.holdfast", "account.epoch-2.holdfast", "--json")
+    assert [one["epoch"] for one in json.loads(out)] == [1, 2]
+    status, out, _ = holdfast("verify", "account.epoch-2.holdfast", "account.holdfast")
+    assert status == 1
+    assert "epoch      line 1" in out
+    assert holdfast("verify", "account.holdfast", "account.epoch-2.holdfast", "--export", "e")[0] == 2

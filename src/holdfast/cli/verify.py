@@ -18,7 +18,9 @@ _SQLITE = b"SQLite format 3\x00"
 
 
 @click.command()
-@click.argument("book", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "books", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
 @click.option("--key", help="The public key of whoever keeps the book: ed25519:…")
 @click.option(
     "--receipt",
@@ -35,31 +37,37 @@ _SQLITE = b"SQLite format 3\x00"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
 def verify(
-    book: Path, key: str | None, receipts: tuple[Path, ...], target: Path | None, as_json: bool
+    books: tuple[Path, ...], key: str | None, receipts: tuple[Path, ...], target: Path | None, as_json: bool
 ) -> None:
     """Check an export of an account book, or the book itself: that no line was changed, removed or moved,
     that its sums are right, and that it still contains every answer you hold a receipt for.
 
-    Exit status 1 if anything is wrong.
+    Several books are the epochs of one growing table, in order; then also that each goes on where the one
+    before it says. Exit status 1 if anything is wrong.
     """
-    from holdfast.ledger import BookError, Problem, Verification, read_receipts
-    from holdfast.ledger import verify as check
+    from holdfast.ledger import BookError, Problem, Verification, read_receipts, verify_epochs
 
+    if target is not None and len(books) > 1:
+        raise click.UsageError("--export writes one export; give one book at a time.")
     held = [receipt for path in receipts for receipt in read_receipts(path)]
     with tempfile.TemporaryDirectory() as folder:
         try:
-            found = check(_exported(book, target, Path(folder)), key, receipts=held)
+            exports = [_exported(book, target, Path(folder), place) for place, book in enumerate(books)]
+            found = verify_epochs(exports, key, receipts=held)
         except BookError as damage:
-            found = Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),))
+            found = (Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),)),)
     if as_json:
-        click.echo(json.dumps({**found.to_dict(), "whole": found.whole}))
+        said = [{**one.to_dict(), "whole": one.whole} for one in found]
+        click.echo(json.dumps(said[0] if len(books) == 1 else said))
     else:
-        _show(found, key)
-    if not found.whole:
+        for one in found:
+            _show(one)
+        _say_who(found, key)
+    if not all(one.whole for one in found):
         sys.exit(1)
 
 
-def _exported(book: Path, target: Path | None, folder: Path) -> Path:
+def _exported(book: Path, target: Path | None, folder: Path, place: int) -> Path:
     """The export to check: the file itself, or one made of a book."""
     from holdfast.ledger import Book, export
 
@@ -69,7 +77,7 @@ def _exported(book: Path, target: Path | None, folder: Path) -> Path:
         if target is not None:
             raise click.UsageError(f"{book} is an export already; --export makes one from a book.")
         return book
-    path = folder / "export.jsonl" if target is None else target
+    path = folder / f"{place}.jsonl" if target is None else target
     opened = Book(book)
     try:
         export(opened, path)
@@ -78,19 +86,23 @@ def _exported(book: Path, target: Path | None, folder: Path) -> Path:
     return path
 
 
-def _show(found: Verification, key: str | None) -> None:
+def _show(found: Verification) -> None:
     console = Console(highlight=False)
     if found.whole:
-        console.print(f"Whole: {found.lines:,} lines, {found.spent:.4g} nats spent.", style="bold green")
+        epoch = f"Epoch {found.epoch}, whole" if found.epoch > 1 else "Whole"
+        console.print(f"{epoch}: {found.lines:,} lines, {found.spent:.4g} nats spent.", style="bold green")
     for problem in found.problems:
         place = f"line {problem.line}" if problem.line else "the file"
         console.print(f"{problem.kind:<10} {place}: {problem.words}", style="red", markup=False)
+
+
+def _say_who(found: tuple[Verification, ...], key: str | None) -> None:
+    console = Console(highlight=False)
     if key is None:
         console.print(
             "No --key was given, so this shows that the book is consistent, and not who wrote it.",
             style="dim",
         )
-    elif found.whole:
-        console.print(
-            f"Signed by {key}.\nReceipts that match: {found.receipts}.", style="dim", soft_wrap=True
-        )
+    elif all(one.whole for one in found):
+        matching = sum(one.receipts for one in found)
+        console.print(f"Signed by {key}.\nReceipts that match: {matching}.", style="dim", soft_wrap=True)
