@@ -34,7 +34,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --upgrade pip
-	.venv-lock/bin/python -m pip install --quiet --editable ".[plots,sklearn,networks,barriers,postgres,server]" --group dev
+	.venv-lock/bin/python -m pip install --quiet --editable ".[all]" --group dev
 	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements.lock
 	rm -rf .venv-lock
 
