@@ -1,8 +1,9 @@
 """What a user could pick instead of Holdfast, each from its published rule in code of our own.
 
 ``PEERS`` has the error that each one's theorem certifies for k adaptive means on n independent rows. A peer
-that needs guesses takes them from half of the rows, as our guard does, and is asked for the same stated
-number of surprises; ``about`` says where a promise is a smaller one, ``invalid`` where there is none.
+that needs guesses takes them from half of the rows (Guess and Check from a third, where that is better), as
+our guards do, and is asked for the same stated number of surprises; ``about`` says where a promise is a
+smaller one, ``invalid`` where there is none.
 """
 
 from __future__ import annotations
@@ -97,11 +98,14 @@ class Peer:
         return not self.about and not self.invalid
 
 
-def honest_distance(rows: int, queries: int, beta: float, surprises: int) -> float:
-    """How far guesses from as many training rows may lie from the holdout's value, so that by chance no more
-    than max(β, surprises/20) of them are farther: the planner's rule for the code guard."""
+def honest_distance(
+    rows: int, queries: int, beta: float, surprises: int, training: int | None = None
+) -> float:
+    """How far guesses from so many training rows (None: as many as of the holdout) may lie from the holdout's
+    value, so that by chance no more than max(β, surprises/20) of them are farther: our planner's rule."""
     by_chance = max(beta, 0.05 * surprises) / queries
-    return float(-special.ndtri(min(0.5, by_chance / 2))) / math.sqrt(2 * rows)
+    deviation = math.sqrt(1 / rows + 1 / (training or rows)) / 2
+    return float(-special.ndtri(min(0.5, by_chance / 2))) * deviation
 
 
 def published_holdout_error(rows: int, queries: int, beta: float, budget: int) -> float:
@@ -130,13 +134,17 @@ def _budget(queries: int, surprises: int) -> int:
 
 
 def _guess_and_check(rows: int, queries: int, beta: float, surprises: int) -> float:
-    """Where room for more failures and a nearer guess give less, that is taken, as our planner does."""
-    holdout, stated = rows - rows // 2, min(surprises, queries - 1)
-    rooms = {stated, *(room for room in _ROOMS if stated < room < queries)}
-    return min(
-        guess_and_check_error(holdout, queries, beta, room, honest_distance(holdout, queries, beta, room))
-        for room in sorted(rooms)
-    )
+    """Where room for more failures and a nearer guess give less, or a smaller training part, that is taken,
+    as our planner does."""
+    stated = min(surprises, queries - 1)
+    rooms = sorted({stated, *(room for room in _ROOMS if stated < room < queries)})
+    found = []
+    for training in (rows // 2, round(rows / 3)):
+        holdout = rows - training
+        for room in rooms:
+            honest = honest_distance(holdout, queries, beta, room, training)
+            found.append(guess_and_check_error(holdout, queries, beta, room, honest))
+    return min(found)
 
 
 def _thresholdout_width(rows: int, queries: int, beta: float, surprises: int) -> float:

@@ -26,7 +26,7 @@ def test_error_from_rows(holdfast, monkeypatch):
 def test_rows_from_an_error(holdfast):
     status, out, _ = holdfast("plan", "--queries", "1e3", "--error", "0.1", "--surprises", "10")
     assert status == 0
-    assert "→  code" in out
+    assert "→  agreed-code" in out
     assert f"{plan(queries=1000, confidence=0.95, error=0.1, surprises=10).best.rows:,}" in out
 
 
