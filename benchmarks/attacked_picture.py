@@ -72,7 +72,8 @@ def _panel(panel: Any, name: str, points: list[Line], key: str, places: list[int
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.set_ylim(top=0.7)
-    panel.set_title(name, color=colours.ink, loc="left", fontsize=9)
+    panel.minorticks_off()
+    panel.set_title(name.replace(", as in its", ","), color=colours.ink, loc="left", fontsize=9)
     quiet(panel, colours)
 
 

@@ -164,6 +164,6 @@ _TOLD = """Differencing: the share of secrets guessed right, where luck has half
 likelier a row that was asked about is called a member than a fresh one, 0 for luck. Validity does not promise
 secrecy; noise brings some."""
 
-_LEFT_OUT = """More than 10⁹ entries a run, or fewer than twenty runs in the work that was given. The code
-guard and the board answer one question at a time, with the account of the product: they are asked 100,000
-questions at a place, 200,000 by the sign attack, and left out where that is fewer than twenty runs."""
+_LEFT_OUT = """More than 10⁹ entries a run. The code guard and the board answer one question at a time, with
+the account of the product: they are asked 100,000 questions at a place, 200,000 by the sign attack, and left
+out where that is fewer than twenty runs."""

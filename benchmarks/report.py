@@ -84,28 +84,24 @@ def findings(grid: dict[str, Any], real: dict[str, Any] | None) -> list[str]:
         said.append(f"At {len(behind)} a peer is ahead (marked !): {', '.join(rivals)}.")
     if real is None:
         return [*said, "Attacks were left out."]
-    exceeded = real["valid methods beyond their certificate"]
-    run = [line for line in real["points"] if line["runs"] and "beyond" in line]
-    valid = [line for line in run if line["valid"]]
-    shown = [line for line in valid if line["beyond, at most"] <= real["beta"]]
-    who = "no valid method" if not exceeded else ", ".join(sorted({line["method"] for line in exceeded}))
-    total = sum(line["runs"] for line in run)
+    found = real["summary"]
+    exceeded = sorted({line["method"] for line in real["valid methods beyond their certificate"]})
+    who = ", ".join(exceeded) or "no valid method"
     said.append(
-        f"{len(real['attacks'])} attacks, {total:,} runs: {who} was seen beyond its certificate in more than "
-        "5 % of runs anywhere (the lower 95 % limit of the probability is above 5 %)."
+        f"{len(real['attacks'])} attacks, {found['runs']:,} runs: {who} was seen beyond its certificate in "
+        "more than 5 % of runs anywhere (the lower 95 % limit of the probability is above 5 %)."
     )
     said.append(
-        f"In {len(shown):,} of {len(valid):,} cases of a valid method the runs put an upper 95 % limit of "
-        "5 % or less on it; the others have too few runs to say that."
+        f"In {found['of these shown to hold']:,} of {found['cases of valid methods']:,} cases of a valid "
+        "method the runs put an upper 95 % limit of 5 % or less on it; the others have too few runs for that."
     )
-    naive = [line for line in run if line["method"] == "naive reuse"]
-    broken = [line for line in naive if line["beyond, at least"] > real["beta"]]
-    worst = max(broken, key=lambda line: line["mean real error"] / line["certified"])
-    said.append(
-        f"Naive reuse fails at {len(broken)} of {len(naive)} places; with {worst['rows']:,} rows and "
-        f"{worst['queries']:,} questions it is off by {worst['mean real error']:.2f} where "
-        f"{worst['certified']:.3f} was claimed ({worst['attack']})."
-    )
+    worst = found["worst of naive reuse"]
+    said.append(f"Naive reuse fails in {found['of these broken']} of {found['cases of naive reuse']} cases.")
+    if worst is not None:
+        said.append(
+            f"With {worst['rows']:,} rows and {worst['queries']:,} questions it is off by "
+            f"{worst['mean real error']:.2f} where {worst['certified']:.3f} was claimed ({worst['attack']})."
+        )
     return said
 
 

@@ -29,9 +29,9 @@ _FOLDER = "benchmarks"
 @click.option(
     "--work",
     type=float,
-    default=2e10,
+    default=1e9,
     show_default=True,
-    help="How many entries an attack may draw at each place of the grid; 0 leaves attacks out.",
+    help="How many entries an attack draws at each place of the grid; 0 leaves attacks out.",
 )
 @click.option("--workers", type=int, default=2, show_default=True, help="Processes that attack.")
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of tables.")
