@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from holdfast.guard._account import Account
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readers import reader
-from holdfast.guard._session import Asker, Released, Session
+from holdfast.guard._session import Asked, Asker, Released, Session
 from holdfast.guard._strategy import Prepared
 
 
@@ -16,6 +16,15 @@ class Preparing(Protocol):
 
     def prepare(self, question: Question, account: Account) -> Prepared:
         """Decide everything about a question without reading the protected rows, or refuse it."""
+
+
+@runtime_checkable
+class LooksAhead(Protocol):
+    """A strategy that prepares from free rows and the account alone."""
+
+    def look_ahead(self, question: Question) -> bool:
+        """Look at the free rows before it is the question's turn; whether preparing it needs nothing more
+        than the account then."""
 
 
 class ReadingFailed(Exception):
@@ -30,26 +39,30 @@ def pass_through(
     session: Session, strategy: Preparing, question: Question, part: Part, asker: Asker, **facts: Any
 ) -> Released:
     """Answer a question from the account; ``facts`` are public and recorded with what is released."""
+    quick = isinstance(strategy, LooksAhead) and strategy.look_ahead(question)
     with reader() as name:
-        reserved = session.reserve(
+        asked: Asked[Prepared] = Asked(
             question.key,
             question.text,
             prepare=lambda account: strategy.prepare(question, account),
             worst=lambda prepared: prepared.worst_price,
             reader=name,
             asker=asker,
+            quick=quick,
         )
-        if isinstance(reserved, Released):
-            return reserved
-        prepared, reservation = reserved
-        try:
-            outcome = prepared.read(part)
-        except Exception:
-            price = prepared.failure_price
-            session.settle(question.key, reservation, price, surprise=True, released=None, failed=True)
-        else:
-            released = None if outcome.released is None else {**outcome.released, **facts}
-            return session.settle(
-                question.key, reservation, outcome.price, surprise=outcome.surprise, released=released
-            )
+        with session.turn(asked) as turn:
+            reserved = turn.reserved or session.reserve(asked)
+            if isinstance(reserved, Released):
+                return reserved
+            prepared, reservation = reserved
+            try:
+                outcome = prepared.read(part)
+            except Exception:
+                price = prepared.failure_price
+                session.settle(question.key, reservation, price, surprise=True, released=None, failed=True)
+            else:
+                released = None if outcome.released is None else {**outcome.released, **facts}
+                return session.settle(
+                    question.key, reservation, outcome.price, surprise=outcome.surprise, released=released
+                )
     raise ReadingFailed(price)

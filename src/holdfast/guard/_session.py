@@ -11,15 +11,16 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from holdfast.guard._account import MICRO, Account
 from holdfast.guard._prior import Experience
 from holdfast.guard._readers import may_be_alive
-from holdfast.ledger import Balance, Book, BookError, Closed, Event, Receipt, Stale
+from holdfast.guard._turns import Turn, Turns
+from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 
 _Prepared = TypeVar("_Prepared")
 _FORMAT = 2
@@ -60,6 +61,24 @@ class Asker:
 NOBODY = Asker()
 
 
+@dataclass(frozen=True)
+class Asked(Generic[_Prepared]):
+    """A question on its way to the account.
+
+    ``prepare`` decides everything about it from the newest account without the protected rows, ``worst`` says
+    what it can cost then, and ``reader`` is who reads it. Where preparing takes no time and needs nothing but
+    the account it is ``quick``: then whoever is before it in the queue may do that.
+    """
+
+    key: str
+    text: str
+    prepare: Callable[[Account], _Prepared]
+    worst: Callable[[_Prepared], float]
+    reader: str
+    asker: Asker = NOBODY
+    quick: bool = False
+
+
 class OtherTerms(BookError):
     """The book was opened for other data or another promise: ``differing`` names what is not the same."""
 
@@ -81,6 +100,7 @@ class Session:
         self._checkpoint = self._last
         self._exact = self.balance.micro_nats / MICRO
         self._lock = RLock()
+        self._turns = Turns()
         self._begin({"format": _FORMAT, **agreed})
 
     def _begin(self, agreed: dict[str, Any]) -> None:
@@ -102,24 +122,21 @@ class Session:
     def account(self) -> Account:
         """The account with every open reservation counted as spent."""
         with self._lock:
-            settled, reserved = self._settled, self.balance.reserved
-            return replace(
-                settled,
-                steps=settled.steps + len(self.balance.open),
-                micro_nats=settled.micro_nats + reserved,
-                exact=settled.exact + reserved / MICRO,
-            )
+            return self._account_of(self.balance, self._exact)
 
-    @property
-    def _settled(self) -> Account:
-        balance = self.balance
+    def _account_of(self, balance: Balance, exact: float) -> Account:
+        reserved = balance.reserved
         return Account(
             failure=self._failure,
-            steps=balance.confirmed + balance.surprised,
-            micro_nats=balance.micro_nats,
-            exact=self._exact,
+            steps=balance.confirmed + balance.surprised + len(balance.open),
+            micro_nats=balance.micro_nats + reserved,
+            exact=exact + reserved / MICRO,
             experience=Experience(balance.confirmed, balance.surprised),
         )
+
+    def turn(self, asked: Asked[Any] | None = None) -> AbstractContextManager[Turn]:
+        """Wait until it is this question's turn: from reserving to settling there is one at a time."""
+        return self._turns.take(asked)
 
     def close(self) -> None:
         """Close the book."""
@@ -164,38 +181,17 @@ class Session:
         events = self._book.events(min(after, self._last))
         return ((event.sequence, self._released(event)) for event in events if event.kind == "release")
 
-    def reserve(
-        self,
-        key: str,
-        text: str,
-        prepare: Callable[[Account], _Prepared],
-        worst: Callable[[_Prepared], float],
-        reader: str,
-        asker: Asker = NOBODY,
-    ) -> tuple[_Prepared, int] | Released:
+    def reserve(self, asked: Asked[_Prepared]) -> tuple[_Prepared, int] | Released:
         """Prepare a question against the newest account and put its worst price on disk, in one step; or
         return what another process released about it meanwhile."""
         for _ in range(_MOST_TRIES):
             if self.balance.closed:
                 raise Closed("The account is closed; nothing more is answered from it.")
-            if (known := self._awaited(key)) is not None:
+            if (known := self._awaited(asked.key)) is not None:
                 return known
             with self._lock, suppress(Stale):
-                prepared = prepare(self.account)
-                price = math.ceil(worst(prepared) * MICRO)
-                if asker.permit is not None:
-                    asker.permit(self.balance, price)
-                body: dict[str, Any] = {
-                    "text": text,
-                    "micro_nats": price,
-                    "at": int(time.time()),
-                    "reader": reader,
-                }
-                if asker.name:
-                    body["by"] = asker.name
-                event = self._book.append(
-                    "reserve", body, after=self._last, subject=key, request=asker.request
-                )
+                prepared, entry = _reservation(asked, self.balance, self.account)
+                (event,) = self._book.append_all([entry], after=self._last)
                 self._apply(event)
                 return prepared, event.sequence
             self.read()
@@ -211,28 +207,52 @@ class Session:
         released: dict[str, Any] | None,
         failed: bool = False,
     ) -> Released:
-        """Record what a reserved question really cost and what is released, before anyone sees it."""
+        """Record what a reserved question really cost and what is released, before anyone sees it; and, in
+        the same transaction, the reservation of the question that waits next."""
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 reserved = self.balance.open[reservation]
+                exact = self._exact + nats
                 body = {
                     "reservation": reservation,
                     # The running total is rounded up; the reservation covers the price as it is.
-                    "micro_nats": min(self._settled.charge(nats), reserved["micro_nats"]),
+                    "micro_nats": min(self._charge(exact), reserved["micro_nats"]),
                     "surprise": surprise,
                     "released": released,
                 }
-                exact = self._exact + nats
-                event = self._book.append(
-                    "fail" if failed else "release", body, after=self._last, subject=key
-                )
+                entry = Entry("fail" if failed else "release", body, key)
+                following = self._following(entry, exact)
+                entries = [entry] if following is None else [entry, following[2]]
+                event, *further = self._book.append_all(entries, after=self._last)
                 self._apply(event, exact=exact)
+                if following is not None:
+                    self._apply(further[0])
+                    following[0].reserved = following[1], further[0].sequence
                 self._perhaps_checkpoint()
                 return self._released(event, text=reserved["text"])
             self.read()
         raise BookError(
             "The account book is too busy to record the answer; it stays charged and is not released."
         )
+
+    def _charge(self, exact: float) -> int:
+        """What takes the settled total to the next whole micro-nat above ``exact`` nats."""
+        return max(0, math.ceil(exact * MICRO) - self.balance.micro_nats)
+
+    def _following(self, entry: Entry, exact: float) -> tuple[Turn, Any, Entry] | None:
+        """The question that waits next, prepared against the account as ``entry`` will leave it, and its
+        reservation; None if it has to see to that itself."""
+        turn = self._turns.next()
+        if turn is None or turn.reserved is not None or turn.asked is None or not turn.asked.quick:
+            return None
+        key = turn.asked.key
+        if key == entry.subject or self._being_read(key) or self._book.about(key, "release") is not None:
+            return None
+        later = self.balance.after(Event(self._last + 1, entry.kind, entry.body, "", entry.subject))
+        try:
+            return turn, *_reservation(turn.asked, later, self._account_of(later, exact))
+        except Exception:
+            return None  # A refusal is for its own thread to find.
 
     def _awaited(self, key: str) -> Released | None:
         """What was released about a question while this process waited for another that is reading it.
@@ -273,3 +293,20 @@ class Session:
         if text is None:
             text = str(self._book.at(body["reservation"]).body["text"])
         return Released(event.subject, text, body["micro_nats"], body["released"], self._book.receipt(event))
+
+
+def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) -> tuple[_Prepared, Entry]:
+    """A question prepared against an account, and the line that reserves the most it can cost."""
+    prepared = asked.prepare(account)
+    price = math.ceil(asked.worst(prepared) * MICRO)
+    if asked.asker.permit is not None:
+        asked.asker.permit(balance, price)
+    body: dict[str, Any] = {
+        "text": asked.text,
+        "micro_nats": price,
+        "at": int(time.time()),
+        "reader": asked.reader,
+    }
+    if asked.asker.name:
+        body["by"] = asked.asker.name
+    return prepared, Entry("reserve", body, asked.key, asked.asker.request)

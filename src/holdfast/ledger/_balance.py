@@ -62,6 +62,14 @@ class Balance:
         else:
             raise BookError(f"The account book has a line {event.sequence} of unknown kind {event.kind!r}.")
 
+    def after(self, event: Event) -> Balance:
+        """The balance one line later; this one stays as it is."""
+        later = Balance()
+        later.__dict__ |= self.__dict__
+        later.people, later.open = dict(self.people), dict(self.open)
+        later.apply(event)
+        return later
+
     def to_dict(self) -> dict[str, Any]:
         """What a checkpoint records; ``Balance(said)`` takes it up again."""
         return {
