@@ -14,6 +14,7 @@ from holdfast.engines._postgres import Postgres
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import Column, Schema, kind_of_storage
 from holdfast.engines._spark import Spark
+from holdfast.engines._watch import TableWatch
 from holdfast.errors import QueryRejected
 
 __all__ = ["Borrowed", "backend_of", "open_table"]
@@ -39,10 +40,16 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
             columns[name] = Column(kind_of_storage(storage), storage, nullable)
     name = f"rows {secrets.token_hex(8)}"
     database.define(name, f"SELECT {', '.join(clean)} FROM ({database.compile(table)}) AS cleaned")
-    ((count,),) = database.run(f"SELECT count(*) FROM {dialect.quoted(name)} AS counted")
-    if count == 0:
+
+    def count() -> int:
+        ((found,),) = database.run(f"SELECT count(*) FROM {dialect.quoted(name)} AS counted")
+        return int(found)
+
+    known = count()
+    if known == 0:
         raise QueryRejected("The table has no rows; give at least one.")
-    return Rows(database, name, Schema(columns, dialect), count, IBIS, table)
+    watch = TableWatch(count, known)
+    return Rows(database, name, Schema(columns, dialect), known, IBIS, table, watch=watch)
 
 
 class Borrowed(Database):

@@ -15,6 +15,7 @@ from holdfast.engines._native import FILE, IBIS, Native, source_of
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import PLAIN, Column, Schema, reject_columns
 from holdfast.engines._url import is_database, open_url
+from holdfast.engines._watch import FileWatch, Watch
 from holdfast.errors import QueryRejected
 
 __all__ = ["open_rows"]
@@ -81,7 +82,12 @@ def open_rows(data: Any) -> Rows:
 
 
 def _rows(
-    database: DuckDB, native: Native, held: Any | None, count: int, nullable: Mapping[str, bool | None]
+    database: DuckDB,
+    native: Native,
+    held: Any | None,
+    count: int,
+    nullable: Mapping[str, bool | None],
+    watch: Watch | None = None,
 ) -> Rows:
     """The rows of the table ``source``, as they are asked about."""
     columns = {name: dtype for name, dtype, *_ in database.run('DESCRIBE "source"')}
@@ -91,7 +97,7 @@ def _rows(
         name: replace(_COLUMNS.get(dtype, Column("other")), nullable=nullable.get(name))
         for name, dtype, *_ in database.run('DESCRIBE "rows"')
     }
-    return Rows(database, "rows", Schema(schema), count, native, held)
+    return Rows(database, "rows", Schema(schema), count, native, held, watch=watch)
 
 
 def _clean(name: str, dtype: str) -> str:
@@ -132,4 +138,5 @@ def _open_path(path: str) -> Rows:
     reject_columns([name for name, *_ in database.run('DESCRIBE "source"')])
     if count == 0:
         raise QueryRejected(f"The table {path!r} has no rows; give at least one.")
-    return _rows(database, FILE, None, count, {})
+    in_place = lower.endswith(_PARQUET) and "://" not in path
+    return _rows(database, FILE, None, count, {}, FileWatch(path) if in_place else None)

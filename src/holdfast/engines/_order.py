@@ -12,11 +12,10 @@ from holdfast.engines._sums import Question
 __all__ = ["check_ranks", "fractions_of", "values_to_rank"]
 
 
-def values_to_rank(table: Any, question: Question) -> Any:
-    """The values that are ranked, as an ibis table of one column."""
+def values_to_rank(values: Any, question: Question) -> Any:
+    """Of a question's values those that are ranked, as an ibis table of one column."""
     import ibis
 
-    values = question.values(table)
     if question.filters:
         values = values.filter(values.passes)
     value = values.value if question.skips else ibis.coalesce(values.value, exact(question.missing))

@@ -9,16 +9,20 @@ from typing import Any
 import numpy as np
 
 from holdfast.engines import _order, _sums
-from holdfast.engines._database import Database
-from holdfast.engines._native import Native
+from holdfast.engines._database import Database, DuckDB
+from holdfast.engines._native import FILE, Native
 from holdfast.engines._schema import Schema
 from holdfast.engines._split import split_rows, store
 from holdfast.engines._sums import Question, Sums
+from holdfast.engines._watch import Watch
 from holdfast.errors import InvalidArgument, QueryRejected
 
 __all__ = ["Rows"]
 
 _MOST_COMPILED = 1_000
+# Tables of at most so many values (rows times columns) are copied once, because questions are then several
+# times faster; at eight bytes a value that is 400 MB, which a laptop has to spare.
+_MOST_COPIED = 50_000_000
 
 
 class Rows:
@@ -37,11 +41,14 @@ class Rows:
         count: int,
         native: Native,
         held: Any | None = None,
+        *,
+        watch: Watch | None = None,
     ) -> None:
         self._database = database
         self._name = name
         self._native = native
         self._held = held
+        self._watch = watch
         self._compiled: dict[Any, str] = {}
         self.schema = schema
         self.count = count
@@ -83,7 +90,7 @@ class Rows:
         statement = self._compiled.get(pattern)
         if statement is None:
             table = self._table(question.reads)
-            statement = self._database.compile(question.values(table, pattern))
+            statement = self._database.compile(question.values(table, self.schema, pattern))
             if len(self._compiled) >= _MOST_COMPILED:
                 self._compiled.clear()
             self._compiled[pattern] = statement
@@ -98,7 +105,7 @@ class Rows:
             raise InvalidArgument(
                 "question", "a checked quantile or mean", question.kind, of="order_statistics"
             )
-        values = self._database.compile(_order.values_to_rank(self._table(question.reads), question))
+        values = self._database.compile(self._ranked(question))
         column, rows = self._database.dialect.quoted("value"), self.count
         if question.counts:
             ((rows,),) = self._database.run(f"SELECT count({column}) FROM ({values}) AS ranked")
@@ -108,6 +115,9 @@ class Rows:
         found = self._database.dialect.ranked(column, _order.fractions_of(wanted, rows))
         ((ranked,),) = self._database.run(f"SELECT {found} FROM ({values}) AS ranked")
         return rows, tuple(ranked)
+
+    def _ranked(self, question: Question) -> Any:
+        return _order.values_to_rank(question.values(self._table(question.reads), self.schema), question)
 
     def nullable_columns(self) -> frozenset[str]:
         """The columns that hold a null or a NaN in some row. Reads every row: for a training part only."""
@@ -132,11 +142,12 @@ class Rows:
 
         return ibis.table(self.schema.to_ibis(columns or self.columns[:1]), name=self._name)
 
-    def _arrow(self, columns: Sequence[str] | None = None) -> Any:
+    def _arrow(self, columns: Sequence[str] | None = None, most: int | None = None) -> Any:
         names = self.columns if columns is None else tuple(columns)
         wanted = ", ".join(map(self._database.dialect.quoted, names))
         schema = Schema({name: self.schema[name] for name in names})
-        return self._database.arrow(f"SELECT {wanted} FROM {self._source} AS wanted", schema)
+        few = "" if most is None else f" LIMIT {int(most)}"
+        return self._database.arrow(f"SELECT {wanted} FROM {self._source} AS wanted{few}", schema)
 
     @property
     def _source(self) -> str:
@@ -149,7 +160,11 @@ class Rows:
             name,
             f"SELECT * FROM {self._source} WHERE rowid >= {int(start)} AND rowid < {int(start) + int(count)}",
         )
-        return Rows(self._database, name, self.schema, count, self._native)
+        return self._part(name, self.schema, count)
+
+    def _part(self, name: str, schema: Schema, count: int) -> Rows:
+        """Some of these rows, defined under a name, where they are."""
+        return Rows(self._database, name, schema, count, self._native, watch=self._watch)
 
     def limit(self, seconds: float | None) -> None:
         """How long one question to these rows may take; None: as long as it needs."""
@@ -158,6 +173,38 @@ class Rows:
     def stored(self) -> Rows:
         """The same rows copied once into the engine's own storage, so that questions are fast."""
         return store(self._arrow(), self.schema, self._native, self._held)
+
+    @property
+    def in_database(self) -> bool:
+        """Whether the rows live in a database that is not ours, in no order."""
+        return not isinstance(self._database, DuckDB)
+
+    @property
+    def stays(self) -> bool:
+        """Whether the rows are read where they are: in a database, or in files that are not small."""
+        return self.in_database or (self._native is FILE and not self.is_small)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a copy costs less than it saves: 50 million values, rows times columns."""
+        return self.count * len(self.schema) <= _MOST_COPIED
+
+    def settled(self) -> Rows:
+        """The rows as questions are put to them: where they are if they stay there, else stored."""
+        return self if self.stays else self.stored()
+
+    def first(self, count: int) -> Rows:
+        """So many rows, stored; the first ones, where rows have an order."""
+        return store(self._arrow(most=count), self.schema, self._native)
+
+    def require_unchanged(self) -> None:
+        """Refuse to go on where rows that stay where they are have changed; see ``docs/theory/engines.md``
+        for what is noticed."""
+        change = None if self._watch is None else self._watch.change()
+        if change is not None:
+            raise QueryRejected(
+                f"The data changed after it was opened: {change}. Open it anew, with an account of its own."
+            )
 
     def split(self, train: Any, protected: Any = None) -> tuple[Rows, Rows]:
         """Split into a training part and a protected part, each in the original order.

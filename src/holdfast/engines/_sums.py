@@ -78,9 +78,9 @@ class Question(Protocol):
         """The question's expressions without the numbers that columns are compared with; ``fill`` puts the
         numbers into a compiled statement."""
 
-    def values(self, table: Any, pattern: Any = None) -> Any:
-        """The question on an ibis table, row by row: its ``value``, null where it has none, and ``passes``
-        where there is a filter; of a pattern, if one is given."""
+    def values(self, table: Any, columns: Any = None, pattern: Any = None) -> Any:
+        """The question on an ibis table with these columns, row by row: its ``value``, null where it has
+        none, and ``passes`` where there is a filter; of a pattern, if one is given."""
 
 
 @dataclass(frozen=True, repr=False)

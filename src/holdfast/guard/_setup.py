@@ -66,16 +66,16 @@ def set_up(
         )
     facts: dict[str, Any] = {"data": _fingerprint(data, rows), "dependence": repr(model)}
     if train is not None:
-        known = open_rows(train).stored()
+        known = _training(open_rows(train), rows)
         _same_columns(rows, known)
         model, bias = model.protected_only(), 0.0
-        protected = Part(rows.stored(), training=False, data_rows=rows.count)
+        protected = Part(rows.settled(), training=False, data_rows=rows.count)
         training: Part | None = Part(known, training=True, data_rows=rows.count)
         facts["training"] = {"given": _fingerprint(train, known)}
         split_assumptions: tuple[str, ...] = ()
     elif share == 0:
         training, bias, split_assumptions = None, 0.0, ()
-        protected = Part(rows.stored(), training=False, data_rows=rows.count)
+        protected = Part(rows.settled(), training=False, data_rows=rows.count)
         facts["training"] = {"share": 0}
     else:
         if rows.count < 4:
@@ -108,11 +108,18 @@ def _pilot(training: Part | None) -> Part | None:
     """A few training rows, for what a question needs to know besides its guess."""
     if training is None or training.rows.count <= _PILOT_ROWS:
         return training
-    first = np.arange(training.rows.count) < _PILOT_ROWS
     mask = None
     if training.mask is not None:
         mask = training.mask & (np.cumsum(training.mask) <= _PILOT_ROWS)
-    return Part(training.rows.split(first)[0], training=True, data_rows=training.data_rows, mask=mask)
+    rows = training.rows.first(_PILOT_ROWS)
+    return Part(rows, training=True, data_rows=training.data_rows, mask=mask)
+
+
+def _training(known: Rows, rows: Rows) -> Rows:
+    """The training part that was given: copied unless it is too large, or where it is asked differently than
+    the protected rows are."""
+    alike = type(known.schema.dialect) is type(rows.schema.dialect)
+    return known.stored() if known.is_small or not alike else known.settled()
 
 
 def _same_columns(rows: Rows, known: Rows) -> None:

@@ -72,14 +72,22 @@ class CheckedQuery:
         where = self.query.where
         return Pattern.of(self.query.expression.node, None if where is None else where.node, self.columns)
 
-    def values(self, table: Any, pattern: Pattern | None = None) -> Any:
+    def values(
+        self,
+        table: Any,
+        columns: Mapping[str, engines.Column] | None = None,
+        pattern: Pattern | None = None,
+    ) -> Any:
         """The question on an ibis table, row by row: its ``value``, a number or a condition, null where it
-        has none, and ``passes`` where there is a filter; a null does not pass. Of a pattern, if one is
-        given."""
+        has none, and ``passes`` where there is a filter; a null does not pass.
+
+        ``columns`` are the table's where they are stored otherwise than those the question was checked for;
+        of a ``pattern``, if one is given.
+        """
         where = self.query.where
         asked = pattern or Pattern(self.query.expression.node, None if where is None else where.node)
         nodes = {"value": asked.value, "passes": asked.where}
-        compiler = Compiler(table, self.columns)
+        compiler = Compiler(table, columns or self.columns)
         values = {name: compiler.value(node) for name, node in nodes.items() if node is not None}
         return compiler.table.select(**values)
 
