@@ -17,7 +17,7 @@ from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview
-from holdfast.guard._expectation import Expectation, Public, expect
+from holdfast.guard._expectation import Expectation, Public, expect, look_ahead
 from holdfast.guard._grid import Grid, best_half_cell
 from holdfast.guard._left import Capacity, describe_unlimited
 from holdfast.guard._prior import Failure, Surprise
@@ -140,6 +140,11 @@ class CodeStrategy:
         if self.capacity is None:
             return describe_unlimited(account, self.rows, self.model)
         return self.capacity.describe(account)
+
+    def look_ahead(self, question: Question) -> bool:
+        """Look at the training rows before it is the question's turn; whether preparing it needs only the
+        account then."""
+        return look_ahead(question, self.training, self.pilot)
 
     def prepare(self, question: Question, account: Account) -> PreparedCode:
         """Decide everything about a question without reading the protected rows.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from holdfast import intervals
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._question import Part, Question, StatisticQuestion
+from holdfast.guard._question import Part, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import (
     BoundedMean,
     DeclaredTail,
@@ -66,6 +66,21 @@ def expect(question: Question, public: Public) -> Expectation:
     return _expect_mean(question, public)
 
 
+def look_ahead(question: Question, training: Part | None, pilot: Part | None) -> bool:
+    """Look at what :func:`expect` will need of the free rows; whether it needs no more of them then."""
+    if not isinstance(question, TableQuestion) or question.kind == "quantile":
+        return False
+    part = training if question.guess is None else pilot
+    if part is not None and (question.guess is None or not _needs_no_look(question)):
+        _look(question, part)
+    return True
+
+
+def _needs_no_look(question: Question) -> bool:
+    """Whether a guess says all there is to know of a question beforehand."""
+    return question.binary and not question.filtered
+
+
 @dataclass(frozen=True)
 class _Sight:
     """What a look at training rows showed: ``passing`` of ``looked`` rows pass the filter, with this mean and
@@ -112,7 +127,7 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
     else:
         # A guess of the caller's own is taken to be as good as one from a fresh sample of the same size.
         guess, behind_guess = question.guess, math.inf
-        if question.binary and not question.filtered:
+        if _needs_no_look(question):
             sight = _Sight(rows, rows, guess, _coin_spread(question, guess, rows))
         else:
             sight = _look(question, public.pilot)

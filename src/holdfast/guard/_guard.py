@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 from holdfast import checks, queries
@@ -121,7 +120,6 @@ class Guard:
         self._records = Records(self.confidence, self._strategy.theorem, self._setup.assumptions)
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)
-        self._lock = RLock()
 
     def mean(
         self, expression: Any, *, bounds: Any, where: Any = None, guess: Any = None, nulls: Any = None
@@ -389,13 +387,10 @@ class Guard:
         known = self._answered.known(question)
         if known is not None:
             return known
-        with self._lock:
-            try:
-                released = pass_through(self._session, self._strategy, question, self._setup.protected, asker)
-            except QueryRejected as rejected:
-                raise self._with_account(rejected) from None
-            except ReadingFailed as failed:
-                raise not_computed(
-                    question.text, failed.price, spent=self.spent, left=float(self.left)
-                ) from None
-            return self._answered.settled(released, question)
+        try:
+            released = pass_through(self._session, self._strategy, question, self._setup.protected, asker)
+        except QueryRejected as rejected:
+            raise self._with_account(rejected) from None
+        except ReadingFailed as failed:
+            raise not_computed(question.text, failed.price, spent=self.spent, left=float(self.left)) from None
+        return self._answered.settled(released, question)

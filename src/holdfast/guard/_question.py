@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +103,8 @@ class TableQuestion(Question):
     """A mean, share or quantile of an expression, computed where the rows live."""
 
     checked: CheckedQuery
+    # What the training rows say does not change, and is looked at once.
+    seen: dict[Any, Moments] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, checked: CheckedQuery) -> TableQuestion:
@@ -123,8 +125,15 @@ class TableQuestion(Question):
         )
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
-        sums = part.rows.sums(self.checked, squares=squares)
-        return Moments.from_integers(sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high)
+        known = self.seen.get((part.rows, squares)) if part.training else None
+        if known is None:
+            sums = part.rows.sums(self.checked, squares=squares)
+            known = Moments.from_integers(
+                sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high
+            )
+            if part.training:
+                self.seen[part.rows, squares] = known
+        return known
 
     def order_statistics(
         self, part: Part, ranks: Callable[[int], Sequence[int]]
