@@ -12,80 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reductions_ballots import election
+from reductions_learner import CLASS, ROWS, SAYS, WRONG, agnostic, hypotheses, labelings, law_of, learner
 from reductions_oracles import hockey_stick, lower_limit, vote_law
 from scipy import stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.reductions import Algorithm, _agnostic, private_agnostic
+from holdfast.reductions import Algorithm, _agnostic
 from holdfast.reductions._agnostic_plan import AgnosticPlan, agnostic_plan, labelled_rows
 from holdfast.reductions._vote import reserve
 from holdfast.replicable import Tape, correlated_choice
 from holdfast.stability import DP, Replicability
 
-# A hypothesis is what it says of 0 and of 1, and which copy of that it is.
-SAYS = tuple(itertools.product((0, 1), repeat=2))
-ROWS = SAYS
 
-
-def hypotheses(copies: int) -> tuple[tuple[int, int, int], ...]:
-    return tuple((*says, copy) for says in SAYS for copy in range(copies))
-
-
-CLASS = hypotheses(1)
-# Line h, column 2x + y: whether h is wrong where x has the label y.
-WRONG = np.array([[says[x] != y for x, y in ROWS] for says in SAYS])
-
-
-def predict(hypothesis, x):
-    return np.asarray(hypothesis)[np.asarray(x, dtype=int)[:, 0]]
-
-
-def labelings(x):
-    return np.unique([predict(hypothesis, x) for hypothesis in CLASS], axis=0)
-
-
-def law_of(counts: np.ndarray, epsilon: float) -> np.ndarray:
-    """The exponential mechanism on errors, given how often each of (x, y) occurs (last axis)."""
-    errors = counts @ WRONG.T
-    weights = np.exp(-epsilon * (errors - errors.min(axis=-1, keepdims=True)) / 2.0)
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
-def learner(
-    rows: int, epsilon: float, failure: float = 0.0, declared: float | None = None, copies: int = 1
-) -> Algorithm:
-    """The exponential mechanism, and any of the copies; with another ``declared`` ε it lies."""
-    listed = hypotheses(copies)
-
-    def law(block):
-        block = np.asarray(block, dtype=int)
-        counts = np.bincount(2 * block[:, 0] + block[:, 1], minlength=4)
-        return np.repeat(law_of(counts, epsilon) / copies, copies)
-
-    return Algorithm(
-        lambda block, tape: listed[int(np.searchsorted(np.cumsum(law(block)), tape.uniforms(1)[0]))],
-        rows_needed=rows,
-        guarantee=DP(epsilon if declared is None else declared),
-        failure=failure,
-        outcomes=listed,
-        probabilities=law,
-    )
-
-
-def agnostic(algorithm: Algorithm, **changes) -> Algorithm:
-    arguments = {
-        "labelings": labelings,
-        "predict": predict,
-        "growth": lambda size: 4,
-        "accuracy": 0.4,
-        "learner_accuracy": 0.05,
-        "epsilon": 1.0,
-        "simulation": True,
-    }
-    return private_agnostic(algorithm, **{**arguments, **changes})
-
-
-def tiny(epsilon: float, delta: float, strings: int) -> Algorithm:
+def tiny(epsilon: float, delta: float, strings: int, labelings=labelings) -> Algorithm:
     """Two blocks of three rows, far too few to learn anything: privacy must not need what the plan is for."""
     held = None if delta == 0.0 else reserve(epsilon, delta, 2 * strings)
     plan = AgnosticPlan(
@@ -101,7 +40,7 @@ def tiny(epsilon: float, delta: float, strings: int) -> Algorithm:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_agnostic, "agnostic_plan", lambda *given, **named: plan)
-        return agnostic(learner(1, 6.0, declared=0.5), epsilon=epsilon, delta=delta)
+        return agnostic(learner(1, 6.0, declared=0.5), epsilon=epsilon, delta=delta, labelings=labelings)
 
 
 @lru_cache
@@ -168,9 +107,7 @@ def test_weights_off_by_two_and_a_reserve_for_one_name_are_caught(epsilon):
 
 def test_a_ballot_is_never_longer_than_privacy_allows():
     # The labellings are the caller's: nine times as many as it says there are must not count.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(globals(), "labelings", lambda x: np.array([[0], [1]] * 9))
-        private = tiny(1.0, 0.05, 1)
+    private = tiny(1.0, 0.05, 1, labelings=lambda x: np.array([[0], [1]] * 9))
     for block in itertools.product(ROWS, repeat=3):
         used = election(_agnostic, private, np.array(block * 2), Tape("x"))
         assert all(len(ballot) <= 2 for ballot in used.ballots)

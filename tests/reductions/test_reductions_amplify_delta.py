@@ -163,20 +163,6 @@ def test_it_fails_no_more_often_than_it_says(seed):
     assert lower_limit(failures, 20) > private.failure
 
 
-def test_workers_change_nothing():
-    leaky = majority(5, 1.0, 0.05, 0.9)
-    told = []
-    one, three = (
-        amplify_delta(leaky, epsilon=0.5, beta=0.6, simulation=True, workers=workers, progress=progress)
-        for workers, progress in ((1, False), (3, lambda done, total: told.append((done, total))))
-    )
-    rows = np.random.default_rng(0).integers(0, 2, one.rows_needed)
-    found = [one(rows, Tape(name)) for name in range(8)]
-    assert found == [three(rows, Tape(name)) for name in range(8)]
-    assert set(found) == {0, 1}
-    assert told[-1][0] == told[-1][1]
-
-
 def test_one_changed_row_changes_one_ballot():
     private = compiled(PURE["averaged laws"], 0.8)
     for rows in data(private.rows_needed):

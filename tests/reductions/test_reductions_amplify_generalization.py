@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reductions_oracles import LEVEL, SHARES, chance, data, lower_limit, mean_mismatch
 from scipy import stats
 
-from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.errors import InvalidArgument
 from holdfast.reductions import Algorithm, amplify_generalization
 from holdfast.reductions._amplify_generalization import _averaged, averaged_rho
 from holdfast.replicable import Tape
@@ -209,28 +209,6 @@ def test_it_fails_no_more_often_than_it_says(seed):
         rows, trials = np.zeros(perfect.rows_needed), 40
         failures = sum(perfect(rows, Tape(seed).branch(number)) == 0 for number in range(trials))
         assert (lower_limit(failures, trials) <= perfect.failure) == keeps
-
-
-def test_workers_change_nothing():
-    told = []
-    one, three = (
-        amplify_generalization(
-            leaning(0.3, declared=1e-6),
-            epsilon=50.0,
-            delta=0.9,
-            simulation=True,
-            workers=workers,
-            progress=progress,
-        )
-        for workers, progress in ((1, False), (3, lambda done, total: told.append((done, total))))
-    )
-    rows = np.random.default_rng(0).integers(0, 2, one.rows_needed)
-    found = [one(rows, Tape(name)) for name in range(8)]
-    assert found == [three(rows, Tape(name)) for name in range(8)]
-    assert set(found) == {0, 1}
-    assert told[-1][0] == told[-1][1]
-    with pytest.raises(NotEnoughRows):
-        one(rows[1:])
 
 
 def test_weak_guarantees_are_amplified_by_averages():

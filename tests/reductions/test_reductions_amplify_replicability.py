@@ -72,20 +72,6 @@ def test_it_is_wrong_no_more_often_than_it_says(seed):
     assert OFF <= steady.failure < 0.2
 
 
-def test_workers_and_progress_change_nothing():
-    rows = np.random.default_rng(0).random(2000)
-    told = []
-    found = [
-        [
-            amplify_replicability(shaky(), rho=0.05, workers=workers, progress=progress)(rows, Tape(number))
-            for number in range(8)
-        ]
-        for workers, progress in ((1, False), (3, lambda done, total: told.append((done, total))))
-    ]
-    assert found[0] == found[1]
-    assert told[-1][0] == told[-1][1]
-
-
 def test_good_coins_are_replicability_too_and_it_explains_itself():
     coins = Algorithm(lambda rows, tape: 1, rows_needed=4, guarantee=GoodCoins(0.01, 0.05))
     steady = amplify_replicability(coins, rho=0.02)

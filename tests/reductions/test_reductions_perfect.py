@@ -148,20 +148,6 @@ def test_replicability_is_turned_into_the_cheapest_good_coins():
     assert perfect.guarantee.two_way().kind == "two-way"
 
 
-def test_workers_and_progress_change_nothing():
-    told = []
-    algorithm = echo_or_one()
-    rows = np.random.default_rng(0).integers(0, 2, 2000)
-    found = [
-        replicable_to_perfect(
-            algorithm, epsilon=EPSILON, delta=DELTA, simulation=True, workers=workers, progress=progress
-        )(rows, Tape("x"))
-        for workers, progress in ((1, False), (3, lambda done, total: told.append((done, total))))
-    ]
-    assert found[0] == found[1]
-    assert told[-1][0] == told[-1][1]
-
-
 @pytest.mark.parametrize(
     ("change", "named"),
     [

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from reductions_ballots import election
 from reductions_oracles import (
     LEVEL,
     coin_of,
     data,
     exact_delta,
+    exact_epsilon,
     hockey_stick,
     lower_limit,
     selection_law,
@@ -20,7 +23,7 @@ from reductions_oracles import (
 from scipy import stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.reductions import Algorithm, replicable_to_dp
+from holdfast.reductions import Algorithm, _ballot, replicable_to_dp
 from holdfast.replicable import Tape
 from holdfast.stability import DP, GoodCoins, Replicability, private_plan, selection_threshold
 
@@ -55,6 +58,21 @@ def test_exact_privacy_on_all_data_of_up_to_six_binary_rows(epsilon, delta):
     table = output_table(runs, 2.0 / epsilon, selection_threshold(epsilon, delta))
     assert np.allclose(table.sum(axis=1), 1.0, atol=1e-12)
     assert exact_delta(table, runs, epsilon) <= delta + 1e-9
+
+
+@pytest.mark.parametrize(("epsilon", "beta"), [(1.0, 0.35), (2.0, 0.2), (5.0, 0.05)])
+@pytest.mark.parametrize("make", [row_itself, row_and_coin])
+def test_exact_pure_privacy_on_all_data_of_up_to_six_binary_rows(epsilon, beta, make):
+    private = replicable_to_dp(replace(make(), outcomes=(0, 1)), epsilon=epsilon, beta=beta)
+    assert private.guarantee == DP(epsilon)
+    assert private.outcomes == (0, 1)
+    assert 2 <= private.rows_needed <= 6
+    for tape in (Tape("a"), Tape("b")):
+        votes = [election(_ballot, private, rows, tape) for rows in data(private.rows_needed)]
+        table = np.array([vote.law((0, 1)) for vote in votes])
+        assert exact_epsilon(table, private.rows_needed) <= epsilon + 1e-9
+        twin = np.array([vote.law((0, 1), weight=2.0 * epsilon) for vote in votes])
+        assert exact_epsilon(twin, private.rows_needed) > epsilon + 1e-3
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), WIDE[:3])

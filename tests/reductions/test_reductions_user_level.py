@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from reductions_algorithms import response, shaky
 from reductions_ballots import election
-from reductions_oracles import LEVEL, lower_limit
+from reductions_oracles import LEVEL, hockey_stick, lower_limit
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import Algorithm, _ballot, item_to_user_level
 from holdfast.replicable import Tape
-from holdfast.stability import DP
-
-
-def response(epsilon: float = 0.3) -> Algorithm:
-    """One binary row, told truthfully with probability e^ε/(1 + e^ε)."""
-    truth = 1.0 / (1.0 + math.exp(-epsilon))
-    return Algorithm(
-        lambda rows, tape: int(rows[0]),
-        rows_needed=1,
-        guarantee=DP(epsilon),
-        outcomes=(0, 1),
-        probabilities=lambda rows: [1.0 - truth, truth] if rows[0] else [truth, 1.0 - truth],
-    )
-
+from holdfast.stability import DP, GoodCoins, Replicability
 
 # What users hold: two bits, or nothing.
 HOLDINGS = [*itertools.product((0, 1), repeat=2), ()]
@@ -53,9 +42,7 @@ def exact_user_epsilon(users: Algorithm, tape: str, weight: float | None = None)
 @pytest.mark.parametrize("spent", [0.3, 6.0])
 def test_exact_privacy_when_all_rows_of_a_user_are_replaced(epsilon, beta, spent):
     # A response of ε = 6 that declares 0.3 tells the rows almost surely: privacy must not need the promise.
-    users = item_to_user_level(
-        replace(response(spent), guarantee=DP(0.3)), rows_a_user=2, epsilon=epsilon, beta=beta
-    )
+    users = item_to_user_level(response(spent, DP(0.3)), rows_a_user=2, epsilon=epsilon, beta=beta)
     assert users.guarantee == DP(epsilon)
     assert 2 <= users.rows_needed <= 4
     exact = [exact_user_epsilon(users, tape) for tape in ("a", "b", "c")]
@@ -65,8 +52,94 @@ def test_exact_privacy_when_all_rows_of_a_user_are_replaced(epsilon, beta, spent
         assert exact_user_epsilon(users, "a", weight=2.0 * epsilon) > epsilon + 1e-3
 
 
+# What is declared, the rows of a user, then what is asked for: ε, δ, β. Users hold one of four items.
+LEAKY = {
+    "pure items": (DP(0.001), 4.0, 0.02, 0.3),
+    "items with δ": (DP(0.01, 0.001), 4.0, 0.04, 0.3),
+    "replicable": (Replicability(0.001), 3.0, 0.1, 0.3),
+    "good coins": (GoodCoins(0.01, 0.01), 5.0, 0.05, 0.3),
+}
+
+
+def item(guarantee, listed: bool) -> Algorithm:
+    """The first row itself, whatever is declared: privacy must not need the promise."""
+    law = {"outcomes": range(2000), "probabilities": lambda rows: np.arange(2000) == rows[0]}
+    return Algorithm(
+        lambda rows, tape: int(rows[0]), rows_needed=1, guarantee=guarantee, **(law if listed else {})
+    )
+
+
+@pytest.mark.parametrize("name", LEAKY)
+def test_exact_approximate_privacy_of_users(name):
+    guarantee, epsilon, delta, beta = LEAKY[name]
+    algorithm = item(guarantee, listed=isinstance(guarantee, DP))
+    users = item_to_user_level(algorithm, rows_a_user=1, epsilon=epsilon, delta=delta, beta=beta)
+    assert users.guarantee == DP(epsilon, delta)
+    assert 2 <= users.rows_needed <= 6
+    items = range(4 if users.rows_needed < 5 else 2)
+    votes = {
+        people: election(_ballot, users, [(held,) for held in people], Tape("a"))
+        for people in itertools.product(items, repeat=users.rows_needed)
+    }
+
+    def worst(**constants) -> float:
+        laws = {people: vote.law((0, 1, 2, 3), **constants) for people, vote in votes.items()}
+        return max(
+            hockey_stick(law, laws[(*people[:place], other, *people[place + 1 :])], epsilon)
+            for people, law in laws.items()
+            for place in range(len(people))
+            for other in items
+        )
+
+    held = users.explain().steps[-1].parameters["reserve"]
+    assert worst() <= delta + 1e-9
+    assert worst(reserve=held / 2.0) > delta + 1e-3
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+def test_items_may_be_protected_up_to_delta(delta, seed):
+    # With probability δ a row is printed; the rest is a response that is rarely wrong.
+    truth = 1.0 / (1.0 + math.exp(-4.0)) * (1.0 - delta) + delta
+    leaky = Algorithm(
+        lambda rows, tape: int(rows[0]),
+        rows_needed=1,
+        guarantee=DP(4.0, delta),
+        failure=1.0 - truth,
+        outcomes=(0, 1),
+        probabilities=lambda rows: [1.0 - truth, truth] if rows[0] else [truth, 1.0 - truth],
+    )
+    users = item_to_user_level(leaky, rows_a_user=16, epsilon=1.0, beta=0.45, simulation=True)
+    assert users.guarantee == DP(1.0)
+    assert users.failure <= 0.45
+    trials, people = 200, np.ones((users.rows_needed, 16), dtype=int)
+    failures = sum(users(people, Tape(seed).branch(number)) != 1 for number in range(trials))
+    assert lower_limit(failures, trials) <= users.failure
+    others = sum(users(1 - people, Tape(seed).branch(number)) != 1 for number in range(20))
+    assert lower_limit(others, 20) > users.failure
+
+
+@pytest.mark.parametrize("guarantee", [Replicability(0.05), GoodCoins(0.0, 0.1)])
+def test_each_user_runs_a_replicable_algorithm_once(guarantee, seed):
+    users = item_to_user_level(
+        shaky(guarantee), rows_a_user=3, epsilon=2.0, delta=1e-3, beta=0.3, simulation=True
+    )
+    assert [step.target for step in users.steps] == ["dp"]
+    assert users.steps[0].source == ("replicable" if isinstance(guarantee, Replicability) else "good-coins")
+    assert users.steps[0].parameters["rows a user"] == 1
+    rng, trials = np.random.default_rng(seed), 200
+    found = [users(rng.integers(0, 2, (users.rows_needed, 3)), Tape(seed).branch(n)) for n in range(trials)]
+    # Good coins have an output of 2 or more; an echo of a row, 0 or 1, is wrong, and so is nobody.
+    wrong = sum(outcome is None or outcome < 2 for outcome in found)
+    assert lower_limit(wrong, trials) <= users.failure <= 0.3
+    # Coins of their own, as if each user had another tape: nobody, or anybody, wins.
+    ballots = [
+        shaky(guarantee)([1], Tape(seed).branch(f"user {number}")) for number in range(users.rows_needed)
+    ]
+    assert max(Counter(ballots).values()) < 0.8 * len(ballots)
+
+
 def test_the_compiled_algorithm_has_the_law_that_was_checked(seed):
-    echo = replace(response(), probabilities=lambda rows: [0.0, 1.0] if rows[0] else [1.0, 0.0])
+    echo = replace(response(0.3), probabilities=lambda rows: [0.0, 1.0] if rows[0] else [1.0, 0.0])
     users = item_to_user_level(echo, rows_a_user=2, epsilon=2.0, beta=0.6, simulation=True)
     people = [(1, 1)] * users.rows_needed
     used = election(_ballot, users, people, Tape("x"))
@@ -89,17 +162,11 @@ def test_users_agree_on_what_is_right_as_often_as_promised(seed):
     assert lower_limit(others, 20) > users.failure
 
 
-def test_workers_change_nothing_and_short_users_have_no_vote():
-    one, three = (
-        item_to_user_level(response(), rows_a_user=50, epsilon=0.2, simulation=True, workers=workers)
-        for workers in (1, 3)
-    )
-    rows = [list(block) for block in np.random.default_rng(0).integers(0, 2, (one.rows_needed, 50))]
+def test_short_users_have_no_vote():
+    users = item_to_user_level(response(0.3), rows_a_user=50, epsilon=0.2)
+    rows = [list(block) for block in np.random.default_rng(0).integers(0, 2, (users.rows_needed, 50))]
     rows[3] = []
-    found = [one(rows, Tape(name)) for name in range(6)]
-    assert found == [three(rows, Tape(name)) for name in range(6)]
-    assert set(found) == {0, 1}
-    ballots = election(_ballot, one, rows, Tape("x")).ballots
+    ballots = election(_ballot, users, rows, Tape("x")).ballots
     assert [place for place, ballot in enumerate(ballots) if ballot == (None,)] == [3]
 
 
@@ -108,5 +175,5 @@ def test_workers_change_nothing_and_short_users_have_no_vote():
 )
 def test_bad_arguments_are_named(change, named):
     with pytest.raises(InvalidArgument) as caught:
-        item_to_user_level(response(), **{"rows_a_user": 50, "epsilon": 1.0, **change})
+        item_to_user_level(response(0.3), **{"rows_a_user": 50, "epsilon": 1.0, **change})
     assert caught.value.argument == named

@@ -13,8 +13,8 @@ from holdfast.reductions._agnostic_plan import AgnosticPlan, agnostic_plan
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._ballot import budget_argument
 from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
-from holdfast.reductions._private import SIMULATED, noise_seed, simulation_argument
 from holdfast.reductions._replicable import chosen_with, dp_to_replicable
+from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
 from holdfast.reductions._steady import least_rho
 from holdfast.reductions._vote import elect
 from holdfast.replicable._tape import Tape

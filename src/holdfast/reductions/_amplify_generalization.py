@@ -15,7 +15,7 @@ from holdfast.reductions._coins import cheapest
 from holdfast.reductions._mismatch import disagreement
 from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
 from holdfast.reductions._perfect import replicable_to_perfect
-from holdfast.reductions._private import simulation_argument
+from holdfast.reductions._simulated import simulation_argument
 from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, perfect_plan
 from holdfast.stability._path import EXPLICIT, SAME

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from holdfast import checks
@@ -10,7 +12,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm
 from holdfast.reductions._coins import cheapest
 from holdfast.reductions._parts import Progress, Workers, cut, run_all
-from holdfast.reductions._private import SIMULATED, noise_seed
+from holdfast.reductions._simulated import SIMULATED, noise_seed
 from holdfast.reductions._vote import VotePlan, elect, vote_plan
 from holdfast.replicable._tape import Tape
 from holdfast.stability import DP, GoodCoins
@@ -75,11 +77,11 @@ def voted(
     epsilon: float,
     delta: float,
     theorem: str,
-    conditions: tuple[str, ...],
-    parameters: dict[str, Any],
     simulation: bool,
     workers: Workers,
     progress: Progress,
+    conditions: tuple[str, ...] = (),
+    parameters: Mapping[str, Any] = MappingProxyType({}),
 ) -> Algorithm:
     """The private algorithm that runs this one as the plan says, and then votes."""
     outcomes = algorithm.outcomes

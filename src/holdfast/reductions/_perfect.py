@@ -10,7 +10,7 @@ from holdfast.mechanisms import exponential
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._coins import cheapest
 from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
-from holdfast.reductions._private import SIMULATED, noise_seed, simulation_argument
+from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
 from holdfast.replicable._tape import Tape
 from holdfast.stability import GoodCoins, perfect_plan
 from holdfast.stability._path import EFFICIENT

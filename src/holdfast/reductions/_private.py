@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import checks
-from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import select_mode
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
+from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
 from holdfast.reductions._coins import cheapest
 from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
+from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
 from holdfast.replicable._tape import Tape
 from holdfast.stability import DP, GoodCoins, private_plan
 from holdfast.stability._path import EFFICIENT
 
-__all__ = ["SIMULATED", "noise_seed", "replicable_to_dp", "simulation_argument"]
-
-SIMULATED = "that nobody relies on this run: its noise is simulated from the tape and protects nothing"
+__all__ = ["replicable_to_dp"]
 
 # Noise on a grid makes the threshold of the selection larger than A by less than this, in counts.
 _GRID_SLACK = 2.0**-18
@@ -26,7 +24,7 @@ def replicable_to_dp(
     algorithm: Algorithm,
     *,
     epsilon: Any,
-    delta: Any,
+    delta: Any = 0.0,
     beta: Any = 0.05,
     simulation: bool = False,
     workers: Workers = 1,
@@ -36,13 +34,16 @@ def replicable_to_dp(
 
     ``workers`` and ``progress`` are for the run: threads (or an executor), and a bar or a function of (done,
     total). The outcome does not depend on them. None as outcome means that no outcome was frequent enough.
+    With δ = 0, for which the algorithm must list its outcomes, one of these is chosen by the exponential
+    mechanism on the votes, and it is never None.
 
     Guarantee: (ε, δ)-DP when one row is replaced, for any rows and any tape, even a public one. Wrong or None
     with probability at most ``failure`` ≤ ``beta``, over rows, tape and noise.
     Assumes: for the failure, independent rows from one distribution and the declared replicability (not
     checkable); privacy assumes only that ``run`` looks at its own part and raises nothing. The noise is the
     operating system's; with ``simulation=True`` it is the tape's, and protects nothing.
-    Reference: SIS Theorem 3.1 and Algorithm 1, with the constants of ``stability.private_plan``.
+    Reference: SIS Theorem 3.1 and Algorithm 1, with the constants of ``stability.private_plan``; δ = 0:
+    Holdfast, private vote.
 
     >>> from holdfast.stability import Replicability
     >>> constant = Algorithm(lambda rows, tape: 7, rows_needed=10, guarantee=Replicability(0.01))
@@ -52,9 +53,30 @@ def replicable_to_dp(
     """
     of, by = "replicable_to_dp", "SIS Theorem 3.1"
     algorithm = algorithm_argument(algorithm, ("replicable", "good-coins"), of=of, by=by)
-    guarantee = DP(checks.real(epsilon, "epsilon", "[1e-6, 1e6]", of=of, by=by), delta)
+    epsilon, delta, beta = budget_argument(epsilon, delta, beta, of=of, by=by)
+    guarantee = DP(epsilon, delta)
     workers, progress = effort(workers, progress, of=of)
     simulation = simulation_argument(simulation, of=of)
+    if delta == 0.0:
+        budget: dict[str, Any] = {"epsilon": epsilon, "delta": 0.0}
+        vote = cheapest_vote(
+            algorithm.guarantee,
+            **budget,
+            outcomes=algorithm.outcomes,
+            beta=beta,
+            failure=algorithm.failure,
+            of=of,
+            by=by,
+        )
+        return voted(
+            algorithm,
+            vote,
+            **budget,
+            theorem="SIS Theorem 3.1; Holdfast, private vote",
+            simulation=simulation,
+            workers=workers,
+            progress=progress,
+        )
     # The plan is for a δ that is smaller by a hair, whose threshold leaves room for the grid of the noise.
     planned = guarantee.delta * (1.0 - min(0.5, guarantee.epsilon * _GRID_SLACK))
 
@@ -103,15 +125,3 @@ def replicable_to_dp(
 
 def _or_nothing(outcomes: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     return outcomes if outcomes is None or None in outcomes else (*outcomes, None)
-
-
-def simulation_argument(simulation: Any, *, of: str) -> bool:
-    """Return ``simulation`` if it is True or False."""
-    if not isinstance(simulation, bool):
-        raise InvalidArgument("simulation", "True or False", simulation, of=of)
-    return simulation
-
-
-def noise_seed(tape: Tape) -> int:
-    """A seed for simulated noise, from a branch of its own."""
-    return int(tape.branch("noise").words(1)[0])

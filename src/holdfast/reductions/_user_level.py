@@ -10,8 +10,8 @@ from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
 from holdfast.reductions._parts import Progress, Workers, effort
-from holdfast.reductions._private import simulation_argument
 from holdfast.reductions._replicable import dp_to_replicable
+from holdfast.reductions._simulated import simulation_argument
 from holdfast.reductions._steady import least_rho
 from holdfast.replicable._tape import Tape
 from holdfast.stability import DP
