@@ -62,7 +62,7 @@ class Postgres(Dialect):
 
     def fenced(self, statement: str) -> str:
         """The statement with offsets of nothing, which ibis does not write."""
-        return statement.replace(f"OFFSET {self._fence}", "OFFSET 0")
+        return statement.replace(f"OFFSET {self._fence}", "OFFSET '0'")
 
     def add(self, left: Any, right: Any) -> Any:
         huge, matters = exact(2.0**1023), exact(2.0**900)

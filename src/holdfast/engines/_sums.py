@@ -140,7 +140,12 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     values = ibis.table({"value": kind, "passes": "boolean"}, name=VALUES)
     if shape.filtered:
         values = values.filter(values.passes)
+    # What is used several times is computed once.
+    if shape.kind == "mean":
+        values = dialect.stage(values.select("value"))
     values = values.select(value=values.value, units=_units(values.value, shape.kind, dialect))
+    if shape.squares:
+        values = dialect.stage(values)
     wanted = {
         "passed": values.count(),
         "known": values.value.count(),
