@@ -85,6 +85,12 @@ def test_what_is_no_report_is_refused(text, tmp_path):
         Report.load(tmp_path / "nowhere.json")
 
 
+@pytest.mark.parametrize("wrong", ["a title", ("not a finding",), None])
+def test_a_report_is_made_of_findings(wrong):
+    with pytest.raises(InvalidArgument, match="findings"):
+        Report(wrong)
+
+
 def test_public_names():
     expected = {"replicability", "indistinguishability", "coverage", "stability", "prior", "leak", "attacks"}
     assert expected <= set(holdfast.audit.__all__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import pytest
 
@@ -66,6 +68,20 @@ def test_the_page_says_all_and_escapes_it(report, holdfast, tmp_path):
     assert "http" not in page  # nothing is fetched
     holdfast("audit", "report.json", "--html", "--out", "other.html")
     assert (tmp_path / "other.html").read_text(encoding="utf-8") == page
+
+
+def test_what_is_left_open_is_neither_good_nor_bad_and_what_fell_is_linked_first(report, holdfast, tmp_path):
+    vague = replace(FINE, high=0.2)
+    exact = Finding("prior", "prices", "sum of the prior", 2, 1.5, 1.5, math.inf, 1.0, claim=1.0)
+    report(FINE, BROKEN, vague, exact)
+    holdfast("audit", "report.json", "--html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    states = re.findall(r'<section id="finding-\d" class="(\w+)">', page)
+    assert states == ["holds", "misses", "open", "misses"]
+    assert page.index('Refuted: <a href="#finding-2">noise</a>; <a href="#finding-4">') < page.index(
+        "<table>"
+    )
+    assert page.count("unless the stated confidence failed") == 1  # a sum is computed, not sampled
 
 
 def test_json_is_the_report(report, holdfast):

@@ -103,6 +103,14 @@ class Report(Record):
     title: str = "Audit"
     version: str = holdfast.__version__
 
+    def __post_init__(self) -> None:
+        listed = self.findings
+        if not isinstance(listed, (tuple, list)) or not all(isinstance(one, Finding) for one in listed):
+            raise InvalidArgument(
+                "findings", "a tuple of findings, as audits return them", listed, of="Report"
+            )
+        object.__setattr__(self, "findings", tuple(listed))
+
     @property
     def passed(self) -> bool:
         """Whether no claim was refuted."""

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import html
 import math
-from importlib import resources
-from string import Template
 from typing import Any
 
 from holdfast.audit import Finding, Report
+from holdfast.cli._page import filled
 from holdfast.records import show
+
+# What each audit asks.
+_ASKED = {
+    "coverage": "How often does at least one interval miss its truth, when this analyst does the asking?",
+    "indistinguishability": "How well can the outputs on two inputs be told apart, by the best event found?",
+    "prior": "Do the prices of all outputs together stand for more probability than there is?",
+    "replicability": "How often do two fresh samples, with the same shared coins, give different results?",
+    "stability": "How often does the conclusion change when the rows are drawn again?",
+}
 
 # What each verdict lets a reader conclude.
 _MEANING = {
@@ -41,11 +49,12 @@ def verdict_words(report: Report) -> str:
 
 def page(report: Report) -> str:
     """The report as a page."""
-    template = resources.files("holdfast.cli").joinpath("audit_page.html").read_text(encoding="utf-8")
-    return Template(template).substitute(
+    return filled(
+        "audit_page.html",
         title=html.escape(report.title),
         verdict=html.escape(verdict_words(report)),
         state="holds" if report.passed else "misses",
+        refuted=_refuted(report),
         rows="\n".join(_row(finding, place) for place, finding in enumerate(report.findings, start=1)),
         sections="\n".join(
             _section(finding, place) for place, finding in enumerate(report.findings, start=1)
@@ -54,12 +63,23 @@ def page(report: Report) -> str:
     )
 
 
+def _refuted(report: Report) -> str:
+    """Where to look first."""
+    links = [
+        f'<a href="#finding-{place}">{html.escape(finding.subject)}</a>'
+        for place, finding in enumerate(report.findings, start=1)
+        if finding.refuted
+    ]
+    return f"<p>Refuted: {'; '.join(links)}.</p>\n" if links else ""
+
+
 def _row(finding: Finding, place: int) -> str:
     claim = "–" if finding.claim is None else f"≤ {finding.claim:.4g}"
     return (
         f'<tr class="{_state(finding)}"><th scope="row">'
         f'<a href="#finding-{place}">{html.escape(finding.subject)}</a>'
-        f"<small>{html.escape(finding.kind)}: {html.escape(finding.quantity)}</small></th>"
+        f"<small>{html.escape(finding.kind)}: {html.escape(finding.quantity)}, "
+        f"{finding.trials:,} {'outputs' if finding.kind == 'prior' else 'trials'}</small></th>"
         f'<td data-label="found">{limits_words(finding)}{_bar(finding)}</td>'
         f'<td data-label="claimed">{claim}</td>'
         f'<td data-label="verdict"><b>{finding.verdict}</b></td></tr>'
@@ -81,14 +101,24 @@ def _section(finding: Finding, place: int) -> str:
     return (
         f'<section id="finding-{place}" class="{_state(finding)}">'
         f"<h2>{place}. {html.escape(finding.subject)} <b>{finding.verdict}</b></h2>"
-        f"<p>{html.escape(finding.statement)}</p><p>{_MEANING[finding.verdict]}</p>"
+        f"<p>{_ASKED.get(finding.kind, '')} {html.escape(finding.statement)}</p>"
+        f"<p>{_meaning(finding)}</p>"
         + (f"<p>Assumed, and not checkable by trials:</p><ul>{assumed}</ul>" if assumed else "")
         + f"<details><summary>Numbers</summary><dl>{listed}</dl></details></section>"
     )
 
 
+def _meaning(finding: Finding) -> str:
+    meaning = _MEANING[finding.verdict]
+    # A sum is computed, not sampled: there is nothing that could have failed.
+    return (
+        meaning.replace(", unless the stated confidence failed", "") if finding.confidence == 1 else meaning
+    )
+
+
 def _state(finding: Finding) -> str:
-    return "misses" if finding.refuted else "holds"
+    """How a verdict is coloured; what is left open is neither good nor bad."""
+    return {"refuted": "misses", "confirmed": "holds"}.get(finding.verdict, "open")
 
 
 def _detail(value: Any) -> str:
@@ -104,7 +134,7 @@ def _bar(finding: Finding) -> str:
     start, end = (200 * place / span for place in ends)
     to = 200.0 if math.isinf(finding.high) else end
     tick = "" if finding.claim is None else _tick(200 * finding.claim / span)
-    kind = ' class="open"' if math.isinf(finding.high) else ""
+    kind = ' class="endless"' if math.isinf(finding.high) else ""
     return (
         '<svg class="bar" viewBox="0 0 200 14" preserveAspectRatio="xMinYMid" aria-hidden="true">'
         '<line class="axis" x1="0" x2="200" y1="7" y2="7"/>'

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import base64
 import html
-from importlib import resources
-from string import Template
 
 from holdfast.cli._figures import interval_words
+from holdfast.cli._page import filled
 from holdfast.demo import TRUTH, Claim, Story, Told
 
 
 def page(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
     """The story as a page, with its picture for light and for dark readers; None where it was not drawn."""
-    template = resources.files("holdfast.cli").joinpath("demo_page.html").read_text(encoding="utf-8")
     asking = sum(told.answer.cost for told in story.told)
     searching = story.guard.nats or 0.0
-    return Template(template).substitute(
+    return filled(
+        "demo_page.html",
         rows=f"{story.rows:,}",
         half=f"{story.certificate.numbers['protected rows']:,}",
         population=f"{story.population:,}",
