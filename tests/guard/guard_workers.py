@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from multiprocessing.connection import Connection
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,20 @@ def table() -> dict[str, Any]:
     return {"x": np.random.default_rng(3).random(1000)}
 
 
-def ask_and_tell(place: str, first: int, told: Connection) -> None:
-    """Ask one new question after another, and tell each answer once it has it; until killed."""
-    guard = Guard(table(), ledger=Book(place))
-    for number in range(first, first + 10_000):
-        answer = guard.share(f"x > {number / 1e6!r}", guess=0.5)
-        told.send((str(answer.query), answer.value, answer.cost))
+def ask_and_tell(place: str, first: int, told: Connection, threads: int) -> None:
+    """Ask one new question after another, in so many threads, and tell each answer once it is there; until
+    killed."""
+    guard, one_at_a_time = Guard(table(), ledger=Book(place)), Lock()
+
+    def person(start: int) -> None:
+        for number in range(start, first + 10_000, threads):
+            answer = guard.share(f"x > {number / 1e7!r}", guess=0.5)
+            with one_at_a_time:
+                told.send((str(answer.query), answer.value, answer.cost))
+
+    for start in range(first + 1, first + threads):
+        Thread(target=person, args=(start,), daemon=True).start()
+    person(first)
 
 
 def race(place: str, person: int, questions: int, cap: int) -> None:

@@ -24,10 +24,10 @@ def whole_book(place, tmp_path):
     return events, balance
 
 
-def kill_one(place, first, answers, moment):
+def kill_one(place, first, answers, moment, threads):
     """Let one process tell so many answers, kill it a moment later, and return all that it told."""
     ours, theirs = people.Pipe(duplex=False)
-    process = people.Process(target=ask_and_tell, args=(place, first, theirs), daemon=True)
+    process = people.Process(target=ask_and_tell, args=(place, first, theirs, threads), daemon=True)
     process.start()
     theirs.close()
     told = [ours.recv() for _ in range(answers)]
@@ -47,7 +47,9 @@ def crashes(place, tmp_path, kills, seed):
     acknowledged, unsettled = [], 0
     for number in range(kills):
         answers, moment = int(rng.integers(0, 4)), float(rng.uniform(0, 0.02))
-        acknowledged += kill_one(place, 10_000 * number + 1, answers, moment)
+        # Alone, and with others whose reservations are written together with its own settling.
+        threads = 1 if number % 2 else 3
+        acknowledged += kill_one(place, 10_000 * number + 1, answers, moment, threads)
         if number % 20 == 19 or number == kills - 1:
             events, balance = whole_book(place, tmp_path)
             recorded = {
