@@ -206,6 +206,22 @@ def test_what_went_wrong_inside_is_neither_said_nor_written_down(analyst, owner,
         assert "12345" not in text
 
 
+def test_agreed_numbers_are_kept_for_everyone_together(service, person, owner):
+    coins = np.random.default_rng(0).integers(0, 2, (6000, 8))
+    frame = pd.DataFrame(coins, columns=[f"c{j}" for j in range(8)])
+    frame.to_parquet(service.sources / "coins.parquet")
+    policy = Policy(strategy="agreed-code", queries=8, surprises=1)
+    service.datasets.register("coins", "coins.parquet", policy)
+    first, second = person("analyst", "one"), person("analyst", "two")
+    assert first.ask("share(c0 = 1)", "coins").json()["confirmed"]
+    assert not second.ask("share(c1 = 1, guess = 0.9)", "coins").json()["confirmed"]
+    assert not first.ask("share(c2 = 1, guess = 0.9)", "coins").json()["confirmed"]
+    refused = second.ask("share(c3 = 1)", "coins")
+    assert refused.status_code == 403
+    assert "agreed on" in refused.json()["detail"]
+    assert spent(owner, "coins") == 3
+
+
 def test_a_question_that_takes_too_long_is_stopped_and_charged(service, person, owner):
     rows = 300_000
     pd.DataFrame({"x": np.random.default_rng(0).random(rows)}).to_parquet(service.sources / "long.parquet")

@@ -11,11 +11,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.dependence import Dependence, Independent
+from holdfast.dependence import Independent
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview
-from holdfast.guard._expectation import Public, expect
+from holdfast.guard._expectation import Public, expect, look_ahead
 from holdfast.guard._fixed import FixedNumber, preview_of
 from holdfast.guard._question import Part, Question, StatisticQuestion
 from holdfast.guard._readings import BoundedMean, MeanOfDependentRows, Reading, ShareOfAll
@@ -137,7 +137,7 @@ class AgreedCode(FixedNumber):
     """How a question is prepared for one dataset, by a schedule that was fixed before the first one."""
 
     setup: Setup
-    model: Dependence
+    tail: Tail  # of a mean of values in [0, 1]
     schedule: Schedule
     promised: float | None
 
@@ -149,8 +149,7 @@ class AgreedCode(FixedNumber):
     ) -> AgreedCode:
         """The schedule with the least error, or with the promised one where that is larger."""
         rows, training = setup.protected.rows.count, setup.training
-        model = setup.model or Independent(rows)
-        tail = model.mean_tail(0.0, 1.0)
+        tail = (setup.model or Independent(rows)).mean_tail(0.0, 1.0)
         if surprises is None:
             least = grid_schedule(tail, queries, failure)
         else:
@@ -163,7 +162,7 @@ class AgreedCode(FixedNumber):
         wider = None
         if promised is not None and least.error < promised < 1.0:
             wider = Schedule.of(tail, promised, least.agreement)
-        return cls(queries, setup, model, wider or least, promised)
+        return cls(queries, setup, tail, wider or least, promised)
 
     def left(self, account: Account) -> Left:
         """How many answers are left, and how many surprises."""
@@ -175,6 +174,13 @@ class AgreedCode(FixedNumber):
         words = f"{plain.words}, and {max(0, surprises - 1):,} of {allowed:,} surprises"
         return Left(left, words=words, confirmed=left, surprises=min(left, surprises))
 
+    def look_ahead(self, question: Question) -> bool:
+        """Look at the training rows before it is the question's turn; whether preparing it needs only the
+        account then."""
+        if self.schedule.agreement.surprises is None:
+            return True
+        return look_ahead(question, self.setup.training, self.setup.pilot)
+
     def prepare(self, question: Question, account: Account) -> PreparedCells:
         """Decide everything about a question without reading the protected rows, or refuse it."""
         _refuse_others(question)
@@ -183,13 +189,14 @@ class AgreedCode(FixedNumber):
         width = question.high - question.low
         self._require_stage(question, stage, width)
         nats, rows = schedule.nats(stage), self.setup.protected.rows.count
-        tail = None if self.setup.model is None else self.model.mean_tail(question.low, question.high)
+        model = self.setup.model
+        tail = None if model is None else model.mean_tail(question.low, question.high)
         return PreparedCells(
             question=question,
             reading=_reading(question, nats, rows, tail),
             cells=EvenCells(question.low, question.high, schedule.cells(stage)),
             guess=self._guess(question, nats, tail),
-            tolerance=width * schedule.tolerance(self.model.mean_tail(0.0, 1.0), stage),
+            tolerance=width * schedule.tolerance(self.tail, stage),
             half_width=width * schedule.error,
             numbers={
                 "question": account.steps + 1,

@@ -137,6 +137,7 @@ class Datasets:
                 strategy=policy.strategy,
                 ledger=book,
                 queries=policy.queries,
+                surprises=policy.surprises,
                 training_share=policy.training_share,
                 split_seed=policy.split_seed,
                 seconds=policy.seconds,

@@ -34,6 +34,7 @@ class PolicyBody(_Strict):
     error: float | None = Field(default=None, gt=0)
     strategy: str = Field(default="code", max_length=40)
     queries: int | None = Field(default=None, ge=1, le=10**9)
+    surprises: int | None = Field(default=None, ge=0, le=10**9)
     training_share: float | None = Field(default=None, ge=0, lt=1)
     split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
     rate: int = Field(default=600, ge=1, le=10**9)

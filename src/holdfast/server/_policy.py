@@ -31,6 +31,7 @@ class Policy(Record):
     error: float | None = None
     strategy: str = "code"
     queries: int | None = None
+    surprises: int | None = None
     training_share: float | None = None
     split_seed: int = 0
     rate: int = 600
