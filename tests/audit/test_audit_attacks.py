@@ -184,12 +184,19 @@ def test_sticky_states_are_the_stated_chain(rng):
 
 
 @pytest.mark.parametrize(
-    "strategy", ["code", "typical-gaussian", "typical-laplace", "transfer-gaussian", "split"]
+    ("strategy", "terms"),
+    [
+        ("code", {}),
+        ("agreed-code", {"queries": 13, "surprises": 6}),
+        *(
+            (name, {"queries": 13})
+            for name in ("grid-code", "typical-gaussian", "typical-laplace", "transfer-gaussian", "split")
+        ),
+    ],
 )
-def test_every_strategy_can_be_attacked_and_holds(strategy, seed):
+def test_every_strategy_can_be_attacked_and_holds(strategy, terms, seed):
     rng = np.random.default_rng(seed)
     rows = fair_signs(rng, 900, 13)
-    terms = {} if strategy == "code" else {"queries": 13}
     guard = Guard({f"column {j:02d}": rows[:, j] for j in range(13)}, strategy=strategy, **terms)
     attack = attacks.vote_attack(through(guard), columns=12)
     assert len(attack.answers) == 13
