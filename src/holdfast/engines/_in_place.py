@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from holdfast.engines._capabilities import probe
 from holdfast.engines._database import Database
 from holdfast.engines._dialect import Dialect
 from holdfast.engines._native import IBIS
@@ -31,6 +32,8 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
     be asked about."""
     database = _KINDS.get(backend.name, Borrowed)(backend)
     dialect = database.dialect
+    if not isinstance(database, BorrowedDuckDB):
+        dialect.lacking |= probe(database)
     columns, clean = {}, []
     for name, dtype in table.schema().items():
         if name not in hidden:

@@ -143,12 +143,13 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     # What is used several times is computed once.
     if shape.kind == "mean":
         values = dialect.stage(values.select("value"))
-    values = values.select(value=values.value, units=_units(values.value, shape.kind, dialect))
+    kept = {"value": values.value} if shape.known else {}
+    values = values.select(units=_units(values.value, shape.kind, dialect), **kept)
     if shape.squares:
         values = dialect.stage(values)
     wanted = {
         "passed": values.count(),
-        "known": values.value.count(),
+        "known": values.value.count() if shape.known else None,
         "total": dialect.whole_sum(values.units) if shape.wide else values.units.sum(),
         "squares": dialect.whole_sum(values.units * values.units),
     }

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from holdfast import engines
+from holdfast.engines._dialect import REMAINDER, Dialect
 from holdfast.errors import QueryRejected
-from holdfast.queries._compile import Compiler, expanded_size
+from holdfast.queries._compile import Compiler, dialect_of, expanded_size
 from holdfast.queries._kinds import check_kinds, misfit
-from holdfast.queries._nodes import Call, Column, Node, text_of
+from holdfast.queries._nodes import Call, Column, Literal, Node, text_of, walk
 from holdfast.queries._nulls import Gap, gap, when_true
 from holdfast.queries._pattern import Pattern
 
@@ -105,11 +106,47 @@ def check(query: Query, columns: Mapping[str, engines.Column], nullable: Collect
             f"The question takes {size:,} operations a row and at most {MOST_OPERATIONS:,} are allowed; "
             "put part of it in a column of its own."
         )
+    _supported(query, columns)
     facts = when_true(query.where.node if query.where else None)
     found = gap(node, columns, frozenset(nullable), facts)
     if found is not None and query.nulls is None:
         raise QueryRejected(_what_nulls_count_as(query, found))
     return CheckedQuery(query, query.where is not None or query.nulls == "skip", columns)
+
+
+def _supported(query: Query, columns: Mapping[str, engines.Column]) -> None:
+    """Refuse what cannot be computed where the rows live as it is everywhere else."""
+    dialect = dialect_of(columns)
+    if not dialect.lacking:
+        return
+    parts = [query.expression.node, *([] if query.where is None else [query.where.node])]
+    lacking = [text_of(node) for part in parts for node in walk(part) if _lacks(dialect, node, columns)]
+    if query.kind in dialect.lacking:
+        lacking.append(query.kind)
+    if lacking:
+        raise QueryRejected(
+            f"{lacking[0]!r} does not come out on {dialect.engine} exactly as it does elsewhere; ask without "
+            "it, put it in a column of its own, or copy the rows to Parquet."
+        )
+
+
+def _lacks(dialect: Dialect, node: Node, columns: Mapping[str, engines.Column]) -> bool:
+    if not isinstance(node, Call):
+        return False
+    if (
+        node.op == "%"
+        and REMAINDER in dialect.lacking
+        and not all(_is_whole(arg, columns) for arg in node.args)
+    ):
+        return True
+    return node.op in dialect.lacking
+
+
+def _is_whole(node: Node, columns: Mapping[str, engines.Column]) -> bool:
+    """Whether it is a column of integers, or an integer below 2**63."""
+    if isinstance(node, Literal):
+        return isinstance(node.value, float) and node.value.is_integer() and abs(node.value) < 2.0**63
+    return isinstance(node, Column) and columns[node.name].whole
 
 
 def _fits(node: Node, columns: Mapping[str, engines.Column], wanted: str) -> None:

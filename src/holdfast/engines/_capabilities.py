@@ -1,0 +1,176 @@
+"""What a database can do exactly as documented: found out before the first question, on constants alone.
+
+A list of operations on numbers and texts where databases differ (ends of the range of floats, halves, last
+digits of logarithms, letters of other languages) is computed by the database and by DuckDB here. Whatever
+comes out otherwise, to the last bit, is lacking there; without the first few no question can be answered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import product
+from typing import Any
+
+from holdfast.engines._builtin import exact
+from holdfast.engines._database import Database, DuckDB
+from holdfast.engines._dialect import Dialect
+from holdfast.errors import QueryRejected
+
+__all__ = ["probe"]
+
+# What is made of the columns a and b of a table of constants.
+Make = Callable[[Dialect, Any, Any], Any]
+
+_ENDS = (0.0, 1.5, -2.5, 1e300, -1e300, 5e-324, 3e-160, 1.7e308, math.inf, -math.inf)
+_HALVES = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 2.0**52 + 1, 1e300, -1e300, -0.3, 3.0)
+# Where implementations of one function that are each right to less than a unit in the last place part ways.
+_DIGITS = tuple(math.fmod(0.7390851332151607 * place**3, 50) + 1 / 3 for place in range(1, 60))
+_POWERS = (
+    *zip(_DIGITS, reversed(_DIGITS), strict=True),
+    (0.0, 2.0),
+    (-3.0, 3.0),
+    (1e200, 2.0),
+    (1e200, -2.0),
+)
+_WHOLE = tuple(product((7.0, -7.0, 2.0**62, 2.0**63, -(2.0**63)), (2.0, -3.0, 1e9)))
+_LETTERS = ("Grün", "ÉCOLE", "straße", "İIıi", "ΣΑΣ", "ǅ", "𐐀𐐨", "plain TEXT 1", "ᾳ", "ŉ")
+_NUMBERS = ("12", " -1.5e3 ", "1e999", "-1e999", "1e-999", ".5", "5.", "1_000", "nan", "0x1", "1\n", "")
+_WORDS = ("", "a", "B", "é", "z", "Z", "a b", "ab")
+_BASIS = "the basis"
+_CONSTANTS = "@constants"
+
+
+def probe(database: Database) -> frozenset[str]:
+    """What the database lacks, by the word that questions use; refused where it lacks the basis of all."""
+    wanted, found = _by_duckdb(), _outcomes(database)
+    lacking = {word.partition(":")[0] for word, outcomes in wanted.items() if found.get(word) != outcomes}
+    if _BASIS in lacking:
+        raise QueryRejected(
+            f"{database.dialect.engine} does not compute with 64-bit floats, nulls and texts as questions "
+            "need it; copy the rows to Parquet, or to DuckDB, PostgreSQL or Spark."
+        )
+    return frozenset(lacking)
+
+
+@cache
+def _by_duckdb() -> dict[str, Any]:
+    return _outcomes(DuckDB())
+
+
+def _outcomes(database: Database) -> dict[str, Any]:
+    """What every operation gives; an operation that raises is left out."""
+    outcomes = {}
+    for word, (constants, makes) in _OPERATIONS.items():
+        try:
+            outcomes[word] = _computed(database, constants, makes)
+        except Exception:
+            continue
+    return outcomes
+
+
+def _computed(database: Database, constants: Sequence[Any], makes: Sequence[Make]) -> Any:
+    import ibis
+
+    pairs = [constant if isinstance(constant, tuple) else (constant, constant) for constant in constants]
+    kind = "string" if isinstance(pairs[0][0], str) else "float64"
+    table = ibis.table({"place": "int64", "a": kind, "b": kind}, name=_CONSTANTS)
+    values = {f"c{i}": make(database.dialect, table.a, table.b) for i, make in enumerate(makes)}
+    chosen = table.select(place=table.place, **values) if values else table
+    written = f"({_rows(database, pairs, kind)})"
+    statement = database.compile(chosen).replace(database.dialect.quoted(_CONSTANTS), written)
+    if not values:
+        return _ranked(database, statement, len(pairs))
+    rows = database.run(statement)
+    return [[_plain(value) for value in row[1:]] for row in sorted(rows, key=lambda row: int(row[0]))]
+
+
+def _rows(database: Database, pairs: Sequence[tuple[Any, Any]], kind: str) -> str:
+    """The constants as a query: one row is compiled, and written again with the others."""
+    import ibis
+
+    a, b = (ibis.literal(name).cast(kind).name(name[1:]) for name in ("@a", "@b"))
+    row = database.compile(ibis.literal(987654321).name("place").as_table().mutate(a, b))
+    return " UNION ALL ".join(
+        row.replace("987654321", str(place))
+        .replace("'@a'", f"'{left if isinstance(left, str) else repr(left)}'")
+        .replace("'@b'", f"'{right if isinstance(right, str) else repr(right)}'")
+        for place, (left, right) in enumerate(pairs)
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value as it is compared: a float by its bits, with one zero."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else (value + 0.0).hex()
+    return value
+
+
+def _ranked(database: Database, values: str, count: int) -> Any:
+    fractions = [(rank - 0.5) / count for rank in range(1, count + 1)]
+    ranked = database.dialect.ranked(database.dialect.quoted("a"), fractions)
+    ((found,),) = database.run(f"SELECT {ranked} FROM ({values}) AS ranked")
+    return [_plain(value) for value in found]
+
+
+def _told(make: Make) -> Make:
+    """NaN as null, as questions have it."""
+    return lambda dialect, a, b: (
+        make(dialect, a, b).nullif(exact(math.nan)) if dialect.keeps_nan else make(dialect, a, b)
+    )
+
+
+def _truth(value: Any) -> Any:
+    """A condition: true for 1, false for 0, null for -1."""
+    return value.nullif(exact(-1.0)) == exact(1.0)
+
+
+def _least(dialect: Dialect, a: Any, b: Any) -> Any:
+    import ibis
+
+    return ibis.least(a, b)
+
+
+_OPERATIONS: dict[str, tuple[Sequence[Any], Sequence[Make]]] = {
+    f"{_BASIS}: numbers": (
+        tuple(zip(_ENDS, (*_ENDS[3:], *_ENDS[:3]), strict=True)),
+        (
+            _told(lambda dialect, a, b: dialect.add(a, b)),
+            _told(lambda dialect, a, b: dialect.subtract(a, b)),
+            _told(lambda dialect, a, b: dialect.multiply(a, b)),
+            _told(lambda dialect, a, b: dialect.divide(a, b.nullif(exact(0.0)))),
+            _least,
+            lambda dialect, a, b: dialect.as_number(a < b),
+            lambda dialect, a, b: dialect.as_number(a == b.abs()),
+        ),
+    ),
+    f"{_BASIS}: conditions": (
+        tuple(product((1.0, 0.0, -1.0), repeat=2)),
+        (
+            lambda dialect, a, b: dialect.as_number(_truth(a) & _truth(b)),
+            lambda dialect, a, b: dialect.as_number(_truth(a) | ~_truth(b)),
+            lambda dialect, a, b: dialect.as_number(_truth(a).isnull()),
+        ),
+    ),
+    f"{_BASIS}: texts": (
+        tuple(product(_WORDS, repeat=2)),
+        (
+            lambda dialect, a, b: dialect.as_number(dialect.compare_texts(lambda x, y: x < y, a, b)),
+            lambda dialect, a, b: dialect.as_number(a == b),
+            lambda dialect, a, b: dialect.as_number(a.isin(["é", "Z"])),
+        ),
+    ),
+    "quantile": (_ENDS, ()),
+    "sqrt": (_DIGITS, (lambda dialect, a, b: a.sqrt(),)),
+    "exp": ((*_DIGITS, 709.79, -745.2, -800.0), (lambda dialect, a, b: dialect.exp(a),)),
+    "ln": ((*_DIGITS, 1e-310, math.inf), (lambda dialect, a, b: dialect.ln(a),)),
+    "power": (_POWERS, (lambda dialect, a, b: dialect.power(a, b),)),
+    "floor": (_HALVES, (lambda dialect, a, b: dialect.floor(a),)),
+    "round": (_HALVES, (lambda dialect, a, b: dialect.round(a),)),
+    "%": (_WHOLE, (lambda dialect, a, b: dialect.remainder(a, b),)),
+    "length": (_LETTERS, (lambda dialect, a, b: a.length().cast("float64"),)),
+    "lower": (_LETTERS, (lambda dialect, a, b: dialect.lower(a),)),
+    "upper": (_LETTERS, (lambda dialect, a, b: dialect.upper(a),)),
+    "as number": (_NUMBERS, (lambda dialect, a, b: dialect.number_in(a),)),
+}
