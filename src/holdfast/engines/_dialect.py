@@ -125,6 +125,10 @@ class Dialect:
         listed = ", ".join(f"CAST('{fraction!r}' AS DOUBLE)" for fraction in fractions)
         return f"quantile_disc({column}, [{listed}])"
 
+    def marked(self, key: str, salt: str) -> str:
+        """The SQL of the first eight hexadecimal digits of a keyed hash of a column, the same everywhere."""
+        return f"substr(md5('{salt}' || coalesce(CAST({key} AS VARCHAR), '')), 1, 8)"
+
     def clean(self, name: str, dtype: Any) -> tuple[str, str]:
         """A column of an ibis type as it is asked about, in SQL, and the storage type it then has (empty
         where it can only be tested for null): NaN is null, names and categories are text, decimals are

@@ -51,8 +51,18 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
     known = count()
     if known == 0:
         raise QueryRejected("The table has no rows; give at least one.")
-    watch = TableWatch(count, known)
-    return Rows(database, name, Schema(columns, dialect), known, IBIS, table, watch=watch)
+    watch, where = TableWatch(count, known), f"{_named(table)} of {dialect.engine}"
+    return Rows(database, name, Schema(columns, dialect), known, IBIS, table, watch=watch, where=where)
+
+
+def _named(table: Any) -> str:
+    """An ibis table in words."""
+    node = table.op()
+    schema = getattr(getattr(node, "namespace", None), "database", None)
+    name = getattr(node, "name", None)
+    if not isinstance(name, str):
+        return "a query"
+    return f"the table {schema}.{name}" if schema else f"the table {name}"
 
 
 class Borrowed(Database):

@@ -162,6 +162,9 @@ class Postgres(Dialect):
         listed = ", ".join(f"'{fraction!r}'::float8" for fraction in fractions)
         return f"percentile_disc(ARRAY[{listed}]) WITHIN GROUP (ORDER BY {column})"
 
+    def marked(self, key: str, salt: str) -> str:
+        return super().marked(key, salt) + ' COLLATE "C"'
+
     def clean(self, name: str, dtype: Any) -> tuple[str, str]:
         column = self.quoted(name)
         if dtype.is_floating():

@@ -11,6 +11,7 @@ import numpy as np
 from holdfast.engines import _order, _sums
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._native import FILE, Native
+from holdfast.engines._place import split_by_key, split_by_place
 from holdfast.engines._schema import Schema
 from holdfast.engines._split import split_rows, store
 from holdfast.engines._sums import Question, Sums
@@ -28,7 +29,8 @@ _MOST_COPIED = 50_000_000
 class Rows:
     """The rows of one table, in the order in which they came.
 
-    Made by :func:`holdfast.engines.open_rows`. ``schema`` and ``count`` are public facts. The three reads,
+    Made by :func:`holdfast.engines.open_rows`. ``schema`` and ``count`` are public facts; ``where`` says in
+    words where rows live that were not brought along. The three reads,
     :meth:`sums`, :meth:`order_statistics` and :meth:`frame`, are the only ways to the values; the first two
     return the same result on every run, with any number of threads.
     """
@@ -43,12 +45,16 @@ class Rows:
         held: Any | None = None,
         *,
         watch: Watch | None = None,
+        placed: str | None = None,
+        where: str = "",
     ) -> None:
         self._database = database
         self._name = name
         self._native = native
         self._held = held
         self._watch = watch
+        self._placed = placed
+        self.where = where
         self._compiled: dict[Any, str] = {}
         self.schema = schema
         self.count = count
@@ -145,7 +151,7 @@ class Rows:
     def _arrow(self, columns: Sequence[str] | None = None, most: int | None = None) -> Any:
         names = self.columns if columns is None else tuple(columns)
         wanted = ", ".join(map(self._database.dialect.quoted, names))
-        schema = Schema({name: self.schema[name] for name in names})
+        schema = self.schema.only(names)
         few = "" if most is None else f" LIMIT {int(most)}"
         return self._database.arrow(f"SELECT {wanted} FROM {self._source} AS wanted{few}", schema)
 
@@ -160,11 +166,11 @@ class Rows:
             name,
             f"SELECT * FROM {self._source} WHERE rowid >= {int(start)} AND rowid < {int(start) + int(count)}",
         )
-        return self._part(name, self.schema, count)
+        return self.part(name, self.schema, count)
 
-    def _part(self, name: str, schema: Schema, count: int) -> Rows:
+    def part(self, name: str, schema: Schema, count: int) -> Rows:
         """Some of these rows, defined under a name, where they are."""
-        return Rows(self._database, name, schema, count, self._native, watch=self._watch)
+        return Rows(self._database, name, schema, count, self._native, watch=self._watch, where=self.where)
 
     def limit(self, seconds: float | None) -> None:
         """How long one question to these rows may take; None: as long as it needs."""
@@ -176,8 +182,13 @@ class Rows:
 
     @property
     def in_database(self) -> bool:
-        """Whether the rows live in a database that is not ours, in no order."""
+        """Whether the rows live in a database that is not ours."""
         return not isinstance(self._database, DuckDB)
+
+    @property
+    def has_order(self) -> bool:
+        """Whether the rows come in the same order every time."""
+        return not self.in_database or self._database.dialect.engine == "DuckDB"
 
     @property
     def stays(self) -> bool:
@@ -205,6 +216,22 @@ class Rows:
             raise QueryRejected(
                 f"The data changed after it was opened: {change}. Open it anew, with an account of its own."
             )
+
+    def split_in_place(self, share: float, seed: int, key: str | None = None) -> tuple[Rows, Rows, str]:
+        """Split into a training part of about ``share`` of the rows and the rest, copying neither: by a keyed
+        hash of the column ``key``, which then cannot be asked about, or of the place of a row in its file.
+
+        The third is a fingerprint of the hash: other parts have another.
+        """
+        if key is not None:
+            return *split_by_key(self, key, share, seed), "md5"
+        if self._placed is None:
+            raise QueryRejected(
+                f"Rows in {self.where or 'memory'} have no place that stays, so they cannot be split by it; "
+                "give a training part with train=, set none aside with training_share=0, or say split_by= a "
+                "column whose values say nothing about the other columns, such as an id."
+            )
+        return split_by_place(self, self._placed, share, seed)
 
     def split(self, train: Any, protected: Any = None) -> tuple[Rows, Rows]:
         """Split into a training part and a protected part, each in the original order.

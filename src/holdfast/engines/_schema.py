@@ -94,6 +94,10 @@ class Schema(Mapping[str, Column]):
     def __hash__(self) -> int:
         return hash(tuple(self._columns.items()))
 
+    def only(self, names: Collection[str]) -> Schema:
+        """The named columns, which live in the same place."""
+        return Schema({name: self._columns[name] for name in names}, self.dialect)
+
     def to_ibis(self, names: Collection[str] | None = None) -> Any:
         """The same columns (or those named) as an ibis schema, for expressions against an unbound table."""
         import ibis

@@ -56,6 +56,9 @@ class Spark(Dialect):
         listed = ", ".join(f"CAST('{fraction!r}' AS DOUBLE)" for fraction in fractions)
         return f"percentile_disc(array({listed})) WITHIN GROUP (ORDER BY {column})"
 
+    def marked(self, key: str, salt: str) -> str:
+        return super().marked(key, salt).replace("VARCHAR", "STRING")
+
     def clean(self, name: str, dtype: Any) -> tuple[str, str]:
         """As for DuckDB; a time with the session's zone is what a clock there showed."""
         column = self.quoted(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,18 @@ from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._question import Part
 
 _PILOT_ROWS = 20_000
+_END = 1 << 18
 
 _SAME_LAW = "The rows are draws from one distribution, which is what the answers are about."
+_UNCHANGED = (
+    "The protected rows stay in {} and do not change there: files and numbers of rows are looked after, a "
+    "value that is overwritten in a table is not noticed."
+)
+_BY_PLACE = "Which rows are protected was decided by their place in the files, without looking at them."
+_BY_KEY = (
+    "Which rows are protected was decided by the column {!r}, which says nothing about the other columns; "
+    "rows with one key stay together, and it cannot be asked about."
+)
 _QUESTIONS = (
     "The questions depend on the protected rows only through the released answers (and through the "
     "training part, which is "
@@ -39,6 +50,18 @@ class Setup:
     facts: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """Who is protected and who is not, and what that needs."""
+
+    protected: Part
+    training: Part | None
+    model: Dependence
+    facts: dict[str, Any]
+    bias: float = 0.0
+    assumptions: tuple[str, ...] = ()
+
+
 def set_up(
     data: Any,
     train: Any,
@@ -47,10 +70,11 @@ def set_up(
     failure: float,
     training_share: Any,
     split_seed: Any,
+    split_by: Any = None,
     seconds: Any = None,
 ) -> Setup:
     """Open ``data`` and find the training part: the caller's, or a share of the rows by the model's rule
-    (theory 2.2)."""
+    (theory 2.2), or by a key."""
     if dependence is not None and not isinstance(dependence, Dependence):
         raise InvalidArgument(
             "dependence", "a model from holdfast.dependence, or None", dependence, of="Guard"
@@ -58,50 +82,102 @@ def set_up(
     share = checks.real(training_share, "training_share", "[0, 1)", of="Guard")
     seed = checks.whole(split_seed, "split_seed", at_least=0, of="Guard")
     limit = None if seconds is None else checks.real(seconds, "seconds", "(0, inf)", of="Guard")
+    if split_by is not None and (train is not None or share == 0):
+        raise InvalidArgument(
+            "split_by", "left out where no share of the rows is set aside", split_by, of="Guard"
+        )
     rows = open_rows(data)
     model = Independent(rows.count) if dependence is None else dependence
     if model.n != rows.count:
         raise InvalidArgument(
             "dependence", f"a model of the {rows.count:,} rows of the data", model, of="Guard"
         )
-    facts: dict[str, Any] = {"data": _fingerprint(data, rows), "dependence": repr(model)}
+    facts: dict[str, Any] = {"data": fingerprint(data, rows), "dependence": repr(model)}
     if train is not None:
-        known = _training(open_rows(train), rows)
-        _same_columns(rows, known)
-        model, bias = model.protected_only(), 0.0
-        protected = Part(rows.settled(), training=False, data_rows=rows.count)
-        training: Part | None = Part(known, training=True, data_rows=rows.count)
-        facts["training"] = {"given": _fingerprint(train, known)}
-        split_assumptions: tuple[str, ...] = ()
+        parts = _with_given(rows, train, model)
     elif share == 0:
-        training, bias, split_assumptions = None, 0.0, ()
-        protected = Part(rows.settled(), training=False, data_rows=rows.count)
-        facts["training"] = {"share": 0}
+        parts = _Parts(_whole(rows), None, model, {"share": 0})
+    elif split_by is None and rows.has_order and (rows.is_small or not rows.stays):
+        parts = _split(rows, model, share, seed, failure)
     else:
-        if rows.count < 4:
-            raise NotEnoughRows(4, rows.count, what="A guard that sets its own training part aside")
-        split = model.split(share, np.random.default_rng(seed), failure)
-        model, bias, split_assumptions = split.protected_model, split.bias, split.assumptions
-        seen, kept = rows.split(split.train, split.protected)
-        protected = Part(kept, training=False, data_rows=rows.count, mask=split.protected)
-        training = Part(seen, training=True, data_rows=rows.count, mask=split.train)
-        facts["training"] = {"share": share, "seed": seed}
+        parts = _split_in_place(rows, model, share, seed, split_by)
+    protected, training, model = parts.protected, parts.training, parts.model
+    facts["training"] = parts.facts
     facts |= {"rows": protected.rows.count, "training_rows": training.rows.count if training else 0}
     nullable = training.rows.nullable_columns() if training else frozenset()
     pilot = _pilot(training)
     for part in (protected, training, pilot):
         if part is not None:
             part.rows.limit(limit)
+    stated = (*model.assumptions, *parts.assumptions, *_staying(protected.rows), _SAME_LAW, _QUESTIONS)
     return Setup(
         protected=protected,
         training=training,
         pilot=pilot,
         model=None if isinstance(model, Independent) else model,
-        bias=bias,
-        assumptions=tuple(dict.fromkeys((*model.assumptions, *split_assumptions, _SAME_LAW, _QUESTIONS))),
+        bias=parts.bias,
+        assumptions=tuple(dict.fromkeys(stated)),
         nullable=nullable,
         facts=facts,
     )
+
+
+def _whole(rows: Rows) -> Part:
+    return Part(rows.settled(), training=False, data_rows=rows.count)
+
+
+def _with_given(rows: Rows, train: Any, model: Dependence) -> _Parts:
+    """The caller's training part: copied unless it is too large, or asked otherwise than the protected rows
+    are."""
+    known = open_rows(train)
+    _same_columns(rows, known)
+    facts = {"given": fingerprint(train, known)}
+    alike = type(known.schema.dialect) is type(rows.schema.dialect)
+    known = known.stored() if known.is_small or not alike else known.settled()
+    training = Part(known, training=True, data_rows=rows.count)
+    return _Parts(_whole(rows), training, model.protected_only(), facts)
+
+
+def _split(rows: Rows, model: Dependence, share: float, seed: int, failure: float) -> _Parts:
+    """A share of rows that are in memory, by the model's own rule."""
+    if rows.count < 4:
+        raise NotEnoughRows(4, rows.count, what="A guard that sets its own training part aside")
+    split = model.split(share, np.random.default_rng(seed), failure)
+    seen, kept = rows.split(split.train, split.protected)
+    return _Parts(
+        Part(kept, training=False, data_rows=rows.count, mask=split.protected),
+        Part(seen, training=True, data_rows=rows.count, mask=split.train),
+        split.protected_model,
+        {"share": share, "seed": seed},
+        split.bias,
+        split.assumptions,
+    )
+
+
+def _split_in_place(rows: Rows, model: Dependence, share: float, seed: int, key: Any) -> _Parts:
+    """A share of rows that stay where they are: any choice made without the data will do for independent rows
+    (theory 2.2), and no list of the rows is needed."""
+    if not isinstance(model, Independent):
+        raise QueryRejected(
+            f"Rows in {rows.where or 'memory'} are set aside row by row, which {model.name} do not allow; "
+            "give a training part with train=, or set none aside with training_share=0."
+        )
+    if key is not None and not isinstance(key, str):
+        raise InvalidArgument("split_by", "the name of a column", key, of="Guard")
+    seen, kept, check = rows.settled().split_in_place(share, seed, key)
+    stated = _BY_KEY.format(key) if key is not None else _BY_PLACE
+    return _Parts(
+        Part(kept, training=False, data_rows=kept.count),
+        Part(seen, training=True, data_rows=kept.count),
+        Independent(kept.count, extra_assumptions=model.extra_assumptions),
+        {"share": share, "seed": seed, "by": key or "place", "check": check},
+        assumptions=(stated,),
+    )
+
+
+def _staying(rows: Rows) -> tuple[str, ...]:
+    """What is assumed of rows that were not copied."""
+    return (_UNCHANGED.format(rows.where),) if rows.stays else ()
 
 
 def _pilot(training: Part | None) -> Part | None:
@@ -115,13 +191,6 @@ def _pilot(training: Part | None) -> Part | None:
     return Part(rows, training=True, data_rows=training.data_rows, mask=mask)
 
 
-def _training(known: Rows, rows: Rows) -> Rows:
-    """The training part that was given: copied unless it is too large, or where it is asked differently than
-    the protected rows are."""
-    alike = type(known.schema.dialect) is type(rows.schema.dialect)
-    return known.stored() if known.is_small or not alike else known.settled()
-
-
 def _same_columns(rows: Rows, known: Rows) -> None:
     missing = [name for name in rows.schema if name not in known.schema]
     if missing:
@@ -130,12 +199,27 @@ def _same_columns(rows: Rows, known: Rows) -> None:
         )
 
 
-def _fingerprint(data: Any, rows: Rows) -> str:
-    """What tells this data from other data: the content of a file, else the names of the columns and the
-    number of rows."""
+def fingerprint(data: Any, rows: Rows) -> str:
+    """What tells this data from other data: the content of a file, or its length and its end where it is too
+    large to be copied; else where it is, the names of the columns and the number of rows."""
     digest = hashlib.sha256(f"{rows.count} {rows.schema!r}".encode())
-    if isinstance(data, (str, Path)) and Path(data).is_file():
-        with Path(data).open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+    if rows.in_database:
+        digest.update(rows.where.encode())
+    elif isinstance(data, (str, Path)) and "://" not in str(data):
+        files = (
+            [Path(data)] if Path(data).is_file() else map(Path, sorted(glob.glob(str(data), recursive=True)))
+        )
+        for path in files:
+            _take_in(digest, path, whole=rows.is_small)
     return digest.hexdigest()
+
+
+def _take_in(digest: Any, path: Path, *, whole: bool) -> None:
+    """A file's content, or its length and its end: a Parquet file says there what is where in it."""
+    with path.open("rb") as file:
+        if not whole:
+            size = path.stat().st_size
+            digest.update(f"{size} ".encode())
+            file.seek(max(0, size - _END))
+        while block := file.read(1 << 20):
+            digest.update(block)

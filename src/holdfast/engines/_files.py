@@ -1,0 +1,143 @@
+"""Files, read by DuckDB: a CSV file once, a Parquet file anew for every question; and what every column of a
+DuckDB table is asked about as."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.engines._database import DuckDB
+from holdfast.engines._native import FILE, Native
+from holdfast.engines._place import FILE_PLACE
+from holdfast.engines._rows import Rows
+from holdfast.engines._schema import PLAIN, Column, Schema, reject_columns
+from holdfast.engines._watch import FileWatch
+from holdfast.errors import QueryRejected
+
+__all__ = ["open_path", "rows_of_source"]
+
+_WHOLE = {"TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64"}
+_PARQUET = (".parquet", ".pq")
+_CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
+# Types are settled on every line, so that no question can meet a value that does not fit its column; an empty
+# field is a null and an empty text in quotes is a text.
+_CSV_OPTIONS = "sample_size = -1, allow_quoted_nulls = false"
+# DuckDB's types that can be computed with; columns of every other type can only be tested for null.
+_COLUMNS = {
+    "BOOLEAN": Column("boolean", "boolean"),
+    "VARCHAR": Column("text", "string"),
+    "FLOAT": Column("number", "float32"),
+    "DOUBLE": Column("number", "float64"),
+    **{
+        f"{u}{name}": Column("number", f"{u.lower()}{kind}")
+        for u in ("", "U")
+        for name, kind in _WHOLE.items()
+    },
+    "DATE": Column("date", "date"),
+    "TIMESTAMP": Column("date", "timestamp(6)"),
+    "TIMESTAMP_S": Column("date", "timestamp(0)"),
+    "TIMESTAMP_MS": Column("date", "timestamp(3)"),
+    "TIMESTAMP_NS": Column("date", "timestamp(9)"),
+}
+
+
+def rows_of_source(
+    database: DuckDB,
+    native: Native,
+    count: int,
+    *,
+    held: Any | None = None,
+    nullable: Mapping[str, bool | None] | None = None,
+    place: str | None = None,
+    **where: Any,
+) -> Rows:
+    """The rows of the table ``source``, as they are asked about; ``place`` is the SQL of a query that returns
+    them with two columns more, which say where each stands."""
+    said = nullable or {}
+    columns = {name: dtype for name, dtype, *_ in database.run('DESCRIBE "source"')}
+    clean = ", ".join(_clean(name, dtype) for name, dtype in columns.items())
+    database.define("rows", f'SELECT {clean} FROM "source"')
+    if place is not None:
+        places = ", ".join(map(PLAIN.quoted, FILE_PLACE))
+        database.define("placed", f"SELECT {clean}, {places} FROM ({place})")
+    schema = {
+        name: replace(_COLUMNS.get(dtype, Column("other")), nullable=said.get(name))
+        for name, dtype, *_ in database.run('DESCRIBE "rows"')
+    }
+    placed = None if place is None else "placed"
+    return Rows(database, "rows", Schema(schema), count, native, held, placed=placed, **where)
+
+
+def _clean(name: str, dtype: str) -> str:
+    """A column as it is asked about: NaN is null, names and categories are text, wide numbers are floats."""
+    column = PLAIN.quoted(name)
+    if dtype in ("FLOAT", "DOUBLE"):
+        return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END AS {column}"
+    if dtype.startswith(("ENUM", "UUID", "JSON")):
+        return f"CAST({column} AS VARCHAR) AS {column}"
+    if dtype.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")):
+        return f"CAST({column} AS DOUBLE) AS {column}"
+    return column
+
+
+def open_path(path: str, wanted: str) -> Rows:
+    """Open a CSV or Parquet file, a glob, or the address of one; ``wanted`` says what else could be given."""
+    import duckdb
+
+    lower = path.lower()
+    if not lower.endswith(_PARQUET + _CSV):
+        raise QueryRejected(
+            f"Cannot tell what {path!r} is; give {wanted} (ending in {', '.join(_PARQUET + _CSV[:3])})."
+        )
+    if "://" not in path and not (Path(path).exists() or glob.glob(path, recursive=True)):
+        raise QueryRejected(f"There is no file {path!r}; check the path (from {str(Path.cwd())!r}).")
+    database = DuckDB()
+    parquet = lower.endswith(_PARQUET)
+    try:
+        places = _read_parquet(database, path) if parquet else _read_csv(database, path)
+        ((count,),) = database.run('SELECT count(*) FROM "source"')
+    except duckdb.Error as error:
+        raise QueryRejected(f"Cannot read {path!r}: {str(error).splitlines()[0]}") from None
+    names = [name for name, *_ in database.run('DESCRIBE "source"')]
+    reject_columns(names)
+    if count == 0:
+        raise QueryRejected(f"The table {path!r} has no rows; give at least one.")
+    # A column with the name of a place would be taken for it.
+    hidden = {"file_row_number", "file_index", "rowid"} & {name.lower() for name in names}
+    return rows_of_source(
+        database,
+        FILE,
+        count,
+        place=None if hidden else places,
+        watch=FileWatch(path) if parquet and "://" not in path else None,
+        where=f"the files of {path!r}",
+    )
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _read_csv(database: DuckDB, path: str) -> str:
+    database.run(f'CREATE TABLE "source" AS SELECT * FROM read_csv({_text(path)}, {_CSV_OPTIONS})')
+    database.close_the_doors()
+    row, file = map(PLAIN.quoted, FILE_PLACE)
+    return f'SELECT *, rowid AS {row}, 0 AS {file} FROM "source"'
+
+
+def _read_parquet(database: DuckDB, path: str) -> str:
+    # DuckDB takes the least and greatest value in a Parquet footer for proof that there is no NaN; writers
+    # leave NaN out of them, and isnan(x) would come out false for every row.
+    database.run("SET disabled_optimizers = 'statistics_propagation'")
+    found = [_text(name) for (name,) in database.run(f"SELECT file FROM glob({_text(path)})")]
+    listed = f"[{', '.join(found)}]" if found and "://" not in path else _text(path)
+    database.run(f'CREATE VIEW "source" AS SELECT * FROM read_parquet({listed})')
+    if listed.startswith("["):
+        # These files can be read from here on, and nothing else.
+        database.run(f"SET allowed_paths = {listed}")
+        database.close_the_doors()
+    row, file = map(PLAIN.quoted, FILE_PLACE)
+    return f"SELECT *, file_row_number AS {row}, file_index AS {file} FROM read_parquet({listed})"
