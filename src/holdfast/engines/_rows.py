@@ -172,6 +172,14 @@ class Rows:
         """Some of these rows, defined under a name, where they are."""
         return Rows(self._database, name, schema, count, self._native, watch=self._watch, where=self.where)
 
+    def require_blocks(self) -> None:
+        """Refuse rows of which no block can be taken, because they were not stored."""
+        if self.stays:
+            raise QueryRejected(
+                f"strategy='split' needs rows in an order of their own, and those in {self.where} stay where "
+                "they are; use another strategy."
+            )
+
     def limit(self, seconds: float | None) -> None:
         """How long one question to these rows may take; None: as long as it needs."""
         self._database.limit(seconds)

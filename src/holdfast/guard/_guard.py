@@ -50,7 +50,8 @@ class Guard:
     interval has at most that half-width, and questions that would break the promise are refused with
     :class:`~holdfast.errors.BudgetSpent`; without it nothing is refused and intervals widen. ``ledger`` is a
     path: the account is kept there, and the next guard on the same data goes on with it. A question that the
-    database works on for more than ``seconds`` is stopped, and charged as one that failed.
+    database works on for more than ``seconds`` is stopped, and charged as one that failed. Rows in a database
+    and in large files stay where they are; there ``split_by`` names a column that decides who is set aside.
 
     Every ``strategy`` but "code" ("agreed-code", "grid-code", "typical-gaussian", "typical-laplace",
     "transfer-gaussian", "split") fixes the number of ``queries`` in advance and counts answers instead of
@@ -79,6 +80,7 @@ class Guard:
         surprises: int | None = None,
         training_share: float | None = None,
         split_seed: int = 0,
+        split_by: str | None = None,
         seconds: float | None = None,
     ) -> None:
         self.confidence = checks.real(confidence, "confidence", "(0, 1)", of="Guard")
@@ -95,6 +97,7 @@ class Guard:
             failure=failure,
             training_share=training_share,
             split_seed=split_seed,
+            split_by=split_by,
             seconds=seconds,
         )
         if not failure - self._setup.bias > 0:
@@ -116,7 +119,7 @@ class Guard:
         self._book, self._session, link = open_account(ledger, Account(failure), agreed)
         self.epoch = Epoch.of(link, self.confidence)
         self._options = {name: agreed[name] for name in ("strategy", "queries", "surprises", "error")}
-        self._options |= {"split_seed": split_seed, "seconds": seconds}
+        self._options |= {"split_seed": split_seed, "split_by": split_by, "seconds": seconds}
         self._records = Records(self.confidence, self._strategy.theorem, self._setup.assumptions)
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)
@@ -388,6 +391,7 @@ class Guard:
         if known is not None:
             return known
         try:
+            self._setup.protected.rows.require_unchanged()
             released = pass_through(self._session, self._strategy, question, self._setup.protected, asker)
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
