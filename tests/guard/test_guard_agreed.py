@@ -17,11 +17,19 @@ from scipy import stats
 from holdfast import Guard, plan
 from holdfast.dependence import MarkovChain
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._account import Account
+from holdfast.guard._account import MICRO, Account
 from holdfast.guard._agreed import AgreedCode, EvenCells
 from holdfast.guard._prior import Experience
 from holdfast.guard._question import Moments, Question
-from holdfast.guard._stages import Agreement, Run, Schedule, checked_schedule, grid_schedule, runs
+from holdfast.guard._stages import (
+    Agreement,
+    Run,
+    Schedule,
+    checked_schedule,
+    grid_schedule,
+    price,
+    runs,
+)
 from holdfast.tails import BoundedDifferences, SubGaussian
 
 
@@ -52,8 +60,13 @@ def strategy_of(rows, k, beta, surprises, error=None):
     return AgreedCode.of(setup, k, beta, surprises, error)
 
 
-def account_at(steps, surprised, beta=0.05):
-    return Account(beta, steps, micro_nats=steps * 10**6, experience=Experience(steps - surprised, surprised))
+def account_at(strategy, steps, surprised, beta=0.05):
+    """So many questions later, one after the other; without guesses every answer moves on."""
+    moved = steps if strategy.schedule.agreement.surprises is None else surprised
+    paid = sum(price(strategy.schedule.cells(stage)) for stage in range(moved))
+    return Account(
+        beta, steps, micro_nats=math.ceil(paid * MICRO), experience=Experience(steps - surprised, surprised)
+    )
 
 
 def unit(rows):
@@ -75,7 +88,7 @@ def test_the_failures_of_all_transcripts_sum_to_at_most_what_may_fail(k, surpris
             later += failing(stage, asked + 1)
         return math.exp(-schedule.nats(stage)) + later
 
-    assert failing(0, 0) == pytest.approx(beta, rel=1e-6)
+    assert failing(0, 0) == pytest.approx(beta, rel=1e-5)
     assert failing(0, 0) <= beta
 
 
@@ -137,7 +150,36 @@ def test_long_runs_are_the_same_stages_one_by_one():
     for stage in range(300):
         assert found.nats(stage) == pytest.approx(nats, rel=1e-9)
         assert 0.5 / found.cells(stage) + tail.radius_at(nats) <= error
-        nats += math.log(found.cells(stage) + 1)
+        nats += math.log(found.cells(stage) + 1) + 1 / MICRO
+
+
+def test_questions_that_are_read_at_the_same_time_are_paid_for():
+    """Two processes read at once, the second as if the first had moved on, with that stage's cells; what the
+    third may say is counted with the cells that were really used."""
+    beta, k = 0.05, 3
+    strategy = strategy_of(300, k, beta, 2)
+    schedule = strategy.schedule
+
+    def symbols(account):
+        prepared = strategy.prepare(Share(rows=300, guess=0.5), account)
+        return prepared.cells.count + 1, math.exp(-prepared.reading.nats)
+
+    fresh = Account(beta)
+    first, failing = symbols(fresh)
+    reserved = math.ceil(math.log(first) * MICRO)
+    second, at_once = symbols(Account(beta, steps=1, micro_nats=reserved))
+    assert second > first  # the third would be read too boldly if only its stage counted
+    failing += at_once
+    for moved in itertools.product((False, True), repeat=2):
+        said = (first if moved[0] else 1) * (second if moved[1] else 1)
+        paid = math.ceil(math.log(said) * MICRO)
+        after = Account(beta, 2, paid, experience=Experience(2 - sum(moved), sum(moved)))
+        failing += said * symbols(after)[1]
+    assert failing <= beta
+    only_second = Account(beta, 2, math.ceil(math.log(second) * MICRO), experience=Experience(1, 1))
+    prepared = strategy.prepare(Share(rows=300, guess=0.5), only_second)
+    assert prepared.reading.nats > schedule.nats(1)
+    assert prepared.cells.count >= schedule.cells(1)
 
 
 def test_an_error_that_does_not_last_has_no_schedule():
@@ -219,10 +261,11 @@ def test_exact_coverage_of_the_worst_adaptive_analyst(rows, k, surprises):
     the whole β is caught."""
     beta, cells = 0.4, rows // 2
     agreement = Agreement(k, beta, surprises)
-    stages, nats = [], math.log(agreement.stages / beta)
+    stages = []
     for stage in range(agreement.stages):
         ways = 1 if surprises is None else math.comb(k, stage + 1)
-        stages.append(Run(stage, 1, nats + math.log(ways) + stage * math.log(cells + 1), cells))
+        nats = math.log(agreement.stages * ways / beta) + stage * price(cells) + 1e-5
+        stages.append(Run(stage, 1, nats, cells))
     error = unit(rows).radius_at(stages[-1].nats) + 0.03
     strategy = replace(
         strategy_of(rows, k, beta, surprises), schedule=Schedule(agreement, error, tuple(stages))
@@ -231,7 +274,7 @@ def test_exact_coverage_of_the_worst_adaptive_analyst(rows, k, surprises):
 
     def paying(question, step, stage):
         surprised = 0 if surprises is None else stage
-        return strategy.prepare(question, account_at(step, surprised, beta))
+        return strategy.prepare(question, account_at(strategy, step, surprised, beta))
 
     def not_paying(question, step, stage):
         prepared = paying(question, step, stage)
@@ -269,7 +312,7 @@ def test_no_answer_is_wider_than_the_error_whatever_the_rows_say(kind, rows, pla
             rows=rows,
             resolution=0.0 if kind == "share" else 2.0**-24 * (high - low),
         )
-        prepared = strategy.prepare(asked, account_at(spent, spent))
+        prepared = strategy.prepare(asked, account_at(strategy, spent, spent))
         said = prepared.read(None).released
         assert said["low"] <= asked.moments(None).mean <= said["high"]
         assert (said["high"] - said["low"]) / 2 <= strategy.schedule.error * (high - low)
@@ -336,7 +379,11 @@ def test_one_guess_too_many_ends_it_and_the_book_remembers(rng, tmp_path):
         assert not guard.share(f"c{j} = 1", guess=0.9).confirmed
     again = Guard(table, **options)
     assert f"0 of {allowed} surprises" in again.left.words
-    assert again.share("c10 = 1").confirmed
+    paid = again.spent
+    confirmed = again.share("c10 = 1")
+    assert confirmed.confirmed
+    assert confirmed.cost == 0
+    assert again.spent == paid > 0
     last = again.share("c11 = 1", guess=0.9)
     assert last.low < 0.5 < last.high
     assert again.left == 0
@@ -446,7 +493,7 @@ def test_the_sign_attack_stays_within_the_error_and_catches_plain_means(rng):
 
         def guarded(total, said=said):
             question = Share(total=total, rows=rows)
-            outcome = strategy.prepare(question, account_at(len(said), 0)).read(None)
+            outcome = strategy.prepare(question, account_at(strategy, len(said), 0)).read(None)
             said.append(outcome.released)
             return outcome.released["value"]
 

@@ -16,12 +16,11 @@ from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview
 from holdfast.guard._expectation import Public, expect, look_ahead
-from holdfast.guard._fixed import FixedNumber, preview_of
 from holdfast.guard._question import Part, Question, StatisticQuestion
 from holdfast.guard._readings import BoundedMean, MeanOfDependentRows, Reading, ShareOfAll
 from holdfast.guard._release import released
 from holdfast.guard._setup import Setup
-from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule
+from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule, price
 from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval
 from holdfast.tails import Tail
@@ -69,8 +68,12 @@ class PreparedCells:
     half_width: float
     numbers: dict[str, Any]
 
-    worst_price = 1.0
-    failure_price = 1.0
+    @property
+    def worst_price(self) -> float:
+        """Any cell, and a failure to read: they all cost the same."""
+        return price(self.cells.count)
+
+    failure_price = worst_price
 
     def interval(self, low: float, high: float) -> Interval:
         """The interval when the statistic lies in [low, high], clipped to the values it can take."""
@@ -94,18 +97,18 @@ class PreparedCells:
 
     def preview(self) -> Preview:
         """What the question would cost and show."""
-        if self.guess is None:
-            return preview_of(self.question, self.half_width, 1)
-        interval = self.confirmed()
+        middle = (self.cells.low + self.cells.high) / 2
+        around = Interval(middle - self.half_width, middle + self.half_width)
+        interval = around if self.guess is None else self.confirmed()
         return Preview(
             query=self.question.record,
-            guess=self.guess,
+            guess=middle if self.guess is None else self.guess,
             low=interval.low,
             high=interval.high,
             cell=self.cells.cell,
-            if_confirmed=1.0,
-            if_surprised=1.0,
-            at_most=1.0,
+            if_confirmed=self.worst_price if self.guess is None else 0.0,
+            if_surprised=self.worst_price,
+            at_most=self.worst_price,
         )
 
     def read(self, part: Part) -> Outcome:
@@ -118,7 +121,7 @@ class PreparedCells:
             edges = self.cells.edges(self.cells.index(statistic))
             value, interval = (edges[0] + edges[1]) / 2, self.interval(*edges)
         return Outcome(
-            price=1.0,
+            price=0.0 if confirmed else self.worst_price,
             surprise=self.guess is not None and not confirmed,
             released=released(
                 question,
@@ -133,7 +136,7 @@ class PreparedCells:
 
 
 @dataclass(frozen=True)
-class AgreedCode(FixedNumber):
+class AgreedCode:
     """How a question is prepared for one dataset, by a schedule that was fixed before the first one."""
 
     setup: Setup
@@ -162,17 +165,19 @@ class AgreedCode(FixedNumber):
         wider = None
         if promised is not None and least.error < promised < 1.0:
             wider = Schedule.of(tail, promised, least.agreement)
-        return cls(queries, setup, tail, wider or least, promised)
+        return cls(setup, tail, wider or least, promised)
 
     def left(self, account: Account) -> Left:
         """How many answers are left, and how many surprises."""
-        plain, allowed = super().left(account), self.schedule.agreement.surprises
-        if allowed is None:
-            return plain
-        surprises = max(0, self.schedule.stages - self._stage(account))
-        left = int(plain) if surprises else 0
-        words = f"{plain.words}, and {max(0, surprises - 1):,} of {allowed:,} surprises"
-        return Left(left, words=words, confirmed=left, surprises=min(left, surprises))
+        agreement = self.schedule.agreement
+        answers = agreement.queries - account.steps
+        words = f"{answers:,} of {agreement.queries:,} answers"
+        if agreement.surprises is None:
+            return Left(answers, words=words, confirmed=answers, surprises=answers)
+        stages = max(0, self.schedule.stages - self._stage(account))
+        left = answers if stages else 0
+        words = f"{words}, and {max(0, stages - 1):,} of {agreement.surprises:,} surprises"
+        return Left(left, words=words, confirmed=left, surprises=min(left, stages))
 
     def look_ahead(self, question: Question) -> bool:
         """Look at the training rows before it is the question's turn; whether preparing it needs only the
@@ -184,26 +189,29 @@ class AgreedCode(FixedNumber):
     def prepare(self, question: Question, account: Account) -> PreparedCells:
         """Decide everything about a question without reading the protected rows, or refuse it."""
         _refuse_others(question)
-        self.require(question, account, 1)
-        stage, schedule = self._stage(account), self.schedule
+        self._require(question, account)
+        stage, schedule, rows = self._stage(account), self.schedule, self.setup.protected.rows.count
+        # Where other processes were reading at the same time, more than planned may have been spent.
+        nats = max(schedule.nats(stage), schedule.agreement.nats(stage, account.spent))
+        cells = schedule.cells_at(self.tail, stage, nats)
+        if not cells:
+            raise self._spent(question, account, "Too much was read at the same time by other processes")
         width = question.high - question.low
-        self._require_stage(question, stage, width)
-        nats, rows = schedule.nats(stage), self.setup.protected.rows.count
         model = self.setup.model
         tail = None if model is None else model.mean_tail(question.low, question.high)
         return PreparedCells(
             question=question,
             reading=_reading(question, nats, rows, tail),
-            cells=EvenCells(question.low, question.high, schedule.cells(stage)),
+            cells=EvenCells(question.low, question.high, cells),
             guess=self._guess(question, nats, tail),
-            tolerance=width * schedule.tolerance(self.tail, stage),
+            tolerance=width * schedule.room(self.tail, nats),
             half_width=width * schedule.error,
             numbers={
                 "question": account.steps + 1,
-                "answers agreed on": self.queries,
+                "answers agreed on": schedule.agreement.queries,
                 "surprises agreed on": schedule.agreement.surprises,
                 "stage": stage,
-                "cells": schedule.cells(stage),
+                "cells": cells,
                 "nats of this interval": nats,
             },
         )
@@ -220,28 +228,33 @@ class AgreedCode(FixedNumber):
         public = Public(nats, setup.protected.rows.count, setup.training, setup.pilot, tail)
         return min(max(expect(question, public).guess, question.low), question.high)
 
-    def _require_stage(self, question: Question, stage: int, width: float) -> None:
-        if stage >= self.schedule.stages:
+    def _require(self, question: Question, account: Account) -> None:
+        """Refuse what was not agreed on, or would break the promise. Decided without the rows."""
+        agreement, reach = self.schedule.agreement, (question.high - question.low) * self.schedule.error
+        if account.steps >= agreement.queries:
             raise self._spent(
-                question,
-                stage,
-                f"More guesses were off than the {self.schedule.agreement.surprises:,} that were agreed on",
+                question, account, f"The {agreement.queries:,} answers that were agreed on are given"
             )
-        if self.promised is not None and width * self.schedule.error > self.promised:
+        if self._stage(account) >= self.schedule.stages:
             raise self._spent(
                 question,
-                stage,
-                f"Its answer would be within ±{width * self.schedule.error:.4g}, and ±{self.promised:g} was "
-                "promised",
+                account,
+                f"More guesses were off than the {agreement.surprises:,} that were agreed on",
+            )
+        if self.promised is not None and reach > self.promised:
+            raise self._spent(
+                question,
+                account,
+                f"Its answer would be within ±{reach:.4g}, and ±{self.promised:g} was promised",
             )
 
-    def _spent(self, question: Question, stage: int, reason: str) -> BudgetSpent:
+    def _spent(self, question: Question, account: Account, reason: str) -> BudgetSpent:
         return BudgetSpent(
             f"{question.text} cannot be answered. {reason}. Questions that were answered before stay free; "
             "new ones need a new guard on fresh rows.",
             asked=1.0,
-            spent=float(stage),
-            left=float(max(0, self.schedule.stages - stage)),
+            spent=account.spent,
+            left=float(self.left(account)),
         )
 
 

@@ -18,6 +18,7 @@ from functools import cached_property
 
 from scipy import special
 
+from holdfast.guard._account import MICRO
 from holdfast.records import Record
 from holdfast.tails import Tail
 
@@ -44,6 +45,11 @@ def guess_deviation(tail: Tail, nats: float, rows_a_training_row: float = 1.0) -
     return tail.radius_at(nats) * math.sqrt((1.0 + rows_a_training_row) / (2.0 * (nats + math.log(2.0))))
 
 
+def price(cells: int) -> float:
+    """Nats for a cell, or for a failure to read: one of so many symbols and one."""
+    return math.log(cells + 1)
+
+
 @dataclass(frozen=True, repr=False)
 class Agreement(Record):
     """What is agreed on before the first question: how many there are, the probability that may fail, and how
@@ -58,6 +64,14 @@ class Agreement(Record):
         """How many stages there are at which a question is answered."""
         return self.queries if self.surprises is None else min(self.surprises, self.queries - 1) + 1
 
+    def nats(self, stage: int, spent: float) -> float:
+        """ln(1/δ) of a question at a stage, after so many nats were spent on what led there; a
+        thousand-millionth more covers the rounding of sums of logarithms."""
+        patterns = 0.0
+        if self.surprises is not None:
+            patterns = sum(math.log((self.queries - earlier) / (earlier + 1)) for earlier in range(stage + 1))
+        return math.log(self.stages) - math.log(self.failure) + patterns + spent + 1e-9
+
 
 @dataclass(frozen=True, repr=False)
 class Run(Record):
@@ -70,31 +84,30 @@ class Run(Record):
 
     @property
     def step(self) -> float:
-        """How many symbols lead on from one of these stages, as nats: the cells, and a failure to read."""
-        return math.log(self.cells + 1)
+        """What it costs to move on from one of these stages: the cells and a failure to read are equally
+        likely; and a whole micro-nat for rounding up."""
+        return price(self.cells) + 1.0 / MICRO
 
 
 def runs(tail: Tail, error: float, agreement: Agreement) -> Iterator[Run]:
     """The stages of an agreement under a promised ``error`` in [0, 1], each with the fewest cells that keep
     it; fewer stages than agreed on if the error does not last.
 
-    Guarantee: at stage s questions are read at δ_s = β/(S·W_s·Π_{l<s} M_l), S the number of stages, M_l the
-    symbols that lead on from stage l, W_s = C(k, s+1) with guesses and 1 without; half a cell and the radius
-    at δ_s are at most ``error``.
+    Guarantee: at stage s questions are read at δ_s = β/(S·W_s·Π_{l<s} M_l) or less, S the number of stages,
+    M_l the symbols that lead on from stage l, W_s = C(k, s+1) with guesses and 1 without; half a cell and the
+    radius at δ_s are at most ``error``.
     Reference: docs/theory/code-guard.md, "Agreed numbers".
     """
     room = error - RESERVE
-    # A thousand-millionth of a nat covers the rounding of sums of logarithms.
-    nats = math.log(agreement.stages) - math.log(agreement.failure) + 1e-9
+    nats = agreement.nats(0, 0.0)
     stage, limit, cells = 0, -math.inf, 0
     while stage < agreement.stages:
-        if agreement.surprises is not None:
+        if agreement.surprises is not None and stage:
             nats += math.log((agreement.queries - stage) / (stage + 1))
         if nats > limit:
-            half = room - tail.radius_at(nats)
-            if not 2.0 * half * _MOST_CELLS > 1.0:
+            cells = _fewest(room - tail.radius_at(nats))
+            if not cells:
                 return
-            cells = math.ceil(0.5 / half)
             limit = max(nats, tail.gamma(room - 0.5 / cells))
         found = Run(stage, 1, nats, cells)
         if agreement.surprises is None:
@@ -103,6 +116,11 @@ def runs(tail: Tail, error: float, agreement: Agreement) -> Iterator[Run]:
         yield found
         stage += found.stages
         nats += found.stages * found.step
+
+
+def _fewest(half: float) -> int:
+    """The fewest even cells of [0, 1] with at most this half-width; 0 if that takes too many."""
+    return math.ceil(0.5 / half) if 2.0 * half * _MOST_CELLS > 1.0 else 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,12 +155,23 @@ class Schedule(Record):
         """The number of cells at a stage."""
         return self._run(stage).cells
 
+    def cells_at(self, tail: Tail, stage: int, nats: float) -> int:
+        """The number of cells at a stage that was reached for so many nats: as planned, or more where other
+        processes were reading at the same time and it cost more; 0 where the error cannot be kept."""
+        if nats <= self.nats(stage):
+            return self.cells(stage)
+        return _fewest(self.room(tail, nats))
+
     def _run(self, stage: int) -> Run:
         return self.runs[bisect_right(self._firsts, stage) - 1]
 
     def tolerance(self, tail: Tail, stage: int) -> float:
         """How far a guess may be off at a stage, in [0, 1], and still be confirmed within the error."""
-        return self.error - RESERVE - tail.radius_at(self.nats(stage))
+        return self.room(tail, self.nats(stage))
+
+    def room(self, tail: Tail, nats: float) -> float:
+        """What the error leaves beside the radius at so many nats: half a cell, or a guess's own error."""
+        return self.error - RESERVE - tail.radius_at(nats)
 
 
 def _lasts(tail: Tail, error: float, agreement: Agreement, least: float) -> bool:
