@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -30,7 +30,7 @@ class Database(ABC):
         self.dialect = dialect
         self._backend = backend
         self._lock = threading.RLock()
-        self._prepared: dict[Shape, tuple[str, str]] = {}
+        self._prepared: dict[Hashable, tuple[str, str]] = {}
         self._deadline: Deadline | None = None
 
     @abstractmethod
@@ -80,16 +80,17 @@ class Database(ABC):
         The statement around them is compiled once for each of the few shapes there are, which halves what a
         question costs besides its rows.
         """
-        before, after = (_sums.fill(part, question) for part in self._around(shape))
+        around = self.prepared(shape, lambda: _sums.aggregate(shape, self.dialect))
+        before, after = (_sums.fill(part, question) for part in around)
         (row,) = self.run(f"{before}({values}){after}")
         return row
 
-    def _around(self, shape: Shape) -> tuple[str, str]:
-        if shape not in self._prepared:
-            statement = self.compile(_sums.aggregate(shape, self.dialect))
-            before, after = re.split(rf"[\"`]{_sums.VALUES}[\"`]", statement)
-            self._prepared[shape] = before, after
-        return self._prepared[shape]
+    def prepared(self, key: Hashable, make: Callable[[], Any]) -> tuple[str, str]:
+        """What stands before and after the values in the statement that ``make`` makes, compiled once."""
+        if key not in self._prepared:
+            before, after = re.split(rf"[\"`]{_sums.VALUES}[\"`]", self.compile(make()))
+            self._prepared[key] = before, after
+        return self._prepared[key]
 
 
 class DuckDB(Database):

@@ -22,6 +22,7 @@ __all__ = [
     "fill",
     "scaled",
     "shape_of",
+    "units",
 ]
 
 SCALE_BITS = 24
@@ -144,7 +145,7 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     if shape.kind == "mean":
         values = dialect.stage(values.select("value"))
     kept = {"value": values.value} if shape.known else {}
-    values = values.select(units=_units(values.value, shape.kind, dialect), **kept)
+    values = values.select(units=units(values.value, shape.kind, dialect), **kept)
     if shape.squares:
         values = dialect.stage(values)
     wanted = {
@@ -156,24 +157,27 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     return values.aggregate(**{name: wanted[name] for name in shape.names})
 
 
-def _units(value: Any, kind: str, dialect: Dialect) -> Any:
+def units(value: Any, kind: str, dialect: Dialect, mark: str = "") -> Any:
+    """The whole number that stands for a value, as a float; ``mark`` tells the stand-ins of several questions
+    apart."""
     import ibis
 
     if kind == "share":
         return dialect.as_number(value)
-    low, lo, hi, factor = (ibis.literal(name).cast("float64") for name in ("@low", "@lo", "@hi", "@factor"))
+    names = ("@low", "@lo", "@hi", "@factor")
+    low, lo, hi, factor = (ibis.literal(name + mark).cast("float64") for name in names)
     inside = dialect.floor((value - lo) * factor + exact(0.5))
     return ibis.cases((value <= low, exact(0.0)), (value >= hi, exact(float(2**SCALE_BITS))), else_=inside)
 
 
-def fill(template: str, question: Question) -> str:
+def fill(template: str, question: Question, mark: str = "") -> str:
     """The statement with the question's bounds in place of the stand-ins."""
     lo, hi = question.bounds
     # A quarter of a unit above lo is 0 still, and the product for what is above it is far from leaving the
     # range of floats, which some databases refuse to do.
     low = lo + (hi - lo) * 2.0 ** -(SCALE_BITS + 2)
     for name, value in (("@low", low), ("@lo", lo), ("@hi", hi), ("@factor", _factor(lo, hi))):
-        template = template.replace(f"'{name}'", f"'{value!r}'")
+        template = template.replace(f"'{name}{mark}'", f"'{value!r}'")
     return template
 
 
