@@ -26,11 +26,26 @@ from peers import (
     thresholdout_parameters,
     thresholdout_width_choice,
 )
-from sessions import Checked, Climbed, Coded, Compared, Floats, OnFreeLadder, OnLadder, Place, Seen, Session
+from sessions import (
+    Agreed,
+    Checked,
+    Climbed,
+    Coded,
+    Compared,
+    Floats,
+    InCells,
+    OnFreeLadder,
+    OnLadder,
+    Place,
+    Seen,
+    Session,
+)
 
-from holdfast.dependence import MarkovChain
+from holdfast.dependence import Independent, MarkovChain
+from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule
 from holdfast.planning import plan
 from holdfast.stability import transfer_error
+from holdfast.tails import Tail
 
 BETA = 0.05
 NOTHING = 0.5
@@ -172,6 +187,30 @@ def _own(place: Place) -> None:
     """Every answer has an interval of its own."""
 
 
+def _tail(place: Place, rows: int) -> Tail:
+    return (_chain(place) if place.stay else Independent(rows)).mean_tail(0.0, 1.0)
+
+
+@cache
+def _agreed(place: Place) -> Schedule | None:
+    """Guesses from half of the rows; on a chain the attacker brings them, and all rows are protected."""
+    rows = place.rows if place.stay else place.protected
+    return checked_schedule(_tail(place, rows), place.queries, BETA, _budget(place), 1.0)
+
+
+@cache
+def _cells(place: Place) -> Schedule | None:
+    return grid_schedule(_tail(place, place.rows), place.queries, BETA)
+
+
+def _lasts(schedule: Callable[[Place], Schedule | None]) -> Callable[[Place], float | None]:
+    def error(place: Place) -> float:
+        found = schedule(place)
+        return 1.0 if found is None else found.error
+
+    return error
+
+
 def _coded(place: Place, rng: np.random.Generator) -> Session:
     return Coded(place, BETA, _chain(place).mean_tail(0, 1) if place.stay else None)
 
@@ -286,6 +325,22 @@ METHODS: tuple[Method, ...] = (
         one_by_one=True,
         chains=True,
         intervals=True,
+    ),
+    Method(
+        "agreed-code",
+        _lasts(_agreed),
+        lambda place, rng: Agreed(place, _agreed(place), _tail(place, place.protected)),
+        ours=True,
+        training=True,
+        guesses=True,
+        chains=True,
+    ),
+    Method(
+        "grid-code",
+        _lasts(_cells),
+        lambda place, rng: InCells(place, _cells(place)),
+        ours=True,
+        chains=True,
     ),
     Method(
         "board",

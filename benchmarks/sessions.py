@@ -14,6 +14,8 @@ from peers import GuessAndCheck, Ladder, ParameterFreeLadder, Thresholdout
 
 from holdfast.audit._counted import CountedBoard, CountedGuard, CountedShare
 from holdfast.errors import BudgetSpent
+from holdfast.guard._agreed import EvenCells
+from holdfast.guard._stages import Schedule
 from holdfast.tails import Tail
 
 Floats = NDArray[np.float64]
@@ -193,6 +195,47 @@ class Coded(OneByOne):
             self.missed |= not interval.contains(truth)
             self.widest = max(self.widest, interval.half_width)
         return prepared.grid.middle(output.cell)
+
+
+class Agreed(OneByOne):
+    """The code guard with agreed numbers, by its own schedule: "as guessed", or a cell and the next stage."""
+
+    def __init__(self, place: Place, schedule: Schedule, tail: Tail) -> None:
+        super().__init__(place)
+        self.schedule, self.tail, self.stage = schedule, tail, 0
+
+    def answer(self, seen: Seen, number: int) -> float:
+        if self.stage >= self.schedule.stages:
+            raise BudgetSpent("More guesses were off than were agreed on.")
+        tolerance = self.schedule.tolerance(self.tail, self.stage)
+        value = float(seen.shares[number] if self.place.stay else seen.values[number])
+        guess = 0.5 if self.place.stay else float(seen.guesses[number])
+        if seen.on_edge is not None:
+            guess = min(1.0, seen.on_edge + tolerance)
+        if abs(value - guess) <= tolerance:
+            return guess
+        answer = middle(value, self.schedule.cells(self.stage))
+        self.stage += 1
+        return answer
+
+
+class InCells(OneByOne):
+    """The code guard with agreed numbers and no guesses: every answer is a cell, of all rows."""
+
+    def __init__(self, place: Place, schedule: Schedule) -> None:
+        super().__init__(place)
+        self.schedule, self.stage = schedule, 0
+
+    def answer(self, seen: Seen, number: int) -> float:
+        answer = middle(float(seen.shares[number]), self.schedule.cells(self.stage))
+        self.stage += 1
+        return answer
+
+
+def middle(value: float, count: int) -> float:
+    """The middle of the cell of a value in [0, 1]."""
+    cells = EvenCells(0.0, 1.0, count)
+    return sum(cells.edges(cells.index(value))) / 2
 
 
 class Climbed(OneByOne):

@@ -11,9 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from holdfast import Guard
 from holdfast.audit._counted import CountedBoard
 from holdfast.audit.attacks import chain_attack, naive, sticky_states
+from holdfast.dependence import Independent
+from holdfast.errors import BudgetSpent
 from holdfast.guard import Board
+from holdfast.guard._stages import checked_schedule, grid_schedule
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -121,6 +125,33 @@ def test_the_board_on_counts_is_the_board(rng):
         assert (told.low, told.high) == (interval.low, interval.high)
         assert (told.better, board.best) == (better, counted.best)
     assert board.spent == counted.account.spent
+
+
+@pytest.mark.parametrize("strategy", ["agreed-code", "grid-code"])
+def test_agreed_numbers_on_counts_are_those_of_the_guard(strategy, rng):
+    tail = Independent(400).mean_tail(0, 1)
+    rows = np.column_stack(
+        [rng.random(400) < share for share in (0.5, 0.9, 0.52, 0.1, 0.5, 0.8, 0.15, 0.5, 0.85, 0.5)]
+    )
+    table = {f"c{column}": rows[:, column].astype(int) for column in range(10)}
+    terms = {"surprises": 2} if strategy == "agreed-code" else {}
+    guard = Guard(table, strategy=strategy, queries=10, training_share=0, **terms)
+    place = sessions.Place(400, 10, stay=0.5)  # all rows are protected and guesses are brought, as on a chain
+    session = (
+        sessions.Agreed(place, checked_schedule(tail, 10, 0.05, 2), tail)
+        if strategy == "agreed-code"
+        else sessions.InCells(place, grid_schedule(tail, 10, 0.05))
+    )
+    halves = [part.sum(axis=0) for part in (rows[:200], rows[200:])]
+    found = session(sessions.Seen(400, 200, *halves, np.full(10, 0.5)))
+    for column, answer in enumerate(found):
+        if math.isnan(answer):
+            with pytest.raises(BudgetSpent):
+                guard.share(f"c{column} = 1", guess=0.5)
+        else:
+            told = guard.share(f"c{column} = 1", guess=0.5 if terms else None)
+            assert told.value == pytest.approx(answer, abs=1e-12)
+    assert np.isnan(found).any() == (strategy == "agreed-code")
 
 
 @pytest.mark.parametrize("name", ["sign", "linear classifier", "boosting", "averaging", "fingerprint"])
