@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from holdfast.engines._capabilities import probe
 from holdfast.engines._database import Database
@@ -21,6 +22,10 @@ from holdfast.errors import QueryRejected
 __all__ = ["Borrowed", "backend_of", "open_table"]
 
 
+# What connections were found to lack: a server does not change under one.
+_LACKING: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
+
+
 def backend_of(table: Any) -> Any | None:
     """The connection that an ibis table belongs to; None for one that is in memory."""
     backends, _ = table._find_backends()
@@ -33,7 +38,9 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
     database = _KINDS.get(backend.name, Borrowed)(backend)
     dialect = database.dialect
     if not isinstance(database, BorrowedDuckDB):
-        dialect.lacking |= probe(database)
+        if backend not in _LACKING:
+            _LACKING[backend] = probe(database)
+        dialect.lacking |= _LACKING[backend]
     columns, clean = {}, []
     for name, dtype in table.schema().items():
         if name not in hidden:

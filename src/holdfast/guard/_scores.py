@@ -73,6 +73,11 @@ def score_question(
         identity, everywhere = name or secrets.token_hex(16), True
     else:
         predictions = np.asarray(predictions)
+        if not protected.rows.has_order:
+            raise QueryRejected(
+                f"Rows in {protected.rows.where} have no order that predictions could follow; put them in a "
+                "column of the table and ask about that, or give a fitted model."
+            )
         if predictions.ndim != 1 or len(predictions) not in (protected.rows.count, protected.data_rows):
             raise QueryRejected(
                 f"Give one prediction for each of the {protected.data_rows:,} rows of the data, or "
