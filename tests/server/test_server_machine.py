@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import tempfile
+import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -22,10 +24,10 @@ from hypothesis.stateful import (
 from server_caller import Caller
 from starlette.testclient import TestClient
 
-from holdfast import Guard
+from holdfast.guard._answered import Answered
 from holdfast.guard._session import Session
-from holdfast.server import Policy, Service, Tokens, create_app
-from holdfast.server._datasets import Dataset
+from holdfast.ledger import Book
+from holdfast.server import Policy, Service, Tokens, _boards, _datasets, create_app
 
 ROWS = 200
 RATE = 3
@@ -70,6 +72,16 @@ class Team(RuleBasedStateMachine):
         self.labels = rng.integers(0, 2, ROWS)
         pd.DataFrame({"id": range(ROWS), "y": self.labels}).to_csv(self.home / "data" / "y.csv", index=False)
         self.models, self.board, self.revoked = {}, [], set()
+        self.sent = {}
+        self.submitted = dict.fromkeys(PEOPLE, 0)
+        self.now = int(time.time())
+        # The clock is the test's own, and checkpoints come often.
+        self.patches = [
+            mock.patch("time.time", self.time),
+            mock.patch("holdfast.guard._session._CHECKPOINT_EVERY", 6),
+        ]
+        for patch in self.patches:
+            patch.start()
         self.start()
 
     @initialize()
@@ -79,12 +91,15 @@ class Team(RuleBasedStateMachine):
         }
         self.owner = self.service.tokens.issue("olga", role="owner")[0]
         self.service.boards.register(
-            "race", "y.csv", {"target": "y", "start": 0.5, "sealed": 0.0}, blind=False
+            "race", "y.csv", {"target": "y", "start": 0.5, "sealed": 0.0, "rate": RATE}, blind=False
         )
 
     def start(self):
         self.service = Service(self.home)
         self.client = TestClient(create_app(self.service), raise_server_exceptions=False)
+
+    def time(self):
+        return self.now
 
     def caller(self, who):
         return Caller(self.client, self.owner if who == "olga" else self.tokens[who][0])
@@ -93,8 +108,13 @@ class Team(RuleBasedStateMachine):
     def restart(self):
         self.service.close()
         self.start()
+
+    @rule()
+    def a_minute_passes(self):
+        self.now += 60
         for model in self.models.values():
-            model.asked = dict.fromkeys(PEOPLE, 0)  # Rate windows are kept in memory only.
+            model.asked = dict.fromkeys(PEOPLE, 0)
+        self.submitted = dict.fromkeys(PEOPLE, 0)
 
     @rule(name=names)
     def register(self, name):
@@ -174,13 +194,16 @@ class Team(RuleBasedStateMachine):
         if who in self.revoked:
             assert answer.status_code == 401
             return
-        told = answer.json()
-        assert answer.status_code == 200, told
-        known = [entry for entry in self.board if entry["key"] == told["key"]]
-        if known:
-            assert told == known[0]
+        told, known = answer.json(), self.sent.get((right, seed))
+        if known is not None:
+            assert told == known
+        elif self.submitted[who] >= RATE:
+            assert answer.status_code == 429
         else:
+            assert answer.status_code == 200, told
+            self.sent[right, seed] = told
             self.board.append(told)
+            self.submitted[who] += 1
 
     @invariant()
     def the_account_is_the_sum_of_what_was_released(self):
@@ -216,6 +239,8 @@ class Team(RuleBasedStateMachine):
         for name in self.models:
             assert self.caller("olga")("GET", f"/datasets/{name}/verify").json()["whole"]
         self.service.close()
+        for patch in self.patches:
+            patch.stop()
         self.folder.cleanup()
 
 
@@ -243,8 +268,10 @@ def test_the_service_agrees_with_its_model_for_long():
 
 SABOTAGE = {
     "shares are not held": (Policy, "require_share", lambda *arguments: None),
-    "rates are not held": (Dataset, "_wait_your_turn", lambda *arguments: None),
-    "a known question is read again": (Guard, "_known", lambda *arguments: None),
+    "rates are not held": (_datasets, "require_rate", lambda *arguments: None),
+    "rates of boards are not held": (_boards, "require_rate", lambda *arguments: None),
+    "rates are forgotten at a restart": (Book, "_last_minute", lambda *arguments: []),
+    "a known question is read again": (Answered, "known", lambda *arguments: None),
     "a retry is not recognised": (Session, "requested", lambda *arguments: None),
     "revoked tokens go on": (Tokens, "revoke", lambda *arguments: True),
     "an account cannot be closed": (Session, "close_account", lambda *arguments: None),

@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.engines import _sums
 from holdfast.engines._deadline import Deadline
@@ -17,6 +17,8 @@ from holdfast.engines._sums import Question, Shape
 from holdfast.errors import QueryRejected
 
 __all__ = ["Database", "DuckDB"]
+
+_Result = TypeVar("_Result")
 
 
 class Database(ABC):
@@ -56,9 +58,12 @@ class Database(ABC):
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement and return what it says; refused if it takes longer than it may."""
+        return self._in_time(lambda: list(self._execute(statement)))
+
+    def _in_time(self, work: Callable[[], _Result]) -> _Result:
         try:
             with self._lock, self._deadline.held() if self._deadline else nullcontext():
-                return list(self._execute(statement))
+                return work()
         except self._stopped:
             raise QueryRejected(
                 "The question takes longer than the "
@@ -131,5 +136,4 @@ class DuckDB(Database):
             self._backend.con.unregister(name)
 
     def arrow(self, query: str, schema: Schema | None = None) -> Any:
-        with self._lock:
-            return self._backend.con.sql(query).to_arrow_table()
+        return self._in_time(lambda: self._backend.con.sql(query).to_arrow_table())

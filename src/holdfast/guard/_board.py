@@ -73,7 +73,8 @@ class Board:
 
     ``labels`` is a table with a column of row ids and the ``target``; a share of its rows (``sealed``) is set
     aside for one final evaluation, and submissions are scored on the rest. A submission is a table with every
-    id once and a prediction for it.
+    id once and a prediction for it. Labels that the database does not hand over within ``seconds`` are not
+    waited for: the submission is charged as one that failed.
 
     Guarantee: with probability ``confidence`` all intervals of the standing hold; with the same probability
     all intervals of the final hold.
@@ -102,6 +103,7 @@ class Board:
         start: float | None = None,
         sealed: float = 0.5,
         split_seed: int = 0,
+        seconds: float | None = None,
         ledger: str | Path | Book | None = None,
         keep: str | Path | None = None,
     ) -> None:
@@ -124,6 +126,10 @@ class Board:
         self._sealed_mask: NDArray[np.bool_] = hidden
         self._live = _part(table, target, ~hidden)
         self._sealed = _part(table, target, hidden) if hidden.any() else None
+        limit = None if seconds is None else checks.real(seconds, "seconds", "(0, inf)", of="Board")
+        for part in (self._live, self._sealed):
+            if part is not None:
+                part.rows.limit(limit)
         self.upward, first = _METRICS[metric]
         self.start = first if start is None else checks.real(start, "start", "[0, 1]", of="Board")
         count = self._live.rows.count

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from holdfast.ledger._event import BookError, Event
 
 # Lines that say something and cost nothing: opening and closing, acts of the owner, and checkpoints.
 _FREE = ("open", "close", "act", "checkpoint")
+MINUTE = 60
+"""So many seconds of a person's reservations are kept at hand."""
 
 
 class Balance:
@@ -15,6 +18,8 @@ class Balance:
 
     ``micro_nats`` counts settled questions only; ``reserved`` those whose outcome is unknown, at the dearest
     price they could have. Whoever asks names themselves in ``by``; a question without a name counts for "".
+    ``recent`` are the times of each person's reservations of the last minute that they asked in; checkpoints
+    do not carry them.
     """
 
     def __init__(self, said: dict[str, Any] | None = None) -> None:
@@ -27,6 +32,7 @@ class Balance:
             int(sequence): body for sequence, body in said.get("open", {}).items()
         }
         self.closed: bool = said.get("closed", False)
+        self.recent: dict[str, deque[int]] = {}
 
     @property
     def reserved(self) -> int:
@@ -47,6 +53,7 @@ class Balance:
             if not (isinstance(body.get("micro_nats"), int) and body["micro_nats"] >= 0):
                 raise _unfit(event)
             self.open[event.sequence] = {"subject": event.subject, **body}
+            self.note(event)
         elif event.kind in ("release", "fail"):
             reserved = self.open.pop(body.get("reservation", -1), {"micro_nats": -1})
             paid = body.get("micro_nats")
@@ -62,8 +69,15 @@ class Balance:
         else:
             raise BookError(f"The account book has a line {event.sequence} of unknown kind {event.kind!r}.")
 
+    def note(self, reserve: Event) -> None:
+        """Remember when somebody reserved, and forget what was a minute before that."""
+        times, at = self.recent.setdefault(reserve.body.get("by", ""), deque()), reserve.body.get("at", 0)
+        times.append(at)
+        while at - times[0] >= MINUTE:
+            times.popleft()
+
     def after(self, event: Event) -> Balance:
-        """The balance one line later; this one stays as it is."""
+        """The balance one settled question later; this one stays as it is."""
         later = Balance()
         later.__dict__ |= self.__dict__
         later.people, later.open = dict(self.people), dict(self.open)

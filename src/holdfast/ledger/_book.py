@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.errors import InvalidArgument
-from holdfast.ledger._balance import Balance
+from holdfast.ledger._balance import MINUTE, Balance
 from holdfast.ledger._event import BookError, Entry, Event, Line, Stale, canonical, digest_of
 from holdfast.ledger._places import is_postgres, place_of_epoch
 from holdfast.ledger._postgres import PostgresLines
@@ -175,13 +177,27 @@ class Book:
         while (line := self._lines.checkpoint(before)) is not None:
             body = self._checked(line).event().body
             if self.key is None or self._signed_checkpoint(line, body):
-                return Balance(body["balance"]), line.sequence
+                balance = Balance(body["balance"])
+                for reserve in self._last_minute(line.sequence):
+                    balance.note(reserve)
+                return balance, line.sequence
             before = line.sequence
         return Balance(), 0
 
     def of_epoch(self, number: int) -> Book:
         """The book of another epoch of the same table, kept beside this one and signed with the same key."""
         return Book(place_of_epoch(self._place, number), key=self.key)
+
+    def _last_minute(self, end: int) -> list[Event]:
+        """The reservations up to line ``end`` that are no older than a minute, in order."""
+        since, found = time.time() - MINUTE, []
+        while end > 0:
+            start = max(0, end - _PAGE)
+            lines = islice(self.lines(start), end - start)
+            reserves = [line.event() for line in lines if line.kind == "reserve"]
+            found = [event for event in reserves if event.body.get("at", 0) > since] + found
+            end = start if len(found) >= len(reserves) > 0 else 0
+        return found
 
     def close(self) -> None:
         """Close it; a closed book cannot be written to."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from holdfast import checks
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard import Asker, Board, Submission
+from holdfast.ledger import MINUTE, Balance
 from holdfast.records import Record
 from holdfast.server._places import Places, Unknown, require_name
+from holdfast.server._rate import RATE, SECONDS, TooMany, require_rate
 from holdfast.server._tokens import Person
 
 _SCHEMA = """
@@ -27,6 +31,12 @@ CREATE TABLE IF NOT EXISTS waiting (
     board TEXT NOT NULL,
     submission TEXT NOT NULL,
     person TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS received (
+    number INTEGER PRIMARY KEY,
+    board TEXT NOT NULL,
+    person TEXT NOT NULL,
+    at INTEGER NOT NULL
 ) STRICT;
 """
 
@@ -46,13 +56,17 @@ class Boards:
         self._home, self._places = home, places
         self._lock = RLock()
         self._open: dict[str, Board] = {}
+        self._rates: dict[str, int] = {}
         self._database = sqlite3.connect(
             home / "boards.sqlite", isolation_level=None, check_same_thread=False, timeout=30
         )
         self._database.executescript(_SCHEMA)
 
     def register(self, name: str, source: str, terms: dict[str, Any], *, blind: bool) -> Board:
-        """Open a board on a table of labels; whatever is wrong with it is said now."""
+        """Open a board on a table of labels; whatever is wrong with it is said now.
+
+        ``terms`` are those of :class:`~holdfast.guard.Board` and the ``rate`` at which a person may submit.
+        """
         require_name(name)
         place = self._places.source(source)
         with self._lock:
@@ -90,13 +104,31 @@ class Boards:
             raise QueryRejected("This board is finished; nothing more can be submitted.")
         with self._lock:
             if self.blind(name):
+                self._require_rate_unseen(name, person)
                 key = board.take_in(predictions, by=person.account)
                 self._database.execute(
                     "INSERT INTO waiting (board, submission, person) VALUES (?, ?, ?)",
                     (name, key, person.account),
                 )
                 return Received(key, person.account)
-        return board.submit(predictions, asker=Asker(person.account))
+
+        def permit(balance: Balance, price: int) -> None:
+            require_rate(self._rates[name], person.account, balance)
+
+        return board.submit(predictions, asker=Asker(person.account, permit=permit))
+
+    def _require_rate_unseen(self, name: str, person: Person) -> None:
+        """The same for submissions that are only kept: the board's book does not have them yet."""
+        now = int(time.time())
+        self._database.execute("DELETE FROM received WHERE at <= ?", (now - MINUTE,))
+        (count, first) = self._database.execute(
+            "SELECT count(*), min(at) FROM received WHERE board = ? AND person = ?", (name, person.account)
+        ).fetchone()
+        if count >= self._rates[name]:
+            raise TooMany(self._rates[name], MINUTE - (now - first))
+        self._database.execute(
+            "INSERT INTO received (board, person, at) VALUES (?, ?, ?)", (name, person.account, now)
+        )
 
     def waiting(self, name: str) -> int:
         """How many submissions wait for the end of the blind phase."""
@@ -136,6 +168,8 @@ class Boards:
         return row
 
     def _opened(self, name: str, source: str, terms: dict[str, Any]) -> Board:
+        terms = {"rate": RATE, "seconds": SECONDS, **terms}
+        self._rates[name] = checks.whole(terms.pop("rate"), "rate", of="a board")
         book = self._places.book(f"board-{name}")
         try:
             return Board(source, **terms, ledger=book, keep=self._home / "submissions" / name)

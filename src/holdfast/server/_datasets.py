@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from holdfast.engines import open_rows
-from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.errors import InvalidArgument
 from holdfast.guard import Answer, Asker, Guard, Preview
 from holdfast.ledger import Balance, Book
 from holdfast.server._places import Places, Unknown, require_name
 from holdfast.server._policy import Policy
+from holdfast.server._rate import require_rate
 from holdfast.server._tokens import Person
 
 _SCHEMA = """
@@ -28,14 +27,6 @@ CREATE TABLE IF NOT EXISTS datasets (
 """
 
 
-class TooMany(HoldfastError):
-    """More new questions in a minute than the policy allows; ``wait`` is in seconds."""
-
-    def __init__(self, rate: int, wait: float) -> None:
-        self.wait = wait
-        super().__init__(f"At most {rate} new questions a minute; try again in {wait:.0f} s.")
-
-
 @dataclass(frozen=True)
 class Dataset:
     """One dataset that is open: its policy, its guard and the book the guard writes to."""
@@ -44,33 +35,20 @@ class Dataset:
     policy: Policy
     guard: Guard
     book: Book
-    asked: dict[str, deque[float]]
 
     def ask(self, person: Person, question: str, request: str = "") -> Answer:
         """Answer a question for a person, within their share and their rate; what was answered before is
         free of both."""
-        counted = False
 
         def permit(balance: Balance, price: int) -> None:
-            nonlocal counted
             self.policy.require_share(person, balance, price)
-            if not counted:
-                self._wait_your_turn(person)
-                counted = True
+            require_rate(self.policy.rate, person.account, balance)
 
         return self.guard.ask(question, asker=Asker(person.account, request, permit))
 
     def preview(self, question: str) -> Preview:
         """What the question would cost. Never opens the protected rows."""
         return self.guard.cost_preview(question)
-
-    def _wait_your_turn(self, person: Person) -> None:
-        now, times = time.monotonic(), self.asked.setdefault(person.account, deque())
-        while times and now - times[0] >= 60:
-            times.popleft()
-        if len(times) >= self.policy.rate:
-            raise TooMany(self.policy.rate, 60 - (now - times[0]))
-        times.append(now)
 
 
 class Datasets:
@@ -145,4 +123,4 @@ class Datasets:
         except BaseException:
             book.close()
             raise
-        return Dataset(name, policy, guard, book, {})
+        return Dataset(name, policy, guard, book)

@@ -6,9 +6,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.server._rate import RATE, SECONDS
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+_RATE = Field(default=RATE, ge=1, le=10**9)
+_SECONDS = Field(default=SECONDS, gt=0, le=86_400)
 
 
 class AskBody(_Strict):
@@ -37,8 +43,8 @@ class PolicyBody(_Strict):
     surprises: int | None = Field(default=None, ge=0, le=10**9)
     training_share: float | None = Field(default=None, ge=0, lt=1)
     split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
-    rate: int = Field(default=600, ge=1, le=10**9)
-    seconds: float = Field(default=30.0, gt=0, le=86_400)
+    rate: int = _RATE
+    seconds: float = _SECONDS
     shares: dict[str, float] = Field(default_factory=dict, max_length=10_000)
     rows: dict[str, Any] = Field(default_factory=lambda: {"kind": "independent"})
 
@@ -56,6 +62,8 @@ class BoardBody(_Strict):
     start: float | None = Field(default=None, ge=0, le=1)
     sealed: float = Field(default=0.5, ge=0, lt=1)
     split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
+    rate: int = _RATE
+    seconds: float = _SECONDS
     blind: bool = False
 
     def terms(self) -> dict[str, Any]:

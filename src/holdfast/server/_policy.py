@@ -10,6 +10,7 @@ from holdfast import checks, dependence
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.ledger import Balance
 from holdfast.records import Record
+from holdfast.server._rate import RATE, SECONDS
 from holdfast.server._tokens import Person
 
 _MICRO = 1_000_000
@@ -34,8 +35,8 @@ class Policy(Record):
     surprises: int | None = None
     training_share: float | None = None
     split_seed: int = 0
-    rate: int = 600
-    seconds: float = 30.0
+    rate: int = RATE
+    seconds: float = SECONDS
     shares: dict[str, float] = field(default_factory=dict)
     rows: dict[str, Any] = field(default_factory=lambda: {"kind": "independent"})
 

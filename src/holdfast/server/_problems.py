@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import errors
 from holdfast.ledger import BookError, Closed
-from holdfast.server._datasets import TooMany
 from holdfast.server._places import Unknown
+from holdfast.server._rate import TooMany
 from holdfast.server._tokens import Forbidden, Refused
 
 _log = logging.getLogger("holdfast.server")

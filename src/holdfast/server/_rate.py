@@ -1,0 +1,28 @@
+"""How often a person may ask, counted in the account's book: every process counts the same, and so does the
+next start."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.errors import HoldfastError
+from holdfast.ledger import MINUTE, Balance
+
+RATE = 600
+SECONDS = 30.0
+
+
+class TooMany(HoldfastError):
+    """More new questions in a minute than the policy allows; ``wait`` is in seconds."""
+
+    def __init__(self, rate: int, wait: float) -> None:
+        self.wait = wait
+        super().__init__(f"At most {rate} new questions a minute; try again in {wait:.0f} s.")
+
+
+def require_rate(rate: int, person: str, balance: Balance) -> None:
+    """Refuse a question of someone who reserved as many as ``rate`` in the last minute."""
+    now, times = time.time(), balance.recent.get(person, ())
+    lately = [at for at in times if now - at < MINUTE] if len(times) >= rate else []
+    if len(lately) >= rate:
+        raise TooMany(rate, MINUTE - (now - lately[0]))
