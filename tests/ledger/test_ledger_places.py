@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 
 import pytest
 
-from holdfast.ledger import Balance, Book, BookError, Entry, SigningKey, Stale
+from holdfast.ledger import Balance, Book, BookError, Entry, SigningKey, Stale, _book
 
 
 def _settled(book: Book, count: int) -> Balance:
@@ -96,6 +97,24 @@ def test_a_start_goes_on_from_the_last_checkpoint(opened):
     book.append("act", {}, after=10)
     known, at = opened().start()
     assert (at, known.to_dict()) == (10, balance.to_dict())
+
+
+def test_a_start_remembers_who_asked_in_the_last_minute(opened, monkeypatch):
+    monkeypatch.setattr(_book, "_PAGE", 3)  # So that it looks back over several pages.
+    book, balance, now = opened(), Balance(), int(time.time())
+    balance.apply(book.append("open", {}, after=0))
+    ages = [300, 80, 61, 40, 40, 20, 2]
+    for after, age in enumerate(ages, start=1):
+        reserve = {"micro_nats": 1, "by": "ann" if age != 20 else "bob", "at": now - age}
+        balance.apply(book.append("reserve", reserve, after=after, subject=f"q{after}"))
+    book.checkpoint(balance, after=8)
+    again, at = opened().start()
+    assert at == 9
+    assert {who: [now - at for at in times] for who, times in again.recent.items()} == {
+        "ann": [40, 40, 2],
+        "bob": [20],
+    }
+    assert again.to_dict() == balance.to_dict()
 
 
 def test_with_a_key_only_signed_checkpoints_are_trusted(opened):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
+from server_caller import Caller
+from starlette.testclient import TestClient
 
 from holdfast.engines import Rows
 from holdfast.errors import InvalidArgument
+from holdfast.guard import _session
 from holdfast.ledger import Receipt, verify
-from holdfast.server import Policy, Service
+from holdfast.server import Policy, Service, create_app
 
 
 def spent(owner, dataset="people"):
@@ -116,6 +120,27 @@ def test_a_rate_bounds_new_questions_only(service, person):
     assert 0 < int(answers[3].headers["Retry-After"]) <= 60
     assert caller.ask("share(x > 0.1)", "slow").status_code == 200
     assert person("analyst", "other").ask("share(x > 0.4)", "slow").status_code == 200
+
+
+def test_a_rate_holds_over_all_processes_and_restarts(service, person, tmp_path, monkeypatch):
+    monkeypatch.setattr(_session, "_CHECKPOINT_EVERY", 4)  # The window reaches back behind a checkpoint.
+    service.datasets.register("slow", "other.parquet", Policy(rate=4))
+    token, _ = service.tokens.issue("fast", role="analyst")
+    other = Service(tmp_path)  # A second process that serves the same folder.
+    callers = [Caller(TestClient(create_app(one)), token) for one in (service, other)]
+    answers = [callers[digit % 2].ask(f"share(x > 0.{digit})", "slow") for digit in range(1, 6)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 429]
+    other.close()
+    again = Service(tmp_path)
+    restarted = Caller(TestClient(create_app(again)), token)
+    assert again.datasets.get("slow").book.start()[1] > 0
+    assert restarted.ask("share(x > 0.6)", "slow").status_code == 429
+    assert restarted.ask("share(x > 0.1)", "slow").status_code == 200  # Known, and free of rates.
+    assert person("analyst", "other").ask("share(x > 0.6)", "slow").status_code == 200
+    later = time.time() + 60
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert restarted.ask("share(x > 0.7)", "slow").status_code == 200
+    again.close()
 
 
 def test_history_comes_in_pages(analyst):

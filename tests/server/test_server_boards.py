@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from holdfast.engines import Rows
 from holdfast.ledger import Receipt
 
 ROWS = 1_000
@@ -132,3 +133,62 @@ def test_a_board_out_of_reach_is_not_there(board, person):
     assert stranger("GET", "/boards/race").status_code == 404
     assert submit(stranger, board(0.7)).status_code == 404
     assert submit(person("auditor"), board(0.7)).status_code == 403
+
+
+def test_a_rate_bounds_new_submissions_of_each_person(labels, board, person, owner):
+    terms = {"name": "calm", "source": "labels.csv", "target": "y", "start": 0.5, "rate": 2}
+    assert owner("POST", "/boards", terms).status_code == 201
+    ann, bob = person("analyst", "ann"), person("analyst", "bob")
+    told = [submit(ann, board(0.6, seed), name="calm") for seed in range(3)]
+    assert [answer.status_code for answer in told] == [200, 200, 429]
+    assert told[2].json()["type"] == "urn:holdfast:too-many-questions"
+    assert 0 < int(told[2].headers["Retry-After"]) <= 60
+    assert submit(ann, board(0.6, 1), name="calm").json() == told[1].json()  # Known: free of the rate.
+    assert (
+        submit(bob, board(0.6, 3), name="calm").status_code == 200
+    )  # Another person has a rate of their own.
+    assert submit(ann, board(0.6, 2)).status_code == 200  # And so has another board.
+
+
+def test_a_rate_bounds_submissions_to_a_blind_board(labels, board, person, owner, service):
+    terms = {"name": "dark", "source": "labels.csv", "target": "y", "blind": True, "rate": 2}
+    assert owner("POST", "/boards", terms).status_code == 201
+    ann, bob = person("analyst", "ann"), person("analyst", "bob")
+    assert [submit(ann, board(0.6, seed), name="dark").status_code for seed in range(3)] == [200, 200, 429]
+    assert submit(bob, board(0.6, 2), name="dark").status_code == 200
+    assert service.boards.waiting("dark") == 3
+    assert (
+        owner("POST", "/boards/dark/unblind").status_code == 200
+    )  # What was kept is scored whatever the rate.
+    assert service.boards.waiting("dark") == 0
+
+
+def test_labels_that_take_too_long_are_not_waited_for_and_that_is_charged(
+    labels, board, person, owner, service, monkeypatch
+):
+    terms = {"name": "slow", "source": "labels.csv", "target": "y", "seconds": 0.1}
+    assert owner("POST", "/boards", terms).status_code == 201
+    ann, found = person("analyst", "ann"), service.boards.get("slow")
+    endless = "SELECT sum(a.range * b.range) AS y FROM range(1000000) a, range(1000000) b"
+    with monkeypatch.context() as slowed:
+        slowed.setattr(Rows, "frame", lambda rows, columns: rows._database.arrow(endless, None).to_pandas())
+        refused = submit(ann, board(0.6), name="slow")
+    assert refused.status_code == 422
+    assert 0 < refused.json()["asked"] == pytest.approx(found.spent, abs=1e-6)
+    assert "seconds" not in refused.text  # Why it failed may depend on the labels.
+    assert submit(ann, board(0.6, 1), name="slow").status_code == 200
+
+
+@pytest.mark.parametrize("bad", [{"rate": 0}, {"rate": 1.5}, {"seconds": 0}, {"seconds": 1e9}, {"rates": 3}])
+def test_bad_limits_of_a_board_are_refused(labels, owner, bad):
+    made = owner("POST", "/boards", {"name": "odd", "source": "labels.csv", "target": "y", **bad})
+    assert made.status_code == 422
+
+
+def test_a_board_from_before_there_were_limits_has_the_usual_ones(labels, board, person, service):
+    service.boards._database.execute(
+        "UPDATE boards SET terms = ? WHERE name = 'race'", (json.dumps({"target": "y", "start": 0.5}),)
+    )
+    service.boards._open.pop("race").close()
+    assert submit(person("analyst", "ann"), board(0.6)).status_code == 200
+    assert service.boards._rates["race"] == 600
