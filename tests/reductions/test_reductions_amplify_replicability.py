@@ -6,17 +6,21 @@ import math
 
 import numpy as np
 import pytest
+from reductions_algorithms import shaky
 from reductions_oracles import coin_of, lower_limit
+from scipy import stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, amplify_replicability
 from holdfast.replicable import Tape
+from holdfast.replicable._amplify import _plan
+from holdfast.replicable._counts import CountThreshold
 from holdfast.stability import DP, GoodCoins, Replicability
 
 BAD, OFF = 0.1, 0.02
 
 
-def shaky() -> Algorithm:
+def rarely_off() -> Algorithm:
     """Rows are uniform numbers. Bad coins split them in halves; good ones have a canonical output, left on a
     share of the rows. Two runs differ with probability BAD/2 + (1 − BAD)·2·OFF(1 − OFF) = 0.085."""
 
@@ -41,11 +45,41 @@ def mismatches(algorithm: Algorithm, trials: int, seed: int, shared: bool = True
     return differ
 
 
-def test_the_amplified_algorithm_agrees_as_promised_where_the_plain_one_does_not(seed):
-    steady = amplify_replicability(shaky(), rho=0.05)
-    assert steady.guarantee.rho <= 0.05
-    assert lower_limit(mismatches(steady, 120, seed), 120) <= steady.guarantee.rho
-    assert lower_limit(mismatches(shaky(), 4000, seed), 4000) > steady.guarantee.rho
+def exact_mismatch(runs: int, branches: int, threshold: CountThreshold, bad: float, share: float) -> float:
+    """How often two samples differ, at most, over all data of ``runs`` binary rows, ``share`` of them ones.
+
+    Bad coins echo the row, good ones have an output of their own. Given coins and threshold, whether 1 or 0
+    is accepted or neither depends on the count of ones. What happens when no branch is accepted counts as a
+    difference.
+    """
+    drawn, times = np.unique(threshold((np.arange(20_000) + 0.5) / 20_000), return_counts=True)
+    ones = stats.binom.sf(runs - drawn - 1, runs, share)
+    zeros = stats.binom.cdf(drawn, runs, share)
+    verdicts = np.stack([ones, zeros, 1.0 - ones - zeros])
+    chances = times / times.sum()
+    differ = bad * float(chances @ (1.0 - (verdicts**2).sum(axis=0)))
+    onwards = bad * float(chances @ verdicts[2] ** 2)
+    return differ * sum(onwards**branch for branch in range(branches)) + onwards**branches
+
+
+@pytest.mark.parametrize(("rho", "target"), [(0.1, 0.02), (0.05, 0.01)])
+def test_exact_mismatch_over_all_data_through_counts(rho, target):
+    # Two samples of fair rows differ with probability ρ: a half of the bad coins.
+    plain = shaky(Replicability(rho), bad=2.0 * rho)
+    steady = amplify_replicability(plain, rho=target)
+    used = steady.explain().steps[-1].parameters
+    plan = _plan(rho, target)
+    assert (plan.runs, plan.branches) == (used["runs"], used["branches"])
+    shares = np.linspace(0.02, 0.98, 97)
+
+    def worst(low: int, high: int) -> float:
+        threshold = CountThreshold(plan.runs, low, high)
+        return max(exact_mismatch(plan.runs, plan.branches, threshold, 2.0 * rho, p) for p in shares)
+
+    assert worst(plan.low, plan.high) <= steady.guarantee.rho + 1e-9
+    # A threshold with half of the room to be drawn from is caught.
+    quarter = (plan.high - plan.low) // 4
+    assert worst(plan.low + quarter, plan.high - quarter) > target
 
 
 def test_every_part_is_run_once_with_the_same_coins():
@@ -60,12 +94,12 @@ def test_every_part_is_run_once_with_the_same_coins():
 
 
 def test_private_coins_are_caught(seed):
-    steady = amplify_replicability(shaky(), rho=0.05)
+    steady = amplify_replicability(rarely_off(), rho=0.05)
     assert lower_limit(mismatches(steady, 30, seed, shared=False), 30) > steady.guarantee.rho
 
 
 def test_it_is_wrong_no_more_often_than_it_says(seed):
-    steady = amplify_replicability(shaky(), rho=0.05)
+    steady = amplify_replicability(rarely_off(), rho=0.05)
     rng = np.random.default_rng(seed)
     wrong = sum(steady(rng.random(steady.rows_needed), Tape(number)) == -1.0 for number in range(60))
     assert lower_limit(wrong, 60) <= steady.failure
@@ -94,7 +128,7 @@ def test_good_coins_are_replicability_too_and_it_explains_itself():
     ],
 )
 def test_bad_arguments_are_named(change, named):
-    arguments = {"algorithm": shaky(), "rho": 0.05, **change}
+    arguments = {"algorithm": rarely_off(), "rho": 0.05, **change}
     with pytest.raises(InvalidArgument) as caught:
         amplify_replicability(arguments.pop("algorithm"), **arguments)
     assert caught.value.argument == named

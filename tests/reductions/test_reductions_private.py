@@ -124,30 +124,6 @@ def test_the_compiled_algorithm_has_the_law_that_was_checked(make, seed):
     )
 
 
-def audited_epsilon(private: Algorithm, ones: int, delta: float, seed: int, trials: int = 3000) -> float:
-    """A lower confidence bound on the ε of a compiled algorithm, from runs on two neighbouring data."""
-    runs = private.rows_needed
-    best = 0.0
-    drawn = []
-    for count in (ones, ones + 1):
-        rows = np.arange(runs) < count
-        drawn.append([private(rows.astype(int), Tape(seed).branch(f"{count}, {i}")) for i in range(trials)])
-    for outcome in (None, 0, 1):
-        for first, second in (drawn, drawn[::-1]):
-            likely = lower_limit(first.count(outcome), trials) - delta
-            if likely > 0.0:
-                best = max(best, math.log(likely / upper_limit(second.count(outcome), trials)))
-    return best
-
-
-def test_an_audit_does_not_contradict_the_guarantee_and_catches_half_of_the_noise(seed):
-    epsilon, delta, ones = 2.0, 0.02, 2
-    honest = replicable_to_dp(row_itself(), epsilon=epsilon, delta=delta, simulation=True)
-    assert audited_epsilon(honest, ones, delta, seed) <= epsilon
-    twin = replicable_to_dp(row_itself(), epsilon=2.0 * epsilon, delta=delta, simulation=True)
-    assert audited_epsilon(twin, ones, delta, seed) > epsilon
-
-
 def test_one_changed_row_changes_one_vote():
     seen = []
     spy = Algorithm(lambda rows, tape: seen.append(tuple(rows)), rows_needed=3, guarantee=GoodCoins(0.0, 0.0))
