@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from holdfast.guard._account import Account
 from holdfast.guard._question import Part, Question
@@ -18,15 +18,6 @@ class Preparing(Protocol):
         """Decide everything about a question without reading the protected rows, or refuse it."""
 
 
-@runtime_checkable
-class LooksAhead(Protocol):
-    """A strategy that prepares from free rows and the account alone."""
-
-    def look_ahead(self, question: Question) -> bool:
-        """Look at the free rows before it is the question's turn; whether preparing it needs nothing more
-        than the account then."""
-
-
 class ReadingFailed(Exception):
     """The rows could not be read; that is an outcome too, and was charged. What went wrong stays inside."""
 
@@ -39,7 +30,10 @@ def pass_through(
     session: Session, strategy: Preparing, question: Question, part: Part, asker: Asker, **facts: Any
 ) -> Released:
     """Answer a question from the account; ``facts`` are public and recorded with what is released."""
-    quick = isinstance(strategy, LooksAhead) and strategy.look_ahead(question)
+    # A strategy that has this looks at the free rows before it is the question's turn, and says whether
+    # preparing it needs nothing more than the account then.
+    look_ahead = getattr(strategy, "look_ahead", None)
+    quick = look_ahead is not None and look_ahead(question)
     with reader() as name:
         asked: Asked[Prepared] = Asked(
             question.key,
