@@ -17,7 +17,10 @@ pytest.register_assert_rewrite("contracts.engine")
 from contracts.engine import EngineContract  # noqa: E402
 from holdfast.engines import open_rows  # noqa: E402
 
-TYPES = {"x": pa.float64(), "y": pa.float64(), "k": pa.int64(), "b": pa.bool_(), "s": pa.string()}
+TYPES = {
+    **{"x": pa.float64(), "y": pa.float64(), "k": pa.int64()},
+    **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
+}
 
 
 def arrow(columns):
@@ -75,8 +78,9 @@ class TestParquetParts(EngineContract):
     def make_rows(self, tmp_path: Path):
         def make(columns):
             table = arrow(columns)
+            size = table.num_rows // 4
             for part in range(4):
-                pa.parquet.write_table(table.slice(part * 250, 250), tmp_path / f"part-{part}.parquet")
+                pa.parquet.write_table(table.slice(part * size, size), tmp_path / f"part-{part}.parquet")
             return open_rows(str(tmp_path / "part-*.parquet"))
 
         return make

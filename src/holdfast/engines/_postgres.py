@@ -240,7 +240,8 @@ def _integer(value: Any) -> Any:
 
     return cases(
         (value < exact(2.0**63), value.cast("int64").cast("decimal")),
-        else_=ibis.literal(str(2**63)).cast("decimal"),
+        (value >= exact(2.0**63), ibis.literal(str(2**63)).cast("decimal")),
+        else_=None,
     )
 
 

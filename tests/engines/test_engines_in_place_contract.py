@@ -1,0 +1,94 @@
+"""Rows that stay where they are against the engine contract: DuckDB's own files, PostgreSQL, Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import ibis
+import pyarrow as pa
+import pytest
+
+pytest.register_assert_rewrite("contracts.engine")
+
+from contracts.engine import EngineContract  # noqa: E402
+from holdfast.engines import open_rows  # noqa: E402
+from holdfast.errors import QueryRejected  # noqa: E402
+
+# What ibis and pyspark say to the libraries they are built on.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+TYPES = {
+    **{"x": pa.float64(), "y": pa.float64(), "k": pa.int32()},
+    **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
+}
+
+
+def arrow(columns):
+    return pa.table({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
+
+
+def put(connection, columns):
+    source = arrow(columns)
+    connection.con.register("source", source)
+    connection.con.execute("CREATE OR REPLACE TABLE trips AS SELECT * FROM source")
+    connection.con.unregister("source")
+    return connection.table("trips")
+
+
+class TestDuckDBInMemory(EngineContract):
+    @pytest.fixture
+    def make_rows(self):
+        connection = ibis.duckdb.connect()
+        yield lambda columns: open_rows(put(connection, columns))
+        connection.disconnect()
+
+
+class TestDuckDBFile(EngineContract):
+    @pytest.fixture
+    def make_rows(self, tmp_path: Path):
+        def make(columns):
+            connection = ibis.duckdb.connect(tmp_path / "town.db")
+            put(connection, columns)
+            connection.disconnect()
+            return open_rows(f"duckdb://{tmp_path / 'town.db'}#trips")
+
+        return make
+
+
+class TestPostgres(EngineContract):
+    lacking = frozenset({"% of fractions"})
+    questions = 120
+
+    @pytest.fixture
+    def make_rows(self, to_postgres):
+        return lambda columns: open_rows(to_postgres(arrow(columns)))
+
+
+class TestSpark(EngineContract):
+    """Java's logarithms and exponentials differ from C's in the last digit now and then."""
+
+    lacking = frozenset({"exp", "ln", "power"})
+    questions = 25
+    made: ClassVar[dict[str, object]] = {}
+
+    @pytest.fixture
+    def make_rows(self, to_spark):
+        def make(columns):
+            key = repr(columns)
+            if key not in self.made:
+                self.made[key] = open_rows(to_spark(arrow(columns)))
+            return self.made[key]
+
+        return make
+
+
+def test_a_database_without_floats_as_they_are_is_refused(tmp_path: Path):
+    connection = ibis.sqlite.connect(tmp_path / "rows.db")
+    connection.con.execute("CREATE TABLE trips AS SELECT 1.5 AS x")
+    with pytest.raises(QueryRejected, match="sqlite does not compute"):
+        open_rows(connection.table("trips"))
+    connection.disconnect()
