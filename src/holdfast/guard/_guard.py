@@ -26,6 +26,7 @@ from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._scores import score_question, score_text
 from holdfast.guard._seam import ReadingFailed, pass_through
 from holdfast.guard._session import NOBODY, Asker
+from holdfast.guard._together import Together
 from holdfast.ledger import Book
 from holdfast.queries import Query
 from holdfast.tails import Tail
@@ -210,9 +211,11 @@ class Guard:
         return self._answer(self._question(query), asker or NOBODY)
 
     def ask_all(self, questions: Iterable[Query | str]) -> list[Answer]:
-        """Answer several questions in order, at the prices they have one by one. All are checked before the
-        first is asked."""
-        return [self._answer(question) for question in [self._question(query) for query in questions]]
+        """Answer several questions in order, with the answers and prices they have one by one, in few scans.
+        All are checked before the first is asked."""
+        asked = [self._question(query) for query in questions]
+        together = Together(asked, self._session, self._strategy, self._setup)
+        return [self._answer(question, ahead=together) for question in asked]
 
     def cost_preview(self, query: Query | str) -> Preview:
         """What a question would cost and show. Never reads the protected rows, charges nothing, changes
@@ -268,11 +271,8 @@ class Guard:
     @property
     def history(self) -> tuple[Answer, ...]:
         """Every answer of the account, in order."""
-        return tuple(
-            self._answered.recall(released)
-            for _, released in self._session.history()
-            if released.answer is not None
-        )
+        answered = (released for _, released in self._session.history() if released.answer is not None)
+        return tuple(self._answered.recall(released) for released in answered)
 
     def history_page(self, after: int = 0, limit: int = 100) -> dict[int, Answer]:
         """At most ``limit`` answers by their line in the account book, those beyond line ``after``: a long
@@ -297,10 +297,7 @@ class Guard:
 
     def plot(self) -> Any:
         """Draw the answers with their intervals, the guesses in grey and the nats spent under them; returns
-        the figure.
-
-        Nothing is computed anew from the protected rows. Needs the extra ``plots``.
-        """
+        the figure. Reads no rows. Needs the extra ``plots``."""
         from holdfast.guard._plot import plot_answers
 
         return plot_answers(self.history)
@@ -381,7 +378,7 @@ class Guard:
     def _too_wide(self, text: str) -> BudgetSpent:
         return too_wide(text, self.error, spent=self.spent, left=float(self.left))
 
-    def _answer(self, question: Question, asker: Asker = NOBODY) -> Answer:
+    def _answer(self, question: Question, asker: Asker = NOBODY, ahead: Together | None = None) -> Answer:
         """Prepare without data, reserve, read, record, release: always in this order."""
         if asker.request and self._session.requested(asker.request) not in (None, question.key):
             raise self._with_account(
@@ -390,6 +387,8 @@ class Guard:
         known = self._answered.known(question)
         if known is not None:
             return known
+        if ahead is not None and (released := ahead.released(question)) is not None:
+            return self._answered.settled(released, question)
         try:
             self._setup.protected.rows.require_unchanged()
             released = pass_through(self._session, self._strategy, question, self._setup.protected, asker)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
+from holdfast.errors import HoldfastError
 from holdfast.guard._account import MICRO, Account
-from holdfast.guard._prior import Experience
+from holdfast.guard._ahead import Ahead, Settled, account_of
 from holdfast.guard._readers import may_be_alive
 from holdfast.guard._turns import Turn, Turns
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
@@ -125,14 +126,7 @@ class Session:
             return self._account_of(self.balance, self._exact)
 
     def _account_of(self, balance: Balance, exact: float) -> Account:
-        reserved = balance.reserved
-        return Account(
-            failure=self._failure,
-            steps=balance.confirmed + balance.surprised + len(balance.open),
-            micro_nats=balance.micro_nats + reserved,
-            exact=exact + reserved / MICRO,
-            experience=Experience(balance.confirmed, balance.surprised),
-        )
+        return account_of(self._failure, balance, exact)
 
     def turn(self, asked: Asked[Any] | None = None) -> AbstractContextManager[Turn]:
         """Wait until it is this question's turn: from reserving to settling there is one at a time."""
@@ -196,6 +190,62 @@ class Session:
                 return prepared, event.sequence
             self.read()
         raise BookError("The account book is too busy; nothing was charged. Try again.")
+
+    def reserve_all(self, asked: Sequence[Asked[Any]]) -> tuple[Ahead, list[int]]:
+        """Put the worst prices of several questions on disk in one step, as many from the first on as the
+        account allows, each as if those before it cost the most they can; returns the account without them,
+        and the lines that reserve them."""
+        for _ in range(_MOST_TRIES):
+            if self.balance.closed:
+                raise Closed("The account is closed; nothing more is answered from it.")
+            with self._lock, suppress(Stale):
+                held, entries = Ahead(self._failure, self.balance, self._exact), []
+                for one in asked:
+                    try:
+                        if self._being_read(one.key) or self._book.about(one.key, "release") is not None:
+                            break
+                        entries.append(_reservation(one, held.balance, held.account)[1])
+                    except HoldfastError:
+                        break  # Refused at the worst; when it is its turn it is prepared anew.
+                    held.reserve(self._last + len(entries), entries[-1])
+                ahead = Ahead(self._failure, self.balance, self._exact)
+                events = self._book.append_all(entries, after=self._last) if entries else []
+                for event in events:
+                    self._apply(event)
+                return ahead, [event.sequence for event in events]
+            self.read()
+        raise BookError("The account book is too busy; nothing was charged. Try again.")
+
+    def settle_all(self, settled: Sequence[Settled], returned: Sequence[int]) -> list[Released]:
+        """Record what reserved questions cost and release, in order, and give back what was reserved for
+        others of which nothing is released; in one step, before anyone sees any of it."""
+        for _ in range(_MOST_TRIES):
+            with self._lock, suppress(Stale):
+                exact, total, entries = self._exact, self.balance.micro_nats, []
+                for one in settled:
+                    exact += one.nats
+                    charge = min(max(0, math.ceil(exact * MICRO) - total), one.most)
+                    total += charge
+                    body = {
+                        "reservation": one.reservation,
+                        "micro_nats": charge,
+                        "surprise": one.surprise,
+                        "released": one.released,
+                    }
+                    entries.append(Entry("release", body, one.key))
+                for line in returned:
+                    subject = self.balance.open[line]["subject"]
+                    entries.append(Entry("return", {"reservation": line}, subject))
+                texts = [self.balance.open[one.reservation]["text"] for one in settled]
+                events = self._book.append_all(entries, after=self._last) if entries else []
+                for event in events:
+                    self._apply(event, exact=exact if event.kind == "release" else None)
+                self._perhaps_checkpoint()
+                return [self._released(event, text) for event, text in zip(events, texts, strict=False)]
+            self.read()
+        raise BookError(
+            "The account book is too busy to record the answers; they stay charged and are not released."
+        )
 
     def settle(
         self,

@@ -64,6 +64,9 @@ class Balance:
             self.people[person] = self.people.get(person, 0) + paid
             self.surprised += bool(body["surprise"])
             self.confirmed += not body["surprise"]
+        elif event.kind == "return":
+            if self.open.pop(body.get("reservation", -1), None) is None:
+                raise _unfit(event)
         elif event.kind in _FREE:
             self.closed = self.closed or event.kind == "close"
         else:

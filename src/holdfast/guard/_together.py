@@ -1,0 +1,185 @@
+"""Several questions at once: reserved together, read in few scans, and answered as if one by one.
+
+The sums over the protected rows do not depend on the account; the grid they are looked up on does. So the
+worst prices of a few questions are put on disk first, then the rows are read for all of them, and then each
+question is prepared against the account that the ones before it leave, priced, and recorded. What is
+released is what would have been released one by one, for the same price. What was read for a question is
+used only if its reservation covers the worst price it turns out to have; otherwise it is forgotten, the
+reservation is given back, and the question is asked by itself. A crash leaves the reservations as spent, and
+nothing released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from holdfast.engines import Rows, Sums, sums_of_all
+from holdfast.errors import HoldfastError
+from holdfast.guard._account import MICRO, Account
+from holdfast.guard._ahead import Settled
+from holdfast.guard._code import CodeStrategy, PreparedCode
+from holdfast.guard._question import Moments, Part, Question, TableQuestion
+from holdfast.guard._readers import reader
+from holdfast.guard._seam import LooksAhead
+from holdfast.guard._session import Asked, Released, Session
+from holdfast.guard._setup import Setup
+from holdfast.guard._splitting import Splitting
+from holdfast.guard._strategy import Prepared, Strategy
+
+MOST_TOGETHER = 16
+"""A crash costs the worst prices of all questions that were being read, so they are not more than this."""
+
+# Nats of room above the worst price of a question as it is reserved, for what its grid may be when its turn
+# comes.
+_ROOM = 1.0
+
+
+class _ReadAhead:
+    """Rows whose sums for some questions are known already."""
+
+    def __init__(self, rows: Rows, known: dict[int, Sums]) -> None:
+        self._rows = rows
+        self._known = known
+
+    def sums(self, question: Any, *, squares: bool = False) -> Sums:
+        known = self._known[id(question)]
+        return known if squares else replace(known, squares=None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rows, name)
+
+
+class Together:
+    """Questions that are asked in order; :meth:`released` answers a few ahead where it can."""
+
+    def __init__(
+        self, questions: Sequence[Question], session: Session, strategy: Strategy, setup: Setup
+    ) -> None:
+        self._questions = questions
+        self._session = session
+        self._strategy = strategy
+        self._setup = setup
+        self._released: dict[str, Released] = {}
+        # A question that has rows of its own shares no scan.
+        self._alone = isinstance(strategy, Splitting)
+
+    def released(self, question: Question) -> Released | None:
+        """What was released about the next question, where it and others could be answered together; None
+        where it is to be asked by itself."""
+        if question.key not in self._released and not self._alone:
+            group = self._group(question)
+            if len(group) > 1:
+                self._answer(group)
+        return self._released.get(question.key)
+
+    def _group(self, first: Question) -> list[TableQuestion]:
+        """The next new questions that are answered from sums, up to the first that is not."""
+        group: dict[str, TableQuestion] = {}
+        for question in self._questions[self._questions.index(first) :]:
+            if question.key in group or self._session.released(question.key) is not None:
+                continue
+            summed = isinstance(question, TableQuestion) and question.kind in ("share", "mean")
+            if not summed or len(group) == MOST_TOGETHER:
+                break
+            group[question.key] = cast(TableQuestion, question)
+        return list(group.values())
+
+    def _answer(self, group: Sequence[TableQuestion]) -> None:
+        try:
+            self._setup.protected.rows.require_unchanged()
+            _look_at_all(group, self._strategy, self._setup)
+        except HoldfastError:
+            found = []
+        else:
+            found = pass_together(self._session, self._strategy, group, self._setup.protected)
+        self._released |= {released.key: released for released in found}
+        self._alone = len(found) < 2
+
+
+def _look_at_all(questions: Sequence[TableQuestion], strategy: Strategy, setup: Setup) -> None:
+    """Look at the training rows for several questions at once; what is seen there is free, and kept."""
+    if setup.training is None or not isinstance(strategy, LooksAhead):
+        return
+    rows = setup.training.rows
+    wanted = [one for one in questions if one.guess is None and (rows, not one.binary) not in one.seen]
+    squares = [not one.binary for one in wanted]
+    found = sums_of_all(rows, [one.checked for one in wanted], squares)
+    for one, with_squares, sums in zip(wanted, squares, found, strict=True):
+        one.seen[rows, with_squares] = Moments.from_integers(
+            sums.rows, sums.total, sums.squares, sums.scale, one.low, one.high
+        )
+
+
+def pass_together(
+    session: Session, strategy: Strategy, questions: Sequence[TableQuestion], part: Part
+) -> list[Released]:
+    """Answer the first of these questions, as many as the account allows to be reserved together; up to one
+    that is refused. None at all where the rows cannot be read for all of them at once."""
+    with reader() as name, session.turn():
+        account = session.account
+        asked = [_asked(strategy, one, name, place, account) for place, one in enumerate(questions)]
+        ahead, reservations = session.reserve_all(asked)
+        held = list(zip(questions, reservations, strict=False))
+        seen = _read(part, [question for question, _ in held])
+        settled: list[Settled] = []
+        for question, reservation in held if seen is not None else ():
+            most = session.balance.open[reservation]["micro_nats"]
+            one = _settled(strategy, question, reservation, most, ahead.account, cast(Part, seen))
+            if one is None:
+                break
+            settled.append(one)
+            ahead.settle(one.nats, most=one.most, surprise=one.surprise)
+            if one.released is None:
+                break
+        return session.settle_all(settled, reservations[len(settled) :])
+
+
+def _asked(
+    strategy: Strategy, question: Question, name: str, place: int, account: Account
+) -> Asked[list[Prepared]]:
+    """A question on its way to the account, to be reserved at the most it can cost whatever the ``place``
+    questions before it turn out to be: a surprise is dearest, and widths have most classes, after nothing but
+    confirmations. Where a promise limits what may be spent, it has to allow the question after the dearest
+    outcomes, too."""
+    experience = replace(account.experience, confirmed=account.experience.confirmed + place)
+    calm = replace(account, steps=account.steps + place, experience=experience)
+    unlimited = isinstance(strategy, CodeStrategy) and strategy.error is None
+
+    def prepare(held: Account) -> list[Prepared]:
+        return [strategy.prepare(question, one) for one in ([calm] if unlimited else [calm, held])]
+
+    def worst(prepared: list[Prepared]) -> float:
+        room = _ROOM if isinstance(prepared[0], PreparedCode) else 0.0
+        return max(one.worst_price for one in prepared) + room
+
+    return Asked(question.key, question.text, prepare, worst, name)
+
+
+def _read(part: Part, questions: Sequence[TableQuestion]) -> Part | None:
+    """The protected rows with the sums of these questions at hand; None where they cannot be read together,
+    and each has to show by itself whether it can."""
+    checked = [question.checked for question in questions]
+    try:
+        sums = sums_of_all(part.rows, checked, [True] * len(checked))
+    except Exception:
+        return None
+    known = {id(one): found for one, found in zip(checked, sums, strict=True)}
+    return replace(part, rows=cast(Rows, _ReadAhead(part.rows, known)))
+
+
+def _settled(
+    strategy: Strategy, question: Question, reservation: int, held: int, account: Account, seen: Part
+) -> Settled | None:
+    """A question as it will be recorded; None where it has to be asked by itself."""
+    try:
+        prepared = strategy.prepare(question, account)
+        most = math.ceil(prepared.worst_price * MICRO)
+        if most > held:
+            return None
+        outcome = prepared.read(seen)
+    except Exception:
+        return None
+    return Settled(question.key, reservation, outcome.price, most, outcome.surprise, outcome.released)
