@@ -23,7 +23,6 @@ from holdfast.guard._ahead import Settled
 from holdfast.guard._code import CodeStrategy, PreparedCode
 from holdfast.guard._question import Moments, Part, Question, TableQuestion
 from holdfast.guard._readers import reader
-from holdfast.guard._seam import LooksAhead
 from holdfast.guard._session import Asked, Released, Session
 from holdfast.guard._setup import Setup
 from holdfast.guard._splitting import Splitting
@@ -101,7 +100,7 @@ class Together:
 
 def _look_at_all(questions: Sequence[TableQuestion], strategy: Strategy, setup: Setup) -> None:
     """Look at the training rows for several questions at once; what is seen there is free, and kept."""
-    if setup.training is None or not isinstance(strategy, LooksAhead):
+    if setup.training is None or not hasattr(strategy, "look_ahead"):
         return
     rows = setup.training.rows
     wanted = [one for one in questions if one.guess is None and (rows, not one.binary) not in one.seen]
