@@ -12,12 +12,12 @@ from holdfast import checks, replicable, rounding
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._amplify_delta import cheapest_parts
 from holdfast.reductions._coins import cheapest
-from holdfast.reductions._mismatch import disagreement
 from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
 from holdfast.reductions._perfect import replicable_to_perfect
 from holdfast.reductions._simulated import simulation_argument
 from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, perfect_plan
+from holdfast.stability._mismatch import disagreement
 from holdfast.stability._path import EXPLICIT, SAME
 
 __all__ = ["amplify_generalization", "averaged_rho"]

@@ -1,9 +1,4 @@
-"""How far apart the output laws on two samples are on average, and so how often shared coins disagree.
-
-Everything here bounds the expected total variation between the output laws on two independent samples. Shared
-coins at total variation d disagree with probability at most 2d/(1 + d), which is concave, so the expected
-distance is enough: neither max-information nor a union bound over good samples is needed.
-"""
+"""How often shared coins disagree on the law of a private algorithm, averaged over samples or subsets."""
 
 from __future__ import annotations
 
@@ -12,16 +7,10 @@ from typing import Any
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.stability import DP, Replicability, disagreement_bound
+from holdfast.stability import DP, Replicability
+from holdfast.stability._mismatch import disagreement, estimation, leak, mean_distance, spread
 
-__all__ = [
-    "disagreement",
-    "dp_replicability",
-    "mean_distance",
-    "replicability_budget",
-    "spread",
-    "subsampled_distance",
-]
+__all__ = ["dp_replicability", "replicability_budget", "subsampled_distance"]
 
 _BY = "Holdfast, expected distance"
 
@@ -77,37 +66,6 @@ def replicability_budget(rho: Any, n: Any, *, parts: Any = 1, outcomes: Any = No
     return DP(epsilon * (1.0 - 1e-12))
 
 
-def disagreement(distance: float, outcomes: int | None) -> float:
-    """How often shared coins disagree at this expected total variation: 2d/(1 + d), and d for two outcomes.
-
-    With two outcomes and laws (a, 1 − a), (b, 1 − b), a < b, both sides choose the first with probability a
-    and the second with probability 1 − b (``stability.collision_probability``).
-    """
-    return distance if outcomes is not None and outcomes <= 2 else disagreement_bound(distance)
-
-
-def spread(epsilon: float, n: int) -> float:
-    """cosh(ε/2)^{2n} − 1: relative variance of an outcome's probability over the sample, under pure ε-DP."""
-    nats = 2.0 * n * math.log1p(2.0 * math.sinh(epsilon / 4.0) ** 2) if epsilon < 1400.0 else math.inf
-    return rounding.up(math.expm1(nats)) if nats < 700.0 else math.inf
-
-
-def mean_distance(dp: DP, n: int, parts: int = 1, outcomes: int | None = None, runs: int = 0) -> float:
-    """Expected total variation between averages of the law over ``parts`` samples of ``n`` rows each.
-
-    ``runs`` > 0: each law is estimated from so many runs. That adds to the variance; the bound that counts
-    outcomes covers it already, since a run on a fresh sample has variance P(1 − P) in all.
-    """
-    if dp.delta == 0.0:
-        private = math.sqrt(spread(dp.epsilon, n) / (2.0 * parts))
-    else:
-        private = math.sqrt(spread(2.0 * dp.epsilon, n) / (2.0 * parts)) + _leak(dp, n)
-    if outcomes is None:
-        return rounding.probability(private)
-    counted = math.sqrt((outcomes - 1) / (2.0 * parts))
-    return rounding.probability(min(private + _estimation(outcomes, parts, runs), counted))
-
-
 def subsampled_distance(dp: DP, n: int, m: int, draws: int, outcomes: int, runs: int = 0) -> float:
     """The same for ``draws`` subsets of ``n`` out of ``m`` rows that shared coins choose, averaged.
 
@@ -123,15 +81,5 @@ def subsampled_distance(dp: DP, n: int, m: int, draws: int, outcomes: int, runs:
         private = math.sqrt((one / draws + min(spread(whole.epsilon, m), one * n / m)) / 2.0)
     else:
         private = math.sqrt(most / (2.0 * draws)) + math.sqrt(spread(2.0 * whole.epsilon, m) / 2.0)
-        private += _leak(whole, m)
-    return rounding.probability(min(private + _estimation(outcomes, draws, runs), counted))
-
-
-def _estimation(outcomes: int, draws: int, runs: int) -> float:
-    """What estimating each of ``draws`` laws from ``runs`` runs adds to the expected distance."""
-    return math.sqrt((outcomes - 1) / (2.0 * draws * runs)) if runs else 0.0
-
-
-def _leak(dp: DP, n: int) -> float:
-    """What δ adds: each law is within 2nδ(1 + e^{−ε}), in L1, of one that behaves as if δ were 0."""
-    return 2.0 * n * dp.delta * (1.0 + math.exp(-dp.epsilon))
+        private += leak(whole, m)
+    return rounding.probability(min(private + estimation(outcomes, draws, runs), counted))

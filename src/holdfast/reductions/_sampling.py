@@ -13,8 +13,9 @@ from holdfast import rounding
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.reductions._algorithm import Algorithm
-from holdfast.reductions._mismatch import disagreement, mean_distance, spread, subsampled_distance
+from holdfast.reductions._mismatch import subsampled_distance
 from holdfast.stability import DP, disagreement_bound
+from holdfast.stability._mismatch import disagreement, mean_distance, spread
 
 __all__ = ["Sampling", "printed_sampling", "sharp_sampling"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast import rounding
 from holdfast.reductions._algorithm import Algorithm
-from holdfast.reductions._mismatch import disagreement, mean_distance
 from holdfast.stability import DP
+from holdfast.stability._mismatch import disagreement, mean_distance
 
 __all__ = ["least_rho"]
 

@@ -13,12 +13,16 @@ from holdfast.stability._compilers import perfect_plan, private_plan
 from holdfast.stability._dp import DP
 from holdfast.stability._generalization import PerfectGeneralization
 from holdfast.stability._information import LN2, MaxInformation
+from holdfast.stability._mismatch import disagreement, mean_distance
 from holdfast.stability._notion import Notion, finite_up
 from holdfast.stability._path import EFFICIENT, EXPLICIT, SAME
+from holdfast.stability._replicability import Replicability
 from holdfast.stability._typical import TwoSampleStability, TypicalStability
 
 Setting = Mapping[str, Any]
 INDEPENDENT = "independent rows"
+FINITE = "finitely many outcomes"
+SHARED = "shared coins"
 SAMPLE = "independent rows from one distribution, and the claim for every such distribution"
 
 
@@ -37,7 +41,8 @@ class Arrow:
     """An implication; ``needs`` must be in the context, ``free`` is optimised where it is left open.
 
     ``theorem`` is where it is published, ``sharp`` says where its sharp form comes from, if it has one of its
-    own. After a ``milestone`` a single number holds, or numbers that do not depend on what came before.
+    own; one that is not ``printed`` at all has no other. After a ``milestone`` a single number holds, or
+    numbers that do not depend on what came before.
     """
 
     source: str
@@ -50,6 +55,7 @@ class Arrow:
     free: tuple[str, ...] = ()
     free_if_sharp: tuple[str, ...] = ()
     sharp: str = ""
+    printed: bool = True
     milestone: bool = False
 
     def source_of(self, method: str) -> str:
@@ -72,6 +78,12 @@ def _dp_information(dp: DP, at: Setting) -> Applied:
             "Dwork et al. 2015" if at["method"] == "paper" else "Holdfast, sharp form of Dwork et al. 2015"
         )
     return Applied(dp.max_information(at["n"], at["beta"], method=at["method"]), theorem=theorem)
+
+
+def _dp_replicability(dp: DP, at: Setting) -> Applied:
+    outcomes = at.get("outcomes")
+    distance = mean_distance(dp, at["n"], outcomes=outcomes)
+    return Applied(Replicability._bound(rho=disagreement(distance, outcomes)))
 
 
 def _near_independence(two: TwoSampleStability, at: Setting) -> Applied:
@@ -161,6 +173,17 @@ ARROWS = (
         sharp="sharp form: Holdfast",
     ),
     Arrow(
+        "dp",
+        "replicable",
+        "Holdfast, expected distance (SIS Algorithm 2, correlated sampling)",
+        EXPLICIT,
+        _dp_replicability,
+        conditions=(SAMPLE, FINITE, SHARED),
+        needs=("n",),
+        printed=False,
+        milestone=True,
+    ),
+    Arrow(
         "one-way",
         "perfect-generalization",
         "SIS Lemma 3.8",
@@ -196,7 +219,7 @@ ARROWS = (
         "SIS Theorem 3.17 (Algorithm 2, correlated sampling)",
         EXPLICIT,
         lambda notion, at: Applied(notion.replicability(method=at["method"])),
-        conditions=("finitely many outcomes", "shared coins"),
+        conditions=(FINITE, SHARED),
         sharp="sharp form: Holdfast",
         milestone=True,
     ),

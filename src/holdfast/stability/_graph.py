@@ -66,21 +66,28 @@ def explain(notion: Any, to: Any, **context: Any) -> Path:
     (0), ``d`` of SIS Lemmas 3.14 and 3.6, ``nu`` of good coins, ``c`` and ``C`` of SIS Lemma 3.11, and
     ``method`` ("sharp" or "paper"). What is left open is optimised and shown.
 
-    Guarantee: the tightest result over all simple paths whose conditions hold; of equally tight ones, the
-    shortest.
+    Guarantee: the tightest result over all simple paths whose conditions hold, and that use ``beta``, ``d``
+    and ``nu`` where they are given; of equally tight ones, the shortest.
     Assumes: the conditions listed on the path.
     Reference: SIS figure 1 and the lemmas around it.
 
     >>> from holdfast.stability import DP
     >>> print(explain(DP(1e-5), "replicable", n=1000).summary)
-    DP(epsilon=1e-05, delta=0) ⇒ Replicability(rho=0.00219082)
+    DP(epsilon=1e-05, delta=0) ⇒ Replicability(rho=0.000223582)
     """
     start = node_of(notion, argument="notion", of="explain")
     target = node_named(to, argument="to", of="explain")
     at = _checked(context)
     if start.name == target.name:
         return Path(notion, target.name, (), notion, 1, at.get("n"))
-    routes = list(_routes(start.name, target.name, (start.name,)))
+    routes = [
+        route
+        for route in _routes(start.name, target.name, (start.name,))
+        if at["method"] == "sharp" or all(arrow.printed for arrow in route)
+    ]
+    # A parameter that is given is meant: a path on which it plays no role answers another question.
+    most = max((_given(route, at) for route in routes), default=0)
+    routes = [route for route in routes if _given(route, at) == most]
     if not routes:
         expected = f"a notion that {start.name} leads to: " + ", ".join(sorted(_reachable(start.name)))
         raise InvalidArgument("to", expected, to, of="explain")
@@ -104,6 +111,11 @@ def explain(notion: Any, to: Any, **context: Any) -> Path:
         rows=at["n"] * factor if "n" in at else None,
         advice=advice(notion, start, target, at.get("n"), reach) if vacuous else (),
     )
+
+
+def _given(route: Route, at: Mapping[str, Any]) -> int:
+    """How many of the parameters that a route leaves open the context gives."""
+    return len({name for arrow in route for name in arrow.open(at["method"]) if name in at})
 
 
 def _checked(context: Mapping[str, Any]) -> dict[str, Any]:
