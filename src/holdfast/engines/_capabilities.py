@@ -87,17 +87,14 @@ def _computed(database: Database, constants: Sequence[Any], makes: Sequence[Make
 
 
 def _rows(database: Database, pairs: Sequence[tuple[Any, Any]], kind: str) -> str:
-    """The constants as a query: one row is compiled, and written again with the others."""
+    """The constants as a query: one is compiled, and the others are written like it."""
     import ibis
 
-    a, b = (ibis.literal(name).cast(kind).name(name[1:]) for name in ("@a", "@b"))
-    row = database.compile(ibis.literal(987654321).name("place").as_table().mutate(a, b))
-    return " UNION ALL ".join(
-        row.replace("987654321", str(place))
-        .replace("'@a'", f"'{left if isinstance(left, str) else repr(left)}'")
-        .replace("'@b'", f"'{right if isinstance(right, str) else repr(right)}'")
-        for place, (left, right) in enumerate(pairs)
-    )
+    compiled = database.compile(ibis.literal("@constant").cast(kind).name("a").as_table())
+    cell = compiled.removeprefix("SELECT ").rpartition(" AS ")[0]
+    texts = [[value if isinstance(value, str) else repr(value) for value in pair] for pair in pairs]
+    cells = [[cell.replace("@constant", text) for text in pair] for pair in texts]
+    return database.dialect.constants([(str(place), *pair) for place, pair in enumerate(cells)])
 
 
 def _plain(value: Any) -> Any:

@@ -129,6 +129,14 @@ class Dialect:
         """The SQL of the first eight hexadecimal digits of a keyed hash of a column, the same everywhere."""
         return f"substr(md5('{salt}' || coalesce(CAST({key} AS VARCHAR), '')), 1, 8)"
 
+    def constants(self, rows: Sequence[Sequence[str]]) -> str:
+        """The SQL of a query that returns these rows of three constants, as place, a and b."""
+        names = [self.quoted(name) for name in ("place", "a", "b")]
+        return " UNION ALL ".join(
+            "SELECT " + ", ".join(f"{cell} AS {name}" for cell, name in zip(row, names, strict=True))
+            for row in rows
+        )
+
     def clean(self, name: str, dtype: Any) -> tuple[str, str]:
         """A column of an ibis type as it is asked about, in SQL, and the storage type it then has (empty
         where it can only be tested for null): NaN is null, names and categories are text, decimals are
