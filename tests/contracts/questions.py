@@ -27,7 +27,7 @@ class Questions:
         if kind == "quantile":
             nulls = self._source.choice(["skip", "-2.5"])
             return f"quantile({value}, {self._source.choice([0.1, 0.5, 0.75])}{where}, nulls = {nulls})"
-        low, high = self._source.choice([(0, 1), (-3, 7), (-1e299, 1e299), (1e-3, 2e-3), (-100, 1000)])
+        low, high = self._source.choice([(0, 1), (-3, 7), (-1e150, 1e150), (1e-3, 2e-3), (-100, 1000)])
         nulls = self._source.choice([repr(low), repr(high), "skip"])
         return f"mean({value}, {low}, {high}{where}, nulls = {nulls})"
 

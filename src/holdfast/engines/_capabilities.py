@@ -131,7 +131,7 @@ def _least(dialect: Dialect, a: Any, b: Any) -> Any:
 
 _OPERATIONS: dict[str, tuple[Sequence[Any], Sequence[Make]]] = {
     f"{_BASIS}: numbers": (
-        tuple(zip(_ENDS, (*_ENDS[3:], *_ENDS[:3]), strict=True)),
+        (*zip(_ENDS, (*_ENDS[3:], *_ENDS[:3]), strict=True), (1.7e308, 1.7e308), (-1e-200, 1e-200)),
         (
             _told(lambda dialect, a, b: dialect.add(a, b)),
             _told(lambda dialect, a, b: dialect.subtract(a, b)),

@@ -1,0 +1,139 @@
+"""The same question releases the same answer wherever the rows live, by one statement."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+import pytest
+
+pytest.register_assert_rewrite("contracts.engine")
+
+from contracts.engine import answer_of, people  # noqa: E402
+from contracts.questions import Questions  # noqa: E402
+from holdfast import Guard  # noqa: E402
+from holdfast.engines import _capabilities, _in_place, open_rows  # noqa: E402
+from holdfast.engines._dialect import Dialect  # noqa: E402
+from holdfast.engines._in_place import BorrowedPostgres  # noqa: E402
+from holdfast.engines._postgres import Postgres  # noqa: E402
+from holdfast.errors import HoldfastError, QueryRejected  # noqa: E402
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+TYPES = {
+    **{"x": pa.float64(), "y": pa.float64(), "k": pa.int32()},
+    **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
+}
+ROWS = 2_000
+
+
+def arrow(columns):
+    return pa.table({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
+
+
+def protected(seed):
+    return arrow(people(seed, ROWS))
+
+
+def known(seed):
+    return arrow(people(1000 + seed, ROWS))
+
+
+def released(guard, line):
+    """Everything that leaves: the cell as a value, the interval, the price; or why nothing does."""
+    try:
+        answer = guard.ask(line)
+    except HoldfastError as refused:
+        return str(refused)
+    return answer.value, answer.low, answer.high, answer.cost
+
+
+def compare(guard, other, writer, count):
+    """Ask both the same questions in the same order; returns how many were answered."""
+    answered = 0
+    for _ in range(count):
+        line = writer.line()
+        found = released(other, line)
+        assert found == released(guard, line), line
+        answered += not isinstance(found, str)
+    assert guard.spent == other.spent
+    return answered
+
+
+def test_postgres_releases_the_answers_of_duckdb(to_postgres, seed):
+    train = known(seed)
+    here, there = (Guard(rows, train=train) for rows in (protected(seed), to_postgres(protected(seed))))
+    assert compare(here, there, Questions(seed, frozenset({"% of fractions"})), 110) >= 100
+
+
+def test_spark_releases_the_answers_of_duckdb(to_spark, seed):
+    train = known(seed)
+    here, there = (Guard(rows, train=train) for rows in (protected(seed), to_spark(protected(seed))))
+    assert compare(here, there, Questions(seed, frozenset({"exp", "ln", "power"})), 10) >= 8
+
+
+@pytest.mark.slow
+def test_all_three_release_the_same_answers(to_postgres, to_spark, seed):
+    train, rows = known(seed), protected(seed)
+    without = frozenset({"exp", "ln", "power", "% of fractions"})
+    for there in (to_postgres(rows), to_spark(rows)):
+        here = Guard(rows, train=train)
+        assert compare(here, Guard(there, train=train), Questions(500 + seed, without), 150) >= 120
+
+
+def test_an_engine_that_rounds_halves_otherwise_is_told_apart(to_postgres, monkeypatch):
+    """The sabotaged twin: halves to even, as PostgreSQL itself has it."""
+    table = pa.table({"y": [0.5, 1.5, 2.5, 3.5]})
+    line = "mean(round(y), 0, 5)"
+    assert answer_of(open_rows(to_postgres(table)), line) == answer_of(open_rows(table), line)
+    monkeypatch.setattr(Postgres, "round", Dialect.round)
+    assert answer_of(open_rows(to_postgres(table)), line) != answer_of(open_rows(table), line)
+    monkeypatch.setattr(_in_place, "_LACKING", WeakKeyDictionary())
+    with pytest.raises(QueryRejected, match="'round\\(y\\)' does not come out on PostgreSQL"):
+        Guard(to_postgres(table), training_share=0).mean("round(y)", bounds=(0, 5))
+
+
+@pytest.mark.parametrize("operation", ["add", "multiply", "divide", "exp", "number_in"])
+def test_a_dialect_without_one_guard_is_found_out(postgres_connection, monkeypatch, operation):
+    assert _capabilities.probe(BorrowedPostgres(postgres_connection)) == frozenset()
+    monkeypatch.setattr(Postgres, operation, getattr(Dialect, operation))
+    if operation in ("exp", "number_in"):
+        word = {"exp": "exp", "number_in": "as number"}[operation]
+        assert _capabilities.probe(BorrowedPostgres(postgres_connection)) == {word}
+    else:
+        with pytest.raises(QueryRejected, match="PostgreSQL does not compute"):
+            _capabilities.probe(BorrowedPostgres(postgres_connection))
+
+
+def test_a_question_to_spark_is_one_job(spark, to_spark, seed):
+    guard = Guard(to_spark(protected(seed)), train=known(seed))
+    context = spark._session.sparkContext
+    rows = guard._setup.protected.rows
+    for number, line in enumerate(
+        [
+            "share(x > 1, where = k > 0, nulls = skip)",
+            "mean(x * y, -3, 8, where = s <> 'F', nulls = 0)",
+            "mean(y, 0, 1)",
+            "quantile(y, 0.5)",
+        ]
+    ):
+        question = guard._question(line).checked
+        context.setJobGroup(f"question {number}", line)
+        if question.kind == "quantile":
+            rows.order_statistics(question, lambda count: [1, count])
+        else:
+            rows.sums(question, squares=True)
+        assert len(context.statusTracker().getJobIdsForGroup(f"question {number}")) == 1, line
+    context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_a_late_statement_is_stopped(postgres_connection, to_postgres):
+    table = to_postgres(pa.table({"y": [0.5, 1.5]}), name="late")
+    guard = Guard(table, training_share=0, seconds=0.3)
+    database = guard._setup.protected.rows._database
+    with pytest.raises(QueryRejected, match=r"longer than the 0\.3 seconds"):
+        database.run("SELECT pg_sleep(20)")
+    assert database.run("SELECT 1") == [(1,)]
