@@ -1,0 +1,18 @@
+"""People in processes of their own who ask several questions at a time, for tests that kill them."""
+
+from __future__ import annotations
+
+from multiprocessing.connection import Connection
+
+from guard_workers import table
+
+from holdfast import Guard
+from holdfast.ledger import Book
+
+
+def ask_together_and_tell(place: str, first: int, told: Connection) -> None:
+    """Ask eight new questions at a time, and tell the answers once it has them; until killed."""
+    guard = Guard(table(), ledger=Book(place))
+    for number in range(first, first + 10_000, 8):
+        texts = [f"share(x > {(number + i) / 1e6!r}, guess = 0.5)" for i in range(8)]
+        told.send([(str(answer.query), answer.value, answer.cost) for answer in guard.ask_all(texts)])
