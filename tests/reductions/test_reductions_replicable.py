@@ -11,11 +11,13 @@ from reductions_oracles import (
     SHARES,
     chance,
     data,
+    exact_delta,
     exact_epsilon,
     lower_limit,
     mean_mismatch,
     noisy_count,
     upper_limit,
+    with_leak,
 )
 from scipy import stats
 
@@ -57,6 +59,17 @@ def test_the_compiled_algorithm_keeps_its_promise_on_all_data_of_six_rows(rows, 
     steady = dp_to_replicable(from_table(table, rows, DP(exact_epsilon(table, rows))), rho=rho)
     assert isinstance(steady.guarantee, Replicability)
     assert steady.guarantee.rho <= rho
+    assert steady.rows_needed <= 6
+    laws = np.array([steady.law(line) for line in data(steady.rows_needed)])
+    for p in SHARES:
+        assert mean_mismatch(chance(steady.rows_needed, p), laws) <= steady.guarantee.rho + 1e-9
+
+
+@pytest.mark.parametrize(("rows", "epsilon", "delta", "rho"), [(1, 0.4, 0.002, 0.22), (3, 0.2, 0.003, 0.4)])
+def test_approximate_privacy_keeps_its_promise_on_all_data_of_six_rows_too(rows, epsilon, delta, rho):
+    table = with_leak(noisy_count(rows, epsilon), delta)
+    dp = DP(epsilon, exact_delta(table, rows, epsilon) + 1e-15)
+    steady = dp_to_replicable(from_table(table, rows, dp), rho=rho)
     assert steady.rows_needed <= 6
     laws = np.array([steady.law(line) for line in data(steady.rows_needed)])
     for p in SHARES:
@@ -214,27 +227,28 @@ def test_the_sample_size_of_sis_corollary_3_13_is_too_small_for_its_proof():
     assert bits(needed) == pytest.approx(rho)
 
 
-def test_perfect_generalisation_becomes_replicable_on_all_data_of_four_rows():
-    table = noisy_count(4, 0.05)
-    law = chance(4, 0.5)
+@pytest.mark.parametrize("n", [4, 6])
+def test_perfect_generalisation_becomes_replicable_on_all_data_of_six_rows(n):
+    table = noisy_count(n, 0.05)
+    law = chance(n, 0.5)
     middle = law @ table
     far = np.log(table / middle).max(axis=1)
     notion = PerfectGeneralization(float(law[far > 0.05].sum()), 0.05, 0.0, kind="one-way")
-    algorithm = from_table(table, 4, DP(1.0))
+    algorithm = from_table(table, n, DP(1.0))
     known = Algorithm(
         algorithm.run,
-        rows_needed=4,
+        rows_needed=n,
         guarantee=notion,
         outcomes=algorithm.outcomes,
         probabilities=algorithm.probabilities,
     )
     steady = perfect_to_replicable(known)
-    laws = np.array([steady.law(line) for line in data(4)])
+    laws = np.array([steady.law(line) for line in data(n)])
     assert mean_mismatch(law, laws) <= steady.guarantee.rho + 1e-9
     assert steady.guarantee == notion.replicability()
     assert "Theorem 3.17" in str(steady.explain())
     rough = Algorithm(
-        algorithm.run, rows_needed=4, guarantee=notion, outcomes=algorithm.outcomes, law_runs=900
+        algorithm.run, rows_needed=n, guarantee=notion, outcomes=algorithm.outcomes, law_runs=900
     )
     assert perfect_to_replicable(rough).guarantee.rho > steady.guarantee.rho
     assert upper_limit(0, 10_000) < 1e-3
