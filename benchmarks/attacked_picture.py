@@ -12,7 +12,6 @@ from peers import non_adaptive_error
 from holdfast.figures._style import Palette, blank, quiet, save
 
 ROWS_SHOWN, QUERIES_SHOWN = 10**4, 10**2
-_COLUMNS = 6
 
 Line = dict[str, Any]
 
@@ -31,16 +30,17 @@ def draw(real: dict[str, Any], folder: Path) -> list[str]:
 
 def _picture(names: list[str], points: list[Line], key: str, label: str, colours: Palette) -> Any:
     shown = [name for name in names if any(line["method"] == name for line in points)]
-    lines = -(-len(shown) // _COLUMNS)
-    figure = blank(12, 2.1 * lines + 0.6, colours)
-    axes = figure.subplots(lines, _COLUMNS, sharex=True, sharey=True, squeeze=False)
+    columns = 6 if len(shown) <= 18 else 7
+    lines = -(-len(shown) // columns)
+    figure = blank(1.9 * columns, 2.1 * lines + 0.6, colours)
+    axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     places = sorted({line[key] for line in points})
     for panel, name in zip(axes.flat, shown, strict=False):
         _panel(panel, name, points, key, places, colours)
     for panel in list(axes.flat)[len(shown) :]:
         panel.set_visible(False)
-    for column in range(_COLUMNS):
-        last = max(line for line in range(lines) if line * _COLUMNS + column < len(shown))
+    for column in range(columns):
+        last = max(line for line in range(lines) if line * columns + column < len(shown))
         axes[last, column].set_xlabel(label, color=colours.ink)
         axes[last, column].tick_params(labelbottom=True)
     handles, titles = axes[0, 0].get_legend_handles_labels()
@@ -55,10 +55,11 @@ def _panel(panel: Any, name: str, points: list[Line], key: str, places: list[int
         return [float("nan") if value is None else value for value in values]
 
     limits = [non_adaptive_error(*_place(points, key, place), 0.05) for place in places]
+    bottom = min(limits) / 3
+    # What is smaller than the picture is drawn on its lower edge.
+    real = [max(error, bottom) for error in each(_real)]
     panel.plot(places, each(_certified), color=colours.fresh, lw=2, marker="o", ms=3.5, label="certified")
-    panel.plot(
-        places, each(_real), color=colours.reported, lw=2, marker="o", ms=3.5, label="real, worst attack"
-    )
+    panel.plot(places, real, color=colours.reported, lw=2, marker="o", ms=3.5, label="real, worst attack")
     panel.plot(places, limits, color=colours.ink, lw=1, ls=(0, (4, 3)), label="questions fixed in advance")
     gains = each(_gain, "naive reuse")
     panel.plot(
@@ -71,7 +72,7 @@ def _panel(panel: Any, name: str, points: list[Line], key: str, places: list[int
     )
     panel.set_xscale("log")
     panel.set_yscale("log")
-    panel.set_ylim(top=0.7)
+    panel.set_ylim(bottom * 0.85, 0.7)
     panel.minorticks_off()
     panel.set_title(name.replace(", as in its", ","), color=colours.ink, loc="left", fontsize=9)
     quiet(panel, colours)

@@ -165,5 +165,5 @@ likelier a row that was asked about is called a member than a fresh one, 0 for l
 secrecy; noise brings some."""
 
 _LEFT_OUT = """More than 10⁹ entries a run. The code guard and the board answer one question at a time, with
-the account of the product: they are asked 100,000 questions at a place, 200,000 by the sign attack, and left
-out where that is fewer than twenty runs."""
+the account of the product: they are asked 100,000 questions at a place (200,000 by the sign attack, 25,000 by
+differencing and on a chain), and left out where that is fewer than twenty runs."""

@@ -84,8 +84,7 @@ class _World:
 
     def vote(self, weights: Numbers, rng: np.random.Generator) -> _World:
         """The world of one column: where the weighted sum of these, as −1 and 1, is positive."""
-        halves = (Coins.positive(part.scores(weights), rng) for part in (self.training, self.others))
-        return _World(self.place, *halves)
+        return _World(self.place, *(part.vote(weights, rng) for part in (self.training, self.others)))
 
     def traced(self, weights: Numbers, rng: np.random.Generator) -> float:
         """How much likelier a protected row is called one than a fresh row: the highest scores are called."""
@@ -310,6 +309,7 @@ ATTACKS: tuple[Attack, ...] = (
         _no_board,
         told="secrets told",
         entries=lambda rows, queries: queries,
+        asked=25_000,
     ),
     Attack(
         "chain",
@@ -317,5 +317,6 @@ ATTACKS: tuple[Attack, ...] = (
         _chain,
         _only_means,
         entries=lambda rows, queries: rows + queries,
+        asked=25_000,
     ),
 )

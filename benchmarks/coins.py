@@ -32,61 +32,72 @@ class Coins:
         """Fresh coins."""
         width = -(-rows // _WORD)
         words = rng.bit_generator.random_raw(columns * width).reshape(columns, width)
-        if rows % _WORD:
-            words[:, -1] &= np.uint64((1 << rows % _WORD) - 1)
-        return cls(words, rows)
+        return cls(_cut(words, rows), rows)
 
     @property
     def counts(self) -> Counts:
         """How many rows of each column show 1."""
         return np.bitwise_count(self.words).sum(axis=1, dtype=np.int64)
 
-    @classmethod
-    def positive(cls, scores: Counts, rng: np.random.Generator) -> Coins:
-        """One column: the rows whose score is positive; a coin decides where it is 0."""
-        won, tied = scores > 0, np.flatnonzero(scores == 0)
-        won[tied] = rng.integers(0, 2, len(tied)).astype(bool)
-        return cls(_packed(won), len(won))
+    def vote(self, weights: Counts, rng: np.random.Generator) -> Coins:
+        """One column: the rows in which Σ weight · (±1) is positive; a coin decides where it is 0."""
+        total = int(np.abs(weights).sum())
+        above, tied = _compared(self._planes(weights), total // 2)
+        if total % 2 == 0:
+            above |= tied & rng.bit_generator.random_raw(len(tied))
+        return Coins(_cut(above[None], self.rows), self.rows)
 
-    def scores(self, weights: NDArray[np.integer]) -> Counts:
+    def scores(self, weights: Counts) -> Counts:
         """Σ weight · (±1) for every row."""
-        whole = np.asarray(weights, dtype=np.int64)
-        return 2 * self._agreement(whole) - int(np.abs(whole).sum())
-
-    def _agreement(self, weights: Counts) -> Counts:
-        """Σ |weight| over the columns that a row agrees with, turned where the weight is negative."""
         total = np.zeros(self.rows, dtype=np.int64)
-        size = np.abs(weights)
+        for level, line in enumerate(self._planes(weights)):
+            bits = np.unpackbits(line.astype("<u8").view(np.uint8), count=self.rows, bitorder="little")
+            total += bits.astype(np.int64) << level
+        return 2 * total - int(np.abs(weights).sum())
+
+    def _planes(self, weights: Counts) -> list[Words]:
+        """Σ |weight| over the columns that a row agrees with, turned where the weight is negative, as binary
+        digits of all rows at once: the line of ones, of twos, of fours, …"""
+        size, width = np.abs(weights), self.words.shape[1]
+        step = max(3, _BLOCK // width)
+        levels: list[list[Words]] = [[]]
         for bit in range(int(size.max(initial=0)).bit_length()):
             used = np.flatnonzero(size >> bit & 1)
-            total += _added(self.words, used, weights[used] < 0, self.rows) << bit
-        return total
+            for start in range(0, len(used), step):
+                part = used[start : start + step]
+                lines = self.words[part]
+                lines ^= np.where(weights[part] < 0, _ALL, np.uint64(0))[:, None]
+                _carry(levels, bit, lines)
+        planes = []
+        for level, lines in enumerate(levels):  # grows while it is walked through
+            while len(lines) > 1:
+                first, second = lines.pop(), lines.pop()
+                lines.append(first ^ second)
+                if level + 1 == len(levels):
+                    levels.append([])
+                levels[level + 1].append(first & second)
+            planes.append(lines[0] if lines else np.zeros(width, dtype=np.uint64))
+        return planes
 
 
-def _packed(bits: NDArray[np.bool_]) -> Words:
-    width = -(-len(bits) // _WORD)
-    padded = np.zeros(width * 8, dtype=np.uint8)
-    little = np.packbits(bits, bitorder="little")
-    padded[: len(little)] = little
-    return padded.view("<u8").astype(np.uint64).reshape(1, width)
+def _cut(words: Words, rows: int) -> Words:
+    """Nothing but 0 beyond the rows."""
+    if rows % _WORD:
+        words[:, -1] &= np.uint64((1 << rows % _WORD) - 1)
+    return words
 
 
-def _added(words: Words, used: NDArray[np.intp], turned: NDArray[np.bool_], rows: int) -> Counts:
-    """In how many of these columns, turned where ``turned``, each row shows 1."""
-    width = words.shape[1]
-    step = max(3, _BLOCK // width)
-    levels: list[list[Words]] = []  # words of weight 1, 2, 4, …, at most two lines of each
-    for start in range(0, len(used), step):
-        part = slice(start, start + step)
-        lines = words[used[part]]
-        lines ^= np.where(turned[part], _ALL, np.uint64(0))[:, None]
-        _carry(levels, 0, lines)
-    total = np.zeros(rows, dtype=np.int64)
-    for level, lines_left in enumerate(levels):
-        for line in lines_left:
-            bits = np.unpackbits(line.astype("<u8").view(np.uint8), count=rows, bitorder="little")
-            total += bits.astype(np.int64) << level
-    return total
+def _compared(planes: list[Words], limit: int) -> tuple[Words, Words]:
+    """Where the number in the planes is above a limit, and where it is equal to it."""
+    above, equal = np.zeros_like(planes[0]), np.full_like(planes[0], _ALL)
+    for level in reversed(range(max(len(planes), limit.bit_length()))):
+        line = planes[level] if level < len(planes) else np.zeros_like(above)
+        if limit >> level & 1:
+            equal &= line
+        else:
+            above |= equal & line
+            equal &= ~line
+    return above, equal
 
 
 def _carry(levels: list[list[Words]], level: int, lines: Words) -> None:

@@ -43,7 +43,7 @@ from sessions import (
 
 from holdfast.dependence import Independent, MarkovChain
 from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule
-from holdfast.planning import plan
+from holdfast.planning import Plan, plan
 from holdfast.stability import transfer_error
 from holdfast.tails import Tail
 
@@ -142,13 +142,17 @@ def _chain(place: Place) -> MarkovChain:
 
 
 @cache
-def _planned(place: Place, name: str, half: bool) -> Any:
+def _plan(place: Place, half: bool) -> Plan:
+    """With ``half``, for the rows that are left beside a training part, and with surprises."""
     terms: dict[str, Any] = {"rows": place.protected if half else place.rows}
     if place.stay:
         terms = {"dependence": _chain(place)}
     surprises = min(SURPRISES, place.queries) if half else 0
-    found = plan(queries=place.queries, confidence=1 - BETA, surprises=surprises, **terms)
-    return found.method(name)
+    return plan(queries=place.queries, confidence=1 - BETA, surprises=surprises, **terms)
+
+
+def _planned(place: Place, name: str, half: bool) -> Any:
+    return _plan(place, half).method(name)
 
 
 def _error(name: str, half: bool = False) -> Callable[[Place], float | None]:

@@ -43,8 +43,16 @@ def test_packed_coins_are_counted_and_added_exactly(columns, rows, rng):
     assert (tossed.counts == bits.sum(axis=1)).all()
     scores = weights @ (2 * bits - 1)
     assert (tossed.scores(weights) == scores).all()
-    won = bits_of(coins.Coins.positive(scores, rng))[0]
+    won = bits_of(tossed.vote(weights, rng))[0]
     assert (won[scores != 0] == (scores > 0)[scores != 0]).all()
+
+
+def test_a_tie_is_decided_by_a_fair_coin(rng):
+    tossed = coins.Coins.toss(2, 20_000, rng)
+    weights = np.array([1, 1])
+    tied = tossed.scores(weights) == 0
+    won = bits_of(tossed.vote(weights, rng))[0][tied]
+    assert won.mean() == pytest.approx(0.5, abs=0.03)
 
 
 def test_coins_are_fair(rng):
@@ -157,7 +165,7 @@ def test_agreed_numbers_on_counts_are_those_of_the_guard(strategy, rng):
 @pytest.mark.parametrize("name", ["sign", "linear classifier", "boosting", "averaging", "fingerprint"])
 def test_naive_reuse_fails_and_valid_methods_hold(name, seed):
     lines = {
-        line["method"]: line for line in attacked.point(ATTACKS[name], sessions.Place(20_000, 800), 12, seed)
+        line["method"]: line for line in attacked.point(ATTACKS[name], sessions.Place(20_000, 400), 6, seed)
     }
     if "naive reuse" in lines:
         assert lines["naive reuse"]["beyond, at least"] > 0.05
