@@ -128,6 +128,52 @@ def test_a_closed_account_answers_what_it_answered_and_nothing_else(path):
         guard.close()
 
 
+def test_what_was_reserved_before_the_account_was_closed_is_settled_after(path, monkeypatch, tmp_path):
+    key = SigningKey.generate()
+    guard, read = Guard(table(), ledger=Book(path, key=key)), PreparedCode.read
+
+    def closing(self, part):
+        guard.close_account()
+        return read(self, part)
+
+    monkeypatch.setattr(PreparedCode, "read", closing)
+    answer = guard.share("x > 0.5")
+    assert kinds(path) == ["open", "reserve", "close", "release"]
+    with pytest.raises(BookError, match="closed"):
+        guard.share("x > 0.6")
+    guard.close()
+    again = Guard(table(), ledger=Book(path, key=key))
+    assert again.spent == pytest.approx(answer.cost, abs=1e-9)
+    assert again.share("x > 0.5") == answer
+    export_book(again._session._book, tmp_path / "export")
+    assert verify(tmp_path / "export", key.public, receipts=[answer.receipt]).whole
+    again.close()
+
+
+def test_an_account_that_is_closed_while_people_ask_answers_nothing_reserved_later(path):
+    guard, told, refusals = Guard(table(), ledger=path), [], []
+
+    def ask(number):
+        try:
+            told.append(guard.share(f"x > {number / 100}"))
+        except BookError as refused:
+            refusals.append(str(refused))
+
+    people = [threading.Thread(target=ask, args=(number,)) for number in range(1, 25)]
+    for person in people[:12]:
+        person.start()
+    guard.close_account()
+    for person in people[12:]:
+        person.start()
+    for person in people:
+        person.join()
+    found = kinds(path)
+    assert "reserve" not in found[found.index("close") :]
+    assert found.count("release") == found.count("reserve") == len(told) == 24 - len(refusals)
+    assert all("closed" in refusal for refusal in refusals)
+    guard.close()
+
+
 def test_a_long_account_starts_from_its_checkpoint_and_forgets_nothing(path, monkeypatch, tmp_path):
     monkeypatch.setattr(_session, "_CHECKPOINT_EVERY", 10)
     monkeypatch.setattr(_answered, "_REMEMBERED", 3)

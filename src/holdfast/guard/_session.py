@@ -179,8 +179,6 @@ class Session:
         """Prepare a question against the newest account and put its worst price on disk, in one step; or
         return what another process released about it meanwhile."""
         for _ in range(_MOST_TRIES):
-            if self.balance.closed:
-                raise Closed("The account is closed; nothing more is answered from it.")
             if (known := self._awaited(asked.key)) is not None:
                 return known
             with self._lock, suppress(Stale):
@@ -196,9 +194,8 @@ class Session:
         account allows, each as if those before it cost the most they can; returns the account without them,
         and the lines that reserve them."""
         for _ in range(_MOST_TRIES):
-            if self.balance.closed:
-                raise Closed("The account is closed; nothing more is answered from it.")
             with self._lock, suppress(Stale):
+                _require_open(self.balance)
                 held, entries = Ahead(self._failure, self.balance, self._exact), []
                 for one in asked:
                     try:
@@ -347,6 +344,7 @@ class Session:
 
 def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) -> tuple[_Prepared, Entry]:
     """A question prepared against an account, and the line that reserves the most it can cost."""
+    _require_open(balance)
     prepared = asked.prepare(account)
     price = math.ceil(asked.worst(prepared) * MICRO)
     if asked.asker.permit is not None:
@@ -360,3 +358,8 @@ def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) ->
     if asked.asker.name:
         body["by"] = asked.asker.name
     return prepared, Entry("reserve", body, asked.key, asked.asker.request)
+
+
+def _require_open(balance: Balance) -> None:
+    if balance.closed:
+        raise Closed("The account is closed; nothing more is answered from it.")

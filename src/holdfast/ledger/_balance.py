@@ -47,7 +47,7 @@ class Balance:
     def apply(self, event: Event) -> None:
         """Add one more line. A line that does not fit what came before is refused."""
         body = event.body
-        if self.closed and event.kind not in _FREE:
+        if self.closed and event.kind == "reserve":  # What was reserved before may still be settled.
             raise BookError(f"The account book goes on at line {event.sequence} after it was closed.")
         if event.kind == "reserve":
             if not (isinstance(body.get("micro_nats"), int) and body["micro_nats"] >= 0):
