@@ -1,4 +1,7 @@
-"""The whole comparison in one run: numbers, a page of tables, pictures. `holdfast bench` calls it."""
+"""The whole comparison in one run: numbers, a page of tables, pictures. `holdfast bench` calls it.
+
+python benchmarks/report.py     # the page and the pictures again, from the numbers in docs/benchmarks
+"""
 
 from __future__ import annotations
 
@@ -24,25 +27,35 @@ def run(output: Path, work: float, workers: int, progress: Progress) -> dict[str
 
     Attacks that finished before an interruption are kept in ``output`` and not run again.
     """
-    grid = {"machine": machine.describe(), **certified(lambda *done: progress("certified errors", *done))}
-    files = [_write(output, "certified", grid)]
-    real = None
+    grid = _kept(output, "certified", certified(lambda *done: progress("certified errors", *done)))
+    files, real = ["certified.json", *draw(grid, output)], None
     if work:
         resume = output / "attacked.partial.jsonl"
         found = attacked(work, lambda *done: progress("attacks", *done), workers=workers, resume=resume)
-        real = {"machine": machine.describe(), **found}
-        files.append(_write(output, "attacked", real))
+        real = _kept(output, "attacked", found)
         resume.unlink(missing_ok=True)
-        files += draw_attacked(real, output)
-    files += draw(grid, output)
+        files += ["attacked.json", *draw_attacked(real, output)]
     (output / "README.md").write_text(page(grid, real), encoding="utf-8")
     return {"summary": summary(grid), "findings": findings(grid, real), "files": [*files, "README.md"]}
 
 
-def _write(output: Path, name: str, result: dict[str, Any]) -> str:
-    text = json.dumps(_short(result), indent=1, ensure_ascii=False, allow_nan=False)
+def remake(folder: Path) -> None:
+    """Page and pictures from the numbers that are kept in a folder."""
+    grid, real = (
+        json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("certified", "attacked")
+    )
+    draw(grid, folder)
+    draw_attacked(real, folder)
+    (folder / "README.md").write_text(page(grid, real), encoding="utf-8")
+
+
+def _kept(output: Path, name: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Write a result and return what was written, so that page and pictures can be made of the file alone."""
+    short = _short({"machine": machine.describe(), **result})
+    text = json.dumps(short, indent=1, ensure_ascii=False, allow_nan=False)
     (output / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-    return f"{name}.json"
+    return short
 
 
 def _short(value: Any) -> Any:
@@ -238,3 +251,7 @@ truth under the attack that does it the most harm (orange), the bound for questi
 _CHAINS = """Ten surprises. The theorems of all peers in the grid are for independent rows and promise nothing
 here. One published theorem speaks of chains (Kontorovich, Sadigurschi and Stemmer 2022); it is used on every
 t-th row, with the best t and the exact dependence ψ that is left."""
+
+
+if __name__ == "__main__":
+    remake(Path(__file__).resolve().parents[1] / "docs" / "benchmarks")
