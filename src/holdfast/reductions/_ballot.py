@@ -10,8 +10,8 @@ from typing import Any
 from holdfast import checks
 from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm
-from holdfast.reductions._coins import cheapest
-from holdfast.reductions._parts import Progress, Workers, cut, run_all
+from holdfast.reductions._coins import cheapest, run_seeds
+from holdfast.reductions._parts import Progress, Workers
 from holdfast.reductions._simulated import SIMULATED, noise_seed
 from holdfast.reductions._vote import VotePlan, elect, vote_plan
 from holdfast.replicable._tape import Tape
@@ -88,11 +88,7 @@ def voted(
     listed = outcomes if plan.reserve is None else None
 
     def run(rows: Any, tape: Tape) -> Any:
-        coins = [tape.branch(f"seed {number}") for number in range(plan.seeds)]
-        parts = cut(rows, plan.runs, algorithm.rows_needed)
-        jobs = [(part, coins[number // plan.parts]) for number, part in enumerate(parts)]
-        votes = run_all(algorithm, jobs, workers=workers, progress=progress, label="runs")
-        ballots = [(vote,) for vote in votes]
+        ballots = [(vote,) for vote in run_seeds(algorithm, plan, rows, tape, workers, progress)]
         seed = noise_seed(tape) if simulation else None
         return elect(ballots, epsilon, reserve=plan.reserve or 0.0, outcomes=listed, seed=seed)
 

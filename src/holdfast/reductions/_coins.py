@@ -1,4 +1,4 @@
-"""Which share of the coins to call good: the choice that makes a plan cheapest."""
+"""Runs with few coins on many parts, and which share of the coins to call good so that they are fewest."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from holdfast.errors import InvalidArgument
+from holdfast.reductions._algorithm import Algorithm
+from holdfast.reductions._parts import Progress, Workers, cut, run_all
+from holdfast.replicable._tape import Tape
 from holdfast.stability import GoodCoins
 
-__all__ = ["cheapest"]
+__all__ = ["cheapest", "run_seeds"]
 
 _CHOICES = 12
 
@@ -21,7 +24,25 @@ class _Plan(Protocol):
     def runs(self) -> int: ...
 
 
+class _Seeds(Protocol):
+    @property
+    def seeds(self) -> int: ...
+    @property
+    def parts(self) -> int: ...
+
+
 P = TypeVar("P", bound=_Plan)
+
+
+def run_seeds(
+    algorithm: Algorithm, plan: _Seeds, rows: Any, tape: Tape, workers: Workers, progress: Progress
+) -> list[Any]:
+    """What the algorithm gives on fresh parts of the rows, seed after seed, all parts of a seed with its
+    coins."""
+    coins = [tape.branch(f"seed {number}") for number in range(plan.seeds)]
+    parts = cut(rows, plan.seeds * plan.parts, algorithm.rows_needed)
+    jobs = [(part, coins[number // plan.parts]) for number, part in enumerate(parts)]
+    return run_all(algorithm, jobs, workers=workers, progress=progress, label="runs")
 
 
 def cheapest(

@@ -8,8 +8,8 @@ from typing import Any
 from holdfast import checks
 from holdfast.mechanisms import exponential
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
-from holdfast.reductions._coins import cheapest
-from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
+from holdfast.reductions._coins import cheapest, run_seeds
+from holdfast.reductions._parts import Progress, Workers, effort
 from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
 from holdfast.replicable._tape import Tape
 from holdfast.stability import GoodCoins, perfect_plan
@@ -58,10 +58,7 @@ def replicable_to_perfect(
     plan = cheapest(algorithm.guarantee, plan_for, shares, of=of, by=by)
 
     def run(rows: Any, tape: Tape) -> Any:
-        coins = [tape.branch(f"seed {number}") for number in range(plan.seeds)]
-        parts = cut(rows, plan.runs, algorithm.rows_needed)
-        jobs = [(part, coins[number // plan.parts]) for number, part in enumerate(parts)]
-        outputs = run_all(algorithm, jobs, workers=workers, progress=progress, label="runs")
+        outputs = run_seeds(algorithm, plan, rows, tape, workers, progress)
         candidates = [
             Counter(outputs[begin : begin + plan.parts]).most_common(1)[0]
             for begin in range(0, plan.runs, plan.parts)

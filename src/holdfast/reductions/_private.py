@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.mechanisms import select_mode
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
-from holdfast.reductions._coins import cheapest
-from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
+from holdfast.reductions._coins import cheapest, run_seeds
+from holdfast.reductions._parts import Progress, Workers, effort
 from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
 from holdfast.replicable._tape import Tape
 from holdfast.stability import DP, GoodCoins, private_plan
@@ -86,10 +86,7 @@ def replicable_to_dp(
     plan = cheapest(algorithm.guarantee, plan_for, of=of, by=by)
 
     def run(rows: Any, tape: Tape) -> Any:
-        coins = [tape.branch(f"seed {number}") for number in range(plan.seeds)]
-        parts = cut(rows, plan.runs, algorithm.rows_needed)
-        jobs = [(part, coins[number // plan.parts]) for number, part in enumerate(parts)]
-        votes = run_all(algorithm, jobs, workers=workers, progress=progress, label="runs")
+        votes = run_seeds(algorithm, plan, rows, tape, workers, progress)
         seed = noise_seed(tape) if simulation else None
         # A vote may itself be None, which the selection keeps for "nothing".
         chosen = select_mode(
