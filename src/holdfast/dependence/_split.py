@@ -80,5 +80,5 @@ def contiguous(train_rows: int, gap: int, n: int) -> tuple[Mask, Mask]:
 
 def all_fresh(model: Dependence, sentence: str) -> Split:
     """Every row protected: none of them depends on a row that came before."""
-    everything = np.ones(model.n, dtype=np.bool_)
-    return Split(~everything, everything, model, 0.0, (*model.assumptions, sentence))
+    nothing, everything = (np.broadcast_to(np.bool_(mark), model.n) for mark in (False, True))
+    return Split(nothing, everything, model, 0.0, (*model.assumptions, sentence))

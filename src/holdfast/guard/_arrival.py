@@ -20,6 +20,8 @@ from holdfast.ledger import Book
 # compared.
 _COMPARED = 1_000
 _TELLING = 20
+# So many rows of each earlier part are copied to train on; guesses from more would hardly be better.
+_MOST_TRAINING = 5_000_000
 
 
 def set_up_in(
@@ -91,21 +93,23 @@ def earlier_rows(setup: Setup, *, closed: bool) -> Any:
     parts = [setup.training] if setup.training is not None else []
     if closed:
         parts.append(setup.protected)
-    frames = [part.rows.frame() for part in parts]
+    frames = [part.rows.first(_MOST_TRAINING).frame() for part in parts]
     return pandas.concat(frames, ignore_index=True) if frames else None
 
 
 def require_new_rows(data: Any, known: Part) -> None:
     """Refuse a table that begins with the rows of the epoch before it, in order. Overlap in any other order
     is not looked for: equal rows may well be different people."""
-    frame = known.rows.frame().head(_COMPARED)
+    if not known.rows.has_order:
+        return
+    frame = known.rows.first(_COMPARED).frame()
     if len(frame) < _TELLING or len(frame.drop_duplicates()) == 1:
         return
     places = np.arange(len(frame)) if known.mask is None else np.flatnonzero(known.mask)[: len(frame)]
     rows = open_rows(data)
-    if rows.count <= places[-1] or set(rows.columns) != set(frame.columns):
+    if rows.count <= places[-1] or not rows.has_order or set(rows.columns) != set(frame.columns):
         return
-    same = rows.frame(list(frame.columns)).iloc[places].reset_index(drop=True)
+    same = rows.first(int(places[-1]) + 1).frame(list(frame.columns)).iloc[places].reset_index(drop=True)
     if same.equals(frame.astype(same.dtypes)):
         raise InvalidArgument(
             "data",

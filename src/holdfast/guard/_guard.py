@@ -330,7 +330,7 @@ class Guard:
         closed = closed_in_time(self._book)
         model_after(self._setup, dependence, closed=closed)
         options = {**self._options, **options}
-        trains = train is None and options["strategy"] in TRAINING_SHARES
+        trains = train is None and options["strategy"] in TRAINING_SHARES and options["split_by"] is None
         if trains:
             train = earlier_rows(self._setup, closed=closed)
         return Guard(
