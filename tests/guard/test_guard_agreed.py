@@ -503,3 +503,23 @@ def test_the_sign_attack_stays_within_the_error_and_catches_plain_means(rng):
         plain += abs(last / rows - 0.5) > plain_radius
     assert stats.binomtest(missed, runs_made, 0.05, alternative="greater").pvalue > 1e-6
     assert stats.binomtest(plain, runs_made, 0.05, alternative="greater").pvalue < 1e-9
+
+
+@pytest.mark.parametrize("strategy", ["agreed-code", "grid-code"])
+def test_several_questions_at_once_are_answered_as_one_by_one(strategy, rng):
+    table = coins(rng, 3000, 12)
+    terms = {"strategy": strategy, "queries": 12}
+    if strategy == "agreed-code":
+        terms["surprises"] = 3
+    questions = [f"share(c{j} = 1, guess = {0.9 if j in (3, 4, 9) else 0.5})" for j in range(12)]
+    at_once, one_by_one = Guard(table, **terms), Guard(table, **terms)
+    together = at_once.ask_all(questions)
+    alone = [one_by_one.ask(question) for question in questions]
+    for first, second in zip(together, alone, strict=True):
+        assert (first.value, first.low, first.high, first.cost) == (
+            second.value,
+            second.low,
+            second.high,
+            second.cost,
+        )
+    assert at_once.left == one_by_one.left == 0
