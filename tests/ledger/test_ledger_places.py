@@ -100,7 +100,7 @@ def test_a_start_goes_on_from_the_last_checkpoint(opened):
 
 
 def test_a_start_remembers_who_asked_in_the_last_minute(opened, monkeypatch):
-    monkeypatch.setattr(_book, "_PAGE", 3)  # So that it looks back over several pages.
+    monkeypatch.setattr(_book, "_BACK", 2)  # So that it looks back several times.
     book, balance, now = opened(), Balance(), int(time.time())
     balance.apply(book.append("open", {}, after=0))
     ages = [300, 80, 61, 40, 40, 20, 2]

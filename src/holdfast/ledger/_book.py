@@ -17,6 +17,8 @@ from holdfast.ledger._signing import Receipt, SigningKey, signed
 from holdfast.ledger._sqlite import SqliteLines
 
 _PAGE = 5_000
+_BACK = 500
+_MOST_BACK = 20_000
 
 
 class Lines(Protocol):
@@ -189,14 +191,17 @@ class Book:
         return Book(place_of_epoch(self._place, number), key=self.key)
 
     def _last_minute(self, end: int) -> list[Event]:
-        """The reservations up to line ``end`` that are no older than a minute, in order."""
-        since, found = time.time() - MINUTE, []
-        while end > 0:
-            start = max(0, end - _PAGE)
+        """The reservations up to line ``end`` that are no older than a minute, in order; of so many lines at
+        most that a start takes no longer however fast people ask."""
+        since, last = time.time() - MINUTE, max(0, end - _MOST_BACK)
+        found: list[Event] = []
+        while end > last:
+            start = max(last, end - _BACK)
             lines = islice(self.lines(start), end - start)
             reserves = [line.event() for line in lines if line.kind == "reserve"]
-            found = [event for event in reserves if event.body.get("at", 0) > since] + found
-            end = start if len(found) >= len(reserves) > 0 else 0
+            recent = [event for event in reserves if event.body.get("at", 0) > since]
+            found = recent + found
+            end = start if len(recent) == len(reserves) else last
         return found
 
     def close(self) -> None:
