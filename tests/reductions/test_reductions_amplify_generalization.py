@@ -139,7 +139,7 @@ def test_exact_perfect_generalisation_with_a_simulator(p):
     assert perfect.guarantee == PerfectGeneralization(DELTA, EPSILON, DELTA, kind="two-way")
     used = perfect.explain().steps[1].parameters
     assert (used["seeds"], used["parts"] % 2) == (2, 1)
-    assert perfect.explain().steps[0].parameters == {"parts": 1}
+    assert perfect.explain().steps[0].parameters == {"draws": 1, "rows": 1}
     counts, law = samples(used["parts"], 2, p)
     values = chance_of_one(counts, used["parts"], LEAN, used["sensitivity"])
     simulator = float(law @ values)
@@ -203,10 +203,10 @@ def test_it_fails_no_more_often_than_it_says(seed):
             probabilities=lambda rows: [wrong, 1.0 - wrong],
         )
 
-    for wrong, keeps in ((0.02, True), (0.95, False)):
+    for wrong, keeps, trials in ((0.02, True, 40), (0.95, False, 12)):
         perfect = amplify_generalization(rarely_wrong(wrong, 0.02), epsilon=50.0, delta=0.9, simulation=True)
         assert perfect.failure < 0.45
-        rows, trials = np.zeros(perfect.rows_needed), 40
+        rows = np.zeros(perfect.rows_needed)
         failures = sum(perfect(rows, Tape(seed).branch(number)) == 0 for number in range(trials))
         assert (lower_limit(failures, trials) <= perfect.failure) == keeps
 
@@ -214,10 +214,10 @@ def test_it_fails_no_more_often_than_it_says(seed):
 def test_weak_guarantees_are_amplified_by_averages():
     weak = amplify_generalization(leaning(0.25), epsilon=EPSILON, delta=DELTA)
     first, second, third = weak.explain().steps
-    assert first.parameters["parts"] > 1
+    assert first.parameters["draws"] > 1
     assert (
         weak.rows_needed
-        == first.parameters["parts"] * second.parameters["seeds"] * second.parameters["parts"]
+        == first.parameters["draws"] * second.parameters["seeds"] * second.parameters["parts"]
     )
     assert "Theorem 6.3" in third.theorem
     assert weak.guarantee.kind == "two-way"

@@ -15,6 +15,7 @@ from holdfast.records import Record
 from holdfast.reductions._algorithm import Algorithm, Floats
 from holdfast.reductions._amplify_delta import cheapest_parts
 from holdfast.reductions._coins import cheapest
+from holdfast.reductions._replicable import with_law_error
 from holdfast.reductions._steady import least_rho
 from holdfast.reductions._vote import expected_loss, fewest, log_bad, lost, reserve
 from holdfast.stability import GoodCoins, Replicability
@@ -85,7 +86,7 @@ def agnostic_plan(
     Reference: SIS Theorem 6.5; the constants: Holdfast.
     """
     outcomes = len(algorithm.finite(of=of))
-    failure = min(1.0, algorithm.failure + algorithm.law_error)
+    failure = with_law_error(algorithm)
     ways = (0.0, delta) if delta > 0.0 else (0.0,)
 
     def plan_with(parts: int, below: float) -> AgnosticPlan:

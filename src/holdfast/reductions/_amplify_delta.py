@@ -10,7 +10,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
 from holdfast.reductions._parts import Progress, Workers, effort
-from holdfast.reductions._replicable import dp_to_replicable
+from holdfast.reductions._replicable import dp_to_replicable, with_law_error
 from holdfast.reductions._simulated import simulation_argument
 from holdfast.reductions._steady import least_rho
 from holdfast.reductions._vote import VotePlan, fewest
@@ -56,7 +56,7 @@ def amplify_delta(
     workers, progress = effort(workers, progress, of=of)
     simulation = simulation_argument(simulation, of=of)
     outcomes = algorithm.finite(of=of)
-    failure = min(1.0, algorithm.failure + algorithm.law_error)
+    failure = with_law_error(algorithm)
 
     def rho_with(parts: int) -> float:
         return least_rho(algorithm, parts, of=of)

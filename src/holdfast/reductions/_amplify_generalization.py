@@ -6,19 +6,18 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from holdfast import checks, replicable, rounding
+from holdfast import checks, rounding
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._amplify_delta import cheapest_parts
 from holdfast.reductions._coins import cheapest
-from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
+from holdfast.reductions._parts import Progress, Workers, effort
 from holdfast.reductions._perfect import replicable_to_perfect
+from holdfast.reductions._replicable import sampled, with_law_error
+from holdfast.reductions._sampling import Sampling
 from holdfast.reductions._simulated import simulation_argument
-from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, perfect_plan
 from holdfast.stability._mismatch import disagreement
-from holdfast.stability._path import EXPLICIT, SAME
+from holdfast.stability._path import SAME
 
 __all__ = ["amplify_generalization", "averaged_rho"]
 
@@ -62,8 +61,9 @@ def amplify_generalization(
     algorithm.finite(of=of)
     # Sample form (2a, ε, 2a) gives (2a/d, ε, 2a + d): both are δ at d = δ/(1 + δ) and 2a = δd.
     d = delta / (1.0 + delta) * _HAIR
-    sampled = delta * d / 2.0 * _HAIR
-    shares = [sampled ** (2.0 / seeds) * (1.0 - 1e-12) for seeds in range(1, 60)]
+    spent = delta * d / 2.0 * _HAIR
+    shares = [spent ** (2.0 / seeds) * (1.0 - 1e-12) for seeds in range(1, 60)]
+    failure = with_law_error(algorithm)
 
     def rho_with(parts: int) -> float:
         return averaged_rho(algorithm, parts, of=of)
@@ -71,7 +71,7 @@ def amplify_generalization(
     def plan_with(parts: int, below: float) -> Any:
         return cheapest(
             Replicability(rho_with(parts)),
-            lambda coins, below: perfect_plan(epsilon, sampled, coins=coins, failure=_wrong(algorithm)),
+            lambda coins, below: perfect_plan(epsilon, spent, coins=coins, failure=failure),
             shares,
             of=of,
             by=by,
@@ -80,7 +80,7 @@ def amplify_generalization(
     parts, _ = cheapest_parts(rho_with, plan_with, of=of, by=by)
     steady = _averaged(algorithm, parts, of)
     perfect = replicable_to_perfect(
-        steady, epsilon=epsilon, delta=sampled, simulation=simulation, workers=workers, progress=progress
+        steady, epsilon=epsilon, delta=spent, simulation=simulation, workers=workers, progress=progress
     )
     sample = perfect.guarantee
     assert isinstance(sample, PerfectGeneralization)
@@ -126,26 +126,5 @@ def averaged_rho(algorithm: Algorithm, parts: int, *, of: str) -> float:
 
 def _averaged(algorithm: Algorithm, parts: int, of: str) -> Algorithm:
     """The replicable algorithm that samples from the average of the laws on ``parts`` samples."""
-    outcomes = algorithm.finite(of=of)
-
-    def run(rows: Any, tape: Tape) -> Any:
-        pieces = enumerate(cut(rows, parts, algorithm.rows_needed))
-        laws = run_all(algorithm.law, [(piece, tape.branch(f"part {number}")) for number, piece in pieces])
-        return outcomes[int(replicable.correlated_choice(np.mean(laws, axis=0), tape.branch("choice")))]
-
-    return algorithm.compiled(
-        run,
-        guarantee=Replicability(averaged_rho(algorithm, parts, of=of)),
-        failure=_wrong(algorithm),
-        theorem="SIS Theorem 3.17, Algorithm 2; Holdfast, averages",
-        kind=EXPLICIT,
-        conditions=("independent rows from one distribution", "coins drawn without a look at the data"),
-        parameters={"parts": parts},
-        rows_needed=parts * algorithm.rows_needed,
-        outcomes=outcomes,
-    )
-
-
-def _wrong(algorithm: Algorithm) -> float:
-    """Sampling from a law that is off by the stated error fails more often by no more than that."""
-    return rounding.probability(algorithm.failure + algorithm.law_error)
+    plan = Sampling(parts, parts * algorithm.rows_needed, averaged_rho(algorithm, parts, of=of), True)
+    return sampled(algorithm, plan, theorem="SIS Theorem 3.17, Algorithm 2; Holdfast, averages")

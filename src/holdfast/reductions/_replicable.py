@@ -16,7 +16,7 @@ from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, disagreement_bound
 from holdfast.stability._path import EXPLICIT
 
-__all__ = ["chosen_with", "dp_to_replicable", "perfect_to_replicable"]
+__all__ = ["chosen_with", "dp_to_replicable", "perfect_to_replicable", "sampled", "with_law_error"]
 
 _ROWS = "independent rows from one distribution, the same for both runs"
 _COINS = "the same tape on both sides"
@@ -60,7 +60,7 @@ def dp_to_replicable(
     rho = checks.real(rho, "rho", "(0, 1)", of=of, by=by)
     checks.choice(sampling, "sampling", ("parts", "subsample"), of=of)
     workers, progress = effort(workers, progress, of=of)
-    outcomes, error = algorithm.finite(of=of), algorithm.law_error
+    algorithm.finite(of=of)
     if checks.choice(method, "method", ("sharp", "paper"), of=of) == "sharp":
         for name, value in (("c", c), ("C", C)):
             if value is not None:
@@ -70,21 +70,7 @@ def dp_to_replicable(
     else:
         plan = printed_sampling(algorithm, rho, c, C, of=of)
         theorem = "SIS Corollaries 3.13 and 3.15, Theorem 3.17, Algorithm 2"
-    mixture = _mixture(algorithm, plan, workers, progress)
-    exact = plan.disjoint and (algorithm.probabilities is not None)
-    return algorithm.compiled(
-        _chooser(mixture, outcomes),
-        guarantee=Replicability(plan.rho),
-        failure=_with_law_error(algorithm),
-        theorem=theorem,
-        kind=EXPLICIT,
-        conditions=(_ROWS, _COINS),
-        parameters={"draws": plan.draws, "rows": plan.rows, **({"law error": error} if error else {})},
-        rows_needed=plan.rows,
-        outcomes=outcomes,
-        probabilities=(lambda rows: mixture(rows, None)) if exact else None,
-        law_error=error if exact else 0.0,
-    )
+    return sampled(algorithm, plan, theorem=theorem, workers=workers, progress=progress)
 
 
 def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Algorithm:
@@ -104,29 +90,39 @@ def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Alg
     """
     of, by = "perfect_to_replicable", "SIS Theorem 3.17"
     algorithm = algorithm_argument(algorithm, ("one-way", "perfect-generalization"), of=of, by=by)
-    notion, outcomes, error = algorithm.guarantee, algorithm.finite(of=of), algorithm.stated_error
+    algorithm.finite(of=of)
+    notion, error = algorithm.guarantee, algorithm.stated_error
     assert isinstance(notion, PerfectGeneralization)
     rho = notion.replicability(method=method).rho
     if error > 0.0:
         rho = min(1.0, rho + 2.0 * disagreement_bound(error))
-    mixture = _mixture(algorithm, Sampling(1, algorithm.rows_needed, rho, True), 1, False)
-    exact = algorithm.probabilities is not None
+    plan = Sampling(1, algorithm.rows_needed, rho, True)
+    return sampled(algorithm, plan, theorem="SIS Theorem 3.17, Algorithm 2")
+
+
+def sampled(
+    algorithm: Algorithm, plan: Sampling, *, theorem: str, workers: Workers = 1, progress: Progress = False
+) -> Algorithm:
+    """The algorithm that samples with shared coins from its law, averaged as the plan says."""
+    outcomes, error = algorithm.finite(of="sampled"), algorithm.law_error
+    mixture = _mixture(algorithm, plan, workers, progress)
+    exact = plan.disjoint and algorithm.probabilities is not None
     return algorithm.compiled(
-        _chooser(mixture, outcomes),
-        guarantee=Replicability(rho),
-        failure=_with_law_error(algorithm),
-        theorem="SIS Theorem 3.17, Algorithm 2",
+        lambda rows, tape: _chosen(mixture(rows, tape), outcomes, tape),
+        guarantee=Replicability(plan.rho),
+        failure=with_law_error(algorithm),
+        theorem=theorem,
         kind=EXPLICIT,
         conditions=(_ROWS, _COINS),
-        parameters={"law error": error} if error else {},
-        rows_needed=algorithm.rows_needed,
+        parameters={"draws": plan.draws, "rows": plan.rows, **({"law error": error} if error else {})},
+        rows_needed=plan.rows,
         outcomes=outcomes,
-        probabilities=algorithm.probabilities if exact else None,
-        law_error=algorithm.law_error,
+        probabilities=(lambda rows: mixture(rows, None)) if exact else None,
+        law_error=error if exact else 0.0,
     )
 
 
-def _with_law_error(algorithm: Algorithm) -> float:
+def with_law_error(algorithm: Algorithm) -> float:
     """Sampling from a law that is off by the stated error fails more often by no more than that."""
     if algorithm.law_error == 0.0:
         return algorithm.failure
@@ -161,12 +157,6 @@ def _mixture(
         return average
 
     return mixture
-
-
-def _chooser(
-    mixture: Callable[[Any, Tape | None], Floats], outcomes: tuple[Any, ...]
-) -> Callable[[Any, Tape], Any]:
-    return lambda rows, tape: _chosen(mixture(rows, tape), outcomes, tape)
 
 
 def _chosen(law: Floats, outcomes: tuple[Any, ...], tape: Tape) -> Any:
