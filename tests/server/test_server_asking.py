@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from holdfast.engines import Rows
 from holdfast.errors import InvalidArgument
 from holdfast.guard import _session
-from holdfast.ledger import Receipt, verify
+from holdfast.ledger import Book, Receipt, verify
 from holdfast.server import Policy, Service, create_app
 
 
@@ -135,6 +135,9 @@ def test_a_rate_holds_over_all_processes_and_restarts(service, person, tmp_path,
     restarted = Caller(TestClient(create_app(again)), token)
     assert again.datasets.get("slow").book.start()[1] > 0
     assert restarted.ask("share(x > 0.6)", "slow").status_code == 429
+    with monkeypatch.context() as forgetful:  # The twin that trusts the checkpoint alone has forgotten.
+        forgetful.setattr(Book, "_last_minute", lambda *arguments: [])
+        assert len(again.datasets.get("slow").book.start()[0].recent) == 0
     assert restarted.ask("share(x > 0.1)", "slow").status_code == 200  # Known, and free of rates.
     assert person("analyst", "other").ask("share(x > 0.6)", "slow").status_code == 200
     later = time.time() + 60

@@ -26,7 +26,6 @@ from starlette.testclient import TestClient
 
 from holdfast.guard._answered import Answered
 from holdfast.guard._session import Session
-from holdfast.ledger import Book
 from holdfast.server import Policy, Service, Tokens, _boards, _datasets, create_app
 
 ROWS = 200
@@ -40,6 +39,8 @@ limits = st.integers(1, 9)
 guesses = st.sampled_from([0.02, 0.5, 0.97])
 words = st.sampled_from(["x > 0.{0}", "not (x <= 0.{0})", "0.{0} < x"])
 keys = st.sampled_from(["", "k1", "k2", "k3"])
+questions = st.tuples(limits, guesses, words, keys)
+submissions = st.tuples(st.sampled_from([0.5, 0.7, 0.9]), st.integers(0, 3))
 
 
 class Model:
@@ -93,6 +94,7 @@ class Team(RuleBasedStateMachine):
         self.service.boards.register(
             "race", "y.csv", {"target": "y", "start": 0.5, "sealed": 0.0, "rate": RATE}, blind=False
         )
+        self.register("one")
 
     def start(self):
         self.service = Service(self.home)
@@ -124,10 +126,15 @@ class Team(RuleBasedStateMachine):
         assert made.status_code == (422 if name in self.models else 201)
         self.models.setdefault(name, Model())
 
-    @rule(name=names, who=people, limit=limits, guess=guesses, form=words, key=keys)
-    def ask(self, name, who, limit, guess, form, key):
+    @rule(name=names, who=people, asked=st.lists(questions, min_size=1, max_size=RATE + 1))
+    def ask(self, name, who, asked):
+        for question in asked:
+            self.ask_one(name, who, *question)
+
+    def ask_one(self, name, who, limit, guess, form, key):
         headers = {"Idempotency-Key": key} if key else {}
         question = f"share({form.format(limit)}, guess = {guess})"
+        price = self.price(name, limit, guess)
         answer = self.caller(who).ask(question, name, **headers)
         status, said = answer.status_code, answer.json()
         if who in self.revoked:
@@ -143,9 +150,11 @@ class Team(RuleBasedStateMachine):
             assert (status, said) == (200, model.answers[limit])
         elif model.closed:
             assert status == 409
-        elif status == 403:
+        elif status == 403 or price > model.room(who) + 1e-5:
             # Refused ahead of reading, because it could cost more than is left; and only then.
-            assert said["asked"] > model.room(who) - 1e-5
+            assert status == 403
+            assert said["asked"] == pytest.approx(price, abs=1e-5)
+            assert price > model.room(who) - 1e-5
             assert said["left"] == pytest.approx(max(0.0, model.room(who)), abs=1e-5)
         elif model.asked[who] >= RATE:
             assert status == 429
@@ -159,11 +168,17 @@ class Team(RuleBasedStateMachine):
 
     @rule(name=names, limit=limits, guess=guesses)
     def preview(self, name, limit, guess):
+        self.price(name, limit, guess)
+
+    def price(self, name, limit, guess):
+        """The most that a question can cost, as everyone can know before."""
         body = {"query": f"share(x > 0.{limit}, guess = {guess})"}
         seen = self.caller("olga")("POST", f"/datasets/{name}/preview", body)
         assert seen.status_code == (200 if name in self.models else 404)
-        if name in self.models:
-            assert seen.json()["known"] == (limit in self.models[name].answers)
+        if name not in self.models:
+            return 0.0
+        assert seen.json()["known"] == (limit in self.models[name].answers)
+        return seen.json()["at_most"]
 
     @precondition(lambda self: self.models)
     @rule(name=names, sure=st.integers(0, 3))
@@ -181,8 +196,12 @@ class Team(RuleBasedStateMachine):
         assert self.caller("olga")("DELETE", f"/tokens/{self.tokens[who][1].identity}").status_code == 204
         self.revoked.add(who)
 
-    @rule(who=people, right=st.sampled_from([0.5, 0.7, 0.9]), seed=st.integers(0, 3))
-    def submit(self, who, right, seed):
+    @rule(who=people, sent=st.lists(submissions, min_size=1, max_size=RATE + 1))
+    def submit(self, who, sent):
+        for right, seed in sent:
+            self.submit_one(who, right, seed)
+
+    def submit_one(self, who, right, seed):
         wrong = np.random.default_rng(seed).random(ROWS) >= right
         sent = pd.DataFrame({"id": range(ROWS), "prediction": np.where(wrong, 1 - self.labels, self.labels)})
         caller = self.caller(who)
@@ -270,7 +289,6 @@ SABOTAGE = {
     "shares are not held": (Policy, "require_share", lambda *arguments: None),
     "rates are not held": (_datasets, "require_rate", lambda *arguments: None),
     "rates of boards are not held": (_boards, "require_rate", lambda *arguments: None),
-    "rates are forgotten at a restart": (Book, "_last_minute", lambda *arguments: []),
     "a known question is read again": (Answered, "known", lambda *arguments: None),
     "a retry is not recognised": (Session, "requested", lambda *arguments: None),
     "revoked tokens go on": (Tokens, "revoke", lambda *arguments: True),
