@@ -80,12 +80,12 @@ class Borrowed(Database):
 
     def __init__(self, backend: Any) -> None:
         super().__init__(backend, self.kind())
-        if self.kind is Dialect:
+        if type(self) is Borrowed:
             self.dialect.engine = backend.name
         self._defined: dict[str, str] = {}
 
     def define(self, name: str, query: str) -> None:
-        self._defined[self.dialect.quoted(name)] = query
+        self._defined[self.dialect.quoted(name)] = self._written_out(query)
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         return super().run(self._written_out(statement))

@@ -6,6 +6,7 @@ the same seed gives the same parts again.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,19 @@ FILE_PLACE = ("@row", "@file")
 def split_by_place(rows: Rows, source: str, share: float, seed: int) -> tuple[Rows, Rows, str]:
     """A training part of about ``share`` of the rows of ``source``, a view with the columns ``FILE_PLACE``,
     and the rest; and a text that differs if hashes do, as they may from one version of DuckDB to another."""
-    quoted = rows._database.dialect.quoted
-    place = ", ".join(map(quoted, FILE_PLACE))
-    condition = f"hash({place}, {int(seed)}) < {int(share * 2**64)}"
-    ((check,),) = rows._database.run(f"SELECT sum(hash(i, 0, {int(seed)}) // 1024) FROM range(1000) AS t(i)")
+    row, file = map(rows._database.dialect.quoted, FILE_PLACE)
+    condition = f"{_hash(row, file, seed)} < {int(share * 2**64)}"
+    first = f"SELECT sum({_hash('i', '0', seed)} // 1024) FROM range(1000) AS t(i)"
+    ((check,),) = rows._database.run(first)
     return *_parts(rows, source, condition, list(rows.columns)), f"{int(check):x}"
+
+
+def _hash(row: str, file: str, seed: int) -> str:
+    """The SQL of a hash of a place: a number for every place, no two alike, and a salt on top. (DuckDB joins
+    the hashes of several columns so that a salt among them would change all rows in the same way.)"""
+    salt = int.from_bytes(hashlib.sha256(str(int(seed)).encode()).digest()[:8], "big")
+    place = f"CAST({file} AS UBIGINT) * {2**40} + CAST({row} AS UBIGINT)"
+    return f"hash(xor({place}, CAST({salt} AS UBIGINT)))"
 
 
 def split_by_key(rows: Rows, key: str, share: float, seed: int) -> tuple[Rows, Rows]:

@@ -155,8 +155,9 @@ class Postgres(Dialect):
             return column
         import ibis
 
-        last = ibis.literal(_LAST_MOMENT).cast("date")
-        return (column < last).ifelse(column, ibis.null("date")).cast("timestamp(6)")
+        last, never = (ibis.literal(text).cast("date") for text in (_LAST_MOMENT, "infinity"))
+        has_one = (column < last) | (column == never)
+        return has_one.ifelse(column, ibis.null("date")).cast("timestamp(6)")
 
     def ranked(self, column: str, fractions: Sequence[float]) -> str:
         listed = ", ".join(f"'{fraction!r}'::float8" for fraction in fractions)

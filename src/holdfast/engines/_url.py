@@ -6,6 +6,7 @@ address goes to ibis as it is; a password in it is never shown, neither by us no
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -40,22 +41,28 @@ def open_url(url: str) -> Rows:
         raise QueryRejected(
             f"{shown(url)} is a database; say which table of it with #, as in {shown(address)}#trips."
         )
-    try:
-        table, backend = _table(address, unquote(name))
-    except QueryRejected:
-        raise
-    except Exception as error:
-        raise QueryRejected(f"Cannot open {shown(url)}: {_without_secrets(error, url)}.") from None
-    reject_columns(list(table.columns))
-    return open_table(table, backend)
-
-
-def _table(address: str, name: str) -> tuple[Any, Any]:
     import ibis
 
-    backend = ibis.connect(address)
+    backend = None
+    try:
+        backend = ibis.connect(address)
+        table = _table(backend, unquote(name))
+        reject_columns(list(table.columns))
+        rows = open_table(table, backend)
+    except Exception as error:
+        if backend is not None:
+            backend.disconnect()
+        if isinstance(error, QueryRejected):
+            raise
+        raise QueryRejected(f"Cannot open {shown(url)}: {_without_secrets(error, url)}.") from None
+    # A connection of our own ends with the rows.
+    weakref.finalize(rows._database, backend.disconnect)
+    return rows
+
+
+def _table(backend: Any, name: str) -> Any:
     schema, found, last = name.rpartition(".")
-    return (backend.table(last, database=schema) if found else backend.table(name)), backend
+    return backend.table(last, database=schema) if found else backend.table(name)
 
 
 def _without_secrets(error: Exception, url: str) -> str:
