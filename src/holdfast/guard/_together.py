@@ -23,6 +23,7 @@ from holdfast.guard._ahead import Settled
 from holdfast.guard._code import CodeStrategy, PreparedCode
 from holdfast.guard._question import Moments, Part, Question, TableQuestion
 from holdfast.guard._readers import reader
+from holdfast.guard._readings import LowVarianceMean
 from holdfast.guard._session import Asked, Released, Session
 from holdfast.guard._setup import Setup
 from holdfast.guard._splitting import Splitting
@@ -45,6 +46,8 @@ class _ReadAhead:
 
     def sums(self, question: Any, *, squares: bool = False) -> Sums:
         known = self._known[id(question)]
+        if squares and known.squares is None:
+            raise ValueError("the squares were not summed")
         return known if squares else replace(known, squares=None)
 
     def __getattr__(self, name: str) -> Any:
@@ -118,11 +121,11 @@ def pass_together(
     """Answer the first of these questions, as many as the account allows to be reserved together; up to one
     that is refused. None at all where the rows cannot be read for all of them at once."""
     with reader() as name, session.turn():
-        account = session.account
-        asked = [_asked(strategy, one, name, place, account) for place, one in enumerate(questions)]
+        account, squared = session.account, set[str]()
+        asked = [_asked(strategy, one, name, place, account, squared) for place, one in enumerate(questions)]
         ahead, reservations = session.reserve_all(asked)
         held = list(zip(questions, reservations, strict=False))
-        seen = _read(part, [question for question, _ in held])
+        seen = _read(part, [question for question, _ in held], squared)
         settled: list[Settled] = []
         for question, reservation in held if seen is not None else ():
             most = session.balance.open[reservation]["micro_nats"]
@@ -137,18 +140,21 @@ def pass_together(
 
 
 def _asked(
-    strategy: Strategy, question: Question, name: str, place: int, account: Account
+    strategy: Strategy, question: Question, name: str, place: int, account: Account, squared: set[str]
 ) -> Asked[list[Prepared]]:
     """A question on its way to the account, to be reserved at the most it can cost whatever the ``place``
     questions before it turn out to be: a surprise is dearest, and widths have most classes, after nothing but
     confirmations. Where a promise limits what may be spent, it has to allow the question after the dearest
-    outcomes, too."""
+    outcomes, too. ``squared`` takes the keys of questions that are read with their squares."""
     experience = replace(account.experience, confirmed=account.experience.confirmed + place)
     calm = replace(account, steps=account.steps + place, experience=experience)
     unlimited = isinstance(strategy, CodeStrategy) and strategy.error is None
 
     def prepare(held: Account) -> list[Prepared]:
-        return [strategy.prepare(question, one) for one in ([calm] if unlimited else [calm, held])]
+        found = [strategy.prepare(question, one) for one in ([calm] if unlimited else [calm, held])]
+        if any(isinstance(one, PreparedCode) and isinstance(one.reading, LowVarianceMean) for one in found):
+            squared.add(question.key)
+        return found
 
     def worst(prepared: list[Prepared]) -> float:
         room = _ROOM if isinstance(prepared[0], PreparedCode) else 0.0
@@ -157,12 +163,12 @@ def _asked(
     return Asked(question.key, question.text, prepare, worst, name)
 
 
-def _read(part: Part, questions: Sequence[TableQuestion]) -> Part | None:
+def _read(part: Part, questions: Sequence[TableQuestion], squared: set[str]) -> Part | None:
     """The protected rows with the sums of these questions at hand; None where they cannot be read together,
     and each has to show by itself whether it can."""
     checked = [question.checked for question in questions]
     try:
-        sums = sums_of_all(part.rows, checked, [True] * len(checked))
+        sums = sums_of_all(part.rows, checked, [question.key in squared for question in questions])
     except Exception:
         return None
     known = {id(one): found for one, found in zip(checked, sums, strict=True)}
