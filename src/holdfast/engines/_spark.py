@@ -50,7 +50,13 @@ class Spark(Dialect):
         return builtin("to_timestamp_ntz", "string", gives="timestamp(6)")(written)
 
     def whole_sum(self, value: Any) -> Any:
-        return value.cast("decimal(20, 0)").sum()
+        """By its binary digits, 18 at a time, which 64 bits hold the sums of for 2**45 rows: to add decimals
+        takes Spark five times as long as all the rest of a question."""
+        whole, digits = value.cast("int64"), 18
+        high, middle, low = (
+            ((whole >> place * digits) & (2**digits - 1)).sum().cast("decimal(38, 0)") for place in (2, 1, 0)
+        )
+        return (high * 2**digits + middle) * 2**digits + low
 
     def ranked(self, column: str, fractions: Sequence[float]) -> str:
         listed = ", ".join(f"CAST('{fraction!r}' AS DOUBLE)" for fraction in fractions)
