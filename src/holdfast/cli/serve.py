@@ -112,6 +112,15 @@ def _run(service: Service, host: str, port: int, tokens: dict[str, str], as_json
             if self.started:
                 started(self.servers[0].sockets[0].getsockname()[1])
 
-    # Requests are not logged: who asked what is in the book, and nowhere else.
-    config = uvicorn.Config(create_app(service), host=host, port=port, log_level="warning", access_log=False)
+    # Requests are not logged: who asked what is in the book, and nowhere else. Who forwards them is no
+    # business of ours either: a token says who asks.
+    config = uvicorn.Config(
+        create_app(service),
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+    )
     Announced(config).run()
