@@ -2,7 +2,8 @@
 
 Sixteen questions of one kind are asked one by one and together, in turns, of one guard whose account is on
 disk; they differ in their constants, so that none was asked before. Every figure is the median of a few
-rounds. "scan" is how much faster the sums alone are, "asked" the whole way with the account.
+rounds. "scan" is how much faster the sums alone are, "asked" the whole way with the account. Places that are
+not measured keep their figures.
 
     python benchmarks/batches.py [--only memory parquet postgres spark] [--rounds 3]
 """
@@ -10,6 +11,7 @@ rounds. "scan" is how much faster the sums alone are, "asked" the whole way with
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import tempfile
 import time
@@ -166,7 +168,9 @@ def main() -> None:
         if "spark" in options.only:
             with spark(10**6, folder) as people:
                 run("Spark, 1,000,000 rows", people)
-    machine.keep("batches", {"questions": QUESTIONS, "rounds": options.rounds, "places": results})
+    known = machine.RESULTS / "batches.json"
+    places = json.loads(known.read_text(encoding="utf-8"))["places"] if known.exists() else {}
+    machine.keep("batches", {"questions": QUESTIONS, "places": {**places, **results}})
 
 
 if __name__ == "__main__":
