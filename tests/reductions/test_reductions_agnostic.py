@@ -302,7 +302,7 @@ def test_delta_is_spent_only_where_it_saves_rows(outcomes):
 
 
 @given(st.floats(0.3, 4.0), st.floats(1e-9, 0.1), st.floats(0.02, 0.3), st.integers(2, 50))
-@settings(max_examples=6)
+@settings(max_examples=4)
 def test_more_room_needs_no_more_rows(epsilon, delta, beta, growth):
     def rows(**changes) -> int:
         asked = {"epsilon": epsilon, "delta": delta, "beta": beta, "growth": growth}

@@ -172,23 +172,6 @@ def test_processes_and_borrowed_threads_give_the_same():
         assert threads.submit(square, 3).result() == 9
 
 
-def test_compiled_algorithms_do_not_depend_on_workers_or_progress():
-    algorithm = Algorithm(steps, rows_needed=5, guarantee=GoodCoins(0.2, 0.2))
-    rows = np.random.default_rng(1).random(10_000)
-    told = []
-    found = [
-        [
-            replicable_to_dp(
-                algorithm, epsilon=2.0, delta=0.01, simulation=True, workers=workers, progress=progress
-            )(rows, Tape(number))
-            for number in range(10)
-        ]
-        for workers, progress in ((1, False), (4, False), (2, lambda done, total: told.append(done)))
-    ]
-    assert found[0] == found[1] == found[2]
-    assert told
-
-
 @pytest.mark.parametrize(("size", "total"), [(2, 5), (3, 4), (1, 3), (4, 4)])
 def test_ordered_subsets_are_equally_likely(size, total, seed):
     possible = {choice: place for place, choice in enumerate(itertools.permutations(range(total), size))}

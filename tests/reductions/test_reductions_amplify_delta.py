@@ -114,7 +114,7 @@ def test_the_compiled_algorithm_has_the_law_that_was_checked(seed):
     private = compiled(PURE["two seeds"], simulation=True)
     rows = [0, 1, 0, 0]
     law = election(_ballot, private, rows, Tape("a")).law((0, 1))
-    drawn = np.array([private(rows, Tape(seed).branch(number)) for number in range(1500)])
+    drawn = np.array([private(rows, Tape(seed).branch(number)) for number in range(600)])
     counts = np.bincount(drawn, minlength=2)
     assert stats.chisquare(counts, counts.sum() * law).pvalue > LEVEL
     twin = election(_ballot, private, rows, Tape("a")).law((0, 1), weight=1.5)
