@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from contracts.engine import people
+from contracts.questions import Questions
 from holdfast import queries
 from holdfast.engines import open_rows, sums_of_all
 from holdfast.engines._batch import MOST_TOGETHER, _groups
+from holdfast.errors import QueryRejected
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 
 ROWS = 3_000
 TEXTS = [
@@ -73,8 +82,8 @@ def test_columns_that_are_named_like_our_own_are_no_trouble(rows):
 
 
 def test_in_any_order_and_any_number(rows, rng):
-    for _ in range(20):
-        chosen = rng.choice(len(TEXTS), size=rng.integers(1, 60))
+    for _ in range(8):
+        chosen = rng.choice(len(TEXTS), size=rng.integers(1, 40))
         asked = checked(rows, [TEXTS[place] for place in chosen])
         alone, together = both(rows, asked, list(rng.random(len(asked)) < 0.5))
         assert together == alone
@@ -103,3 +112,40 @@ def test_few_statements_run(rows, monkeypatch):
     monkeypatch.setattr(database, "run", lambda statement: ran.append(statement) or original(statement))
     sums_of_all(rows, checked(rows, [f"share(x > {place / 100})" for place in range(40)]), [False] * 40)
     assert len(ran) == 3
+
+
+TYPES = {
+    **{"x": pa.float64(), "y": pa.float64(), "k": pa.int32()},
+    **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "lacking", "count"),
+    [
+        ("memory", frozenset(), 300),
+        ("postgres", frozenset({"% of fractions"}), 200),
+        pytest.param("spark", frozenset({"exp", "ln", "power"}), 20, marks=pytest.mark.slow),
+    ],
+)
+def test_random_questions_wherever_the_rows_live(request, seed, place, lacking, count):
+    columns = people(seed, 500)
+    table = pa.table({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
+    if place != "memory":
+        table = request.getfixturevalue(f"to_{place}")(table)
+    rows = open_rows(table) if place != "memory" else open_rows(table).stored()
+    writer, asked = Questions(seed, lacking), []
+    for _ in range(count):
+        try:
+            question = queries.read(writer.line()).check(rows.schema, frozenset(columns))
+        except QueryRejected:
+            continue
+        if question.kind != "quantile":
+            asked.append(question)
+    # Some that go together for certain.
+    asked += [queries.read(f"share(y > {limit})").check(rows.schema, frozenset()) for limit in (0.5, 1, 2)]
+    asked += [queries.read(f"mean(k, 0, {high})").check(rows.schema, frozenset()) for high in (2, 3)]
+    assert len(asked) > count / 3
+    alone, together = both(rows, asked, [place % 2 == 0 for place in range(len(asked))])
+    assert together == alone
+    assert len(_groups(rows, asked, [False] * len(asked))) < len(asked)
