@@ -4,7 +4,7 @@ What is on disk decides: a question is reserved here before any protected row is
 price are recorded before the answer leaves. A reservation that was never settled counts as spent.
 """
 
-from holdfast.ledger._balance import MINUTE, Balance
+from holdfast.ledger._balance import Balance
 from holdfast.ledger._book import Book
 from holdfast.ledger._epochs import EpochLink, verify_epochs
 from holdfast.ledger._event import BookError, Closed, Entry, Event, Stale
@@ -12,7 +12,6 @@ from holdfast.ledger._signing import Receipt, SigningKey
 from holdfast.ledger._verify import Problem, Verification, export, read_receipts, verify
 
 __all__ = [
-    "MINUTE",
     "Balance",
     "Book",
     "BookError",

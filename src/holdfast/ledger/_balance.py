@@ -9,8 +9,6 @@ from holdfast.ledger._event import BookError, Event
 
 # Lines that say something and cost nothing: opening and closing, acts of the owner, and checkpoints.
 _FREE = ("open", "close", "act", "checkpoint")
-MINUTE = 60
-"""So many seconds of a person's reservations are kept at hand."""
 
 
 class Balance:
@@ -21,6 +19,8 @@ class Balance:
     ``recent`` are the times of each person's reservations of the last minute that they asked in; checkpoints
     do not carry them.
     """
+
+    window = 60  # seconds
 
     def __init__(self, said: dict[str, Any] | None = None) -> None:
         said = said or {}
@@ -76,7 +76,7 @@ class Balance:
         """Remember when somebody reserved, and forget what was a minute before that."""
         times, at = self.recent.setdefault(reserve.body.get("by", ""), deque()), reserve.body.get("at", 0)
         times.append(at)
-        while at - times[0] >= MINUTE:
+        while at - times[0] >= self.window:
             times.popleft()
 
     def after(self, event: Event) -> Balance:

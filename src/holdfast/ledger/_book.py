@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.errors import InvalidArgument
-from holdfast.ledger._balance import MINUTE, Balance
+from holdfast.ledger._balance import Balance
 from holdfast.ledger._event import BookError, Entry, Event, Line, Stale, canonical, digest_of
 from holdfast.ledger._places import is_postgres, place_of_epoch
 from holdfast.ledger._postgres import PostgresLines
@@ -193,7 +193,7 @@ class Book:
     def _last_minute(self, end: int) -> list[Event]:
         """The reservations up to line ``end`` that are no older than a minute, in order; of so many lines at
         most that a start takes no longer however fast people ask."""
-        since, last = time.time() - MINUTE, max(0, end - _MOST_BACK)
+        since, last = time.time() - Balance.window, max(0, end - _MOST_BACK)
         found: list[Event] = []
         while end > last:
             start = max(last, end - _BACK)

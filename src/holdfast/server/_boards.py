@@ -13,7 +13,7 @@ from typing import Any
 from holdfast import checks
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard import Asker, Board, Submission
-from holdfast.ledger import MINUTE, Balance
+from holdfast.ledger import Balance
 from holdfast.records import Record
 from holdfast.server._places import Places, Unknown, require_name
 from holdfast.server._rate import RATE, SECONDS, TooMany, require_rate
@@ -120,12 +120,12 @@ class Boards:
     def _require_rate_unseen(self, name: str, person: Person) -> None:
         """The same for submissions that are only kept: the board's book does not have them yet."""
         now = int(time.time())
-        self._database.execute("DELETE FROM received WHERE at <= ?", (now - MINUTE,))
+        self._database.execute("DELETE FROM received WHERE at <= ?", (now - Balance.window,))
         (count, first) = self._database.execute(
             "SELECT count(*), min(at) FROM received WHERE board = ? AND person = ?", (name, person.account)
         ).fetchone()
         if count >= self._rates[name]:
-            raise TooMany(self._rates[name], MINUTE - (now - first))
+            raise TooMany(self._rates[name], Balance.window - (now - first))
         self._database.execute(
             "INSERT INTO received (board, person, at) VALUES (?, ?, ?)", (name, person.account, now)
         )

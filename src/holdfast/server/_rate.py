@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 from holdfast.errors import HoldfastError
-from holdfast.ledger import MINUTE, Balance
+from holdfast.ledger import Balance
 
 RATE = 600
 SECONDS = 30.0
@@ -23,6 +23,6 @@ class TooMany(HoldfastError):
 def require_rate(rate: int, person: str, balance: Balance) -> None:
     """Refuse a question of someone who reserved as many as ``rate`` in the last minute."""
     now, times = time.time(), balance.recent.get(person, ())
-    lately = [at for at in times if now - at < MINUTE] if len(times) >= rate else []
+    lately = [at for at in times if now - at < balance.window] if len(times) >= rate else []
     if len(lately) >= rate:
-        raise TooMany(rate, MINUTE - (now - lately[0]))
+        raise TooMany(rate, balance.window - (now - lately[0]))
