@@ -78,6 +78,19 @@ def test_large_files_are_split_by_place_and_not_copied(files, large, monkeypatch
     assert any("do not change there" in line for line in guard.certificate.assumed)
 
 
+@pytest.mark.parametrize("seed_of_split", [0, 1, 7])
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_files_of_many_rows_are_split_by_the_number_of_a_row(files, large, monkeypatch, seed_of_split, share):
+    from holdfast.engines import _place
+
+    monkeypatch.setattr(_place, "_ROWS_OF_A_FILE", 100)
+    seen, kept, _ = open_rows(files).split_in_place(share, seed_of_split)
+    assert ids(seen) | ids(kept) == set(range(6_000))
+    assert (len(ids(seen)), len(ids(kept))) == (seen.count, kept.count)
+    assert abs(seen.count - 6_000 * share) < 400
+    assert {i % 2_000 for i in ids(seen)} & {i % 2_000 for i in ids(kept)} == set()
+
+
 def test_only_a_pilot_of_a_large_training_part_is_copied(table, tmp_path, large, monkeypatch):
     from holdfast.guard import _setup
 

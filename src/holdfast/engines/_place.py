@@ -17,26 +17,38 @@ if TYPE_CHECKING:
 
 __all__ = ["FILE_PLACE", "split_by_key", "split_by_place"]
 
+# With fewer rows a file, their numbers alone would make parts of uneven size.
+_ROWS_OF_A_FILE = 10_000
+
 FILE_PLACE = ("@row", "@file")
 """The columns that say where a row of a Parquet file stands."""
 
 
 def split_by_place(rows: Rows, source: str, share: float, seed: int) -> tuple[Rows, Rows, str]:
     """A training part of about ``share`` of the rows of ``source``, a view with the columns ``FILE_PLACE``,
-    and the rest; and a text that differs if hashes do, as they may from one version of DuckDB to another."""
-    row, file = map(rows._database.dialect.quoted, FILE_PLACE)
-    condition = f"{_hash(row, file, seed)} < {int(share * 2**64)}"
-    first = f"SELECT sum({_hash('i', '0', seed)} // 1024) FROM range(1000) AS t(i)"
-    ((check,),) = rows._database.run(first)
-    return *_parts(rows, source, condition, list(rows.columns)), f"{int(check):x}"
+    and the rest; and a text that differs if hashes do, as they may from one version of DuckDB to another.
+
+    Rows are protected if the hash of their number in the file lies in a window that the seed places: a range
+    of one hash is all that DuckDB can look at while it reads a file, and anything more takes as long as the
+    question. Rows with one number in several files go together, unless there are many small ones.
+    """
+    database = rows._database
+    row, file = map(database.dialect.quoted, FILE_PLACE)
+    ((files,),) = database.run(f"SELECT count(DISTINCT {file}) FROM {database.dialect.quoted(source)}")
+    place = f"hash({row})" if rows.count >= _ROWS_OF_A_FILE * files else f"hash({row}, {file})"
+    size, least = round((1 - share) * 2**64), _start(share, seed)
+    inside = f"{place} BETWEEN {least} AND {min(least + size, 2**64) - 1}"
+    outside = f"NOT ({inside})" if least else f"{place} >= {size}"
+    first = "SELECT sum(hash(i) // 1024) + sum(hash(i, 0) // 1024) FROM range(1000) AS t(i)"
+    ((check,),) = database.run(first)
+    return *_parts(rows, source, (outside, inside), list(rows.columns)), f"{int(check):x} {least:x}"
 
 
-def _hash(row: str, file: str, seed: int) -> str:
-    """The SQL of a hash of a place: a number for every place, no two alike, and a salt on top. (DuckDB joins
-    the hashes of several columns so that a salt among them would change all rows in the same way.)"""
-    salt = int.from_bytes(hashlib.sha256(str(int(seed)).encode()).digest()[:8], "big")
-    place = f"CAST({file} AS UBIGINT) * {2**40} + CAST({row} AS UBIGINT)"
-    return f"hash(xor({place}, CAST({salt} AS UBIGINT)))"
+def _start(share: float, seed: int) -> int:
+    """Where the window of protected hashes begins; at the very start for the seed that most will have, which
+    lets the training part be read by one comparison too."""
+    drawn = int.from_bytes(hashlib.sha256(str(int(seed)).encode()).digest()[:8], "big")
+    return int(drawn * share) if seed else 0
 
 
 def split_by_key(rows: Rows, key: str, share: float, seed: int) -> tuple[Rows, Rows]:
@@ -55,15 +67,16 @@ def split_by_key(rows: Rows, key: str, share: float, seed: int) -> tuple[Rows, R
         raise QueryRejected(f"Besides {key!r}, which the rows are split by, there is no column to ask about.")
     dialect = rows._database.dialect
     mark = dialect.marked(dialect.quoted(key), f"{int(seed)} ")
-    condition = f"{mark} < '{int(share * 2**32):08x}'"
-    return _parts(rows, rows._name, condition, kept)
+    training = f"{mark} < '{int(share * 2**32):08x}'"
+    return _parts(rows, rows._name, (training, f"NOT ({training})"), kept)
 
 
-def _parts(rows: Rows, source: str, condition: str, columns: list[str]) -> tuple[Rows, Rows]:
+def _parts(rows: Rows, source: str, marks: tuple[str, str], columns: list[str]) -> tuple[Rows, Rows]:
+    """The rows for which the first condition holds, and those for which the second does."""
     database = rows._database
     quoted = database.dialect.quoted
     ((chosen,),) = database.run(
-        f"SELECT sum(CASE WHEN {condition} THEN 1 ELSE 0 END) FROM {quoted(source)} AS counted"
+        f"SELECT sum(CASE WHEN {marks[0]} THEN 1 ELSE 0 END) FROM {quoted(source)} AS counted"
     )
     counts = int(chosen), rows.count - int(chosen)
     if 0 in counts:
@@ -71,7 +84,7 @@ def _parts(rows: Rows, source: str, condition: str, columns: list[str]) -> tuple
     listed = ", ".join(map(quoted, columns))
     schema = rows.schema.only(columns)
     parts = []
-    for count, mark in zip(counts, (condition, f"NOT ({condition})"), strict=True):
+    for count, mark in zip(counts, marks, strict=True):
         name = f"part {secrets.token_hex(8)}"
         database.define(name, f"SELECT {listed} FROM {quoted(source)} AS whole WHERE {mark}")
         parts.append(rows.part(name, schema, count))
