@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from contracts.engine import people
+from contracts.questions import Questions
 from holdfast import Guard, engines
 from holdfast.dependence import Clusters
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
@@ -12,7 +15,7 @@ from holdfast.guard import _together
 from holdfast.ledger import Balance, Book, BookError, SigningKey, export, verify
 from holdfast.mechanisms import Noise
 
-ROWS = 6_000
+ROWS = 3_600
 QUESTIONS = [
     "share(x > 0.25)",
     "share(x > 0.5)",
@@ -28,7 +31,7 @@ QUESTIONS = [
     "mean(y, 0.4, 0.6)",
     "share(x > 0.75, guess = 0.1)",
     "mean(narrow, 0, 1)",
-    *(f"share(y > {place / 40})" for place in range(1, 25)),
+    *(f"share(y > {place / 40})" for place in range(1, 17)),
 ]
 
 
@@ -127,9 +130,32 @@ def test_strategies_with_noise(table, strategy, monkeypatch):
     assert refused.left == 0
 
 
-@pytest.mark.parametrize("error", [0.2, 0.08, 0.05, 0.035, 0.01])
+@pytest.mark.parametrize("error", [0.2, 0.06, 0.01])
 def test_a_promised_error_is_refused_at_the_same_question(table, error):
     compare(lambda: Guard(table, error=error), [one for one in QUESTIONS if "quantile" not in one])
+
+
+def test_random_questions(seed):
+    """Nulls, ties, values far outside the bounds, filters that few rows pass, quantiles, repetitions."""
+    columns = people(seed, 1_500)
+    types = dict(
+        zip(
+            "xykbsd",
+            (pa.float64(), pa.float64(), pa.int32(), pa.bool_(), pa.string(), pa.date32()),
+            strict=True,
+        )
+    )
+    table = pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
+    writer, asked, probe = Questions(seed, frozenset()), [], Guard(table)
+    while len(asked) < 40:
+        line = writer.line()
+        try:
+            probe.cost_preview(line)
+        except HoldfastError:
+            continue
+        asked += [line, line] if len(asked) % 9 == 0 else [line]
+    guard = compare(lambda: Guard(table), asked)
+    assert len(guard.history) > 20
 
 
 def test_a_large_promise_is_reserved_together_and_a_tight_one_one_by_one(table, monkeypatch):
@@ -311,7 +337,7 @@ def test_a_closed_account_refuses_new_questions_and_answers_old_ones_together_to
 
 def test_signed_books_with_batches_verify_and_every_answer_has_its_receipt(table, tmp_path):
     key = SigningKey.generate()
-    guard = Guard(table, ledger=Book(tmp_path / "book", key=key), error=0.08)
+    guard = Guard(table, ledger=Book(tmp_path / "book", key=key), error=0.3)
     answers = guard.ask_all([one for one in QUESTIONS[:7] if "guess" not in one])
     export(guard._book, tmp_path / "export")
     receipts = [answer.receipt for answer in answers]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from holdfast import checks, queries
 from holdfast.dependence import Dependence
@@ -76,7 +76,7 @@ class Guard:
         error: float | None = None,
         dependence: Dependence | None = None,
         strategy: str = "code",
-        ledger: str | Path | Book | After | None = None,
+        ledger: str | Path | Book | None = None,
         queries: int | None = None,
         surprises: int | None = None,
         training_share: float | None = None,
@@ -338,7 +338,7 @@ class Guard:
             train=train,
             confidence=confidence_after(self.epoch, confidence, together),
             dependence=dependence,
-            ledger=After(self._session, self._book, self.epoch, ledger, trains),
+            ledger=cast(Any, After(self._session, self._book, self.epoch, ledger, trains)),
             **options,
         )
 
