@@ -192,7 +192,7 @@ def test_a_selected_mode_is_as_private_as_promised_and_noise_or_truncation_off_b
         first, second = (drawn_by(select_mode, vote, dp.epsilon, dp.delta, simulation=True) for vote in votes)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_selection, "noise_steps", twin)
-            return verdict(first, second, dp, seed, 3_000)
+            return verdict(first, second, dp, seed, 4_000)
 
     assert judged(1, 1) == "not refuted"
     assert judged(2, 1) == judged(1, 2) == "refuted"
@@ -200,7 +200,7 @@ def test_a_selected_mode_is_as_private_as_promised_and_noise_or_truncation_off_b
 
 PERFECT = {
     "replicable_to_perfect": lambda: replicable_to_perfect(
-        told(GoodCoins(0.0, 0.05)), epsilon=4.0, delta=0.05
+        told(GoodCoins(0.0, 0.05)), epsilon=2.0, delta=0.05
     ),
     "amplify_generalization": lambda: amplify_generalization(
         told(PerfectGeneralization(0.0, 0.01, 0.0, kind="one-way")), epsilon=4.0, delta=0.5
@@ -234,7 +234,7 @@ def test_candidates_are_chosen_as_promised_and_a_sensitivity_off_by_two_is_caugh
             drawn_by(exponential, votes, promised.epsilon, sensitivity, simulation=True)
             for votes in (even, apart)
         )
-        return verdict(first, second, promised, seed, 5_000)
+        return verdict(first, second, promised, seed, 2_000 if promised.epsilon < 4.0 else 5_000)
 
     assert judged(used["sensitivity"]) == "not refuted"
     assert judged(used["sensitivity"] / 2.0) == "refuted"
@@ -281,7 +281,7 @@ def test_coins_agree_as_promised_and_a_constant_off_by_two_is_caught(name, seed)
     make, sampler = STEADY[name]
     steady = make()
     rho = steady.guarantee.rho
-    found = agreement(steady, sampler, rho, seed, 2_000)
+    found = agreement(steady, sampler, rho, seed, 3_000)
     assert not found.refuted
     assert found.low > rho / 2.0
 

@@ -110,7 +110,7 @@ def test_the_compiled_algorithm_has_the_law_that_was_checked(make, seed):
     private = replicable_to_dp(make(), epsilon=epsilon, delta=delta, simulation=True)
     rows = np.array([0, 1, 1, 1, 1, 1])[: private.rows_needed]
     tape = Tape(seed)
-    drawn = [private(rows, tape.branch(number)) for number in range(3000)]
+    drawn = [private(rows, tape.branch(number)) for number in range(1500)]
     counts = np.array([drawn.count(None), drawn.count(0), drawn.count(1)])
     bound = selection_threshold(epsilon, delta)
     law = selection_law((1, 5), 2.0 / epsilon, bound)

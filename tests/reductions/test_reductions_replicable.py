@@ -91,7 +91,7 @@ def test_the_compiled_algorithm_chooses_with_the_probabilities_it_says(seed):
     table = noisy_count(2, 0.5)
     steady = dp_to_replicable(from_table(table, 2, DP(0.5)), rho=0.4)
     rows = data(steady.rows_needed)[5]
-    drawn = [steady(rows, Tape(seed).branch(number)) for number in range(3000)]
+    drawn = [steady(rows, Tape(seed).branch(number)) for number in range(1200)]
     counts = np.bincount(drawn, minlength=3)
     assert stats.chisquare(counts, counts.sum() * steady.law(rows)).pvalue > LEVEL
 
@@ -121,7 +121,7 @@ def test_replicable_means_agree_and_are_right_as_often_as_promised(name, seed):
     steady = dp_to_replicable(private, rho=0.2)
     assert steady.rows_needed == 400
     truth = {"all at one end": 0.0, "rare ones": 0.01}.get(name, 0.5)
-    rng, tape, trials = np.random.default_rng(seed), Tape(seed), 1000
+    rng, tape, trials = np.random.default_rng(seed), Tape(seed), 500
     first, second = np.array(
         [[steady(HOSTILE[name](rng, 400), tape.branch(number)) for _ in range(2)] for number in range(trials)]
     ).T

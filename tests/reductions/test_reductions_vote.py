@@ -79,7 +79,7 @@ def test_the_reserve_is_nearly_needed_and_constants_off_by_two_are_caught(epsilo
 def test_the_draw_has_the_law_that_was_checked(listed, seed):
     epsilon, held = 1.0, reserve(1.0, 0.1)
     ballots = [("a", "b")] * 2 + [("a",)] * 3 + [("c", "c")]
-    trials = 4000
+    trials = 2000
     arguments = {"outcomes": ("a", "b", "c", "d")} if listed else {"reserve": held}
     drawn = Counter(elect(ballots, epsilon, seed=seed * trials + i, **arguments) for i in range(trials))
     names = ("a", "b", "c", "d") if listed else ("a", "b", "c", None)
