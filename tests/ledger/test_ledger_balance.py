@@ -63,6 +63,28 @@ def test_a_line_that_does_not_fit_is_refused(wrong):
         balance.apply(wrong)
 
 
+def test_a_copy_goes_on_by_itself():
+    balance = Balance()
+    balance.apply(event(1, "reserve", micro_nats=10, by="a", at=1000))
+    copy, later = (
+        balance.copy(),
+        balance.after(event(2, "release", reservation=1, micro_nats=4, surprise=False)),
+    )
+    copy.apply(event(2, "reserve", micro_nats=5, by="a", at=1001))
+    assert (balance.reserved, copy.reserved, later.reserved) == (10, 15, 0)
+    assert (balance.micro_nats, later.micro_nats) == (0, 4)
+    assert [list(one.recent["a"]) for one in (balance, copy, later)] == [[1000], [1000, 1001], [1000]]
+
+
+def test_only_the_last_minute_of_each_person_is_recent():
+    balance = Balance()
+    for sequence, (at, by) in enumerate([(0, "a"), (10, "b"), (59, "a"), (60, "a"), (200, "a")], start=1):
+        balance.apply(event(sequence, "reserve", micro_nats=1, by=by, at=at))
+        if at == 60:
+            assert list(balance.recent["a"]) == [59, 60]
+    assert {by: list(times) for by, times in balance.recent.items()} == {"a": [200], "b": [10]}
+
+
 def test_nothing_is_settled_twice_and_nothing_after_closing():
     balance = Balance()
     balance.apply(event(1, "reserve", micro_nats=10))

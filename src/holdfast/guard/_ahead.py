@@ -41,7 +41,7 @@ class Ahead:
     def __init__(self, failure: float, balance: Balance, exact: float) -> None:
         self._failure = failure
         self._exact = exact
-        self.balance = Balance(balance.to_dict())
+        self.balance = balance.copy()
 
     @property
     def account(self) -> Account:

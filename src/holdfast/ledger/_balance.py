@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from copy import copy
 from typing import Any
 
 from holdfast.ledger._event import BookError, Event
@@ -79,13 +80,22 @@ class Balance:
         while at - times[0] >= self.window:
             times.popleft()
 
-    def after(self, event: Event) -> Balance:
-        """The balance one settled question later; this one stays as it is."""
-        later = Balance()
-        later.__dict__ |= self.__dict__
-        later.people, later.open = dict(self.people), dict(self.open)
-        later.apply(event)
+    def copy(self) -> Balance:
+        """The same balance, that can go on by itself."""
+        same = self._shallow()
+        same.recent = {person: deque(times) for person, times in self.recent.items()}
+        return same
+
+    def after(self, settled: Event) -> Balance:
+        """The balance when one more question is settled; this one stays as it is."""
+        later = self._shallow()  # Settling changes nothing about who asked when.
+        later.apply(settled)
         return later
+
+    def _shallow(self) -> Balance:
+        same = copy(self)
+        same.people, same.open = dict(self.people), dict(self.open)
+        return same
 
     def to_dict(self) -> dict[str, Any]:
         """What a checkpoint records; ``Balance(said)`` takes it up again."""
