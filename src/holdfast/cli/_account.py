@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.engines._address import shown
 from holdfast.errors import QueryRejected
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def beside(data: str) -> Path:
     """Where the account of a data file is kept unless told otherwise: ``data.csv.holdfast``."""
     if "://" in data or any(sign in data for sign in "*?["):
         raise click.UsageError(
-            f"{data} is not one file, so there is no place beside it for the account: say --ledger FILE, or "
-            "--no-ledger to forget it afterwards."
+            f"{shown(data)} is not one file, so there is no place beside it for the account: say --ledger "
+            "FILE, or --no-ledger to forget it afterwards."
         )
     if not Path(data).is_file():
         raise QueryRejected(f"There is no file {data!r}; check the path (from {str(Path.cwd())!r}).")

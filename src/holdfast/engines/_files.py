@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.engines._address import shown, without_secrets
 from holdfast.engines._database import DuckDB
 from holdfast.engines._native import FILE, Native
 from holdfast.engines._place import FILE_PLACE
@@ -100,21 +101,24 @@ def open_path(path: str, wanted: str) -> Rows:
         places = _read_parquet(database, path) if parquet else _read_csv(database, path)
         ((count,),) = database.run('SELECT count(*) FROM "source"')
     except duckdb.Error as error:
-        raise QueryRejected(f"Cannot read {path!r}: {str(error).splitlines()[0]}") from None
+        named = shown(path) if "://" in path else path
+        raise QueryRejected(f"Cannot read {named!r}: {without_secrets(error, path)}") from None
     names = [name for name, *_ in database.run('DESCRIBE "source"')]
     reject_columns(names)
     if count == 0:
         raise QueryRejected(f"The table {path!r} has no rows; give at least one.")
     # A column with the name of a place would be taken for it.
     hidden = {"file_row_number", "file_index", "rowid"} & {name.lower() for name in names}
-    return rows_of_source(
+    rows = rows_of_source(
         database,
         FILE,
         count,
         place=None if hidden else places,
         watch=FileWatch(path) if parquet and "://" not in path else None,
-        where=f"the files of {path!r}",
+        where=f"the files of {shown(path)!r}",
     )
+    rows.stays = not rows.is_small
+    return rows
 
 
 def _text(value: str) -> str:

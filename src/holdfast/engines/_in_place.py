@@ -59,7 +59,8 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
     if known == 0:
         raise QueryRejected("The table has no rows; give at least one.")
     watch, where = TableWatch(count, known), f"{_named(table)} of {dialect.engine}"
-    return Rows(database, name, Schema(columns, dialect), known, IBIS, table, watch=watch, where=where)
+    schema = Schema(columns, dialect)
+    return Rows(database, name, schema, known, IBIS, table, watch=watch, where=where, stays=True)
 
 
 def _named(table: Any) -> str:

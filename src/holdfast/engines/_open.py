@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+from holdfast.engines._address import is_database
 from holdfast.engines._database import DuckDB
 from holdfast.engines._files import open_path, rows_of_source
 from holdfast.engines._in_place import backend_of, open_table
 from holdfast.engines._native import IBIS, source_of
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import reject_columns
-from holdfast.engines._url import is_database, open_url
+from holdfast.engines._url import open_url
 from holdfast.errors import QueryRejected
 
 __all__ = ["open_rows"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.engines import _order, _sums
 from holdfast.engines._database import Database, DuckDB
-from holdfast.engines._native import FILE, Native
+from holdfast.engines._native import Native
 from holdfast.engines._place import split_by_key, split_by_place
 from holdfast.engines._schema import Schema
 from holdfast.engines._split import split_rows, store
@@ -30,7 +30,7 @@ class Rows:
     """The rows of one table, in the order in which they came.
 
     Made by :func:`holdfast.engines.open_rows`. ``schema`` and ``count`` are public facts; ``where`` says in
-    words where rows live that were not brought along. The three reads,
+    words where rows live that were not brought along, ``stays`` whether questions go there. The three reads,
     :meth:`sums`, :meth:`order_statistics` and :meth:`frame`, are the only ways to the values; the first two
     return the same result on every run, with any number of threads.
     """
@@ -47,6 +47,7 @@ class Rows:
         watch: Watch | None = None,
         placed: str | None = None,
         where: str = "",
+        stays: bool = False,
     ) -> None:
         self._database = database
         self._name = name
@@ -55,6 +56,7 @@ class Rows:
         self._watch = watch
         self._placed = placed
         self.where = where
+        self.stays = stays
         self._compiled: dict[Any, str] = {}
         self.schema = schema
         self.count = count
@@ -170,7 +172,16 @@ class Rows:
 
     def part(self, name: str, schema: Schema, count: int) -> Rows:
         """Some of these rows, defined under a name, where they are."""
-        return Rows(self._database, name, schema, count, self._native, watch=self._watch, where=self.where)
+        return Rows(
+            self._database,
+            name,
+            schema,
+            count,
+            self._native,
+            watch=self._watch,
+            where=self.where,
+            stays=self.stays,
+        )
 
     def require_blocks(self) -> None:
         """Refuse rows of which no block can be taken, because they were not stored."""
@@ -197,11 +208,6 @@ class Rows:
     def has_order(self) -> bool:
         """Whether the rows come in the same order every time."""
         return not self.in_database or self._database.dialect.engine == "DuckDB"
-
-    @property
-    def stays(self) -> bool:
-        """Whether the rows are read where they are: in a database, or in files that are not small."""
-        return self.in_database or (self._native is FILE and not self.is_small)
 
     @property
     def is_small(self) -> bool:

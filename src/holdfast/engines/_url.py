@@ -8,30 +8,15 @@ from __future__ import annotations
 
 import weakref
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+from holdfast.engines._address import shown, without_secrets
 from holdfast.engines._in_place import open_table
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import reject_columns
 from holdfast.errors import QueryRejected
 
-__all__ = ["is_database", "open_url"]
-
-# Schemes of files, which DuckDB reads itself.
-_FILES = ("file", "http", "https", "s3", "s3a", "s3n", "gs", "gcs", "r2", "hf", "az", "azure", "abfss")
-
-
-def is_database(text: str) -> bool:
-    """Whether a text is the address of a database rather than of a file."""
-    scheme, found, _ = text.partition("://")
-    return bool(found) and scheme.isalnum() and scheme.lower() not in _FILES
-
-
-def shown(url: str) -> str:
-    """An address without the name and the password of who goes there, and without options."""
-    parts = urlsplit(url)
-    place = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{place}{parts.path}" + (f"#{parts.fragment}" if parts.fragment else "")
+__all__ = ["open_url"]
 
 
 def open_url(url: str) -> Rows:
@@ -54,7 +39,7 @@ def open_url(url: str) -> Rows:
             backend.disconnect()
         if isinstance(error, QueryRejected):
             raise
-        raise QueryRejected(f"Cannot open {shown(url)}: {_without_secrets(error, url)}.") from None
+        raise QueryRejected(f"Cannot open {shown(url)}: {without_secrets(error, url)}.") from None
     # A connection of our own ends with the rows.
     weakref.finalize(rows._database, backend.disconnect)
     return rows
@@ -63,13 +48,3 @@ def open_url(url: str) -> Rows:
 def _table(backend: Any, name: str) -> Any:
     schema, found, last = name.rpartition(".")
     return backend.table(last, database=schema) if found else backend.table(name)
-
-
-def _without_secrets(error: Exception, url: str) -> str:
-    """The first line of what went wrong, with nothing of the address that is not shown."""
-    parts = urlsplit(url)
-    text = str(error).splitlines()[0].rstrip(". ") if str(error) else type(error).__name__
-    for secret in (url, parts.netloc.rpartition("@")[0], parts.query, parts.password, parts.username):
-        for written in {secret or "", unquote(secret or "")} - {""}:
-            text = text.replace(written, "…")
-    return text
