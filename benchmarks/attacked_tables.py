@@ -137,7 +137,7 @@ def _told(real: dict[str, Any]) -> list[str]:
         told = [found.get((attack, method["name"])) for attack in places]
         if any(share is not None for share in told):
             name = f"**{method['name']}**" if method["ours"] else method["name"]
-            body.append([name, *("–" if share is None else f"{share:.2f}" for share in told)])
+            body.append([name, *("–" if share is None else f"{abs(share):.2f}" for share in told)])
     head = [f"{attack}, n = {n:,}, k = {k:,}" for attack, (n, k) in places.items()]
     return table(["method", *head], body)
 
