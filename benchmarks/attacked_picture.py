@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,20 @@ Line = dict[str, Any]
 def draw(real: dict[str, Any], folder: Path) -> list[str]:
     """Write the pictures; their names."""
     points = [line for line in real["points"] if line["attack"] != "chain" and line["runs"]]
-    at_rows = [line for line in points if line["rows"] == ROWS_SHOWN]
-    at_queries = [line for line in points if line["queries"] == QUERIES_SHOWN]
+    if not points:
+        return []
+    at_rows, at_queries = _nearest(points, "rows", ROWS_SHOWN), _nearest(points, "queries", QUERIES_SHOWN)
     names = [method["name"] for method in real["methods"]]
     return [
         *save("attacked", folder, lambda colours: _picture(names, at_rows, "queries", "questions", colours)),
         *save("attacked-rows", folder, lambda colours: _picture(names, at_queries, "rows", "rows", colours)),
     ]
+
+
+def _nearest(points: list[Line], key: str, wanted: int) -> list[Line]:
+    """The lines at the place that is wanted, or as near as there are some."""
+    found = min((line[key] for line in points), key=lambda value: abs(math.log(value / wanted)))
+    return [line for line in points if line[key] == found]
 
 
 def _picture(names: list[str], points: list[Line], key: str, label: str, colours: Palette) -> Any:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from holdfast import Guard
 from holdfast.audit._counted import CountedBoard
 from holdfast.audit.attacks import chain_attack, naive, sticky_states
+from holdfast.cli.bench import bench
 from holdfast.dependence import Independent
 from holdfast.errors import BudgetSpent
 from holdfast.guard import Board
@@ -218,3 +220,26 @@ def test_any_number_of_workers_finds_the_same(monkeypatch):
     for name, value in few.items():
         monkeypatch.setattr(attacked, name, value)
     assert attacked.attacked(1e9, workers=2) == attacked.attacked(1e9)
+
+
+def test_one_command_writes_numbers_tables_and_pictures(tmp_path, monkeypatch):
+    report = importlib.import_module("report")
+    grid = json.loads((ROOT / "docs" / "benchmarks" / "certified.json").read_text(encoding="utf-8"))
+    monkeypatch.setattr(
+        report, "certified", lambda progress: {key: grid[key] for key in grid if key != "machine"}
+    )
+    for name, value in (("ROWS", (1_000,)), ("QUERIES", (10, 100)), ("STATES", (8,)), ("MOST_RUNS", 20)):
+        monkeypatch.setattr(attacked, name, value)
+    result = CliRunner().invoke(
+        bench, ["--output", str(tmp_path), "--work", "1e6", "--workers", "1", "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.output)
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == set(said["files"])
+    assert {"attacked.json", "attacked-dark.png", "attacked-rows-light.png", "README.md"} <= written
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert page == report.page(
+        *(json.loads((tmp_path / f"{n}.json").read_text()) for n in ("certified", "attacked"))
+    )
+    assert all(line in page for line in said["findings"])
