@@ -9,7 +9,7 @@ import pytest
 from contracts.engine import people
 from contracts.questions import Questions
 from holdfast import queries
-from holdfast.engines import open_rows, sums_of_all
+from holdfast.engines import _batch, open_rows, sums_of_all
 from holdfast.engines._batch import MOST_TOGETHER, _groups
 from holdfast.errors import QueryRejected
 
@@ -103,6 +103,17 @@ def test_what_goes_together_shares_the_filter_and_the_columns(rows):
     ]
     many = [f"share(x > {place / 100})" for place in range(40)]
     assert [len(group) for group in together(*many)] == [MOST_TOGETHER, MOST_TOGETHER, 8]
+
+
+def test_filters_of_their_own_in_one_statement(rows, monkeypatch):
+    """As for Spark, where every statement is a job."""
+    monkeypatch.setattr(_batch, "Spark", type(rows._database.dialect))
+    monkeypatch.setattr(_batch, "DuckDB", type(None))
+    asked = checked(rows, TEXTS[:16])
+    assert len(_groups(rows, asked, [False] * 16)) == 1
+    for squares in ([False] * 16, [True] * 16):
+        alone, together = both(rows, asked, squares)
+        assert together == alone
 
 
 def test_few_statements_run(rows, monkeypatch):

@@ -4,21 +4,24 @@ A statement that computes many questions in one pass over the rows is not faster
 through its columns question by question anyway, and a filter inside an aggregate costs it two to five times
 what the same filter costs in a ``WHERE``. What a pass shares is the reading of columns and the filter. So
 questions go together that have the same filter and read the same columns, at most ``MOST_TOGETHER`` at a
-time; on databases of others, which read whole rows, all that have the same filter.
+time; on databases of others, which read whole rows, all that have the same filter; and on Spark, where every
+statement is a job, all that there are.
 
 Sixteen shares of one column are summed 2 to 3 times as fast together, with one filter 2.5 to 4 times (6 times
-in PostgreSQL), clipped means hardly faster: their arithmetic is the work (``benchmarks/batches.py``).
+in PostgreSQL, 10 in Spark), clipped means hardly faster: their arithmetic is the work
+(``benchmarks/batches.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engines import _sums
 from holdfast.engines._database import DuckDB
 from holdfast.engines._dialect import Dialect
+from holdfast.engines._spark import Spark
 from holdfast.engines._sums import Question, Shape, Sums
 
 if TYPE_CHECKING:
@@ -86,7 +89,8 @@ def _groups(rows: Rows, questions: Sequence[Question], squares: Sequence[bool]) 
         key: Hashable = place
         if side is not None:
             columns = question.reads if isinstance(rows._database, DuckDB) else None
-            key = (side.passes, side.source, columns)
+            passes = None if isinstance(rows._database.dialect, Spark) else side.passes
+            key = (passes, side.source, columns)
         groups.setdefault(key, []).append(_Asked(place, question, wanted, shape, side))
     return [
         group[start : start + MOST_TOGETHER]
@@ -104,20 +108,19 @@ def _statement(rows: Rows, question: Question) -> str:
 
 def _together(rows: Rows, group: list[_Asked]) -> dict[int, Sums]:
     database, shapes = rows._database, tuple(one.shape for one in group)
-    before, after = database.prepared(shapes, lambda: _aggregate(shapes, database.dialect))
+    sides = [one.side for one in group if one.side is not None]
+    shared = len({side.passes for side in sides}) == 1
+    before, after = database.prepared((shapes, shared), lambda: _aggregate(shapes, shared, database.dialect))
     for mark, one in enumerate(group):
         before, after = (_sums.fill(part, one.question, str(mark)) for part in (before, after))
-    sides = [one.side for one in group if one.side is not None]
-    values = [f"{side.value} AS {database.dialect.quoted(f'value{mark}')}" for mark, side in enumerate(sides)]
-    if sides[0].passes:
-        values.append(f"{sides[0].passes} AS {database.dialect.quoted('passes')}")
-    (row,) = database.run(f"{before}(SELECT {', '.join(values)} FROM {sides[0].source}){after}")
-    named = dict(zip(_names(shapes), row, strict=True))
+    values = ", ".join(_values(sides, shared, database.dialect))
+    (row,) = database.run(f"{before}(SELECT {values} FROM {sides[0].source}){after}")
+    named = dict(zip(_names(shapes, shared), row, strict=True))
     return {
         one.place: _sums.collect(
             one.question,
             one.shape,
-            tuple(named[_name(name, mark)] for name in one.shape.names),
+            tuple(named[_name(name, mark, shared)] for name in one.shape.names),
             count=rows.count,
             squares=one.squares,
         )
@@ -125,39 +128,53 @@ def _together(rows: Rows, group: list[_Asked]) -> dict[int, Sums]:
     }
 
 
-def _name(name: str, mark: int) -> str:
-    """How many rows pass is the same for all."""
-    return name if name == "passed" else f"{name}{mark}"
+def _values(sides: list[_Side], shared: bool, dialect: Dialect) -> Iterator[str]:
+    """The questions' expressions side by side; where each has a filter of its own, null for who does not
+    pass."""
+    for mark, side in enumerate(sides):
+        own = side.value if shared or not side.passes else f"CASE WHEN {side.passes} THEN {side.value} END"
+        yield f"{own} AS {dialect.quoted(f'value{mark}')}"
+        if side.passes and not (shared and mark):
+            yield f"{side.passes} AS {dialect.quoted(_name('passes', mark, shared))}"
 
 
-def _names(shapes: tuple[Shape, ...]) -> list[str]:
-    return list(dict.fromkeys(_name(name, mark) for mark, shape in enumerate(shapes) for name in shape.names))
+def _name(name: str, mark: int, shared: bool) -> str:
+    """What a column is called; who passes one filter passes it for all."""
+    return name if shared and name in ("passes", "passed") else f"{name}{mark}"
 
 
-def _aggregate(shapes: tuple[Shape, ...], dialect: Dialect) -> Any:
-    """One aggregate over the stand-in table with a value for each question and one filter for all."""
+def _names(shapes: tuple[Shape, ...], shared: bool) -> list[str]:
+    named = (_name(name, mark, shared) for mark, shape in enumerate(shapes) for name in shape.names)
+    return list(dict.fromkeys(named))
+
+
+def _aggregate(shapes: tuple[Shape, ...], shared: bool, dialect: Dialect) -> Any:
+    """One aggregate over the stand-in table, with a value for each question."""
     import ibis
 
     kinds = {f"value{m}": "boolean" if s.kind == "share" else "float64" for m, s in enumerate(shapes)}
-    values = ibis.table({**kinds, "passes": "boolean"}, name=_sums.VALUES)
-    if shapes[0].filtered:
-        values = values.filter(values.passes)
+    passes = {_name("passes", mark, shared): "boolean" for mark, shape in enumerate(shapes) if shape.filtered}
+    values = ibis.table({**kinds, **passes}, name=_sums.VALUES)
+    if shared and passes:
+        values, passes = values.filter(values.passes), {}
     # What is used several times is computed once.
     if any(shape.kind == "mean" for shape in shapes):
-        values = dialect.stage(values.select(*kinds))
+        values = dialect.stage(values.select(*kinds, *passes))
     whole = {
         f"units{mark}": _sums.units(values[f"value{mark}"], shape.kind, dialect, str(mark))
         for mark, shape in enumerate(shapes)
     }
-    values = values.select(**{name: values[name] for name in kinds}, **whole)
+    values = values.select(**{name: values[name] for name in passes}, **whole)
     if any(shape.squares for shape in shapes):
         values = dialect.stage(values)
-    wanted = {"passed": values.count()} if shapes[0].filtered else {}
+    wanted = {"passed": values.count()}
     for mark, shape in enumerate(shapes):
         units = values[f"units{mark}"]
         wanted |= {
-            f"known{mark}": values[f"value{mark}"].count(),
+            f"known{mark}": units.count(),
             f"total{mark}": dialect.whole_sum(units) if shape.wide else units.sum(),
             f"squares{mark}": dialect.whole_sum(units * units),
         }
-    return values.aggregate(**{name: wanted[name] for name in _names(shapes)})
+        if f"passes{mark}" in passes:
+            wanted[f"passed{mark}"] = values[f"passes{mark}"].sum()
+    return values.aggregate(**{name: wanted[name] for name in _names(shapes, shared)})
