@@ -203,7 +203,7 @@ def test_it_fails_no_more_often_than_it_says(seed):
             probabilities=lambda rows: [wrong, 1.0 - wrong],
         )
 
-    for wrong, keeps, trials in ((0.02, True, 40), (0.95, False, 24)):
+    for wrong, keeps, trials in ((0.02, True, 20), (0.999, False, 12)):
         perfect = amplify_generalization(rarely_wrong(wrong, 0.02), epsilon=50.0, delta=0.9, simulation=True)
         assert perfect.failure < 0.45
         rows = np.zeros(perfect.rows_needed)
