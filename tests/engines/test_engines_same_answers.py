@@ -130,6 +130,22 @@ def test_a_question_to_spark_is_one_job(spark, to_spark, seed):
     context.setLocalProperty("spark.jobGroup.id", None)
 
 
+def test_a_late_statement_is_stopped_in_spark(to_spark, seed):
+    guard = Guard(to_spark(protected(seed)), train=known(seed), seconds=1.5)
+    database = guard._setup.protected.rows._database
+    with pytest.raises(QueryRejected, match=r"longer than the 1\.5 seconds"):
+        database.run("SELECT count(*) FROM range(1000000) a, range(10000000) b WHERE a.id * b.id % 7 = 3")
+    database.limit(None)
+    assert database.run("SELECT 1") == [(1,)]
+
+
+def test_a_key_makes_the_same_parts_in_spark(to_spark, seed):
+    here, there = (Guard(rows, split_by="k") for rows in (protected(seed), to_spark(protected(seed))))
+    assert (here.rows, here.schema) == (there.rows, there.schema)
+    line = "share(y > 0)"
+    assert released(here, line) == released(there, line)
+
+
 def test_a_late_statement_is_stopped(postgres_connection, to_postgres):
     table = to_postgres(pa.table({"y": [0.5, 1.5]}), name="late")
     guard = Guard(table, training_share=0, seconds=0.3)
