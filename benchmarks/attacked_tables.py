@@ -164,6 +164,7 @@ _TOLD = """Differencing: the share of secrets guessed right, where luck has half
 likelier a row that was asked about is called a member than a fresh one, 0 for luck. Validity does not promise
 secrecy; noise brings some."""
 
-_LEFT_OUT = """More than 10⁹ entries a run. The code guard and the board answer one question at a time, with
-the account of the product: they are asked 100,000 questions at a place (200,000 by the sign attack, 25,000 by
-differencing and on a chain), and left out where that is fewer than twenty runs."""
+_LEFT_OUT = """Places at which a run takes more entries than the work that was given (10⁹ unless said
+otherwise), and any that a run which was cut short did not reach. The code guard and the board answer one
+question at a time, with the account of the product: they are asked 100,000 questions at a place (200,000 by
+the sign attack, 25,000 by differencing and on a chain), and left out where that is fewer than twenty runs."""
