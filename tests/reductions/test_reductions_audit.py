@@ -192,7 +192,7 @@ def test_a_selected_mode_is_as_private_as_promised_and_noise_or_truncation_off_b
         first, second = (drawn_by(select_mode, vote, dp.epsilon, dp.delta, simulation=True) for vote in votes)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_selection, "noise_steps", twin)
-            return verdict(first, second, dp, seed, 4_000)
+            return verdict(first, second, dp, seed, 3_000)
 
     assert judged(1, 1) == "not refuted"
     assert judged(2, 1) == judged(1, 2) == "refuted"
@@ -234,7 +234,7 @@ def test_candidates_are_chosen_as_promised_and_a_sensitivity_off_by_two_is_caugh
             drawn_by(exponential, votes, promised.epsilon, sensitivity, simulation=True)
             for votes in (even, apart)
         )
-        return verdict(first, second, promised, seed, 2_000 if promised.epsilon < 4.0 else 5_000)
+        return verdict(first, second, promised, seed, 2_000 if promised.epsilon < 4.0 else 4_000)
 
     assert judged(used["sensitivity"]) == "not refuted"
     assert judged(used["sensitivity"] / 2.0) == "refuted"
