@@ -21,6 +21,7 @@ from holdfast.errors import QueryRejected
 __all__ = ["open_path", "rows_of_source"]
 
 _WHOLE = {"TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64"}
+_FLOATS = ("FLOAT", "DOUBLE")
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
 # Types are settled on every line, so that no question can meet a value that does not fit its column; an empty
@@ -61,6 +62,10 @@ def rows_of_source(
     columns = {name: dtype for name, dtype, *_ in database.run('DESCRIBE "source"')}
     clean = ", ".join(_clean(name, dtype) for name, dtype in columns.items())
     database.define("rows", f'SELECT {clean} FROM "source"')
+    with_nan = ", ".join(
+        PLAIN.quoted(name) if dtype in _FLOATS else _clean(name, dtype) for name, dtype in columns.items()
+    )
+    database.define("rows with NaN", f'SELECT {with_nan} FROM "source"')
     if place is not None:
         places = ", ".join(map(PLAIN.quoted, FILE_PLACE))
         database.define("placed", f"SELECT {clean}, {places} FROM ({place})")
@@ -69,13 +74,14 @@ def rows_of_source(
         for name, dtype, *_ in database.run('DESCRIBE "rows"')
     }
     placed = None if place is None else "placed"
-    return Rows(database, "rows", Schema(schema), count, native, held, placed=placed, **where)
+    how = {"placed": placed, "with_nan": "rows with NaN", **where}
+    return Rows(database, "rows", Schema(schema), count, native, held, **how)
 
 
 def _clean(name: str, dtype: str) -> str:
     """A column as it is asked about: NaN is null, names and categories are text, wide numbers are floats."""
     column = PLAIN.quoted(name)
-    if dtype in ("FLOAT", "DOUBLE"):
+    if dtype in _FLOATS:
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END AS {column}"
     if dtype.startswith(("ENUM", "UUID", "JSON")):
         return f"CAST({column} AS VARCHAR) AS {column}"

@@ -41,15 +41,18 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
         if backend not in _LACKING:
             _LACKING[backend] = probe(database)
         dialect.lacking |= _LACKING[backend]
-    columns, clean = {}, []
+    columns, clean, with_nan = {}, [], []
     for name, dtype in table.schema().items():
         if name not in hidden:
             written, storage = dialect.clean(name, dtype)
             clean.append(f"{written} AS {dialect.quoted(name)}")
+            with_nan.append(dialect.quoted(name) if dtype.is_floating() else clean[-1])
             nullable = None if dtype.nullable else False
             columns[name] = Column(kind_of_storage(storage), storage, nullable)
     name = f"rows {secrets.token_hex(8)}"
-    database.define(name, f"SELECT {', '.join(clean)} FROM ({database.compile(table)}) AS cleaned")
+    raw, source = f"{name} with NaN", f"({database.compile(table)}) AS cleaned"
+    database.define(name, f"SELECT {', '.join(clean)} FROM {source}")
+    database.define(raw, f"SELECT {', '.join(with_nan)} FROM {source}")
 
     def count() -> int:
         ((found,),) = database.run(f"SELECT count(*) FROM {dialect.quoted(name)} AS counted")
@@ -60,7 +63,9 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
         raise QueryRejected("The table has no rows; give at least one.")
     watch, where = TableWatch(count, known), f"{_named(table)} of {dialect.engine}"
     schema = Schema(columns, dialect)
-    return Rows(database, name, schema, known, IBIS, table, watch=watch, where=where, stays=True)
+    return Rows(
+        database, name, schema, known, IBIS, table, watch=watch, with_nan=raw, where=where, stays=True
+    )
 
 
 def _named(table: Any) -> str:

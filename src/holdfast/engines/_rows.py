@@ -46,6 +46,7 @@ class Rows:
         *,
         watch: Watch | None = None,
         placed: str | None = None,
+        with_nan: str | None = None,
         where: str = "",
         stays: bool = False,
     ) -> None:
@@ -55,6 +56,7 @@ class Rows:
         self._held = held
         self._watch = watch
         self._placed = placed
+        self._with_nan = with_nan
         self.where = where
         self.stays = stays
         self._compiled: dict[Any, str] = {}
@@ -97,12 +99,18 @@ class Rows:
         pattern = question.pattern
         statement = self._compiled.get(pattern)
         if statement is None:
-            table = self._table(question.reads)
+            table = self._table(question.reads, self._read_by(question))
             statement = self._database.compile(question.values(table, self.schema, pattern))
             if len(self._compiled) >= _MOST_COMPILED:
                 self._compiled.clear()
             self._compiled[pattern] = statement
         return str(pattern.fill(statement))
+
+    def _read_by(self, question: Question) -> str:
+        """The name to read a question's columns under: where NaN can only be in the values of a mean, which
+        are looked at for it later, that of the rows with NaN in them."""
+        floats = {name for name in question.reads if self.schema[name].storage.startswith("float")}
+        return self._with_nan if self._with_nan and floats == {question.column} else self._name
 
     def order_statistics(
         self, question: Question, ranks: Callable[[int], Sequence[int]]
@@ -144,11 +152,11 @@ class Rows:
         """All rows as a pandas frame, for functions that run in this process; of the named columns only."""
         return self._arrow(columns).to_pandas()
 
-    def _table(self, columns: Collection[str]) -> Any:
+    def _table(self, columns: Collection[str], name: str | None = None) -> Any:
         """The table with only the columns that are needed: ibis takes time for every column it is told of."""
         import ibis
 
-        return ibis.table(self.schema.to_ibis(columns or self.columns[:1]), name=self._name)
+        return ibis.table(self.schema.to_ibis(columns or self.columns[:1]), name=name or self._name)
 
     def _arrow(self, columns: Sequence[str] | None = None, most: int | None = None) -> Any:
         names = self.columns if columns is None else tuple(columns)

@@ -79,6 +79,11 @@ class Question(Protocol):
         """The question's expressions without the numbers that columns are compared with; ``fill`` puts the
         numbers into a compiled statement."""
 
+    @property
+    def column(self) -> str | None:
+        """The column that the question is the mean of and asks nothing else about; None for other
+        questions."""
+
     def values(self, table: Any, columns: Any = None, pattern: Any = None) -> Any:
         """The question on an ibis table with these columns, row by row: its ``value``, null where it has
         none, and ``passes`` where there is a filter; of a pattern, if one is given."""
@@ -144,13 +149,12 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     # What is used several times is computed once.
     if shape.kind == "mean":
         values = dialect.stage(values.select("value"))
-    kept = {"value": values.value} if shape.known else {}
-    values = values.select(units=units(values.value, shape.kind, dialect), **kept)
+    values = values.select(units=units(values.value, shape.kind, dialect))
     if shape.squares:
         values = dialect.stage(values)
     wanted = {
         "passed": values.count(),
-        "known": values.value.count() if shape.known else None,
+        "known": values.units.count(),
         "total": dialect.whole_sum(values.units) if shape.wide else values.units.sum(),
         "squares": dialect.whole_sum(values.units * values.units),
     }
@@ -158,8 +162,12 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
 
 
 def units(value: Any, kind: str, dialect: Dialect, mark: str = "") -> Any:
-    """The whole number that stands for a value, as a float; ``mark`` tells the stand-ins of several questions
-    apart."""
+    """The whole number that stands for a value, as a float, null for null and for NaN; ``mark`` tells the
+    stand-ins of several questions apart.
+
+    Nearly every value is below ``hi``, and only those that are not are looked at for NaN: a look at every one
+    takes a database a tenth of the time of a question.
+    """
     import ibis
 
     if kind == "share":
@@ -167,7 +175,9 @@ def units(value: Any, kind: str, dialect: Dialect, mark: str = "") -> Any:
     names = ("@low", "@lo", "@hi", "@factor")
     low, lo, hi, factor = (ibis.literal(name + mark).cast("float64") for name in names)
     inside = dialect.floor((value - lo) * factor + exact(0.5))
-    return ibis.cases((value <= low, exact(0.0)), (value >= hi, exact(float(2**SCALE_BITS))), else_=inside)
+    most = exact(float(2**SCALE_BITS))
+    above = (value >= hi) & ~value.isnan()
+    return ibis.cases((value <= low, exact(0.0)), (value < hi, inside), (above, most), else_=None)
 
 
 def fill(template: str, question: Question, mark: str = "") -> str:

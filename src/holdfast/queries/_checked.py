@@ -68,6 +68,14 @@ class CheckedQuery:
         return self.query.missing
 
     @property
+    def column(self) -> str | None:
+        """The column that the question is the mean of and asks nothing else about; None for other
+        questions."""
+        node, where = self.query.expression.node, self.query.where
+        alone = where is None or not isinstance(node, Column) or node.name not in where.columns
+        return node.name if self.kind == "mean" and isinstance(node, Column) and alone else None
+
+    @property
     def pattern(self) -> Pattern:
         """The question's expressions without the numbers that columns are compared with."""
         where = self.query.where
