@@ -164,28 +164,33 @@ def questions(pattern: str, rows: int, count: int) -> dict[str, Any]:
     guard, _ = open_parquet(pattern, rows)
     guard.share("age > 30.5", where="region < 10")
     times = [
-        seconds(lambda i=i: guard.share(f"score > {i / count!r}", where="region < 10"))[0]
+        seconds(lambda i=i: guard.share(f"score > {i / count!r}", where="region < 10"))[:2]
         for i in range(1, count)
     ]
     part = max(1, count // 10)
-    first, last = statistics.median(times[:part]), statistics.median(times[-part:])
+    (first, first_worked), (last, last_worked) = (
+        [statistics.median(column) for column in zip(*some, strict=True)]
+        for some in (times[:part], times[-part:])
+    )
     return {
         "rows": rows,
         "questions": count,
         "first tenth ms": round(first * 1e3, 2),
         "last tenth ms": round(last * 1e3, 2),
         "ratio": round(last / first, 3),
+        "ratio of processor time": round(last_worked / first_worked, 3),
     }
 
 
 def postgres(rows: int, repetitions: int) -> dict[str, Any]:
     """A server of our own, the guard and plain SQL over connections of their own."""
     import ibis
-    import pgserver
     import psycopg
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_RUNTIME_DIR"] = folder
+        import pgserver
+
         server = pgserver.get_server(Path(folder) / "server")
         try:
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:

@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
-machine, scale, scale_data = (importlib.import_module(name) for name in ("machine", "scale", "scale_data"))
+machine, scale, scale_account, scale_data = (
+    importlib.import_module(name) for name in ("machine", "scale", "scale_account", "scale_data")
+)
 
 
 def run(tmp_path, monkeypatch, *arguments: str) -> dict:
@@ -76,3 +78,42 @@ def test_slopes_find_the_line_that_is_there():
 def test_sizes_are_half_decades():
     assert scale.sizes_up_to(10**8) == [10**5, 316_228, 10**6, 3_162_278, 10**7, 31_622_777, 10**8]
     assert scale.sizes_up_to(10**6)[0] == 1000
+
+
+KEPT = json.loads((ROOT / "benchmarks" / "results" / "scale.json").read_text(encoding="utf-8"))
+
+
+def test_the_kept_results_have_every_section_and_keep_what_was_asked():
+    assert set(KEPT) >= set(scale.SECTIONS)
+    parquet = KEPT["parquet"]
+    assert parquet["rows"] == 10**8
+    assert parquet["peak GiB"] <= 4
+    for question in ("share", "clipped mean"):
+        assert parquet[question]["agree"]
+        assert parquet[question]["ratio of processor time"] <= scale.ALLOWED
+    assert [line["rows"] for line in KEPT["rows"]["sizes"]] == scale.sizes_up_to(10**8)
+    assert KEPT["questions"]["questions"] == 1000
+    assert KEPT["questions"]["ratio of processor time"] < 1.2
+    assert KEPT["spark"]["jobs a question"] == {"share": 1, "clipped mean": 1}
+
+
+def test_the_guide_shows_what_the_account_costs_as_it_was_kept():
+    guide = (ROOT / "docs" / "guides" / "scale.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in guide.splitlines() if "|" in line]
+    shown = {(line[0], line[1]): line[2:] for line in cells if len(line) == 4 and line[0].startswith("10")}
+    powers = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+    def written(count: int) -> str:
+        digits = str(count)
+        return f"10{str(len(digits) - 1).translate(powers)}" if digits.strip("0") == "1" else f"{count:,}"
+
+    for line in KEPT["account"]:
+        nats, answered = shown[written(line["rows"]), written(line["training rows"])]
+        assert float(nats) == pytest.approx(line["nats a question"], abs=0.005)
+        expected = f"{line['questions answered']:,}" if line["refused"] else "more than 1,000"
+        assert answered == expected
+
+
+def test_what_the_account_costs_is_computed_as_it_was_kept():
+    small = next(line for line in KEPT["account"] if line["rows"] == 10**12 and line["refused"])
+    assert scale_account.ask_until_refused(small["rows"], small["training rows"]) == small
