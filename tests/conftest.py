@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+# The contracts are no test files themselves; here, so that no test file imports one first.
+pytest.register_assert_rewrite("contracts.engine")
+
 settings.register_profile("holdfast", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("holdfast")
 

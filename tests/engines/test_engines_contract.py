@@ -12,10 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-pytest.register_assert_rewrite("contracts.engine")
-
-from contracts.engine import EngineContract  # noqa: E402
-from holdfast.engines import open_rows  # noqa: E402
+from contracts.engine import EngineContract
+from holdfast.engines import open_rows
 
 TYPES = {
     **{"x": pa.float64(), "y": pa.float64(), "k": pa.int64()},

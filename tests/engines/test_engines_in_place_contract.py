@@ -9,11 +9,9 @@ import ibis
 import pyarrow as pa
 import pytest
 
-pytest.register_assert_rewrite("contracts.engine")
-
-from contracts.engine import EngineContract  # noqa: E402
-from holdfast.engines import open_rows  # noqa: E402
-from holdfast.errors import QueryRejected  # noqa: E402
+from contracts.engine import EngineContract
+from holdfast.engines import open_rows
+from holdfast.errors import QueryRejected
 
 # What ibis and pyspark say to the libraries they are built on.
 pytestmark = [

@@ -7,16 +7,14 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import pytest
 
-pytest.register_assert_rewrite("contracts.engine")
-
-from contracts.engine import answer_of, people  # noqa: E402
-from contracts.questions import Questions  # noqa: E402
-from holdfast import Guard  # noqa: E402
-from holdfast.engines import _capabilities, _in_place, open_rows  # noqa: E402
-from holdfast.engines._dialect import Dialect  # noqa: E402
-from holdfast.engines._in_place import BorrowedPostgres  # noqa: E402
-from holdfast.engines._postgres import Postgres  # noqa: E402
-from holdfast.errors import HoldfastError, QueryRejected  # noqa: E402
+from contracts.engine import answer_of, people
+from contracts.questions import Questions
+from holdfast import Guard
+from holdfast.engines import _capabilities, _in_place, open_rows
+from holdfast.engines._dialect import Dialect
+from holdfast.engines._in_place import BorrowedPostgres
+from holdfast.engines._postgres import Postgres
+from holdfast.errors import HoldfastError, QueryRejected
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
