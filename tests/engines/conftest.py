@@ -5,12 +5,28 @@ from __future__ import annotations
 import itertools
 import shutil
 import warnings
+from pathlib import Path
 
 import ibis
 import pyarrow as pa
 import pytest
 
+# What ibis and pyspark say to the libraries they are built on, and what pyspark leaves open until it is
+# collected.
+QUIET = (
+    "ignore:fetch_arrow_table:DeprecationWarning",
+    "ignore:PySpark does not yet fully support pandas:FutureWarning",
+    "ignore:unclosed <socket:ResourceWarning",
+)
 NAMES = (f"rows_{number}" for number in itertools.count())
+
+
+def pytest_collection_modifyitems(items):
+    """Only the tests beside this file are spared these warnings."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            for warning in QUIET:
+                item.add_marker(pytest.mark.filterwarnings(warning))
 
 
 @pytest.fixture(scope="session")

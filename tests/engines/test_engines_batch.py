@@ -13,11 +13,6 @@ from holdfast.engines import _batch, open_rows, sums_of_all
 from holdfast.engines._batch import MOST_TOGETHER, _groups
 from holdfast.errors import QueryRejected
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
-
 ROWS = 3_000
 TEXTS = [
     "share(x > 0.25)",

@@ -13,12 +13,6 @@ from contracts.engine import EngineContract
 from holdfast.engines import open_rows
 from holdfast.errors import QueryRejected
 
-# What ibis and pyspark say to the libraries they are built on.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
-
 TYPES = {
     **{"x": pa.float64(), "y": pa.float64(), "k": pa.int32()},
     **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},

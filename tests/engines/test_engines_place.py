@@ -19,8 +19,6 @@ from holdfast.engines._watch import TableWatch
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.ledger import Book
 
-pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
-
 
 @pytest.fixture
 def large(monkeypatch):

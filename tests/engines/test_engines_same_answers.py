@@ -16,11 +16,6 @@ from holdfast.engines._in_place import BorrowedPostgres
 from holdfast.engines._postgres import Postgres
 from holdfast.errors import HoldfastError, QueryRejected
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
-
 TYPES = {
     **{"x": pa.float64(), "y": pa.float64(), "k": pa.int32()},
     **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
