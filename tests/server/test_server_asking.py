@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 
 import numpy as np
 import pandas as pd
+import psycopg
 import pytest
 from server_caller import Caller
 from starlette.testclient import TestClient
@@ -203,6 +205,25 @@ def test_datasets_come_from_the_folder_of_sources_only(service, owner, tmp_path)
     )
     assert made.status_code == 201
     assert "more than 2 places apart" in owner("GET", "/datasets/chain/certificate").json()["assumed"][0]
+
+
+def test_a_table_of_a_database_stays_there_and_its_address_is_not_shown(owner, postgres):
+    table = f"people_{secrets.token_hex(4)}"
+    with psycopg.connect(postgres, autocommit=True) as database:
+        database.execute(
+            f"CREATE TABLE {table} AS SELECT i AS id, i % 4 AS x FROM generate_series(1, 4000) i"
+        )
+    body = {"name": "far", "source": f"{postgres}#{table}"}
+    refused = owner("POST", "/datasets", body)
+    assert refused.status_code == 422
+    assert "split_by" in refused.text
+    made = owner("POST", "/datasets", {**body, "policy": {"split_by": "id"}})
+    assert made.status_code == 201
+    answer = owner("POST", "/datasets/far/questions", {"query": "share(x = 0)"}).json()
+    assert answer["low"] < 0.25 < answer["high"]
+    told = [refused.text, made.text, owner("GET", "/datasets/far").text]
+    told.append(owner("GET", "/datasets/far/certificate").text)
+    assert not any(postgres in text for text in told)
 
 
 @pytest.mark.parametrize(

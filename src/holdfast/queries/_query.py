@@ -197,9 +197,10 @@ def _where(where: Any, schema: engines.Schema | None) -> Expression | None:
 
 def _bounds(bounds: Sequence[float]) -> tuple[float, float]:
     pair = reals(bounds, "bounds", "(-inf, inf)", of="mean")
-    if len(pair) != 2 or not (pair[0] < pair[1] and 1e-290 < pair[1] - pair[0] < math.inf):
+    # Variances are squares of the range, and must not leave the floats.
+    if len(pair) != 2 or not 1e-150 < pair[1] - pair[0] < 1e152:
         raise InvalidArgument(
-            "bounds", "two finite numbers lo < hi with a finite difference", bounds, of="mean"
+            "bounds", "two numbers lo < hi, between 1e-150 and 1e152 apart", bounds, of="mean"
         )
     return pair[0] + 0.0, pair[1] + 0.0
 

@@ -118,6 +118,7 @@ class Datasets:
                 surprises=policy.surprises,
                 training_share=policy.training_share,
                 split_seed=policy.split_seed,
+                split_by=policy.split_by,
                 seconds=policy.seconds,
             )
         except BaseException:

@@ -43,6 +43,7 @@ class PolicyBody(_Strict):
     surprises: int | None = Field(default=None, ge=0, le=10**9)
     training_share: float | None = Field(default=None, ge=0, lt=1)
     split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
+    split_by: str | None = Field(default=None, min_length=1, max_length=200)
     rate: int = _RATE
     seconds: float = _SECONDS
     shares: dict[str, float] = Field(default_factory=dict, max_length=10_000)

@@ -23,7 +23,8 @@ class Policy(Record):
     ``shares`` gives people ("team/name") and whole teams ("team") at most so many nats of the one account;
     who is not named is bounded by the account alone. ``rate`` is how many new questions a person may ask in a
     minute, and ``seconds`` how long one may take: a question that is stopped was read, and is charged as one
-    that failed. ``rows`` describes how rows depend on each other: ``{"kind": "independent"}``,
+    that failed. ``split_by`` names the column by which rows that stay in a database are split.
+    ``rows`` describes how rows depend on each other: ``{"kind": "independent"}``,
     ``{"kind": "markov", "transition": [[…]]}``, ``{"kind": "clusters", "sizes": […]}`` or
     ``{"kind": "m-dependent", "m": 3}``.
     """
@@ -35,6 +36,7 @@ class Policy(Record):
     surprises: int | None = None
     training_share: float | None = None
     split_seed: int = 0
+    split_by: str | None = None
     rate: int = RATE
     seconds: float = SECONDS
     shares: dict[str, float] = field(default_factory=dict)
