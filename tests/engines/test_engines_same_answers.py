@@ -123,6 +123,7 @@ def test_a_question_to_spark_is_one_job(spark, to_spark, seed):
     context.setLocalProperty("spark.jobGroup.id", None)
 
 
+@pytest.mark.slow
 def test_a_late_statement_is_stopped_in_spark(to_spark, seed):
     guard = Guard(to_spark(protected(seed)), train=known(seed), seconds=1.5)
     database = guard._setup.protected.rows._database

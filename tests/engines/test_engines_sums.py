@@ -29,7 +29,7 @@ def table(rng: np.random.Generator) -> dict[str, object]:
     return {"x": x, "age": rng.integers(0, 90, 5000), "flag": rng.random(5000) < 0.3}
 
 
-@pytest.mark.parametrize(("lo", "hi"), [(-5.0, 5.0), (0.0, 1e-3), (-1e300, 1e300), (1e15, 1e15 + 3)])
+@pytest.mark.parametrize(("lo", "hi"), [(-5.0, 5.0), (0.0, 1e-3), (-1e151, 1e151), (1e15, 1e15 + 3)])
 @pytest.mark.parametrize("nulls", [None, "skip", "middle"])
 @pytest.mark.parametrize("where", [None, "age > 40"])
 def test_a_mean_is_summed_exactly(table, lo, hi, nulls, where) -> None:

@@ -216,7 +216,7 @@ def test_an_interrupt_stops_everything_and_what_was_finished_is_kept(workers, tm
 
         def slowly(rng):
             time.sleep(0.05)
-            print(os.getpid(), flush=True)
+            os.write(1, f"{{os.getpid()}}\\n".encode())  # at once, or two processes share a line
             return rng.random()
 
         coverage(slowly, lambda u: [((0, 1), u)], 2000, workers={workers}, name="slow", resume="trials")
@@ -238,6 +238,7 @@ def test_an_interrupt_stops_everything_and_what_was_finished_is_kept(workers, tm
         _, said = running.communicate(timeout=30)
     finally:
         running.kill()
+        running.communicate()
     assert running.returncode != 0
     assert "KeyboardInterrupt" in said
     kept = (tmp_path / "trials").read_text().splitlines()
