@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["split_rows", "store"]
 
+# DuckDB gives its threads so many rows at a time: a smaller table is read by one of them in any case.
+_ROW_GROUP = 122_880
+
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -43,6 +46,8 @@ def store(table: Any, schema: Schema, native: Native, held: Any | None = None) -
     database.lend("source", table)
     database.run('CREATE TABLE "rows" AS SELECT * FROM "source"')
     database.take_back("source")
+    if table.num_rows <= _ROW_GROUP:
+        database.expect_few_rows()
     database.close_the_doors()
     return Rows(database, "rows", Schema(schema), table.num_rows, native, held)
 
