@@ -10,10 +10,10 @@ demo: $(VENV)/.ready
 	$(BIN)/holdfast demo
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-all: $(VENV)/.ready
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -22,12 +22,9 @@ NAMES = (f"rows_{number}" for number in itertools.count())
 
 
 def pytest_collection_modifyitems(items):
-    """Only the tests beside this file are spared these warnings; those that need Spark run where it was
-    started."""
+    """Only the tests beside this file are spared these warnings."""
     for item in items:
         if item.path.parent == Path(__file__).parent:
-            if "spark" in item.fixturenames:
-                item.add_marker(pytest.mark.xdist_group("spark"))
             for warning in QUIET:
                 item.add_marker(pytest.mark.filterwarnings(warning))
 
