@@ -128,7 +128,7 @@ class DuckDB(Database):
 
     def expect_few_rows(self) -> None:
         """Wake no other thread and plan no more than is needed: for few rows both take longer than reading
-        them. Measured, a share of 10⁴ rows takes four fifths of the time."""
+        them."""
         known = (name for (name,) in self.run("SELECT name FROM duckdb_optimizers()"))
         spared = ",".join(name for name in known if name not in _OPTIMIZERS_FOR_FEW)
         self.run("SET threads = 1")

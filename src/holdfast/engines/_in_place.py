@@ -126,7 +126,7 @@ class Borrowed(Database):
         return ()
 
     def _interrupt(self) -> None:
-        raise NotImplementedError
+        """No way to stop a statement is known of every database, so :meth:`limit` promises none."""
 
     def limit(self, seconds: float | None) -> None:
         if seconds is not None and type(self)._interrupt is Borrowed._interrupt:
