@@ -149,6 +149,31 @@ def test_a_crash_between_the_announcement_and_the_opening_is_gone_on_from(week, 
     assert not EpochLink.of(second._book).closed
 
 
+def test_an_account_that_is_closed_while_the_next_epoch_opens_gives_its_rows_at_the_next_try(
+    week, path, monkeypatch
+):
+    from holdfast.guard import _guard
+
+    table, new = week(2000), week(900)
+    first = Guard(table, ledger=path)
+
+    def closed_meanwhile(*arguments, **options):
+        found = earlier_rows(*arguments, **options)
+        Guard(table, ledger=path).close_account()
+        return found
+
+    earlier_rows = _guard.earlier_rows
+    monkeypatch.setattr(_guard, "earlier_rows", closed_meanwhile)
+    with pytest.raises(BookError, match="Try again"):
+        first.next_epoch(new)
+    monkeypatch.undo()
+    second = first.next_epoch(new)
+    assert len(second.train) == 2000
+    assert EpochLink.of(second._book).closed
+    again = Guard(table, ledger=path).next_epoch(new)  # What was trained on is what the link says.
+    assert len(again.train) == 2000
+
+
 def test_all_epochs_together_hold_by_the_union_bound(week):
     guard = Guard(week(400), confidence=0.98)
     assert guard.epoch.together == 0.98

@@ -51,6 +51,7 @@ class After:
     epoch: Epoch  # the one before
     ledger: str | Path | Book | None  # beside the one before where None
     trains: bool  # whether the training part is made of earlier rows
+    closed: bool  # whether the account before was closed for good when they were taken
 
     @property
     def number(self) -> int:
@@ -73,6 +74,11 @@ class After:
                 f"The account book {self.before.name} was followed by another epoch, about other rows. Open "
                 "that one, and go on from it with next_epoch."
             )
+        if closed_in_time(self.before) != self.closed:
+            raise BookError(
+                f"The account in {self.before.name} was closed for good while the next epoch was opened, "
+                "so there is more to train on. Try again."
+            )
         self.require_same_book()
         announced = self.before.about(EpochLink.ANNOUNCED, "act")
         assert announced is not None
@@ -82,7 +88,7 @@ class After:
             line=announced.sequence,
             digest=announced.digest,
             failure_before=self.epoch.failure,
-            closed=closed_in_time(self.before),
+            closed=self.closed,
         )
 
     def require_same_book(self) -> None:
@@ -95,6 +101,11 @@ class After:
                 f"Epoch {self.number} was opened before, with an account of its own, and {self.book.name} is "
                 "not its book. Bring that book back: an account is never refilled."
             )
+
+    def leave(self) -> None:
+        """Close the book, if it was opened here."""
+        if "book" in vars(self) and not isinstance(self.ledger, Book):
+            self.book.close()
 
     def opened(self) -> None:
         """Write into the earlier book which book is the next one's."""
@@ -151,20 +162,30 @@ def open_account(
 ) -> tuple[Book, Session, EpochLink | None]:
     """Open a book for what was agreed, or go on with it; a later epoch is announced first, and once only."""
     if isinstance(ledger, After):
-        link: EpochLink | None = ledger.announce(agreed)
-        book = ledger.book
-    else:
-        book = ledger if isinstance(ledger, Book) else Book(ledger)
-        link = EpochLink.of(book)
+        try:
+            return _open_after(ledger, account, agreed)
+        except BaseException:
+            ledger.leave()
+            raise
+    book = ledger if isinstance(ledger, Book) else Book(ledger)
+    link = EpochLink.of(book)
+    return book, _session(book, account, agreed, link), link
+
+
+def _open_after(after: After, account: Account, agreed: dict[str, Any]) -> tuple[Book, Session, EpochLink]:
+    link = after.announce(agreed)
+    session = _session(after.book, account, agreed, link)
+    after.opened()
+    return after.book, session, link
+
+
+def _session(book: Book, account: Account, agreed: dict[str, Any], link: EpochLink | None) -> Session:
     if link is not None:
         agreed = {**agreed, "epoch": link.to_dict()}
     try:
-        session = Session(book, account, agreed)
+        return Session(book, account, agreed)
     except OtherTerms as other:
         raise _explained(other, book) from None
-    if isinstance(ledger, After):
-        ledger.opened()
-    return book, session, link
 
 
 def _explained(other: OtherTerms, book: Book) -> BookError:

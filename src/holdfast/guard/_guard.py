@@ -338,7 +338,7 @@ class Guard:
             train=train,
             confidence=confidence_after(self.epoch, confidence, together),
             dependence=dependence,
-            ledger=cast(Any, After(self._session, self._book, self.epoch, ledger, trains)),
+            ledger=cast(Any, After(self._session, self._book, self.epoch, ledger, trains, closed)),
             **options,
         )
 
