@@ -24,6 +24,7 @@ ALLOWED = {
         ("GET", "/datasets/{name}/train"),
         ("GET", "/datasets/{name}/certificate"),
         ("GET", "/datasets/{name}/verify"),
+        ("GET", "/datasets/{name}/epochs"),
         ("GET", "/boards"),
         ("GET", "/boards/{name}"),
         ("GET", "/boards/{name}/ids"),
@@ -37,6 +38,7 @@ ALLOWED = {
         ("GET", "/datasets/{name}/certificate"),
         ("GET", "/datasets/{name}/ledger"),
         ("GET", "/datasets/{name}/verify"),
+        ("GET", "/datasets/{name}/epochs"),
         ("GET", "/boards"),
         ("GET", "/boards/{name}"),
         ("GET", "/boards/{name}/ids"),
@@ -48,6 +50,7 @@ BODIES = {
     "/boards": {"name": "new", "source": "people.csv", "target": "age"},
     "/datasets/{name}/preview": {"query": "share(age > 40)"},
     "/datasets/{name}/questions": {"query": "share(age > 40)"},
+    "/datasets/{name}/epochs": {"source": "other.parquet"},
 }
 
 

@@ -148,4 +148,6 @@ def _described(service: Service, person: Person, name: str) -> dict[str, Any]:
         "surprises": left.surprises,
         "share": found.policy.shares.get(person.account),
         "closed": guard.closed,
+        "epoch": guard.epoch.to_dict(),
+        "epochs": [one.standing() for one in service.datasets.epochs(name)],
     }

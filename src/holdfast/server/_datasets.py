@@ -1,19 +1,23 @@
-"""The datasets of one service: where their rows are, what was agreed, and their one account each."""
+"""The datasets of one service: where their rows are, what was agreed, and one account for every epoch."""
 
 from __future__ import annotations
 
 import json
+import logging
+import math
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from holdfast.engines import open_rows
-from holdfast.errors import InvalidArgument
+from holdfast.engines._address import shown
+from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Asker, Guard, Preview
-from holdfast.ledger import Balance, Book
-from holdfast.server._places import Places, Unknown, require_name
+from holdfast.ledger import Balance, Book, BookError, EpochLink
+from holdfast.server._epochs import Arrived, Epochs, Overtaken, Planned
+from holdfast.server._places import Places, Unknown, named, require_name
 from holdfast.server._policy import Policy
 from holdfast.server._rate import require_rate
 from holdfast.server._tokens import Person
@@ -25,30 +29,67 @@ CREATE TABLE IF NOT EXISTS datasets (
     policy TEXT NOT NULL
 ) STRICT;
 """
+_log = logging.getLogger("holdfast.server")
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset that is open: its policy, its guard and the book the guard writes to."""
+    """One epoch of a dataset that is open: its policy, its guard and the book the guard writes to.
+
+    ``planned`` is what was written down when it was opened, and ``earlier`` are the epochs before it where
+    it stands for the whole dataset.
+    """
 
     name: str
     policy: Policy
     guard: Guard
     book: Book
+    planned: Planned
+    earlier: tuple[Dataset, ...] = ()
+
+    @property
+    def epochs(self) -> tuple[Dataset, ...]:
+        """Every epoch up to this one."""
+        return (*self.earlier, self)
 
     def ask(self, person: Person, question: str, request: str = "") -> Answer:
         """Answer a question for a person, within their share and their rate; what was answered before is
-        free of both."""
+        free of both. A request that was answered in an earlier epoch has that answer."""
 
         def permit(balance: Balance, price: int) -> None:
-            self.policy.require_share(person, balance, price)
-            require_rate(self.policy.rate, person.account, balance)
+            asked.policy.require_share(person, balance, price)
+            require_rate(asked.policy.rate, person.account, balance)
 
-        return self.guard.ask(question, asker=Asker(person.account, request, permit))
+        asked = self
+        if request and self.earlier:
+            asked = next((one for one in self.earlier if one.book.requested(request) is not None), self)
+        return asked.guard.ask(question, asker=Asker(person.account, request, permit))
 
     def preview(self, question: str) -> Preview:
         """What the question would cost. Never opens the protected rows."""
         return self.guard.cost_preview(question)
+
+    def standing(self) -> dict[str, Any]:
+        """Which epoch this is, since when it is open, and what is left of its account."""
+        guard, left = self.guard, self.guard.left
+        return {
+            "epoch": guard.epoch.number,
+            "address": f"{self.name}@{guard.epoch.number}",
+            "since": self.planned.since,
+            "rows": guard.rows,
+            "confidence": guard.confidence,
+            "together": guard.epoch.together,
+            "spent": guard.spent,
+            "left": float(left) if math.isfinite(left) else None,
+            "words": left.words,
+            "closed": guard.closed,
+        }
+
+    def close(self) -> None:
+        """Close the books of all its epochs."""
+        for one in self.epochs:
+            one.guard.close()
+            one.book.close()
 
 
 class Datasets:
@@ -57,11 +98,15 @@ class Datasets:
     def __init__(self, home: Path, places: Places) -> None:
         self._places = places
         self._lock = RLock()
+        self._opening = RLock()  # Nobody who asks waits for rows that are being opened.
         self._open: dict[str, Dataset] = {}
+        self._current: set[str] = set()  # Of these every epoch is open.
+        self._version = 0
         self._database = sqlite3.connect(
             home / "datasets.sqlite", isolation_level=None, check_same_thread=False, timeout=30
         )
         self._database.executescript(_SCHEMA)
+        self._epochs = Epochs(self._database)
 
     def register(self, name: str, source: str, policy: Policy) -> Dataset:
         """Take in a table: a file among the sources, or a table of a database (an ibis URL). It is opened
@@ -71,11 +116,46 @@ class Datasets:
         with self._lock:
             if name in self.names():
                 raise InvalidArgument("name", "one that is not taken", name, of="a dataset")
-            opened = self._opened(name, place, policy)
+            opened = self._opened(name, policy, self._epochs.plan(name, 1, Arrived(place)))
             self._database.execute(
                 "INSERT INTO datasets VALUES (?, ?, ?)", (name, place, json.dumps(policy.to_dict()))
             )
             self._open[name] = opened
+        return opened
+
+    def next_epoch(self, name: str, arrived: Arrived, request: str = "") -> Dataset:
+        """Open an epoch with an account of its own for rows that arrived later; the same ``request`` again
+        returns it as it is.
+
+        Guarantee: that of :meth:`holdfast.Guard.next_epoch`. However the service ends, the next start has
+        either the epoch before or the whole new one.
+        """
+        base, number = named(name)
+        arrived = replace(arrived, source=self._places.source(arrived.source))
+        with self._opening:
+            newest = self.get(base)
+            for one in newest.epochs[1:]:
+                if request and one.planned.request == request:
+                    if one.planned.arrived != arrived:
+                        raise QueryRejected(
+                            "This request was made before, for other rows or terms. Give each its own key."
+                        )
+                    return one
+            if number is not None and number != newest.guard.epoch.number:
+                raise Overtaken(base, number + 1)
+            self._require_new(newest, arrived.source)
+            planned = self._epochs.plan(base, newest.guard.epoch.number + 1, arrived, request)
+            announced = newest.book.about(EpochLink.ANNOUNCED, "act") is not None
+            try:
+                opened = self._after(newest, planned)
+            except BookError as error:
+                if not announced:
+                    raise
+                _log.error("%s", error)
+                raise Overtaken(base, planned.number) from None
+            self._epochs.settle(base, planned)
+            with self._lock:
+                self._open[base] = opened
         return opened
 
     def names(self) -> list[str]:
@@ -84,25 +164,91 @@ class Datasets:
             return [name for (name,) in self._database.execute("SELECT name FROM datasets ORDER BY name")]
 
     def get(self, name: str) -> Dataset:
-        """The dataset of this name."""
-        with self._lock:
-            if name not in self._open:
-                row = self._database.execute(
-                    "SELECT source, policy FROM datasets WHERE name = ?", (name,)
-                ).fetchone()
-                if row is None:
-                    raise Unknown(f"There is no dataset {name!r} that this token reaches.")
-                self._open[name] = self._opened(name, row[0], Policy(**json.loads(row[1])))
-            return self._open[name]
+        """The newest epoch of the dataset of this name; one of its epochs for a name such as people@1."""
+        base, number = named(name)
+        newest = self._newest(base)
+        if number is None:
+            return newest
+        for one in newest.epochs:
+            if one.guard.epoch.number == number:
+                return replace(one, earlier=())
+        raise Unknown(f"There is no dataset {name!r} that this token reaches.")
+
+    def epochs(self, name: str) -> tuple[Dataset, ...]:
+        """Every epoch of the dataset of this name, or of that one of its epochs."""
+        return self._newest(named(name)[0]).epochs
 
     def close(self) -> None:
         """Close every book."""
         with self._lock:
             for dataset in self._open.values():
-                dataset.guard.close()
+                dataset.close()
             self._database.close()
 
-    def _opened(self, name: str, source: str, policy: Policy) -> Dataset:
+    def _newest(self, name: str) -> Dataset:
+        with self._lock:
+            # What another process wrote to the same folder is noticed by this number.
+            (version,) = self._database.execute("PRAGMA data_version").fetchone()
+            if version != self._version:
+                self._version = version
+                self._current.clear()
+            if name not in self._current:
+                known = self._open.get(name) or self._first(name)
+                self._open[name] = self._caught_up(known)
+                self._current.add(name)
+            return self._open[name]
+
+    def _first(self, name: str) -> Dataset:
+        row = self._database.execute("SELECT source, policy FROM datasets WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise Unknown(f"There is no dataset {name!r} that this token reaches.")
+        # A dataset that was registered before epochs were written down has nothing here.
+        since = next((one.since for one in self._epochs.after(name, 0) if one.number == 1), None)
+        planned = Planned(1, Arrived(row[0]), "", since, whole=True)
+        return self._opened(name, Policy(**json.loads(row[1])), planned)
+
+    def _caught_up(self, newest: Dataset) -> Dataset:
+        """A dataset with all its epochs, those included whose opening was cut short."""
+        for planned in self._epochs.after(newest.name, newest.guard.epoch.number):
+            if not planned.whole:
+                if newest.book.about(EpochLink.ANNOUNCED, "act") is None:
+                    break  # Nothing came of it.
+                try:
+                    newest = self._after(newest, planned)
+                except HoldfastError as error:
+                    _log.error(
+                        "epoch %d of %s cannot be gone on with: %s", planned.number, newest.name, error
+                    )
+                    break
+                self._epochs.settle(newest.name, planned)
+            else:
+                newest = self._after(newest, planned)
+        return newest
+
+    def _require_new(self, newest: Dataset, source: str) -> None:
+        """Refuse the rows of an earlier epoch: they stay where they were."""
+        for one in newest.epochs:
+            if one.planned.arrived.source == source:
+                raise InvalidArgument(
+                    "source",
+                    f"the rows that arrived since; this is what epoch {one.guard.epoch.number} is about",
+                    shown(source),
+                    of="an epoch",
+                    reference="docs/theory/epochs.md",
+                )
+
+    def _after(self, before: Dataset, planned: Planned) -> Dataset:
+        """The epoch after another, opened or gone on with."""
+        policy = planned.arrived.policy(before.policy)
+        guard = planned.arrived.guard(before.guard, policy, open_rows(planned.arrived.source).count)
+        book = self._places.book(f"{before.name}.epoch-{planned.number}")
+        policy = replace(policy, confidence=guard.confidence)
+        known = (*before.earlier, replace(before, earlier=()))
+        return Dataset(before.name, policy, guard, book, planned, known)
+
+    def _opened(self, name: str, policy: Policy, planned: Planned) -> Dataset:
+        """The first epoch of a dataset."""
+        source = planned.arrived.source
         rows: Any = open_rows(source)
         model = None if policy.rows == {"kind": "independent"} else policy.model(rows.count)
         book = self._places.book(name)
@@ -124,4 +270,4 @@ class Datasets:
         except BaseException:
             book.close()
             raise
-        return Dataset(name, policy, guard, book)
+        return Dataset(name, policy, guard, book, planned)

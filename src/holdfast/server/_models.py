@@ -78,3 +78,13 @@ class DatasetBody(_Strict):
     name: str = Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$")
     source: str = Field(min_length=1, max_length=4_000)
     policy: PolicyBody = Field(default_factory=PolicyBody)
+
+
+class EpochBody(_Strict):
+    """Rows that arrived later, and what is new about them; everything else is as in the epoch before."""
+
+    source: str = Field(min_length=1, max_length=4_000)
+    confidence: float | None = Field(default=None, gt=0, lt=1)
+    together: float | None = Field(default=None, gt=0, lt=1)
+    rows: dict[str, Any] | None = None
+    shares: dict[str, float] | None = Field(default=None, max_length=10_000)

@@ -11,6 +11,7 @@ from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.ledger import Book, SigningKey
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_EPOCH = re.compile(r"(.*)@([1-9][0-9]{0,8})", flags=re.S)
 
 
 class Unknown(HoldfastError):
@@ -23,6 +24,16 @@ def require_name(name: str) -> None:
         raise InvalidArgument(
             "name", "lower-case letters, digits, - and _, at most 63", name, of="a dataset or board"
         )
+
+
+def named(address: str) -> tuple[str, int | None]:
+    """The name of a dataset, and the number of the epoch where one is said.
+
+    >>> named("people@2"), named("people")
+    (('people', 2), ('people', None))
+    """
+    found = _EPOCH.fullmatch(address)
+    return (address, None) if found is None else (found[1], int(found[2]))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import errors
 from holdfast.ledger import BookError, Closed
+from holdfast.server._epochs import Overtaken
 from holdfast.server._places import Unknown
 from holdfast.server._rate import TooMany
 from holdfast.server._tokens import Forbidden, Refused
@@ -31,6 +32,7 @@ _KINDS: list[tuple[type[Exception], int, str]] = [
     (Unknown, 404, "not-found"),
     (Forbidden, 403, "not-allowed"),
     (Refused, 401, "not-signed-in"),
+    (Overtaken, 409, "another-epoch"),
     (Closed, 409, "account-closed"),
     (BookError, 503, "account-book"),
 ]

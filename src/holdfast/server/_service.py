@@ -8,7 +8,7 @@ from holdfast.guard import Board
 from holdfast.ledger import SigningKey
 from holdfast.server._boards import Boards
 from holdfast.server._datasets import Dataset, Datasets
-from holdfast.server._places import Places, Unknown
+from holdfast.server._places import Places, Unknown, named
 from holdfast.server._tokens import Forbidden, Person, Tokens
 
 
@@ -33,9 +33,10 @@ class Service:
         self.boards = Boards(self.home, places)
 
     def dataset(self, person: Person, name: str, *roles: str) -> Dataset:
-        """The dataset, if the person's token reaches it and has one of the roles (an owner has them all)."""
+        """The dataset, or one of its epochs (people@1), if the person's token reaches it and has one of the
+        roles (an owner has them all)."""
         self.require(person, *roles)
-        if not person.reaches(name):
+        if not person.reaches(named(name)[0]):
             raise Unknown(f"There is no dataset {name!r} that this token reaches.")
         return self.datasets.get(name)
 
