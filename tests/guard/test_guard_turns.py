@@ -52,9 +52,14 @@ def asked_together(guard, questions, threads=6):
         return list(people.map(guard.ask, questions))
 
 
-def asked_in_turn(texts):
-    guard = Guard(table())
+def asked_in_turn(texts, **promise):
+    guard = Guard(table(), **promise)
     return [guard.ask(text) for text in texts]
+
+
+# With a promised error questions pass one by one; those without one that wait are answered together
+# (test_guard_waiting.py).
+PROMISED = {"error": 0.6}
 
 
 def as_written(path):
@@ -67,22 +72,24 @@ def as_written(path):
 
 
 def test_together_they_get_the_answers_they_would_have_got_one_by_one(path, written):
-    guard = Guard(table(), ledger=path)
+    guard = Guard(table(), ledger=path, **PROMISED)
     together = {str(answer.query): answer for answer in asked_together(guard, QUESTIONS)}
     guard.close()
     order = as_written(path)
     assert len(order) == len(QUESTIONS)
-    for answer in asked_in_turn(order):
+    for answer in asked_in_turn(order, **PROMISED):
         assert together[str(answer.query)] == answer
     assert written.count(2) > len(QUESTIONS) / 4  # Settled and reserved in one transaction.
 
 
 def test_the_comparison_notices_a_reservation_against_the_account_as_it_was(path, monkeypatch):
     monkeypatch.setattr(Balance, "after", lambda self, event: self)
-    guard = Guard(table(), ledger=path)
+    guard = Guard(table(), ledger=path, **PROMISED)
     together = {str(answer.query): answer for answer in asked_together(guard, QUESTIONS)}
     guard.close()
-    assert any(together[str(answer.query)] != answer for answer in asked_in_turn(as_written(path)))
+    assert any(
+        together[str(answer.query)] != answer for answer in asked_in_turn(as_written(path), **PROMISED)
+    )
 
 
 def test_rows_are_read_only_while_the_reservation_is_on_disk_and_no_other_is_open(path, monkeypatch):
@@ -97,7 +104,7 @@ def test_rows_are_read_only_while_the_reservation_is_on_disk_and_no_other_is_ope
         return read(self, part)
 
     monkeypatch.setattr(PreparedCode, "read", watched)
-    guard = Guard(table(), ledger=path)
+    guard = Guard(table(), ledger=path, **PROMISED)
     asked_together(guard, QUESTIONS)
     guard.close()
     assert seen == [True] * len(QUESTIONS)
@@ -105,7 +112,7 @@ def test_rows_are_read_only_while_the_reservation_is_on_disk_and_no_other_is_ope
 
 def test_two_guards_with_threads_each_share_one_account(path, tmp_path, written):
     key = SigningKey.generate()
-    guards = [Guard(table(), ledger=Book(path, key=key)) for _ in range(2)]
+    guards = [Guard(table(), ledger=Book(path, key=key), **PROMISED) for _ in range(2)]
     with ThreadPoolExecutor(2) as both:
         first, second = both.map(lambda guard: asked_together(guard, QUESTIONS, threads=3), guards)
     assert first == second  # Whoever read it: each question has one answer.

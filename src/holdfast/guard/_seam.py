@@ -9,6 +9,7 @@ from holdfast.guard._question import Part, Question
 from holdfast.guard._readers import reader
 from holdfast.guard._session import Asked, Asker, Released, Session
 from holdfast.guard._strategy import Prepared
+from holdfast.guard._together import Joining, answer_waiting
 
 
 class Preparing(Protocol):
@@ -30,10 +31,12 @@ def pass_through(
     session: Session, strategy: Preparing, question: Question, part: Part, asker: Asker, **facts: Any
 ) -> Released:
     """Answer a question from the account; ``facts`` are public and recorded with what is released."""
+    joins = Joining.of(strategy, question, asker) if not (facts or session.shared) else None
     # A strategy that has this looks at the free rows before it is the question's turn, and says whether
-    # preparing it needs nothing more than the account then.
+    # preparing it needs nothing more than the account then. For questions that join others that is done
+    # together.
     look_ahead = getattr(strategy, "look_ahead", None)
-    quick = look_ahead is not None and look_ahead(question)
+    quick = joins is None and look_ahead is not None and look_ahead(question)
     with reader() as name:
         asked: Asked[Prepared] = Asked(
             question.key,
@@ -43,9 +46,14 @@ def pass_through(
             reader=name,
             asker=asker,
             quick=quick,
+            joins=joins,
         )
         with session.turn(asked) as turn:
-            reserved = turn.reserved or session.reserve(asked)
+            reserved = turn.answered or turn.reserved
+            if reserved is None and joins is not None:
+                reserved = answer_waiting(session, joins, part)
+            if reserved is None:
+                reserved = session.reserve(asked)
             if isinstance(reserved, Released):
                 return reserved
             prepared, reservation = reserved

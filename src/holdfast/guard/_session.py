@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
-from holdfast.errors import HoldfastError
 from holdfast.guard._account import MICRO, Account
 from holdfast.guard._ahead import Ahead, Settled, account_of
 from holdfast.guard._readers import may_be_alive
@@ -68,7 +67,8 @@ class Asked(Generic[_Prepared]):
 
     ``prepare`` decides everything about it from the newest account without the protected rows, ``worst`` says
     what it can cost then, and ``reader`` is who reads it. Where preparing takes no time and needs nothing but
-    the account it is ``quick``: then whoever is before it in the queue may do that.
+    the account it is ``quick``: then whoever is before it in the queue may do that. ``joins`` is what whoever
+    has the turn needs to answer it together with its own; None where that cannot be.
     """
 
     key: str
@@ -78,6 +78,7 @@ class Asked(Generic[_Prepared]):
     reader: str
     asker: Asker = NOBODY
     quick: bool = False
+    joins: Any = None
 
 
 class OtherTerms(BookError):
@@ -102,6 +103,7 @@ class Session:
         self._exact = self.balance.micro_nats / MICRO
         self._lock = RLock()
         self._turns = Turns()
+        self._others_reserved_at = 0
         self._begin({"format": _FORMAT, **agreed})
 
     def _begin(self, agreed: dict[str, Any]) -> None:
@@ -132,6 +134,20 @@ class Session:
         """Wait until it is this question's turn: from reserving to settling there is one at a time."""
         return self._turns.take(asked)
 
+    def waiting(self) -> list[Turn]:
+        """Who waits for a turn, in order."""
+        return self._turns.waiting()
+
+    def answer(self, turn: Turn, released: Released) -> None:
+        """Let someone who waits go with what was released about their question."""
+        self._turns.answer(turn, released)
+
+    @property
+    def shared(self) -> bool:
+        """Whether another process reserved something in the last minute. What is held here counts as spent
+        for its questions, so it should not be much."""
+        return time.time() - self._others_reserved_at < Balance.window
+
     def close(self) -> None:
         """Close the book."""
         self._book.close()
@@ -141,6 +157,8 @@ class Session:
         with self._lock:
             for event in self._book.events(after=self._last):
                 self._apply(event)
+                if event.kind == "reserve":
+                    self._others_reserved_at = event.body.get("at", 0)
 
     def record(self, kind: str, body: dict[str, Any], subject: str) -> dict[str, Any]:
         """Write down a line that costs nothing and is written once; returns what the book says, whoever
@@ -202,7 +220,7 @@ class Session:
                         if self._being_read(one.key) or self._book.about(one.key, "release") is not None:
                             break
                         entries.append(_reservation(one, held.balance, held.account)[1])
-                    except HoldfastError:
+                    except Exception:
                         break  # Refused at the worst; when it is its turn it is prepared anew.
                     held.reserve(self._last + len(entries), entries[-1])
                 ahead = Ahead(self._failure, self.balance, self._exact)

@@ -7,13 +7,17 @@ released is what would have been released one by one, for the same price. What w
 used only if its reservation covers the worst price it turns out to have; otherwise it is forgotten, the
 reservation is given back, and the question is asked by itself. A crash leaves the reservations as spent, and
 nothing released.
+
+One person may ask several questions at once (:class:`Together`); and whoever has the turn answers for those
+who wait behind it (:func:`answer_waiting`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, cast
 
 from holdfast.engines import Rows, Sums, sums_of_all
@@ -24,7 +28,7 @@ from holdfast.guard._code import CodeStrategy, PreparedCode
 from holdfast.guard._question import Moments, Part, Question, TableQuestion
 from holdfast.guard._readers import reader
 from holdfast.guard._readings import LowVarianceMean
-from holdfast.guard._session import Asked, Released, Session
+from holdfast.guard._session import NOBODY, Asked, Asker, Released, Session
 from holdfast.guard._setup import Setup
 from holdfast.guard._splitting import Splitting
 from holdfast.guard._strategy import Prepared, Strategy
@@ -83,8 +87,7 @@ class Together:
         for question in self._questions[self._questions.index(first) :]:
             if question.key in group or self._session.released(question.key) is not None:
                 continue
-            summed = isinstance(question, TableQuestion) and question.kind in ("share", "mean")
-            if not summed or len(group) == MOST_TOGETHER:
+            if not _is_summed(question) or len(group) == MOST_TOGETHER:
                 break
             group[question.key] = cast(TableQuestion, question)
         return list(group.values())
@@ -92,7 +95,7 @@ class Together:
     def _answer(self, group: Sequence[TableQuestion]) -> None:
         try:
             self._setup.protected.rows.require_unchanged()
-            _look_at_all(group, self._strategy, self._setup)
+            _look_at_all(group, self._strategy, self._setup.training)
         except HoldfastError:
             found = []
         else:
@@ -101,11 +104,62 @@ class Together:
         self._alone = len(found) < 2
 
 
-def _look_at_all(questions: Sequence[TableQuestion], strategy: Strategy, setup: Setup) -> None:
+@dataclass
+class Joining:
+    """A question that may be answered together with others that wait; ``alone`` once that did not work."""
+
+    strategy: CodeStrategy
+    question: TableQuestion
+    asker: Asker
+    alone: bool = False
+
+    @classmethod
+    def of(cls, strategy: object, question: Question, asker: Asker) -> Joining | None:
+        """None where there is no scan to share, or where a promised error makes preparing a question, which
+        is done more than once here, dearer than reading it."""
+        if not (isinstance(strategy, CodeStrategy) and strategy.error is None and _is_summed(question)):
+            return None
+        return cls(strategy, cast(TableQuestion, question), asker)
+
+
+def answer_waiting(session: Session, own: Joining, part: Part) -> Released | None:
+    """Answer the question whose turn it is together with those that wait right behind it, and let these go;
+    None where it has to be asked by itself."""
+    group, waiting = {own.question.key: own}, session.waiting()
+    for turn in waiting:
+        other = None if turn.asked is None else turn.asked.joins
+        if other is None or other.alone or own.alone or len(group) == MOST_TOGETHER:
+            break
+        group.setdefault(other.question.key, other)
+    joined = list(group.values())
+    if len(joined) == 1:
+        own.strategy.look_ahead(own.question)
+        return None
+    questions = [one.question for one in joined]
+    try:
+        _look_at_all(questions, own.strategy, own.strategy.training)
+    except Exception:
+        found = []  # Whose question it was finds out by itself.
+    else:
+        found = pass_together(session, own.strategy, questions, part, [one.asker for one in joined])
+    released = {one.key: one for one in found}
+    for turn in waiting:
+        if turn.asked is not None and turn.asked.key in released:
+            session.answer(turn, released[turn.asked.key])
+    for one in joined[len(found) :]:
+        one.alone = True
+    return released.get(own.question.key)
+
+
+def _is_summed(question: Question) -> bool:
+    return isinstance(question, TableQuestion) and question.kind in ("share", "mean")
+
+
+def _look_at_all(questions: Sequence[TableQuestion], strategy: Strategy, training: Part | None) -> None:
     """Look at the training rows for several questions at once; what is seen there is free, and kept."""
-    if setup.training is None or not hasattr(strategy, "look_ahead"):
+    if training is None or not hasattr(strategy, "look_ahead"):
         return
-    rows = setup.training.rows
+    rows = training.rows
     wanted = [one for one in questions if one.guess is None and (rows, not one.binary) not in one.seen]
     squares = [not one.binary for one in wanted]
     found = sums_of_all(rows, [one.checked for one in wanted], squares)
@@ -116,13 +170,20 @@ def _look_at_all(questions: Sequence[TableQuestion], strategy: Strategy, setup: 
 
 
 def pass_together(
-    session: Session, strategy: Strategy, questions: Sequence[TableQuestion], part: Part
+    session: Session,
+    strategy: Strategy,
+    questions: Sequence[TableQuestion],
+    part: Part,
+    askers: Sequence[Asker] | None = None,
 ) -> list[Released]:
     """Answer the first of these questions, as many as the account allows to be reserved together; up to one
     that is refused. None at all where the rows cannot be read for all of them at once."""
     with reader() as name, session.turn():
         account, squared = session.account, set[str]()
-        asked = [_asked(strategy, one, name, place, account, squared) for place, one in enumerate(questions)]
+        asked = [
+            _asked(strategy, one, asker, name, place, account, squared)
+            for place, (one, asker) in enumerate(zip(questions, askers or repeat(NOBODY), strict=False))
+        ]
         ahead, reservations = session.reserve_all(asked)
         held = list(zip(questions, reservations, strict=False))
         seen = _read(part, [question for question, _ in held], squared)
@@ -140,7 +201,13 @@ def pass_together(
 
 
 def _asked(
-    strategy: Strategy, question: Question, name: str, place: int, account: Account, squared: set[str]
+    strategy: Strategy,
+    question: Question,
+    asker: Asker,
+    name: str,
+    place: int,
+    account: Account,
+    squared: set[str],
 ) -> Asked[list[Prepared]]:
     """A question on its way to the account, to be reserved at the most it can cost whatever the ``place``
     questions before it turn out to be: a surprise is dearest, and widths have most classes, after nothing but
@@ -160,7 +227,7 @@ def _asked(
         room = _ROOM if isinstance(prepared[0], PreparedCode) else 0.0
         return max(one.worst_price for one in prepared) + room
 
-    return Asked(question.key, question.text, prepare, worst, name)
+    return Asked(question.key, question.text, prepare, worst, name, asker)
 
 
 def _read(part: Part, questions: Sequence[TableQuestion], squared: set[str]) -> Part | None:

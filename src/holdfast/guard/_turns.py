@@ -1,8 +1,8 @@
 """Whose turn it is: the questions of one process pass through its account one after the other.
 
 A question that is prepared while another is being read would have to be answered as if that one cost the most
-it can; so they wait. Who has the turn sees who waits next, and can reserve for them in its own last
-transaction.
+it can; so they wait. Who has the turn sees who waits, and can reserve for the next in its own last
+transaction, or answer several together with its own question; those go without a turn then.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import Any
 
 @dataclass(eq=False)
 class Turn:
-    """One place in the queue; ``reserved`` is what whoever was before did for it already."""
+    """One place in the queue; ``reserved`` is what whoever was before did for it already, ``answered`` what
+    they answered for it."""
 
     asked: Any = None
     reserved: Any = None
+    answered: Any = None
     begun: Event = field(default_factory=Event)
     thread: int = field(default_factory=get_ident)
 
@@ -55,8 +57,23 @@ class Turns:
         with self._lock:
             return self._waiting[0] if self._waiting else None
 
+    def waiting(self) -> list[Turn]:
+        """Everyone who waits, in order."""
+        with self._lock:
+            return list(self._waiting)
+
+    def answer(self, turn: Turn, answered: Any) -> None:
+        """Let someone who waits go with what was answered for them, unless they have left."""
+        with self._lock:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+                turn.answered = answered
+                turn.begun.set()
+
     def _end(self, turn: Turn) -> None:
         with self._lock:
+            if turn.answered is not None:
+                return  # It went without a turn.
             if turn.begun.is_set():
                 self._begin_next()
             else:
