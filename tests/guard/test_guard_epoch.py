@@ -272,6 +272,18 @@ def test_exports_of_all_epochs_verify_as_one_story(week, path, tmp_path):
     assert not verify_epochs(exports[:1], key.public, receipts=strange)[0].whole
 
 
+def test_epochs_that_together_promise_nothing_any_more_still_verify(week, tmp_path):
+    guard, exports = Guard(week(400), confidence=0.6), []
+    for number in range(1, 5):
+        exports.append(tmp_path / str(number))
+        later = guard.next_epoch(week(100))
+        export(guard._book, exports[-1])
+        guard = later
+    assert guard.epoch.together == 0
+    found = verify_epochs(exports)
+    assert all(one.whole for one in found), found
+
+
 def test_a_second_book_for_an_epoch_does_not_verify(week, path, tmp_path):
     """A refill behind the software's back: the same announcement, another book."""
     first, new = Guard(week(800), ledger=path), week(300)

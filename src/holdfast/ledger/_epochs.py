@@ -119,6 +119,6 @@ def _breaks(earlier: list[Line], later: list[Line]) -> Iterator[str]:
         yield f"it says that it is epoch {link.number}, which is not the next one"
     if link.closed and not any(line.kind == "close" and line.sequence < link.line for line in earlier):
         yield "it says that the account before it was closed for good, which was not so"
-    left_open = (0.0 if first is None else first.failure_before) + 1 - float(before["confidence"])
+    left_open = min(1.0, (0.0 if first is None else first.failure_before) + 1 - float(before["confidence"]))
     if link.failure_before < left_open:
         yield "it counts less for the epochs before it than they left open"
