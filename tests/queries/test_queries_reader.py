@@ -164,6 +164,7 @@ def test_different_questions_stay_apart(one: str, other: str) -> None:
         ("cast(x as integer[])", "double, text or boolean"),
         ("x[1]", "not allowed"),
         ("1e999", "too large"),
+        ("x > 5e", "'5e' is not a number"),
         ("", "empty"),
         ("   ", "empty"),
         ("x +" * 9000 + " x", f"{MOST_CHARACTERS:,}"),

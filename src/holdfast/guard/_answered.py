@@ -29,7 +29,7 @@ class Answered:
         if (answer := self._at_hand.get(question.key)) is not None:
             return answer
         released = self._session.released(question.key)
-        return None if released is None else self.settled(released)
+        return None if released is None else self.settled(released, question)
 
     def settled(self, released: Released, asked: Question | None = None) -> Answer:
         """The answer, or the same refusal, that a settled question has once and for all."""

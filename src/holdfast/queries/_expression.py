@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from holdfast import engines
 from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
 from holdfast.queries._nodes import Column, Node, text_of, walk
-from holdfast.queries._reader import read_node, read_tree
+from holdfast.queries._reader import read_node
+from holdfast.queries._reading import read_text
 
 __all__ = ["Expression"]
 
@@ -42,22 +44,20 @@ class Expression:
         if isinstance(source, str):
             if not source.strip():
                 raise QueryRejected("The expression is empty; write one such as age > 40.")
-            tree = read_tree(source)
-        elif type(source).__module__.partition(".")[0] == "ibis":
-            tree = _from_ibis(source, schema)
-        else:
+        elif type(source).__module__.partition(".")[0] != "ibis":
             raise QueryRejected(
                 f"An expression is SQL text or an ibis expression, not {type(source).__name__}; "
                 "write it as text, such as 'age > 40'."
             )
         try:
-            return cls(canonical(read_node(tree)))
+            node = read_text(source) if isinstance(source, str) else read_node(_from_ibis(source, schema))
+            return cls(canonical(node))
         except RecursionError:
             raise QueryRejected(
                 "The expression nests too deep; put part of it in a column of its own."
             ) from None
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The canonical text, which reads back as the same expression."""
         return text_of(self.node)

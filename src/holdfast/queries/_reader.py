@@ -168,7 +168,10 @@ def _column(tree: Any, deep: int) -> Node:
 def _literal(tree: Any, deep: int) -> Node:
     if tree.args.get("is_string"):
         return Literal("text", str(tree.this))
-    value = float(tree.this)
+    try:
+        value = float(tree.this)
+    except ValueError:
+        raise QueryRejected(f"{tree.this!r} is not a number; write one such as 5 or 2.5e3.") from None
     if not math.isfinite(value):
         raise QueryRejected(f"The number {tree.this} is too large; write one below 1.7e308.")
     return number(value)
