@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -33,12 +35,16 @@ def rng(seed: int) -> np.random.Generator:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
-    """The URL of a PostgreSQL server of our own."""
+def postgres():
+    """The URL of a PostgreSQL server of our own.
+
+    Not in pytest's folder: as root the server runs as another user, and the next run of pytest takes that
+    user's permission for the folder away.
+    """
     pgserver = pytest.importorskip("pgserver")
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    with pytest.MonkeyPatch.context() as environment, tempfile.TemporaryDirectory() as folder:
+        environment.setenv("XDG_RUNTIME_DIR", folder)
+        server = pgserver.get_server(Path(folder) / "server")
         yield server.get_uri()
         server.cleanup()
 

@@ -61,7 +61,7 @@ def people(seed: int, count: int) -> Columns:
 def units(values: list[float | None], lo: float, hi: float, missing: float) -> list[int]:
     """The whole numbers that stand for the values, by the definition."""
     clipped = [min(max(missing if value is None else value, lo), hi) for value in values]
-    return [math.floor((value - lo) * (UNIT / (hi - lo)) + 0.5) for value in clipped]
+    return [round((value - lo) * (UNIT / (hi - lo))) for value in clipped]
 
 
 def answer_of(rows: Any, line: str) -> Any:
@@ -127,6 +127,12 @@ class EngineContract:
         exact = sum(Fraction(min(max(y, -3.0), 4.0)) for y in table["y"]) / 1000
         mean = -3 + 7 * Fraction(found.total, found.rows * found.scale)
         assert abs(mean - exact) <= 7 * Fraction(1, 2 ** (SCALE_BITS + 1)) * Fraction(1001, 1000)
+
+    def test_halves_go_to_the_even_neighbour(self, make_rows: Make) -> None:
+        rows = make_rows({"y": [0.5, 1.5, 2.5, 3.5, 0.25, UNIT - 0.5, -0.5, 0.49999999999999994]})
+        found = self.ask(rows, f"mean(y, 0, {UNIT})", squares=True)
+        wanted = [0, 2, 2, 4, 0, UNIT, 0, 0]
+        assert (found.total, found.squares) == (sum(wanted), sum(unit * unit for unit in wanted))
 
     @pytest.mark.parametrize(("nulls", "counted"), [("false", 0), ("true", 1), ("skip", None)])
     def test_shares(self, rows: Any, table: Columns, nulls: str, counted: int | None) -> None:

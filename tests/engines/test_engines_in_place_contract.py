@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +12,9 @@ import pytest
 
 from contracts.engine import EngineContract
 from holdfast.engines import open_rows
+from holdfast.engines._capabilities import probe
+from holdfast.engines._dialect import Portable
+from holdfast.engines._in_place import BorrowedDuckDB
 from holdfast.errors import QueryRejected
 
 TYPES = {
@@ -51,6 +55,17 @@ class TestDuckDBFile(EngineContract):
         return make
 
 
+class TestADatabaseThatIsNotKnown(EngineContract):
+    """DuckDB spoken to in the dialect for those that nothing is known of."""
+
+    @pytest.fixture
+    def make_rows(self, monkeypatch):
+        monkeypatch.setattr(BorrowedDuckDB, "kind", Portable)
+        connection = ibis.duckdb.connect()
+        yield lambda columns: open_rows(put(connection, columns))
+        connection.disconnect()
+
+
 class TestPostgres(EngineContract):
     lacking = frozenset({"% of fractions"})
     questions = 120
@@ -83,4 +98,20 @@ def test_a_database_without_floats_as_they_are_is_refused(tmp_path: Path):
     connection.con.execute("CREATE TABLE trips AS SELECT 1.5 AS x")
     with pytest.raises(QueryRejected, match="sqlite does not compute"):
         open_rows(connection.table("trips"))
+    connection.disconnect()
+
+
+def test_a_database_that_cuts_digits_off_is_refused_unless_it_is_spoken_to_with_care(monkeypatch):
+    class Cutting(BorrowedDuckDB):
+        """Whole numbers are cut off behind the point, as in many databases."""
+
+        def compile(self, expression):
+            written = super().compile(expression)
+            return re.sub(r"CAST\((.*) AS BIGINT\)", r"CAST(trunc(\1) AS BIGINT)", written)
+
+    connection = ibis.duckdb.connect()
+    with pytest.raises(QueryRejected, match="does not compute"):
+        probe(Cutting(connection))
+    monkeypatch.setattr(Cutting, "kind", Portable)
+    assert probe(Cutting(connection)) == frozenset()
     connection.disconnect()

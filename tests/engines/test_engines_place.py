@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
+import duckdb
 import ibis
 import numpy as np
 import pyarrow as pa
@@ -14,7 +17,7 @@ import pytest
 
 from holdfast import Guard, queries
 from holdfast.dependence import MDependent
-from holdfast.engines import _rows, open_rows
+from holdfast.engines import _in_place, _rows, open_rows
 from holdfast.engines._watch import TableWatch
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.ledger import Book
@@ -321,3 +324,33 @@ def test_the_users_own_duckdb_is_read_in_place_and_left_as_it_was(table, tmp_pat
     assert guard._setup.protected.rows.stays
     assert isinstance(Guard(trips).train, ibis.Table)  # A small table may be copied, and keeps its order.
     connection.disconnect()
+
+
+NAN = [
+    "mean(v, 0, 10)",
+    "mean(v, 0, 10, nulls = 5)",
+    "mean(v, 0, 10, nulls = skip)",
+    "mean(0 - v, -9, 0, nulls = skip)",
+    "share(v > 1.5, nulls = skip)",
+]
+
+
+def sums_of(data: object) -> list[object]:
+    rows = open_rows(data)
+    return [rows.sums(queries.read(line).check(rows.schema), squares=True) for line in NAN]
+
+
+def test_nan_in_files_is_found_where_their_statistics_say_nothing_of_it(tmp_path, monkeypatch):
+    values = [1.0, 2.0, math.nan, 3.0, None, math.nan]
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"v": pa.array(values, pa.float64())}), path)
+    connection = ibis.duckdb.connect()
+    connection.con.execute("SET disabled_optimizers = 'top_n'")
+    read = connection.read_parquet(path)
+    assert sums_of(read) == sums_of(str(path)) == sums_of({"v": values})
+    ((kept,),) = connection.con.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+    assert kept == "top_n"
+    # The sabotaged twin believes the statistics.
+    monkeypatch.setattr(_in_place, "_without_statistics", lambda connection: nullcontext())
+    with pytest.raises(duckdb.ConversionException):
+        sums_of(read)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from holdfast import queries
 from holdfast.engines import SCALE_BITS, open_rows
@@ -18,7 +21,7 @@ def by_hand(values: list[float | None], lo: float, hi: float, missing: float) ->
     clipped = [
         lo if v is None and missing is None else min(max(missing if v is None else v, lo), hi) for v in values
     ]
-    return [math.floor((v - lo) * (UNIT / (hi - lo)) + 0.5) for v in clipped]
+    return [round((v - lo) * (UNIT / (hi - lo))) for v in clipped]
 
 
 @pytest.fixture
@@ -62,12 +65,23 @@ def test_a_share_is_counted_exactly(table) -> None:
         assert (found.rows, found.total, found.squares, found.scale) == (count, total, total, 1)
 
 
-def test_many_rows_are_added_as_integers(table, monkeypatch) -> None:
-    rows = open_rows(table)
-    asked = queries.mean("x", bounds=(0, 7)).check(rows.schema)
-    few = rows.sums(asked)
-    monkeypatch.setattr(sums_module, "_EXACT_IN_FLOATS", 10)
-    assert rows.sums(asked) == few
+@given(
+    lo=st.floats(-1e15, 1e15),
+    width=st.floats(1e-150, 1e152),
+    place=st.floats(-0.5, 1.5) | st.sampled_from([0.0, 2.0**-26, 2.0**-25, 1 - 2.0**-25, 1.0]),
+    odd=st.sampled_from([None, math.inf, -math.inf, 1.7e308, -1.7e308, 5e-324]),
+)
+def test_one_value_is_scaled_as_by_the_engine(lo, width, place, odd) -> None:
+    hi = lo + width
+    assume(1e-150 < hi - lo < 1e152)
+    value = lo + place * (hi - lo) if odd is None else odd
+    rows = open_rows({"x": [value]})
+    found = rows.sums(queries.mean("x", bounds=(lo, hi)).check(rows.schema))
+    unit = sums_module.scaled(value, lo, hi)
+    assert found.total == unit
+    inside = Fraction(min(max(value, lo), hi)) - Fraction(lo)
+    step = (Fraction(hi) - Fraction(lo)) / UNIT
+    assert abs(unit * step - inside) <= step * Fraction(501, 1000)
 
 
 def test_a_question_is_one_statement(table, monkeypatch) -> None:

@@ -14,7 +14,7 @@ in PostgreSQL, 10 in Spark), clipped means hardly faster: their arithmetic is th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ def _groups(rows: Rows, questions: Sequence[Question], squares: Sequence[bool]) 
     """The questions by what they can share, in the order of the first of each group."""
     groups: dict[Hashable, list[_Asked]] = {}
     for place, (question, wanted) in enumerate(zip(questions, squares, strict=True)):
-        shape = _sums.shape_of(question, squares=wanted, count=rows.count)
+        shape = _sums.shape_of(question, squares=wanted)
         side = _Side.of(_statement(rows, question), rows._database.dialect)
         key: Hashable = place
         if side is not None:
@@ -157,24 +157,20 @@ def _aggregate(shapes: tuple[Shape, ...], shared: bool, dialect: Dialect) -> Any
     values = ibis.table({**kinds, **passes}, name=_sums.VALUES)
     if shared and passes:
         values, passes = values.filter(values.passes), {}
-    # What is used several times is computed once.
-    if any(shape.kind == "mean" for shape in shapes):
-        values = dialect.stage(values.select(*kinds, *passes))
-    whole = {
-        f"units{mark}": _sums.units(values[f"value{mark}"], shape.kind, dialect, str(mark))
-        for mark, shape in enumerate(shapes)
-    }
-    values = values.select(**{name: values[name] for name in passes}, **whole)
+    # What is used several times is computed once, unless that is as cheap as reading it.
+    lowered = (_sums.lowered(values[f"value{m}"], shape, str(m)) for m, shape in enumerate(shapes))
+    values = values.select(*passes, **_merged(lowered))
+    if any(shape.computed for shape in shapes):
+        values = dialect.stage(values)
+    counted = (_sums.counted(values, shape, dialect, str(m)) for m, shape in enumerate(shapes))
+    values = values.select(*passes, **_merged(counted))
     if any(shape.squares for shape in shapes):
         values = dialect.stage(values)
-    wanted = {"passed": values.count()}
-    for mark, shape in enumerate(shapes):
-        units = values[f"units{mark}"]
-        wanted |= {
-            f"known{mark}": units.count(),
-            f"total{mark}": dialect.whole_sum(units) if shape.wide else units.sum(),
-            f"squares{mark}": dialect.whole_sum(units * units),
-        }
-        if f"passes{mark}" in passes:
-            wanted[f"passed{mark}"] = values[f"passes{mark}"].sum()
+    wanted = _merged(_sums.summed(values, shape, dialect, str(m)) for m, shape in enumerate(shapes))
+    wanted |= {f"passed{name.removeprefix('passes')}": values[name].sum() for name in passes}
+    wanted["passed"] = values.count()
     return values.aggregate(**{name: wanted[name] for name in _names(shapes, shared)})
+
+
+def _merged(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {name: value for part in parts for name, value in part.items()}

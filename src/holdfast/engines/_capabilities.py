@@ -142,6 +142,17 @@ _OPERATIONS: dict[str, tuple[Sequence[Any], Sequence[Make]]] = {
             lambda dialect, a, b: dialect.as_number(a == b.abs()),
         ),
     ),
+    f"{_BASIS}: whole numbers": (
+        tuple(value for value in _HALVES if abs(value) < 2.0**51),
+        (lambda dialect, a, b: dialect.nearest(a),),
+    ),
+    f"{_BASIS}: NaN": (
+        (math.nan, 3.0),
+        (
+            lambda dialect, a, b: dialect.as_number(exact(1.0) - a >= exact(-1.0)),
+            lambda dialect, a, b: a.nullif(exact(math.nan)),
+        ),
+    ),
     f"{_BASIS}: conditions": (
         tuple(product((1.0, 0.0, -1.0), repeat=2)),
         (

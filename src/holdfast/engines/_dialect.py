@@ -14,7 +14,16 @@ from typing import Any
 
 from holdfast.engines._builtin import builtin, exact
 
-__all__ = ["NUMBER_TEXT", "REMAINDER", "Dialect", "away_from_zero", "cases", "recased", "stored_as"]
+__all__ = [
+    "NUMBER_TEXT",
+    "REMAINDER",
+    "Dialect",
+    "Portable",
+    "away_from_zero",
+    "cases",
+    "recased",
+    "stored_as",
+]
 
 # A text that reads as a number: the same on every database, where their own casts differ on '1_000', 'nan' or
 # '0x1'. Up to 300 digits on either side of the point, in two halves because some count no further than 255.
@@ -116,9 +125,13 @@ class Dialect:
 
         return ibis.literal(moment, type="timestamp(6)")
 
+    def nearest(self, value: Any) -> Any:
+        """The nearest 64-bit whole number, halves to even, of a number below 2**51."""
+        return value.cast("int64")
+
     def whole_sum(self, value: Any) -> Any:
-        """The sum of whole numbers below 2**53, however large it is."""
-        return value.cast("int64").sum()
+        """The sum of 64-bit whole numbers below 2**53, however large it is."""
+        return value.sum()
 
     def ranked(self, column: str, fractions: Sequence[float]) -> str:
         """The SQL of the values below which these fractions of a column lie, as an array."""
@@ -150,6 +163,15 @@ class Dialect:
         if dtype.is_uuid() or dtype.is_json():
             return f"CAST({column} AS VARCHAR)", "string"
         return column, stored_as(dtype)
+
+
+class Portable(Dialect):
+    """For databases that nothing is known of: some cut off what is behind the point where others round."""
+
+    def nearest(self, value: Any) -> Any:
+        # So large a number has no digits behind the point.
+        large = exact(1.5 * 2.0**52)
+        return (value + large - large).cast("int64")
 
 
 def stored_as(dtype: Any) -> str:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from holdfast.engines._capabilities import probe
 from holdfast.engines._database import Database
-from holdfast.engines._dialect import Dialect
+from holdfast.engines._dialect import Dialect, Portable
 from holdfast.engines._native import IBIS
 from holdfast.engines._postgres import Postgres
 from holdfast.engines._rows import Rows
@@ -82,7 +82,7 @@ class Borrowed(Database):
     """Any SQL database that ibis speaks to. What is defined here is known to us alone, and is put into every
     statement as a query in parentheses."""
 
-    kind: type[Dialect] = Dialect
+    kind: type[Dialect] = Portable
 
     def __init__(self, backend: Any) -> None:
         super().__init__(backend, self.kind())
@@ -140,8 +140,11 @@ class Borrowed(Database):
 class BorrowedDuckDB(Borrowed):
     """A DuckDB connection of the user's own."""
 
+    kind = Dialect
+
     def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
-        return self._backend.con.execute(statement).fetchall()  # type: ignore[no-any-return]
+        with _without_statistics(self._backend.con):
+            return self._backend.con.execute(statement).fetchall()  # type: ignore[no-any-return]
 
     @property
     def _stopped(self) -> tuple[type[BaseException], ...]:
@@ -218,6 +221,19 @@ class BorrowedSpark(Borrowed):
 
     def _interrupt(self) -> None:
         self._backend._session.sparkContext.cancelJobGroup(self._group)
+
+
+@contextmanager
+def _without_statistics(connection: Any) -> Iterator[None]:
+    """DuckDB takes the least and greatest value in a Parquet file for proof that none is NaN, which writers
+    leave out of them."""
+    name = "disabled_optimizers"
+    ((before,),) = connection.execute(f"SELECT current_setting('{name}')").fetchall()
+    connection.execute(f"SET {name} = '{','.join(filter(None, [before, 'statistics_propagation']))}'")
+    try:
+        yield
+    finally:
+        connection.execute(f"SET {name} = '{before}'")
 
 
 @contextmanager

@@ -4,11 +4,12 @@ engine."""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.engines._builtin import exact
-from holdfast.engines._dialect import Dialect
+from holdfast.engines._dialect import Dialect, cases
 from holdfast.records import Record
 
 __all__ = [
@@ -19,20 +20,18 @@ __all__ = [
     "Sums",
     "aggregate",
     "collect",
+    "counted",
     "fill",
+    "lowered",
     "scaled",
     "shape_of",
-    "units",
+    "summed",
 ]
 
 SCALE_BITS = 24
-"""A mean's values are rounded to multiples of (hi - lo) / 2**24, half up: each is off by at most (hi - lo) ·
-2**-25 and a few units in the last place of a float, so the mean of the scaled values is within (hi - lo) ·
-3.1e-8 of the mean of the clipped ones."""
-
-# Whole numbers up to 2**53 are added exactly by floats, in any order; beyond that many rows the engine adds
-# integers.
-_EXACT_IN_FLOATS = 2**53
+"""A mean's values are rounded to multiples of (hi - lo) / 2**24, halves to even: each is off by at most
+(hi - lo) · 2**-25 and a few units in the last place of a float, so the mean of the scaled values is within
+(hi - lo) · 3.1e-8 of the mean of the clipped ones."""
 
 
 VALUES = "@values"
@@ -104,26 +103,33 @@ class Sums(Record):
     scale: int
 
 
-def _factor(lo: float, hi: float) -> float:
-    return float(2**SCALE_BITS) / (hi - lo)
-
-
 def scaled(value: float, lo: float, hi: float) -> int:
     """The whole number that stands for one value: the same arithmetic as the engine's, step by step."""
-    if value <= lo:
-        return 0
-    return 2**SCALE_BITS if value >= hi else math.floor((value - lo) * _factor(lo, hi) + 0.5)
+    lo, near, far, slope = _constants(lo, hi)
+    below = lo - value
+    return 0 if below >= near else round(max(below, far) * slope)
+
+
+def _constants(lo: float, hi: float) -> tuple[float, float, float, float]:
+    """What a value is compared with and multiplied by, counted downwards from ``lo``.
+
+    A quarter of a unit is 0 still, and the product for what is more is far from leaving the range of floats,
+    which some databases refuse to do.
+    """
+    width = hi - lo
+    return lo, -width * 2.0 ** -(SCALE_BITS + 2), -width, -(2.0**SCALE_BITS) / width
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What decides the statement around a question's own expressions; a session needs only a few."""
+    """What decides the statement around a question's own expressions; a session needs only a few.
+    ``computed`` says that the value is more than a column."""
 
     kind: str
     filtered: bool
     known: bool
     squares: bool
-    wide: bool
+    computed: bool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,10 +138,10 @@ class Shape:
         return tuple(name for name, wanted in asked.items() if wanted)
 
 
-def shape_of(question: Question, *, squares: bool, count: int) -> Shape:
+def shape_of(question: Question, *, squares: bool) -> Shape:
     known = question.skips or _weight(question) > 0
-    wide = count * _scale(question) > _EXACT_IN_FLOATS
-    return Shape(question.kind, question.filters, known, squares and question.kind == "mean", wide)
+    mean = question.kind == "mean"
+    return Shape(question.kind, question.filters, known, squares and mean, mean and question.column is None)
 
 
 def aggregate(shape: Shape, dialect: Dialect) -> Any:
@@ -146,47 +152,61 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     values = ibis.table({"value": kind, "passes": "boolean"}, name=VALUES)
     if shape.filtered:
         values = values.filter(values.passes)
-    # What is used several times is computed once.
-    if shape.kind == "mean":
-        values = dialect.stage(values.select("value"))
-    values = values.select(units=units(values.value, shape.kind, dialect))
+    # What is used several times is computed once, unless that is as cheap as reading it.
+    values = values.select(**lowered(values.value, shape))
+    if shape.computed:
+        values = dialect.stage(values)
+    values = values.select(**counted(values, shape, dialect))
     if shape.squares:
         values = dialect.stage(values)
-    wanted = {
-        "passed": values.count(),
-        "known": values.units.count(),
-        "total": dialect.whole_sum(values.units) if shape.wide else values.units.sum(),
-        "squares": dialect.whole_sum(values.units * values.units),
-    }
-    return values.aggregate(**{name: wanted[name] for name in shape.names})
+    passed = {"passed": values.count()} if shape.filtered else {}
+    return values.aggregate(**passed, **summed(values, shape, dialect))
 
 
-def units(value: Any, kind: str, dialect: Dialect, mark: str = "") -> Any:
-    """The whole number that stands for a value, as a float, null for null and for NaN; ``mark`` tells the
-    stand-ins of several questions apart.
+def lowered(value: Any, shape: Shape, mark: str = "") -> dict[str, Any]:
+    """How far a mean's value is below ``lo`` (of a share the value itself) and, where it matters which rows
+    have one, the value, null for NaN; ``mark`` tells several questions apart.
 
-    Nearly every value is below ``hi``, and only those that are not are looked at for NaN: a look at every one
-    takes a database a tenth of the time of a question.
+    NaN is greater than any number, in every database that is not refused: counted downwards it ends at
+    ``lo``, as a row without a value does, and need not be looked for.
     """
+    (lo,) = _stand_ins("@lo", mark=mark)
+    below, known = (value, value) if shape.kind == "share" else (lo - value, value.nullif(exact(math.nan)))
+    return {f"value{mark}": below, **({f"known{mark}": known} if shape.known else {})}
+
+
+def counted(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
+    """The whole number that stands for what :func:`lowered` made of a value, null for null.
+
+    Every branch but the last is a constant: anything else takes DuckDB a fifth of the time of a question.
+    """
+    value = values[f"value{mark}"]
+    near, far, slope = _stand_ins("@near", "@far", "@slope", mark=mark)
+    if shape.kind == "share":
+        units = dialect.as_number(value)
+    else:
+        clipped = cases((value >= near, exact(0.0)), (value <= far, far), else_=value)
+        units = dialect.nearest(clipped * slope)
+    return {f"units{mark}": units, **({f"known{mark}": values[f"known{mark}"]} if shape.known else {})}
+
+
+def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
+    """The sums over what :func:`counted` made of all rows, by the names of :attr:`Shape.names`."""
+    units = values[f"units{mark}"]
+    known = {f"known{mark}": values[f"known{mark}"].count()} if shape.known else {}
+    squares = {f"squares{mark}": dialect.whole_sum(units * units)} if shape.squares else {}
+    return {**known, f"total{mark}": units.sum(), **squares}
+
+
+def _stand_ins(*names: str, mark: str) -> Iterator[Any]:
     import ibis
 
-    if kind == "share":
-        return dialect.as_number(value)
-    names = ("@low", "@lo", "@hi", "@factor")
-    low, lo, hi, factor = (ibis.literal(name + mark).cast("float64") for name in names)
-    inside = dialect.floor((value - lo) * factor + exact(0.5))
-    most = exact(float(2**SCALE_BITS))
-    above = (value >= hi) & ~value.isnan()
-    return ibis.cases((value <= low, exact(0.0)), (value < hi, inside), (above, most), else_=None)
+    return (ibis.literal(name + mark).cast("float64") for name in names)
 
 
 def fill(template: str, question: Question, mark: str = "") -> str:
     """The statement with the question's bounds in place of the stand-ins."""
-    lo, hi = question.bounds
-    # A quarter of a unit above lo is 0 still, and the product for what is above it is far from leaving the
-    # range of floats, which some databases refuse to do.
-    low = lo + (hi - lo) * 2.0 ** -(SCALE_BITS + 2)
-    for name, value in (("@low", low), ("@lo", lo), ("@hi", hi), ("@factor", _factor(lo, hi))):
+    for name, value in zip(("@lo", "@near", "@far", "@slope"), _constants(*question.bounds), strict=True):
         template = template.replace(f"'{name}{mark}'", f"'{value!r}'")
     return template
 
