@@ -7,14 +7,14 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from holdfast import checks, errors, queries
-from holdfast.guard import Answer, Certificate, Left, Preview
-from holdfast.ledger import Receipt, Verification, read_receipts, verify
+from holdfast.guard import Answer, Certificate, Epoch, Left, Preview
+from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 
 __all__ = ["Client"]
@@ -30,8 +30,9 @@ class Client:
     who ask, with the account's confidence. A question is sent with a key of its own, so that trying again
     after a lost connection returns the recorded answer and is charged once.
 
-    ``dataset`` may be left out if the token reaches one only. Receipts are kept in the file ``receipts``,
-    one a line, and :meth:`verify` holds the account book against them.
+    ``dataset`` may be left out if the token reaches one only. Its name stands for the newest epoch of a table
+    that grows, whichever that is when a question arrives, and "people@1" for the first. Receipts are kept in
+    the file ``receipts``, one a line, and :meth:`verify` holds the account book against them.
     """
 
     def __init__(
@@ -51,6 +52,13 @@ class Client:
         self._http = httpx.Client(
             base_url=url.rstrip("/") + "/v1", headers={"Authorization": f"Bearer {token}"}, timeout=timeout
         )
+        self._there: dict[str, Any] = {
+            "url": url,
+            "token": token,
+            "receipts": receipts,
+            "tries": tries,
+            "timeout": timeout,
+        }
         self._passing: tuple[type[Exception], ...] = (httpx.TransportError,)
         self._tries = checks.whole(tries, "tries", of="Client")
         self._receipts = None if receipts is None else Path(receipts)
@@ -136,6 +144,50 @@ class Client:
         """What all answers together rest on."""
         return _certificate(self._call("GET", self._path("certificate")))
 
+    @property
+    def epoch(self) -> Epoch:
+        """Which part of a growing table is asked."""
+        return Epoch(**self.describe()["epoch"])
+
+    @property
+    def epochs(self) -> list[dict[str, Any]]:
+        """Every epoch of the dataset: since when it is open, and what is left of its account."""
+        found: list[dict[str, Any]] = self._call("GET", self._path("epochs"))
+        return found
+
+    def next_epoch(
+        self,
+        data: str,
+        *,
+        confidence: float | None = None,
+        together: float | None = None,
+        rows: dict[str, Any] | None = None,
+        shares: dict[str, float] | None = None,
+    ) -> Client:
+        """Open an epoch with an account of its own for rows that arrived since; needs an owner's token.
+        Returns a client of that epoch.
+
+        ``data`` names them as at registration: a file among the service's sources, or a table of a database.
+        ``confidence`` and ``together`` are those of :meth:`holdfast.Guard.next_epoch`; ``rows`` and
+        ``shares`` those of :class:`holdfast.server.Policy`, as they were unless they are given.
+        """
+        said = {
+            "source": data,
+            "confidence": confidence,
+            "together": together,
+            "rows": rows,
+            "shares": shares,
+        }
+        body = {name: value for name, value in said.items() if value is not None}
+        key = {"Idempotency-Key": secrets.token_hex(16)}
+        opened = self._call("POST", self._path("epochs"), body, headers=key)
+        return Client(dataset=opened["address"], **self._there)
+
+    def close_account(self) -> None:
+        """End the account for good: what was answered stays, nothing new is answered; needs an owner's
+        token."""
+        self._call("POST", self._path("close"))
+
     @cached_property
     def train(self) -> Any:
         """The training part as a pandas table: look at it as much as you like. None without one."""
@@ -176,8 +228,15 @@ class Client:
         The public key is the service's own unless it is given: whoever got it by another way trusts nobody.
         """
         key = public_key or self._call("GET", "/key")["key"]
-        kept = self._receipts is not None and self._receipts.exists()
-        return verify(export, key, receipts=read_receipts(self._receipts) if kept else ())  # type: ignore[arg-type]
+        return verify(export, key, receipts=self._kept())
+
+    def verify_epochs(
+        self, exports: Sequence[str | Path], public_key: str | None = None
+    ) -> tuple[Verification, ...]:
+        """The same for the books of all epochs, in order; and that each goes on where the one before it
+        says."""
+        key = public_key or self._call("GET", "/key")["key"]
+        return verify_epochs(exports, key, receipts=self._kept())
 
     def close(self) -> None:
         """Close the connection."""
@@ -185,6 +244,11 @@ class Client:
 
     def _path(self, part: str = "") -> str:
         return f"/datasets/{self.dataset}" + (f"/{part}" if part else "")
+
+    def _kept(self) -> list[Receipt]:
+        if self._receipts is None or not self._receipts.exists():
+            return []
+        return list(read_receipts(self._receipts))
 
     def _keep(self, receipt: Receipt) -> None:
         assert self._receipts is not None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -15,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from server_epoch_workers import open_until, people
+from server_process import start
 
 from holdfast.ledger import Book, EpochLink, export, verify_epochs
 from holdfast.server import Policy, Service
@@ -114,17 +112,6 @@ def test_an_opening_that_does_not_write_its_plan_first_is_caught(tmp_path, monke
         looked_at(tmp_path, tmp_path)
 
 
-def served(home):
-    """The service of a folder in a process of its own, on loopback: the process and its address."""
-    command = "from holdfast.cli import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", command, "serve", str(home), "--port", "0", "--json"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return process, json.loads(process.stdout.readline())["url"]
-
-
 def killed(home, kills, seed):
     """Kill a server over and over while an owner opens epochs: how many were told, and how many are there."""
     rng, told, number = np.random.default_rng([seed, 1]), 0, 1
@@ -133,7 +120,8 @@ def killed(home, kills, seed):
     service.close()
     for turn in range(kills):
         pd.DataFrame({"x": rng.random(400)}).to_parquet(home / "data" / f"new{number}.parquet")
-        process, url = served(home)
+        process, said = start(home)
+        url = said["url"]
         httpx.get(f"{url}/v1/datasets/t", headers=headers, timeout=60)  # Its rows are open from here on.
         answers = []
 

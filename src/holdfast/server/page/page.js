@@ -1,7 +1,7 @@
 // The page: signs in with a token, shows what is left, previews and asks, draws the answers. No framework, no build.
 
 const $ = (id) => document.getElementById(id);
-const state = { token: sessionStorage.getItem("holdfast-token"), dataset: null, answers: [], last: 0 };
+const state = { token: sessionStorage.getItem("holdfast-token"), dataset: null, epoch: null, answers: [], last: 0 };
 
 class Refused extends Error {
   constructor(problem) {
@@ -43,6 +43,9 @@ function interval(answer) {
   return `[${low}, ${high}]`;
 }
 
+// people@1 is an epoch of people; people alone is the newest one, whichever that is.
+const tableOf = (address) => address?.split("@")[0];
+
 function notice(error) {
   $("notice").hidden = !error;
   $("notice").textContent = error ? error.message : "";
@@ -75,7 +78,7 @@ async function showDatasets() {
     ...found.map((dataset) => {
       const button = element("button", dataset.name, { type: "button", "data-name": dataset.name });
       button.append(element("small", dataset.closed ? "closed" : dataset.words));
-      button.setAttribute("aria-current", String(dataset.name === state.dataset));
+      button.setAttribute("aria-current", String(dataset.name === tableOf(state.dataset)));
       button.addEventListener("click", () => attempt(() => open(dataset.name)));
       return button;
     }),
@@ -85,11 +88,11 @@ async function showDatasets() {
 }
 
 async function open(name) {
-  Object.assign(state, { dataset: name, answers: [], last: 0 });
+  Object.assign(state, { dataset: name, epoch: null, answers: [], last: 0 });
   for (const button of $("datasets").querySelectorAll("button")) {
-    button.setAttribute("aria-current", String(button.dataset.name === name));
+    button.setAttribute("aria-current", String(button.dataset.name === tableOf(name)));
   }
-  $("dataset-name").textContent = name;
+  $("dataset-name").textContent = tableOf(name);
   $("verified").textContent = "";
   $("preview").textContent = "";
   $("ask").hidden = state.role === "auditor";
@@ -112,15 +115,45 @@ function list(sentences) {
   return made;
 }
 
+function showEpochs(dataset) {
+  const newest = dataset.epochs.length;
+  $("epochs").hidden = newest < 2;
+  $("epochs").replaceChildren(
+    ...dataset.epochs.map((epoch) => {
+      const button = element("button", `Epoch ${epoch.epoch}`, { type: "button" });
+      button.append(element("small", epoch.closed ? "closed" : epoch.epoch === newest ? "newest" : "open"));
+      button.setAttribute("aria-current", String(epoch.epoch === dataset.epoch.number));
+      const address = epoch.epoch === newest ? tableOf(dataset.name) : epoch.address;
+      button.addEventListener("click", () => attempt(() => open(address)));
+      return button;
+    }),
+  );
+}
+
+function epochWords(dataset) {
+  const { number: place, together } = dataset.epoch;
+  const since = dataset.epochs[place - 1].since;
+  const day = since === null ? "" : `, since ${new Date(1000 * since).toISOString().slice(0, 10)}`;
+  return `${place} of ${dataset.epochs.length}${day}, with an account of its own; ` +
+    `epochs 1 to ${place} hold together with confidence ${number(together)}`;
+}
+
 async function refresh() {
   const dataset = await call("GET", `/datasets/${state.dataset}`);
+  if (state.epoch !== null && state.epoch !== dataset.epoch.number) {
+    await open(state.dataset); // A new epoch was opened meanwhile: its answers and certificate are its own.
+    return;
+  }
+  state.epoch = dataset.epoch.number;
   const facts = [
     ["Protected rows", dataset.rows.toLocaleString("en")],
     ["Columns", Object.entries(dataset.columns).map(([name, kind]) => `${name} (${kind})`).join(", ")],
     ["Promise", `confidence ${dataset.confidence}${dataset.error ? `, every interval within ±${dataset.error}` : ""}`],
     ["Spent", `${number(dataset.spent)} nats${dataset.share === null ? "" : ` (your share: ${dataset.share})`}`],
+    ...(dataset.epochs.length > 1 ? [["Epoch", epochWords(dataset)]] : []),
   ];
   $("facts").replaceChildren(...facts.flatMap(([term, words]) => [element("dt", term), element("dd", words)]));
+  showEpochs(dataset);
   $("meter").hidden = dataset.left === null;
   if (dataset.left !== null) {
     const part = (100 * dataset.spent) / Math.max(dataset.spent + dataset.left, 1e-9);

@@ -1,0 +1,34 @@
+"""The service of a folder in a process of its own, on loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def start(home: Path) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    """The process, and what it says when it serves: its address, and the first owner's token."""
+    command = "from holdfast.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "serve", str(home), "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    return process, json.loads(process.stdout.readline())
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[dict[str, Any]]:
+    """The same for a while."""
+    process, said = start(home)
+    assert process.stdout is not None
+    yield said
+    process.terminate()
+    process.wait(timeout=20)
+    process.stdout.close()
