@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 from server_caller import Caller
 from starlette.testclient import TestClient
 
-from holdfast.ledger import EpochLink, Receipt, verify_epochs
+from holdfast.ledger import Book, EpochLink, Receipt, verify_epochs
 from holdfast.server import Policy, Service, create_app
 
 
@@ -101,6 +102,22 @@ def test_the_books_of_all_epochs_verify_offline_as_one_story(grow, analyst, pers
         (True, 3, 1),
     ]
     assert not verify_epochs([paths[0], paths[2]], key)[1].whole
+
+
+def test_a_book_that_is_no_epoch_of_the_one_before_is_not_whole(service, grow, owner):
+    """A refill behind the service's back: the same epoch in a second book."""
+    grow()
+    assert owner("GET", "/datasets/people/verify").json()["whole"]
+    found = service.datasets.get("people")
+    forged = Book(key=service.key)
+    forged.append("open", {**found.book.opening.body, "nonce": "0" * 32}, after=0)
+    service.datasets._open["people"] = replace(found, book=forged)
+    told = owner("GET", "/datasets/people/verify").json()
+    assert not told["whole"]
+    assert "opened another book" in told["problems"][0]["words"]
+    assert owner("GET", "/datasets/people@1/verify").json()["whole"]
+    service.datasets._open["people"] = found
+    forged.close()
 
 
 def test_the_same_key_opens_one_epoch_and_other_rows_under_it_are_refused(owner, arrive):

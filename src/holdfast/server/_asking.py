@@ -7,7 +7,7 @@ import io
 import math
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -110,9 +110,13 @@ def export(name: str, service: TheService, person: Who) -> StreamingResponse:
 
 @router.get("/{name}/verify")
 def verify(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """The book as the service itself verifies it; anyone can do the same offline."""
-    with _exported(service.dataset(person, name, *_READERS).book) as path:
-        found = ledger.verify(path, service.key.public)
+    """The book as the service itself verifies it, and that it goes on where the epoch before it says; anyone
+    can do the same offline."""
+    last = service.dataset(person, name, *_READERS).guard.epoch.number
+    books = [one.book for one in service.datasets.epochs(name)[:last]]
+    with ExitStack() as at_end:
+        exports = [at_end.enter_context(_exported(book)) for book in books[-2:]]
+        found = ledger.verify_epochs(exports, service.key.public)[-1]
     return {**found.to_dict(), "whole": found.whole, "key": service.key.public}
 
 
