@@ -30,11 +30,13 @@ from holdfast.stability import (
     convert,
     explain,
     parse_notion,
+    perfect_plan,
     private_plan,
 )
 from holdfast.stability._arrows import ARROWS
 from holdfast.stability._notation import NODES
 from holdfast.stability._search import trace
+from holdfast.stability._tightness import strain
 
 STARTS = {
     "dp": DP(1e-5),
@@ -179,6 +181,25 @@ def test_the_number_of_good_coins_is_chosen_for_the_fewest_rows():
         coins = Replicability(0.01).good_coins(nu)
         if coins.eta < 0.5 and coins.nu < 1.0:
             assert path.factor <= private_plan(1.0, 1e-6, coins=coins).runs
+
+
+@pytest.mark.parametrize("rho", [0.06, 0.1, 0.2, 0.3, 0.45])
+def test_good_coins_are_found_however_narrow_their_window(rho):
+    # η < ½ needs 2ρ < ν < 1; the fewest runs over a grid of 200 shares in that window are not beaten.
+    shares = 2.0 * rho + (1.0 - 2.0 * rho) * np.linspace(0.005, 0.98, 200)
+    coins = [Replicability(rho).good_coins(float(nu)) for nu in shares]
+    private = explain(Replicability(rho), DP, epsilon=1.0, delta=1e-6)
+    assert private.result == DP(1.0, 1e-6)
+    assert private.factor <= min(private_plan(1.0, 1e-6, coins=one).runs for one in coins)
+    perfect = explain(Replicability(rho), "sample", epsilon=1.0, delta=0.01)
+    assert perfect.result == perfect_plan(1.0, 0.01).guarantee
+    assert perfect.factor <= 1.005 * min(perfect_plan(1.0, 0.01, coins=one).runs for one in coins)
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.01, 0.1, 0.3, 0.6, 0.9])
+def test_the_share_of_good_coins_is_the_tightest(rho):
+    best = min(strain(Replicability(rho).good_coins(float(nu))) for nu in np.geomspace(1e-9, 0.999, 3000))
+    assert strain(convert(Replicability(rho), "good-coins")) <= best * (1.0 + 1e-4)
 
 
 @pytest.mark.parametrize(

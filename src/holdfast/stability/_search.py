@@ -17,7 +17,7 @@ Route = tuple[Arrow, ...]
 Key = tuple[bool, float, int]
 Found = tuple[Key, tuple[float, ...]]
 
-_RANGES = {"beta": (1e-20, 0.99), "d": (1e-15, 1.0), "nu": (1e-9, 1.0)}
+_RANGES = {"beta": (1e-20, 0.99), "d": (1e-15, 1.0), "nu": (1e-9, 0.999)}
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -70,27 +70,49 @@ def _tightest_stretch(
     return onward(notion, strain(notion), 0, at, factor)
 
 
+def _position(name: str, value: float) -> float:
+    """Where the scan finds a value: on a log scale, and ν, of which only a window (2ρ, 1) makes coins that a
+    compiler can use, on the scale of its log odds."""
+    return math.log(value) - math.log1p(-value) if name == "nu" else math.log(value)
+
+
+def _value(name: str, position: float) -> float:
+    low, high = _RANGES[name]
+    value = 1.0 / (1.0 + math.exp(-position)) if name == "nu" else math.exp(position)
+    return min(max(value, low), high)
+
+
 def _best_value(name: str, attempt: Callable[[Mapping[str, float]], Found], *, fine: bool) -> Found:
-    """A coarse scan of one parameter on a log scale, then golden sections around the best."""
-    low, high = (math.log(end) for end in _RANGES[name])
+    """A coarse scan of one parameter, a finer one around its best, then golden sections.
+
+    The rows of a compiler are whole seeds times whole parts: a saw-tooth in ν, on which golden sections alone
+    would stop at any tooth.
+    """
     found: list[Found] = []
     refused: list[InvalidArgument] = []
 
     def key(position: float) -> Key:
         try:
-            found.append(attempt({name: min(math.exp(position), _RANGES[name][1])}))
+            found.append(attempt({name: _value(name, position)}))
         except InvalidArgument as refusal:
             refused.append(refusal)
             return True, math.inf, 0
         return found[-1][0]
 
+    def around_best(a: float, b: float, points: int) -> tuple[float, float]:
+        """The neighbours of the best of so many points from ``a`` to ``b``."""
+        grid = [a + (b - a) * i / (points - 1) for i in range(points)]
+        keys = [key(position) for position in grid]
+        middle = min(range(points), key=keys.__getitem__)
+        return grid[max(0, middle - 1)], grid[min(points - 1, middle + 1)]
+
     scan, sections = (17, 24) if fine else (11, 6)
-    grid = [low + (high - low) * i / (scan - 1) for i in range(scan)]
-    keys = [key(position) for position in grid]
+    low, high = (_position(name, end) for end in _RANGES[name])
+    a, b = around_best(low, high, 2 * scan if name == "nu" else scan)
     if not found:
         raise refused[-1]
-    middle = min(range(scan), key=keys.__getitem__)
-    a, b = grid[max(0, middle - 1)], grid[min(scan - 1, middle + 1)]
+    if fine and name == "nu":
+        a, b = around_best(a, b, 4 * scan)
     left, right = b - _GOLDEN * (b - a), a + _GOLDEN * (b - a)
     at_left, at_right = key(left), key(right)
     for _ in range(sections):
