@@ -5,7 +5,6 @@ Exit status: 0 done; 1 a statistical or budget refusal; 2 bad input.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from rich.console import Console
 
 import holdfast
 from holdfast import errors
+from holdfast.cli._output import print_data, write_on_any_terminal
 from holdfast.cli.ask import ask
 from holdfast.cli.audit import audit
 from holdfast.cli.bench import bench
@@ -57,7 +57,7 @@ def _report(error: errors.HoldfastError, *, as_json: bool) -> None:
     """Say what went wrong: to people in words on stderr, to machines as one JSON object on stdout."""
     if as_json:
         details = {name: value for name, value in vars(error).items() if value is not None}
-        click.echo(json.dumps({"error": type(error).__name__, "message": str(error), **details}, default=str))
+        print_data({"error": type(error).__name__, "message": str(error), **details})
     else:
         console = Console(stderr=True)
         console.print("holdfast:", style="bold red", end=" ")
@@ -66,6 +66,7 @@ def _report(error: errors.HoldfastError, *, as_json: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
+    write_on_any_terminal()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         cli.main(args=given, prog_name="holdfast", standalone_mode=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli._account import Terms, beside, opened
+from holdfast.cli._output import print_data
 from holdfast.errors import BudgetSpent, HoldfastError, NotEnoughRows
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _print_document(guard: Guard, questions: Sequence[str], *, only_preview: boo
         "left": _left_as_data(guard.left),
         "certificate": guard.certificate.to_dict(),
     }
-    click.echo(json.dumps(_finite(document), ensure_ascii=False, allow_nan=False))
+    print_data(document)
     if status:
         sys.exit(status)
 
@@ -161,12 +161,3 @@ def _left_as_data(left: Left) -> dict[str, Any]:
         "confirmed": left.confirmed,
         "surprises": left.surprises,
     }
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: an open end is null."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from holdfast.audit import Report
@@ -35,7 +36,7 @@ def audit(report: Path, as_page: bool, out: Path | None, as_json: bool) -> None:
     page = _write(found, out or report.with_suffix(".html")) if as_page else None
     if as_json:
         written = {} if page is None else {"page": str(page)}
-        click.echo(json.dumps({**found.to_dict(), **written}, ensure_ascii=False, allow_nan=False))
+        print_data({**found.to_dict(), **written})
     else:
         _show(found, page)
     if not found.passed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import holdfast
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,7 +56,7 @@ def bench(output: Path, work: float, workers: int, as_json: bool) -> None:
     console = Console(highlight=False, quiet=as_json)
     results = _run(report, output, (work, workers), console)
     if as_json:
-        click.echo(json.dumps(results, ensure_ascii=False, allow_nan=False))
+        print_data(results)
     else:
         _show(console, results, output)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +46,7 @@ def demo(out: Path, rows: int, columns: int, seed: int, as_json: bool, open_page
     story = _tell(stones, seed, console)
     page = _write(out, stones, story, console)
     if as_json:
-        click.echo(json.dumps({**story.to_dict(), "page": str(page)}, ensure_ascii=False, allow_nan=False))
+        print_data({**story.to_dict(), "page": str(page)})
     else:
         from holdfast.cli._demo_words import show
 

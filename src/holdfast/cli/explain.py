@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from holdfast.stability import Path
@@ -34,7 +35,7 @@ def explain(notion: str, to: str, rows: float | None, method: str, as_json: bool
 
     path = stability.explain(stability.parse_notion(notion), to, n=rows, method=method, **context)
     if as_json:
-        click.echo(json.dumps(path.to_dict(), ensure_ascii=False))
+        print_data(path.to_dict())
     else:
         _show(path)
 

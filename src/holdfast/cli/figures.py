@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +52,7 @@ def figures(names: tuple[str, ...], output: Path, runs: int, workers: int, as_js
         raise click.UsageError(f"Cannot write to {output}: {error.strerror}.") from None
     tables = [_draw(name, output, runs, workers, console) for name in names or FIGURES]
     if as_json:
-        click.echo(json.dumps([table.to_dict() for table in tables], ensure_ascii=False, allow_nan=False))
+        print_data([table.to_dict() for table in tables])
 
 
 def _draw(name: str, output: Path, runs: int, workers: int, console: Console) -> FigureTable:

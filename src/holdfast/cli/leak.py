@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.table import Table
+
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from holdfast.planning import Leak
@@ -28,7 +29,7 @@ def leak(queries: float, digits: float, rows: float, confidence: float, as_json:
 
     found = compute(queries, digits, rows, confidence=confidence)
     if as_json:
-        click.echo(json.dumps({**found.to_dict(), "vacuous": found.vacuous}, ensure_ascii=False))
+        print_data({**found.to_dict(), "vacuous": found.vacuous})
     else:
         _show(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,8 @@ import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from holdfast.planning import Plan, PlanEntry
@@ -48,7 +49,7 @@ def plan(
 
         plot_plan(found).savefig(plot, dpi=150)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+        print_data(found.to_dict())
     else:
         _show(found)
 

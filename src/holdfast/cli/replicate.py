@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli._output import print_data
 from holdfast.errors import QueryRejected
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def replicate(data: str, question: str, tape: str, as_json: bool, **said: Any) -
     if as_json:
         document = {"question": asked, **result.to_dict(), "agreed": agreed, "again": again}
         document["cite"] = _citation(result, asked, agreed)
-        click.echo(json.dumps(document, ensure_ascii=False))
+        print_data(document)
     else:
         _show(result, asked, agreed, again)
 
@@ -135,7 +135,8 @@ def _counted(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     threshold = float(parts.group(2))
     asked = f"{name}({parts.group(1).strip()}, {threshold:g})"
     if name == "mode":
-        result = replicable.list_heavy_hitter([(item,) for item in items], eta=threshold, **terms.promise())
+        lists = [(item,) for item in items]
+        result = replicable.list_heavy_hitter(lists, eta=threshold, list_size=1, **terms.promise())
         return result, asked, {}
     accuracy = threshold / 2.0 if terms.accuracy is None else terms.accuracy
     agreed = {"accuracy": accuracy}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from contextlib import ExitStack
 from importlib import resources
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from holdfast.server import Service
@@ -97,7 +98,7 @@ def _run(service: Service, host: str, port: int, tokens: dict[str, str], as_json
     def started(port: int) -> None:
         url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
         if as_json:
-            click.echo(json.dumps({"url": url, "tokens": tokens, "key": service.key.public}))
+            print_data({"url": url, "tokens": tokens, "key": service.key.public})
             return
         console = Console(highlight=False)
         console.print(f"Holdfast serves {url}", style="bold")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from holdfast.ledger import Verification
@@ -58,7 +59,7 @@ def verify(
             found = (Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),)),)
     if as_json:
         said = [{**one.to_dict(), "whole": one.whole} for one in found]
-        click.echo(json.dumps(said[0] if len(books) == 1 else said))
+        print_data(said[0] if len(books) == 1 else said)
     else:
         for one in found:
             _show(one)
