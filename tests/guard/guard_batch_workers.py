@@ -1,8 +1,10 @@
-"""People in processes of their own who ask several questions at a time, for tests that kill them."""
+"""Processes in which several questions are asked at a time, for tests that kill them."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
+from threading import Lock
 
 from guard_workers import table
 
@@ -16,3 +18,17 @@ def ask_together_and_tell(place: str, first: int, told: Connection) -> None:
     for number in range(first, first + 10_000, 8):
         texts = [f"share(x > {(number + i) / 1e6!r}, guess = 0.5)" for i in range(8)]
         told.send([(str(answer.query), answer.value, answer.cost) for answer in guard.ask_all(texts)])
+
+
+def ask_at_once_and_tell(place: str, first: int, told: Connection) -> None:
+    """Eight people ask new questions at the same time, and each tells an answer once they have it; until
+    killed."""
+    guard, telling = Guard(table(), ledger=Book(place)), Lock()
+
+    def ask(number: int) -> None:
+        answer = guard.ask(f"share(x > {number / 1e6!r}, guess = 0.5)")
+        with telling:
+            told.send([(str(answer.query), answer.value, answer.cost)])
+
+    with ThreadPoolExecutor(8) as people:
+        list(people.map(ask, range(first, first + 10_000)))
