@@ -250,6 +250,13 @@ def test_strategies_with_a_fixed_number_agree_on_it_anew(week, strategy):
     assert second.share("flag").cost == 1
 
 
+def test_who_set_nothing_aside_sets_nothing_aside_later(week):
+    first = Guard(week(200), training_share=0)
+    second = first.next_epoch(week(100))
+    assert (second.rows, second.train) == (100, None)
+    assert second.next_epoch(week(100), training_share=0.5).rows == 50
+
+
 def test_exports_of_all_epochs_verify_as_one_story(week, path, tmp_path):
     key = SigningKey.generate()
     guards = [Guard(week(800), ledger=Book(path, key=key))]

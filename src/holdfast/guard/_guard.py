@@ -88,15 +88,14 @@ class Guard:
         self.error = None if error is None else checks.real(error, "error", "(0, inf)", of="Guard")
         checks.choice(strategy, "strategy", STRATEGIES, of="Guard")
         failure = 1 - self.confidence
-        if training_share is None:
-            training_share = TRAINING_SHARES.get(strategy, 0.0)
+        share = TRAINING_SHARES.get(strategy, 0.0) if training_share is None else training_share
         self._setup = set_up_in(
             ledger,
             data,
             train,
             dependence,
             failure=failure,
-            training_share=training_share,
+            training_share=share,
             split_seed=split_seed,
             split_by=split_by,
             seconds=seconds,
@@ -120,7 +119,8 @@ class Guard:
         self._book, self._session, link = open_account(ledger, Account(failure), agreed)
         self.epoch = Epoch.of(link, self.confidence)
         self._options = {name: agreed[name] for name in ("strategy", "queries", "surprises", "error")}
-        self._options |= {"split_seed": split_seed, "split_by": split_by, "seconds": seconds}
+        self._options |= {"training_share": training_share, "split_seed": split_seed}
+        self._options |= {"split_by": split_by, "seconds": seconds}
         self._records = Records(self.confidence, self._strategy.theorem, self._setup.assumptions)
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from holdfast.engines._address import shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Asker, Guard, Preview
 from holdfast.ledger import Balance, Book, BookError, EpochLink
-from holdfast.server._epochs import Arrived, Epochs, Overtaken, Planned
+from holdfast.server._epochs import Arrived, Epochs, Overtaken, Planned, standing
 from holdfast.server._places import Places, Unknown, named, require_name
 from holdfast.server._policy import Policy
 from holdfast.server._rate import require_rate
@@ -71,19 +70,8 @@ class Dataset:
 
     def standing(self) -> dict[str, Any]:
         """Which epoch this is, since when it is open, and what is left of its account."""
-        guard, left = self.guard, self.guard.left
-        return {
-            "epoch": guard.epoch.number,
-            "address": f"{self.name}@{guard.epoch.number}",
-            "since": self.planned.since,
-            "rows": guard.rows,
-            "confidence": guard.confidence,
-            "together": guard.epoch.together,
-            "spent": guard.spent,
-            "left": float(left) if math.isfinite(left) else None,
-            "words": left.words,
-            "closed": guard.closed,
-        }
+        address = f"{self.name}@{self.guard.epoch.number}"
+        return {"address": address, "since": self.planned.since, **standing(self.guard)}
 
     def close(self) -> None:
         """Close the books of all its epochs."""

@@ -9,6 +9,7 @@ mean nothing.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import time
 from dataclasses import dataclass, replace
@@ -74,8 +75,22 @@ class Arrived(Record):
             confidence=self.confidence,
             together=self.together,
             dependence=model,
-            training_share=policy.training_share,
         )
+
+
+def standing(guard: Guard) -> dict[str, Any]:
+    """Which epoch a guard answers about, and what is left of its account."""
+    left = guard.left
+    return {
+        "epoch": guard.epoch.number,
+        "rows": guard.rows,
+        "confidence": guard.confidence,
+        "together": guard.epoch.together,
+        "spent": guard.spent,
+        "left": float(left) if math.isfinite(left) else None,
+        "words": left.words,
+        "closed": guard.closed,
+    }
 
 
 @dataclass(frozen=True)
