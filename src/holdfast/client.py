@@ -242,6 +242,12 @@ class Client:
         """Close the connection."""
         self._http.close()
 
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
     def _path(self, part: str = "") -> str:
         return f"/datasets/{self.dataset}" + (f"/{part}" if part else "")
 

@@ -18,6 +18,7 @@ from holdfast.cli.ask import ask
 from holdfast.cli.audit import audit
 from holdfast.cli.bench import bench
 from holdfast.cli.demo import demo
+from holdfast.cli.epoch import epoch
 from holdfast.cli.explain import explain
 from holdfast.cli.figures import figures
 from holdfast.cli.leak import leak
@@ -41,6 +42,7 @@ cli.add_command(ask)
 cli.add_command(bench)
 cli.add_command(audit)
 cli.add_command(demo)
+cli.add_command(epoch)
 cli.add_command(explain)
 cli.add_command(figures)
 cli.add_command(leak)

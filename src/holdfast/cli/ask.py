@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli._account import Terms, beside, opened
+from holdfast.cli._epochs import opened_epochs
 from holdfast.cli._output import print_data
 from holdfast.errors import BudgetSpent, HoldfastError, NotEnoughRows
 
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
     "--training-share", type=float, help="How much of DATA becomes the training part.  [default: 0.5]"
 )
 @click.option("--split-seed", type=int, help="The seed of that split.  [default: 0]")
+@click.option(
+    "--after",
+    multiple=True,
+    help="DATA arrived after this table, as an epoch of its own (holdfast epoch); once for each, in order.",
+)
 @click.option("--preview", is_flag=True, help="Say what the questions would cost, and ask nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def ask(
@@ -47,6 +54,7 @@ def ask(
     questions: tuple[str, ...],
     ledger: Path | None,
     no_ledger: bool,
+    after: tuple[str, ...],
     preview: bool,
     as_json: bool,
     **terms: Any,
@@ -66,8 +74,8 @@ def ask(
     at_terminal = not questions and sys.stdin.isatty()
     if at_terminal and (preview or as_json):
         raise click.UsageError(f"--{'preview' if preview else 'json'} needs a question: say it with -q.")
-    place = None if no_ledger else ledger or beside(data)
-    with opened(data, place, Terms(**terms)) as guard:
+    place = None if no_ledger else ledger or beside((*after, data)[0])
+    with _opened(data, place, after, Terms(**terms)) as guard:
         if at_terminal:
             from holdfast.cli._prompt import converse
 
@@ -80,6 +88,22 @@ def ask(
             _preview(guard, asked)
         else:
             _answer(guard, asked)
+
+
+@contextmanager
+def _opened(data: str, ledger: Path | None, after: tuple[str, ...], terms: Terms) -> Iterator[Guard]:
+    """The guard to ask: of the table's one account, or of the last of its epochs."""
+    if not after:
+        with opened(data, ledger, terms) as guard:
+            yield guard
+        return
+    if ledger is None or terms != Terms(terms.train, None, None, None, None):
+        raise click.UsageError(
+            "What holds in an epoch was agreed when it was opened: with --after, leave --no-ledger, "
+            "--confidence, --error, --training-share and --split-seed out."
+        )
+    with opened_epochs((*after, data), ledger, terms.train) as guards:
+        yield guards[-1]
 
 
 def _answer(guard: Guard, questions: Sequence[str]) -> None:
