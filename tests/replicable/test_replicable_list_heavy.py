@@ -163,6 +163,21 @@ def test_too_few_lists_are_refused_and_a_best_effort_says_what_it_can_promise():
     assert 0.15 < result.guarantee.rho < 0.3
 
 
+def test_lists_of_ordinary_length_need_no_bound():
+    # The band and the size follow from the promise alone: what the lists look like must not move the cutoff.
+    ask = {"eta": 0.5, "rho": 0.1, "beta": 0.01}
+    needed = sample_size("list_heavy_hitter", **ask)
+    assert needed == sample_size("list_heavy_hitter", **ask, list_size=32)
+    short = list_heavy_hitter([["a"]] * needed, tape=Tape("s"), **ask)
+    for longest in (2, 7, 32):
+        lists = [["a", *range(longest - 1)]] + [["a"]] * (needed - 1)
+        found = list_heavy_hitter(lists, tape=Tape("s"), **ask)
+        assert (found.value, found.details) == ("a", short.details)
+    with pytest.raises(InvalidArgument, match="agree on beforehand, and a list here has 33 items") as refusal:
+        list_heavy_hitter([["a", *range(32)]] * needed, tape=Tape("s"), **ask)
+    assert refusal.value.argument == "list_size"
+
+
 def test_golden_items_never_change():
     needed = sample_size("list_heavy_hitter", **PROMISE)
     lists = [["ash", "oak", 7], ["oak", 7, "elm"]] * needed

@@ -25,7 +25,8 @@ def test_the_sizes_in_the_documents():
     assert sample_size("median", bounds=(0, 100), resolution=0.1, **promise) == 355_914
     assert sample_size("median", **promise) == 13_272_933
     assert sample_size("heavy_hitters", threshold=0.1, rho=0.1, beta=0.01) == 255_414
-    assert sample_size("list_heavy_hitter", eta=0.1, rho=0.1, beta=0.01) == 105_323
+    assert sample_size("list_heavy_hitter", eta=0.1, rho=0.1, beta=0.01, list_size=1) == 105_323
+    assert sample_size("list_heavy_hitter", eta=0.1, rho=0.1, beta=0.01) == 420_744
     assert sample_size("list_heavy_hitter", eta=0.1, rho=0.1, beta=0.01, list_size=10**6) == 2_583_782
 
 

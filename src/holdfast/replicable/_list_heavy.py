@@ -26,6 +26,7 @@ __all__ = ["list_heavy_hitter", "list_heavy_hitter_rows"]
 _BY = "SIS Theorem 6.7"
 _EULER = 0.5772156649015329
 _MISSES = (0.5, 0.1, 0.03, 0.01)
+_LIST_SIZE = 32  # part of the promise: both sides must have the same, so it may never follow the rows
 
 
 def list_heavy_hitter(
@@ -35,7 +36,7 @@ def list_heavy_hitter(
     rho: Any,
     beta: Any,
     tape: Tape,
-    list_size: Any = 1,
+    list_size: Any = _LIST_SIZE,
     best_effort: bool = False,
 ) -> Result:
     """An item that occurs in a share of at least ``eta``/2 of all lists, where some item occurs in ``eta``.
@@ -43,13 +44,15 @@ def list_heavy_hitter(
     Guarantee: two samples of lists and one tape give different items with probability at most ρ, and the
     item occurs in a share of at least η/2 of the distribution's lists except with probability β. Among the
     items whose sample share reaches a shared random cutoff, the first in a shared random order of all names
-    is returned; None if there is none. The size grows with the logarithm of ``list_size``.
-    Assumes: independent lists of one distribution with an item of share η (not checkable), none longer than
-    ``list_size`` (checked); both sides use the first ``sample_size`` lists.
+    is returned; None if there is none. The size grows with the squared logarithm of ``list_size``.
+    Assumes: independent lists of one distribution with an item of share η (not checkable), none with more
+    than ``list_size`` distinct items (checked); both sides use the first ``sample_size`` lists and the same
+    ``list_size``. It sets the band of the cutoff, so it is agreed on like ρ, before the lists are seen: 32
+    unless said otherwise, and never the longest list at hand. Longer lists are refused.
     Reference: SIS Algorithm 11 and Theorem 6.7, which leave the constants open.
 
     >>> lists = [["a", "b"], ["a", "c"], ["d", "a"], ["e", "f"]] * 10_000
-    >>> list_heavy_hitter(lists, eta=0.6, rho=0.1, beta=0.01, list_size=2, tape=Tape("study-7")).value
+    >>> list_heavy_hitter(lists, eta=0.6, rho=0.1, beta=0.01, tape=Tape("study-7")).value
     'a'
     """
     of = "list_heavy_hitter"
@@ -73,7 +76,7 @@ def list_heavy_hitter(
     return Result(value, Replicability(rho), eta / 2.0, beta, len(taken), str(tape), details)
 
 
-def list_heavy_hitter_rows(*, eta: Any, rho: Any, beta: Any, list_size: Any = 1) -> int:
+def list_heavy_hitter_rows(*, eta: Any, rho: Any, beta: Any, list_size: Any = _LIST_SIZE) -> int:
     """The lists that :func:`list_heavy_hitter` needs.
 
     Guarantee: the least n for which a cutoff uniform on a band [a, b] within [η/2, η] keeps both promises;
@@ -82,6 +85,8 @@ def list_heavy_hitter_rows(*, eta: Any, rho: Any, beta: Any, list_size: Any = 1)
     Assumes: as :func:`list_heavy_hitter`.
     Reference: SIS Theorem 6.7 up to constants; the constants are Holdfast's.
 
+    >>> list_heavy_hitter_rows(eta=0.6, rho=0.1, beta=0.01)
+    37567
     >>> list_heavy_hitter_rows(eta=0.6, rho=0.1, beta=0.01, list_size=2)
     7814
     """
@@ -167,7 +172,7 @@ def _occurrences(lists: list[Any], size: int, *, of: str) -> tuple[dict[str, Any
             raise InvalidArgument("lists", "a sequence of lists of items", items, of=of, reference=_BY)
         names = {item_name(item): item for item in items}
         if len(names) > size:
-            expected = f"at least {len(names)}, the length of the longest list here"
+            expected = f"a bound that both sides agree on beforehand, and a list here has {len(names)} items"
             raise InvalidArgument("list_size", expected, size, of=of, reference=_BY)
         named.update(names)
         counts.update(names.keys())
