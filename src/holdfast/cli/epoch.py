@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from rich.table import Table
 
 from holdfast.cli._account import beside
 from holdfast.cli._epochs import opened_epochs
+from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -154,7 +154,7 @@ def _client(service: str, token: str | None, dataset: str | None) -> Client:
 
 def _show(epochs: Sequence[dict[str, Any]], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(list(epochs), ensure_ascii=False))
+        print_data(list(epochs))
         return
     console = Console(highlight=False)
     table = Table(
