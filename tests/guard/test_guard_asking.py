@@ -330,6 +330,37 @@ def test_scores_of_arrays_models_and_expressions_agree(table, rng):
         guard.score(predictions, target="flag", metric="auc")
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        lambda found: found.astype(bool),
+        lambda found: found.astype(np.float32),
+        lambda found: found.astype(np.uint8),
+        lambda found: found.astype(object),
+        lambda found: np.repeat(found, 2)[::2],
+        lambda found: -0.0 + found * 1.0,
+    ],
+)
+def test_predictions_are_the_same_question_however_they_are_stored(table, rng, stored):
+    found = rng.integers(0, 2, len(table["age"]))
+    guard = Guard({**table, "found": found ^ (rng.random(len(found)) < 0.1)})
+    first = guard.score(found, target="found")
+    again = guard.score(stored(found), target="found")
+    assert (again.value, again.receipt) == (first.value, first.receipt)
+    assert len(guard.history) == 1
+    assert guard.score(1 - found, target="found").value != first.value
+
+
+def test_texts_and_large_numbers_are_scored_as_they_are(rng):
+    names = np.array(["left", "right"])[rng.integers(0, 2, 4000)]
+    guard = Guard({"name": names, "number": np.full(4000, 2**53 + 1)}, training_share=0)
+    assert guard.score(names, target="name", guess=1).value > 0.99
+    assert guard.score(names.astype("<U99").astype(object), target="name", guess=1).value > 0.99
+    assert len(guard.history) == 1
+    assert guard.score(np.full(4000, 2**53), target="number", guess=0).value < 0.01
+    assert guard.score(np.full(4000, 2**53 + 1), target="number", guess=1).value > 0.99
+
+
 def test_batches_are_checked_before_the_first_is_asked_and_cost_what_they_cost_one_by_one(guard, table):
     with pytest.raises(QueryRejected):
         guard.ask_all(["share(flag)", "share(nonsense)"])

@@ -84,10 +84,8 @@ def score_question(
                 "for each of the "
                 f"{protected.rows.count:,} protected rows; got an array of shape {predictions.shape}."
             )
-        if predictions.dtype == object:
-            predictions = predictions.astype(str)
-        content = np.ascontiguousarray(predictions).tobytes() + predictions.dtype.str.encode()
-        identity = hashlib.sha256(content).hexdigest()
+        predictions = _of_one_kind(predictions)
+        identity = hashlib.sha256(predictions.dtype.str.encode() + predictions.tobytes()).hexdigest()
         everywhere = protected.mask is not None and len(predictions) == protected.data_rows
     return ScoreQuestion(
         key=hashlib.sha256(f"score {metric} {target} {identity}".encode()).hexdigest(),
@@ -102,6 +100,19 @@ def score_question(
         metric=metric,
         everywhere=everywhere,
     )
+
+
+def _of_one_kind(predictions: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as floats and anything else as texts no longer than they are, so that the same predictions are
+    the same question however they are stored."""
+    if predictions.dtype == object:
+        predictions = np.asarray(predictions.tolist())
+    if predictions.dtype.kind not in "biuf":
+        return np.array(predictions.astype(str).tolist())
+    numbers = predictions.astype(np.float64) + 0.0  # one zero
+    whole = predictions.dtype.kind in "iu"
+    # Beyond this, numbers that differ are the same float.
+    return predictions if whole and np.any(np.abs(numbers) >= 2.0**53) else numbers
 
 
 def score_text(predictions: str, *, target: str, metric: str) -> str:
