@@ -132,23 +132,25 @@ def answer_waiting(session: Session, own: Joining, part: Part) -> Released | Non
             break
         group.setdefault(other.question.key, other)
     joined = list(group.values())
-    if len(joined) == 1:
-        own.strategy.look_ahead(own.question)
-        return None
-    questions = [one.question for one in joined]
-    try:
-        _look_at_all(questions, own.strategy, own.strategy.training)
-    except Exception:
-        found = []  # Whose question it was finds out by itself.
-    else:
-        found = pass_together(session, own.strategy, questions, part, [one.asker for one in joined])
+    found = _pass_joined(session, joined, part) if len(joined) > 1 else []
     released = {one.key: one for one in found}
     for turn in waiting:
         if turn.asked is not None and turn.asked.key in released:
             session.answer(turn, released[turn.asked.key])
     for one in joined[len(found) :]:
         one.alone = True
+    if own.alone:
+        own.strategy.look_ahead(own.question)
     return released.get(own.question.key)
+
+
+def _pass_joined(session: Session, joined: Sequence[Joining], part: Part) -> list[Released]:
+    strategy, questions = joined[0].strategy, [one.question for one in joined]
+    try:
+        _look_at_all(questions, strategy, strategy.training)
+    except Exception:
+        return []  # Whose question it was finds out by itself.
+    return pass_together(session, strategy, questions, part, [one.asker for one in joined])
 
 
 def _is_summed(question: Question) -> bool:
