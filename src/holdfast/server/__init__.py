@@ -6,6 +6,7 @@ from holdfast.lazy import lazy_names
 
 # Names are imported on first use: tokens and policies do not need the web framework.
 _HOME = {
+    "Arrived": "_epochs",
     "Policy": "_policy",
     "Service": "_service",
     "Tokens": "_tokens",
