@@ -2,7 +2,8 @@
 
 The service runs as people run it (`holdfast serve`, SQLite books, every answer's reservation and release on
 disk before it leaves); a second process asks over a few connections that are kept open. Rates are compared
-with what the disk allows: a computed question is two appends, each one fsync.
+with what the disk allows: a computed question is two appends, each one fsync, which questions that wait for
+the same account share.
 
     python benchmarks/service_load.py [--seconds 5] [--lines 1000000]
 """
