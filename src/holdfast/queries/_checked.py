@@ -167,7 +167,7 @@ def _what_nulls_count_as(query: Query, found: Gap) -> str:
     what = (
         f"The column {found.column!r} may hold nulls"
         if found.column
-        else f"{found.operation!r} has no value for some rows"
+        else f"{found.operation!r} may have no value for some rows"
     )
     number = "nulls=False or nulls=True" if query.kind == "share" else "nulls=<a number>"
     if found.column:
