@@ -148,7 +148,7 @@ def test_too_few_rows_are_a_refusal(people, holdfast):
         (["people.csv", "-q", 'share("gross income" > 0)'], "gross income"),
         (["people.csv", "-q", "share(age > 40)", "--confidence", "1.5"], "confidence"),
         (["people.csv", "-q", "share(age > 40)", "--error", "nan"], "error"),
-        (["people.csv", "-q", "share(age > 40)", "--split-seed", "-1"], "split_seed"),
+        (["people.csv", "-q", "share(age > 40)", "--split-seed", "-1"], "The --split-seed option must be"),
         (["people.csv", "-q", "share(age > 40)", "--train", "nothing.csv"], "nothing.csv"),
         (["*.csv", "-q", "share(age > 40)"], "--ledger"),
         (["people.csv", "--sure"], "No such option"),

@@ -90,11 +90,14 @@ def test_every_option_reaches_the_graph(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["dp(0.1)", "--to", "replicable"], "'n' argument of explain must be given"),
+        (
+            ["dp(0.1)", "--to", "replicable"],
+            "The --rows option must be given: the step dp → replicable needs --rows",
+        ),
         (["dp(x)", "--to", "replicable"], "dp(epsilon, delta)"),
         (["dp(0.1)", "--to", "privacy"], "one of dp, bayesian-dp"),
-        (["dp(0.1)", "--to", "replicable", "--rows", "nan"], "'n'"),
-        (["dp(0.1)", "--to", "replicable", "--rows", "2.5"], "'n'"),
+        (["dp(0.1)", "--to", "replicable", "--rows", "nan"], "The --rows option must be a whole number"),
+        (["dp(0.1)", "--to", "replicable", "--rows", "2.5"], "The --rows option must be a whole number"),
         (["dp(0.1)", "--to", "replicable", "--rows", "ten"], "--rows"),
         (["dp(0.1)"], "--to"),
         (["dp(0.1)", "--to", "replicable", "--rows", "10", "--method", "best"], "--method"),
@@ -111,7 +114,7 @@ def test_bad_input_as_json(capsys):
     status, out, _ = run(capsys, "dp(0.1)", "--to", "replicable", "--json")
     assert status == 2
     found = json.loads(out)
-    assert (found["error"], found["argument"]) == ("InvalidArgument", "n")
+    assert (found["error"], found["argument"]) == ("InvalidArgument", "--rows")
 
 
 def test_help(capsys):

@@ -46,9 +46,9 @@ def test_the_table_fits_any_terminal(holdfast, monkeypatch, columns):
     ("arguments", "words"),
     [
         (["--queries", "10", "--digits", "4"], "--rows"),
-        (["--queries", "10", "--digits", "0.5", "--rows", "100"], "'digits'"),
-        (["--queries", "0", "--digits", "4", "--rows", "100"], "'queries'"),
-        (["--queries", "10", "--digits", "4", "--rows", "nan"], "'rows'"),
+        (["--queries", "10", "--digits", "0.5", "--rows", "100"], "The --digits option must be"),
+        (["--queries", "0", "--digits", "4", "--rows", "100"], "The --queries option must be"),
+        (["--queries", "10", "--digits", "4", "--rows", "nan"], "The --rows option must be"),
     ],
 )
 def test_bad_input_leaves_with_status_two(holdfast, arguments, words):

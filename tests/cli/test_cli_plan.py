@@ -68,12 +68,12 @@ def test_a_picture_is_drawn(holdfast, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--queries", "10"], "'rows' argument of plan"),
+        (["--queries", "10"], "The --rows option must be"),
         (["--rows", "10"], "--queries"),
-        (["--queries", "10", "--rows", "2.5"], "'rows'"),
-        (["--queries", "10", "--rows", "100", "--error", "nan"], "'error'"),
-        (["--queries", "10", "--rows", "100", "--confidence", "95"], "'confidence'"),
-        (["--queries", "10", "--rows", "100", "--surprises", "11"], "'surprises'"),
+        (["--queries", "10", "--rows", "2.5"], "The --rows option must be"),
+        (["--queries", "10", "--rows", "100", "--error", "nan"], "The --error option must be"),
+        (["--queries", "10", "--rows", "100", "--confidence", "95"], "The --confidence option must be"),
+        (["--queries", "10", "--rows", "100", "--surprises", "11"], "The --surprises option must be"),
     ],
 )
 def test_bad_input_leaves_with_status_two(holdfast, arguments, words):
@@ -85,4 +85,4 @@ def test_bad_input_leaves_with_status_two(holdfast, arguments, words):
 def test_bad_input_as_json(holdfast):
     status, out, _ = holdfast("plan", "--queries", "10", "--json")
     assert status == 2
-    assert json.loads(out)["argument"] == "rows"
+    assert json.loads(out)["argument"] == "--rows"

@@ -5,6 +5,7 @@ Exit status: 0 done; 1 a statistical or budget refusal; 2 bad input.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from rich.console import Console
 
 import holdfast
 from holdfast import errors
+from holdfast.cli._options import name_options
 from holdfast.cli._output import print_data, write_on_any_terminal
 from holdfast.cli.ask import ask
 from holdfast.cli.audit import audit
@@ -51,6 +53,7 @@ cli.add_command(plan)
 cli.add_command(replicate)
 cli.add_command(serve)
 cli.add_command(verify)
+name_options(cli)
 
 _REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows)
 
@@ -70,13 +73,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
     write_on_any_terminal()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
     try:
         cli.main(args=given, prog_name="holdfast", standalone_mode=False)
+        sys.stdout.flush()
     except errors.HoldfastError as error:
-        _report(error, as_json="--json" in given)
+        _report(error, as_json=as_json)
         sys.exit(1 if isinstance(error, _REFUSALS) else 2)
     except click.ClickException as error:
         error.show()
+        sys.exit(2)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; the last flush, which is Python's own, must not fail too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _report(errors.HoldfastError(f"Cannot use {error.filename}: {error.strerror}."), as_json=as_json)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option(
     "--to", required=True, help="The notion wanted: dp, replicable, max-information, one-way, typical, …"
 )
-@click.option("--rows", type=float, help="Rows of the data the algorithm reads.")
+@click.option("--rows", "n", type=float, help="Rows of the data the algorithm reads.")
 @click.option(
     "--beta", type=float, help="Failure probability of the max-information; left out, the best is taken."
 )
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 @click.option("--delta", type=float, help="The delta a transformation should reach.")
 @click.option("--method", type=click.Choice(["sharp", "paper"]), default="sharp", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
-def explain(notion: str, to: str, rows: float | None, method: str, as_json: bool, **context: Any) -> None:
+def explain(notion: str, to: str, method: str, as_json: bool, **context: Any) -> None:
     """Convert NOTION, written like "dp(0.01, 1e-9)", step by step: theorem, price in rows, numbers."""
     from holdfast import stability  # takes as long as all of --help, and only this command needs it
 
-    path = stability.explain(stability.parse_notion(notion), to, n=rows, method=method, **context)
+    path = stability.explain(stability.parse_notion(notion), to, method=method, **context)
     if as_json:
         print_data(path.to_dict())
     else:

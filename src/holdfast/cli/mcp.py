@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
+
+from holdfast.cli._output import print_data
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
 
 
 @click.command()
@@ -10,7 +17,8 @@ import click
 @click.option("--token", envvar="HOLDFAST_TOKEN", required=True, help="A token; better in HOLDFAST_TOKEN.")
 @click.option("--dataset", help="Which dataset, if the token reaches several.")
 @click.option("--receipts", type=click.Path(dir_okay=False), help="Keep receipts in this file.")
-def mcp(url: str, token: str, dataset: str | None, receipts: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the tools an agent is offered as data, and end.")
+def mcp(url: str, token: str, dataset: str | None, receipts: str | None, as_json: bool) -> None:
     """Serve the asking tools of the service at URL over the Model Context Protocol, on standard input and
     output.
 
@@ -24,7 +32,18 @@ def mcp(url: str, token: str, dataset: str | None, receipts: str | None) -> None
     except ModuleNotFoundError:
         raise MissingExtra("server", what="Tools for agents") from None
     client = Client(url, token, dataset=dataset, receipts=receipts)
+    tools = make_tools(client)
     try:
-        make_tools(client).run("stdio")
+        if as_json:
+            print_data({"instructions": tools.instructions, "tools": _described(tools)})
+        else:
+            tools.run("stdio")
     finally:
         client.close()
+
+
+def _described(tools: MCPServer) -> list[dict[str, Any]]:
+    """What an agent reads of each tool, as the protocol lists them."""
+    import asyncio
+
+    return [tool.model_dump(by_alias=True, exclude_none=True) for tool in asyncio.run(tools.list_tools())]

@@ -47,7 +47,10 @@ def plan(
     if plot is not None:
         from holdfast.planning import plot_plan
 
-        plot_plan(found).savefig(plot, dpi=150)
+        try:
+            plot_plan(found).savefig(plot, dpi=150)
+        except ValueError as error:
+            raise click.UsageError(f"Cannot draw into {plot}: {error}.") from None
     if as_json:
         print_data(found.to_dict())
     else:

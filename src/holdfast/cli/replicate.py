@@ -43,7 +43,9 @@ class _Terms:
 @click.command()
 @click.argument("data")
 @click.argument("question")
-@click.option("--tape", required=True, help="The shared seed, such as study-7, or the text of a tape.")
+@click.option(
+    "--tape", "seed", required=True, help="The shared seed, such as study-7, or the text of a tape."
+)
 @click.option(
     "--rho", type=float, default=0.05, show_default=True, help="How often two laboratories may differ."
 )
@@ -57,7 +59,7 @@ class _Terms:
 @click.option("--resolution", type=float, help="Quantiles lie this far apart within the bounds.")
 @click.option("--best-effort", is_flag=True, help="With too few rows, promise less instead of refusing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def replicate(data: str, question: str, tape: str, as_json: bool, **said: Any) -> None:
+def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -> None:
     """Compute a statistic of DATA, a CSV or Parquet file, that replicates exactly.
 
     \b
@@ -72,7 +74,7 @@ def replicate(data: str, question: str, tape: str, as_json: bool, **said: Any) -
     from holdfast.engines import open_rows
     from holdfast.replicable import Tape
 
-    shared = Tape.parse(tape) if tape.startswith("tape:") else Tape(tape)
+    shared = Tape.parse(seed) if seed.startswith("tape:") else Tape(seed)
     terms = _Terms(tape=shared, **said)
     call = _CALL.match(question)
     name = call.group(1).lower() if call else ""
