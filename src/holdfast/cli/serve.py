@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from holdfast.cli._listen import listen
 from holdfast.cli._output import print_data
+from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
+    import socket
+
     from holdfast.server import Service
 
 
@@ -49,13 +53,37 @@ def serve(
         raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
     from holdfast.server import Service
 
+    if books is not None:
+        _require_books(books)
     with ExitStack() as at_end:
+        # Before a token is made: one that cannot be shown would be lost.
+        places = [at_end.enter_context(place) for place in listen(host, port)]
         if home is None:
             home = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
         service = Service(home, sources=sources, books=books)
         at_end.callback(service.close)
         tokens = _demonstration(service) if demo else _first_owner(service)
-        _run(service, host, port, tokens, as_json)
+        _run(service, host, places, tokens, as_json)
+
+
+def _require_books(books: str) -> None:
+    """Refuse at the start what every registration would stumble over."""
+    from holdfast.engines._address import shown
+    from holdfast.ledger import Book, BookError
+    from holdfast.ledger._places import is_postgres
+
+    if not is_postgres(books):
+        raise click.UsageError(
+            f"--books must be the URL of a PostgreSQL database, as postgresql://…. Got {shown(books)}; "
+            "without --books they are files in HOME."
+        )
+    try:
+        Book(books).close()
+    except BookError:
+        raise HoldfastError(
+            f"No account book can be opened in {shown(books)}, which --books says. Check the address, and "
+            "that the database runs and lets you in."
+        ) from None
 
 
 def _first_owner(service: Service) -> dict[str, str]:
@@ -90,7 +118,9 @@ def _expensive(stones: Path, labels: Path) -> None:
     )
 
 
-def _run(service: Service, host: str, port: int, tokens: dict[str, str], as_json: bool) -> None:
+def _run(
+    service: Service, host: str, places: list[socket.socket], tokens: dict[str, str], as_json: bool
+) -> None:
     import uvicorn
 
     from holdfast.server import create_app
@@ -117,11 +147,9 @@ def _run(service: Service, host: str, port: int, tokens: dict[str, str], as_json
     # business of ours either: a token says who asks.
     config = uvicorn.Config(
         create_app(service),
-        host=host,
-        port=port,
         log_level="warning",
         access_log=False,
         proxy_headers=False,
         server_header=False,
     )
-    Announced(config).run()
+    Announced(config).run(sockets=places)
