@@ -7,13 +7,17 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from holdfast import checks, errors, queries
+from holdfast.engines import Column, Schema
+from holdfast.engines._address import shown
 from holdfast.guard import Answer, Certificate, Epoch, Left, Preview
+from holdfast.guard._plot import plot_answers
+from holdfast.guard._scores import score_text
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 
@@ -21,6 +25,8 @@ __all__ = ["Client"]
 
 # What a later try may find gone: a lost connection, a service that restarts, a minute that is full.
 _PASSING = (429, 502, 503, 504)
+# So many questions are sent in one request.
+_TOGETHER = 100
 
 
 class Client:
@@ -49,9 +55,16 @@ class Client:
             import httpx
         except ImportError:
             raise errors.MissingExtra("server", what="The client") from None
+        if not (url.startswith(("http://", "https://")) and url.isprintable()):
+            raise errors.InvalidArgument(
+                "url", "the address of a service: http://… or https://…", shown(url), of="Client"
+            )
+        if not (token.isascii() and token.isprintable()):
+            raise errors.InvalidArgument("token", "one that the service issued", "another text", of="Client")
         self._http = httpx.Client(
             base_url=url.rstrip("/") + "/v1", headers={"Authorization": f"Bearer {token}"}, timeout=timeout
         )
+        self._url = shown(url)
         self._there: dict[str, Any] = {
             "url": url,
             "token": token,
@@ -95,17 +108,51 @@ class Client:
         """The ``q``-quantile of an expression, among the rows where ``where`` is true."""
         return self.ask(queries.quantile(expression, q, where=where, guess=guess, nulls=nulls))
 
+    def score(self, predictions: str, *, target: str, metric: str = "accuracy", guess: Any = None) -> Answer:
+        """The score of predictions that are an expression over the columns, as in
+        :meth:`holdfast.Guard.score`; predictions of your own go to a board (:meth:`submit`)."""
+        if not isinstance(predictions, str):
+            raise errors.QueryRejected(
+                "A service scores predictions that are an expression over its columns, as text. Predictions "
+                "of your own, or a model's, go to a board: client.submit(board, table)."
+            )
+        expression = score_text(predictions, target=target, metric=metric)
+        if metric == "brier":
+            return self.mean(expression, bounds=(0, 1), guess=guess)
+        return self.share(expression, guess=guess)
+
+    def custom(self, function: Any, *, tail: Any, guess: Any = None, name: str | None = None) -> Answer:
+        """A service runs no code of those who ask: always refuses, and says what can be asked instead."""
+        raise errors.QueryRejected(
+            "A service runs no functions of those who ask. Ask mean, share or quantile of an expression, or "
+            "use holdfast.Guard.custom where the data are."
+        )
+
     def ask(self, query: Query | str) -> Answer:
         """Answer a question given as a record or as text. The same question costs nothing the second time."""
         key = {"Idempotency-Key": secrets.token_hex(16)}
-        answer = _answer(self._call("POST", self._path("questions"), {"query": str(query)}, headers=key))
-        if self._receipts is not None and answer.receipt is not None:
-            self._keep(answer.receipt)
-        return answer
+        return self._received(self._call("POST", self._path("questions"), {"query": str(query)}, headers=key))
 
     def ask_all(self, questions: Iterable[Query | str]) -> list[Answer]:
-        """Answer several questions in order."""
-        return [self.ask(question) for question in questions]
+        """Answer several questions in order, with the answers and prices they have one by one, in few
+        requests. A hundred at a time are checked before the first of them is asked."""
+        waiting = [{"query": str(question), "key": secrets.token_hex(16)} for question in questions]
+        answers: list[Answer] = []
+        tried = 0
+        while waiting:
+            body = {"questions": waiting[:_TOGETHER], "stop": True}
+            told = self._call("POST", self._path("batches"), body)["outcomes"]
+            found = [self._received(one["answer"]) for one in told if "answer" in one]
+            answers += found
+            waiting = waiting[len(found) :]
+            if len(found) == len(told):
+                continue
+            refusal = told[-1]["problem"]
+            tried = 1 if found else tried + 1
+            if refusal["status"] not in _PASSING or tried >= self._tries:
+                raise _refusal(refusal, refusal["status"])
+            time.sleep(float(refusal.get("wait", 0.1 * 2**tried)))
+        return answers
 
     def cost_preview(self, query: Query | str) -> Preview:
         """What a question would cost and show. Never opens the protected rows, charges nothing."""
@@ -116,6 +163,21 @@ class Client:
         """What the service says of the dataset: its columns, its promise, what is spent and left."""
         said: dict[str, Any] = self._call("GET", self._path())
         return said
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that may be asked about, and what kind they are."""
+        return Schema({name: Column(kind) for name, kind in self.describe()["columns"].items()})
+
+    @property
+    def rows(self) -> int:
+        """The number of protected rows."""
+        return int(self.describe()["rows"])
+
+    @property
+    def closed(self) -> bool:
+        """Whether the account was ended for good."""
+        return bool(self.describe()["closed"])
 
     @property
     def spent(self) -> float:
@@ -138,6 +200,10 @@ class Client:
             found += [_answer({name: value for name, value in one.items() if name != "line"}) for one in page]
             after = page[-1]["line"]
         return tuple(found)
+
+    def plot(self) -> Any:
+        """Draw the answers of the account; returns the figure. Needs the extra ``plots``."""
+        return plot_answers(self.history)
 
     @property
     def certificate(self) -> Certificate:
@@ -202,17 +268,14 @@ class Client:
         return found
 
     def submit(self, board: str, predictions: Any) -> dict[str, Any]:
-        """Submit a table with the columns ``id`` and ``prediction`` to a board; returns what it is told.
+        """Submit a table with the columns ``id`` and ``prediction``, or a map from one to the other, to a
+        board; returns what it is told.
 
         The same predictions again cost nothing and are told the same.
         """
-        import pandas
-
-        buffer = io.BytesIO()
-        pandas.DataFrame(predictions).to_parquet(buffer, index=False)
         kind = {"Content-Type": "application/vnd.apache.parquet"}
         told: dict[str, Any] = self._send(
-            "POST", f"/boards/{board}/submissions", None, kind, content=buffer.getvalue()
+            "POST", f"/boards/{board}/submissions", None, kind, content=_parquet(predictions)
         ).json()
         if self._receipts is not None and told.get("receipt"):
             self._keep(Receipt(**told["receipt"]))
@@ -251,6 +314,12 @@ class Client:
     def _path(self, part: str = "") -> str:
         return f"/datasets/{self.dataset}" + (f"/{part}" if part else "")
 
+    def _received(self, said: dict[str, Any]) -> Answer:
+        answer = _answer(said)
+        if self._receipts is not None and answer.receipt is not None:
+            self._keep(answer.receipt)
+        return answer
+
     def _kept(self) -> list[Receipt]:
         if self._receipts is None or not self._receipts.exists():
             return []
@@ -271,9 +340,9 @@ class Client:
         for attempt in range(1, self._tries + 1):
             try:
                 response = self._http.request(method, path, json=body, content=content, headers=headers)
-            except self._passing:
+            except self._passing as error:
                 if attempt == self._tries:
-                    raise
+                    raise self._unreachable(error) from None
                 time.sleep(0.1 * 2**attempt)
                 continue
             if response.status_code not in _PASSING or attempt == self._tries:
@@ -282,6 +351,35 @@ class Client:
         if response.is_error:
             raise _error(response)
         return response
+
+    def _unreachable(self, error: Exception) -> errors.HoldfastError:
+        return errors.HoldfastError(
+            f"No service answers at {self._url} (tries: {self._tries}; {str(error) or type(error).__name__}). "
+            "Check the address, and that the service runs. A question that did arrive was charged once, and "
+            "asking it again is free."
+        )
+
+    def __repr__(self) -> str:
+        # The token is never shown; and a look at a client sends no request.
+        return f"Client({self._url!r}, dataset={vars(self).get('dataset', self._given)!r})"
+
+
+def _parquet(predictions: Any) -> bytes:
+    """A table of predictions as it is sent."""
+    import numpy as np
+    import pandas
+
+    if isinstance(predictions, Mapping) and all(np.ndim(one) == 0 for one in predictions.values()):
+        predictions = {"id": list(predictions), "prediction": list(predictions.values())}
+    buffer = io.BytesIO()
+    try:
+        pandas.DataFrame(predictions).to_parquet(buffer, index=False)
+    except (TypeError, ValueError) as error:
+        raise errors.QueryRejected(
+            "Predictions are a table with the columns id and prediction, or a map from every id to its "
+            f"prediction. What was given is none ({str(error).splitlines()[0].rstrip('.')})."
+        ) from None
+    return buffer.getvalue()
 
 
 def _answer(said: dict[str, Any]) -> Answer:
@@ -314,10 +412,14 @@ def _error(response: Any) -> Exception:
         said = response.json()
     except ValueError:
         said = {}
-    kind, words = str(said.get("type", "")).rpartition(":")[2], said.get("detail", response.reason_phrase)
+    return _refusal({"detail": response.reason_phrase, **said}, response.status_code)
+
+
+def _refusal(said: dict[str, Any], status: int) -> Exception:
+    kind, words = str(said.get("type", "")).rpartition(":")[2], said["detail"]
     account = {name: said.get(name) for name in ("asked", "spent", "left")}
     if kind == "budget-spent":
         return errors.BudgetSpent(words, **account)
-    if response.status_code == 422:
+    if status == 422:
         return errors.QueryRejected(words, **account)
-    return errors.HoldfastError(f"{words} (HTTP {response.status_code})")
+    return errors.HoldfastError(f"{words} (HTTP {status})")

@@ -20,6 +20,7 @@ ALLOWED = {
         ("GET", "/datasets/{name}"),
         ("POST", "/datasets/{name}/preview"),
         ("POST", "/datasets/{name}/questions"),
+        ("POST", "/datasets/{name}/batches"),
         ("GET", "/datasets/{name}/history"),
         ("GET", "/datasets/{name}/train"),
         ("GET", "/datasets/{name}/certificate"),
@@ -50,6 +51,7 @@ BODIES = {
     "/boards": {"name": "new", "source": "people.csv", "target": "age"},
     "/datasets/{name}/preview": {"query": "share(age > 40)"},
     "/datasets/{name}/questions": {"query": "share(age > 40)"},
+    "/datasets/{name}/batches": {"questions": [{"query": "share(age > 40)"}]},
     "/datasets/{name}/epochs": {"source": "other.parquet"},
 }
 

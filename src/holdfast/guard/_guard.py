@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -213,13 +213,16 @@ class Guard:
     def ask_all(self, questions: Iterable[Query | str]) -> list[Answer]:
         """Answer several questions in order, with the answers and prices they have one by one, in few scans.
         All are checked before the first is asked."""
-        asked = [self._question(query) for query in questions]
+        return [answer() for answer in self.in_turn([(query, NOBODY) for query in questions])]
+
+    def in_turn(self, questions: Iterable[tuple[Query | str, Asker]]) -> list[Callable[[], Answer]]:
+        """The same as one call for each question and who asks it, to be made in this order."""
+        asked = [(self._question(query), asker) for query, asker in questions]
         together = Together(asked, self._session, self._strategy, self._setup)
-        return [self._answer(question, ahead=together) for question in asked]
+        return [partial(self._answer, question, asker, together) for question, asker in asked]
 
     def cost_preview(self, query: Query | str) -> Preview:
-        """What a question would cost and show. Never reads the protected rows, charges nothing, changes
-        nothing."""
+        """What a question would cost and show. Never reads protected rows; charges and changes nothing."""
         question = self._question(query)
         known = self._answered.known(question)
         if known is not None:
@@ -242,8 +245,7 @@ class Guard:
 
     @cached_property
     def train(self) -> Any:
-        """The training part, as the kind of table that was given: look at it as much as you like. None
-        without one."""
+        """The training part, as the kind of table that was given: free to look at. None without one."""
         return None if self._setup.training is None else self._setup.training.rows.native()
 
     def training_rows(self) -> Any:
@@ -331,11 +333,9 @@ class Guard:
         model_after(self._setup, dependence, closed=closed)
         options = {**self._options, **options}
         trains = train is None and options["strategy"] in TRAINING_SHARES and options["split_by"] is None
-        if trains:
-            train = earlier_rows(self._setup, closed=closed)
         return Guard(
             data,
-            train=train,
+            train=earlier_rows(self._setup, closed=closed) if trains else train,
             confidence=confidence_after(self.epoch, confidence, together),
             dependence=dependence,
             ledger=cast(Any, After(self._session, self._book, self.epoch, ledger, trains, closed)),

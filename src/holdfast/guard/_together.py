@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import Any, cast
 
 from holdfast.engines import Rows, Sums, sums_of_all
@@ -28,7 +27,7 @@ from holdfast.guard._code import CodeStrategy, PreparedCode
 from holdfast.guard._question import Moments, Part, Question, TableQuestion
 from holdfast.guard._readers import reader
 from holdfast.guard._readings import LowVarianceMean
-from holdfast.guard._session import NOBODY, Asked, Asker, Released, Session
+from holdfast.guard._session import Asked, Asker, Released, Session
 from holdfast.guard._setup import Setup
 from holdfast.guard._splitting import Splitting
 from holdfast.guard._strategy import Prepared, Strategy
@@ -62,9 +61,11 @@ class Together:
     """Questions that are asked in order; :meth:`released` answers a few ahead where it can."""
 
     def __init__(
-        self, questions: Sequence[Question], session: Session, strategy: Strategy, setup: Setup
+        self, asked: Sequence[tuple[Question, Asker]], session: Session, strategy: Strategy, setup: Setup
     ) -> None:
-        self._questions = questions
+        self._questions = [question for question, _ in asked]
+        # Whoever asks a question first pays for it.
+        self._askers = {question.key: asker for question, asker in reversed(asked)}
         self._session = session
         self._strategy = strategy
         self._setup = setup
@@ -84,12 +85,17 @@ class Together:
     def _group(self, first: Question) -> list[TableQuestion]:
         """The next new questions that are answered from sums, up to the first that is not."""
         group: dict[str, TableQuestion] = {}
+        requests = set[str]()
         for question in self._questions[self._questions.index(first) :]:
             if question.key in group or self._session.released(question.key) is not None:
                 continue
-            if not _is_summed(question) or len(group) == MOST_TOGETHER:
+            request = self._askers[question.key].request
+            # That a request was made before, for another question, is for who makes it to be told.
+            known = request in requests or (request and self._session.requested(request) is not None)
+            if known or not _is_summed(question) or len(group) == MOST_TOGETHER:
                 break
             group[question.key] = cast(TableQuestion, question)
+            requests |= {request} - {""}
         return list(group.values())
 
     def _answer(self, group: Sequence[TableQuestion]) -> None:
@@ -99,7 +105,8 @@ class Together:
         except HoldfastError:
             found = []
         else:
-            found = pass_together(self._session, self._strategy, group, self._setup.protected)
+            askers = [self._askers[question.key] for question in group]
+            found = pass_together(self._session, self._strategy, group, self._setup.protected, askers)
         self._released |= {released.key: released for released in found}
         self._alone = len(found) < 2
 
@@ -176,7 +183,7 @@ def pass_together(
     strategy: Strategy,
     questions: Sequence[TableQuestion],
     part: Part,
-    askers: Sequence[Asker] | None = None,
+    askers: Sequence[Asker],
 ) -> list[Released]:
     """Answer the first of these questions, as many as the account allows to be reserved together; up to one
     that is refused. None at all where the rows cannot be read for all of them at once."""
@@ -184,7 +191,7 @@ def pass_together(
         account, squared = session.account, set[str]()
         asked = [
             _asked(strategy, one, asker, name, place, account, squared)
-            for place, (one, asker) in enumerate(zip(questions, askers or repeat(NOBODY), strict=False))
+            for place, (one, asker) in enumerate(zip(questions, askers, strict=True))
         ]
         ahead, reservations = session.reserve_all(asked)
         held = list(zip(questions, reservations, strict=False))

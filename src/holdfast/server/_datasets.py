@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
@@ -54,15 +55,19 @@ class Dataset:
     def ask(self, person: Person, question: str, request: str = "") -> Answer:
         """Answer a question for a person, within their share and their rate; what was answered before is
         free of both. A request that was answered in an earlier epoch has that answer."""
+        asked = self._asked_in(request)
+        return asked.guard.ask(question, asker=asked._asker(person, request))
 
-        def permit(balance: Balance, price: int) -> None:
-            asked.policy.require_share(person, balance, price)
-            require_rate(asked.policy.rate, person.account, balance)
-
-        asked = self
-        if request and self.earlier:
-            asked = next((one for one in self.earlier if one.book.requested(request) is not None), self)
-        return asked.guard.ask(question, asker=Asker(person.account, request, permit))
+    def ask_all(self, person: Person, questions: Sequence[tuple[str, str]]) -> list[Callable[[], Answer]]:
+        """Several questions with their requests, as calls that answer one each, to be made in this order;
+        all are checked here."""
+        places = [self._asked_in(request) for _, request in questions]
+        calls: dict[int, Callable[[], Answer]] = {}
+        for epoch in {id(place): place for place in places}.values():
+            own = [number for number, place in enumerate(places) if place is epoch]
+            asked = [(questions[number][0], epoch._asker(person, questions[number][1])) for number in own]
+            calls |= zip(own, epoch.guard.in_turn(asked), strict=True)
+        return [calls[number] for number in range(len(questions))]
 
     def preview(self, question: str) -> Preview:
         """What the question would cost. Never opens the protected rows."""
@@ -72,6 +77,19 @@ class Dataset:
         """Which epoch this is, since when it is open, and what is left of its account."""
         address = f"{self.name}@{self.guard.epoch.number}"
         return {"address": address, "since": self.planned.since, **standing(self.guard)}
+
+    def _asked_in(self, request: str) -> Dataset:
+        """The epoch that a request was made in before; else this one."""
+        if not (request and self.earlier):
+            return self
+        return next((one for one in self.earlier if one.book.requested(request) is not None), self)
+
+    def _asker(self, person: Person, request: str) -> Asker:
+        def permit(balance: Balance, price: int) -> None:
+            self.policy.require_share(person, balance, price)
+            require_rate(self.policy.rate, person.account, balance)
+
+        return Asker(person.account, request, permit)
 
     def close(self) -> None:
         """Close the books of all its epochs."""

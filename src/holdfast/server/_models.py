@@ -23,6 +23,19 @@ class AskBody(_Strict):
     query: str = Field(min_length=1, max_length=10_000)
 
 
+class BatchQuestion(AskBody):
+    """One question of several, with a key of its own."""
+
+    key: str = Field(default="", max_length=200)
+
+
+class BatchBody(_Strict):
+    """Several questions that do not depend on each other's answers."""
+
+    questions: list[BatchQuestion] = Field(min_length=1, max_length=100)
+    stop: bool = False
+
+
 class TokenBody(_Strict):
     """Whom a new token is for."""
 

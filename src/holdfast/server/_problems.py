@@ -38,11 +38,25 @@ _KINDS: list[tuple[type[Exception], int, str]] = [
 ]
 
 
+KNOWN = tuple(kind for kind, _, _ in _KINDS)
+
+
 def problem(status: int, kind: str, detail: str, **more: Any) -> JSONResponse:
     """One problem; numbers that are not finite are left out."""
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     if more.get("wait") is not None:
         headers["Retry-After"] = str(math.ceil(more["wait"]))
+    body = _body(status, kind, detail, **more)
+    return JSONResponse(body, status, headers, media_type="application/problem+json")
+
+
+def in_place(error: Exception) -> dict[str, Any]:
+    """A known error as part of an answer that says more than one thing."""
+    status, kind, detail, more = _told(error)
+    return _body(status, kind, detail, **more)
+
+
+def _body(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
     said = {
         name: value
         for name, value in more.items()
@@ -54,7 +68,18 @@ def problem(status: int, kind: str, detail: str, **more: Any) -> JSONResponse:
         "status": status,
         "detail": detail,
     }
-    return JSONResponse({**body, **said}, status, headers, media_type="application/problem+json")
+    return {**body, **said}
+
+
+def _told(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
+    """Status, kind and words of a known error, and the state of the account."""
+    status, kind = next((status, kind) for type_, status, kind in _KINDS if isinstance(error, type_))
+    if status == 503:
+        # Where the book lies is the owner's business.
+        _log.error("%s", error)
+        return status, kind, "The account book cannot be used; nothing is answered until it can.", {}
+    more = {name: getattr(error, name, None) for name in ("asked", "spent", "left", "argument", "wait")}
+    return status, kind, str(error), more
 
 
 class Discreet:
@@ -86,13 +111,8 @@ def install(app: FastAPI) -> None:
     app.add_middleware(Discreet)
 
     async def known(request: Request, error: Exception) -> JSONResponse:
-        status, kind = next((status, kind) for type_, status, kind in _KINDS if isinstance(error, type_))
-        if status == 503:
-            # Where the book lies is the owner's business.
-            _log.error("%s", error)
-            return problem(status, kind, "The account book cannot be used; nothing is answered until it can.")
-        more = {name: getattr(error, name, None) for name in ("asked", "spent", "left", "argument", "wait")}
-        return problem(status, kind, str(error), **more)
+        status, kind, detail, more = _told(error)
+        return problem(status, kind, detail, **more)
 
     async def malformed(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
@@ -104,7 +124,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         return problem(error.status_code, "http", str(error.detail))
 
-    for kind, _, _ in _KINDS:
+    for kind in KNOWN:
         app.add_exception_handler(kind, known)
     app.add_exception_handler(RequestValidationError, malformed)
     app.add_exception_handler(HTTPException, http)
