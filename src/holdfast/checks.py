@@ -24,6 +24,16 @@ def _bounds(domain: str) -> tuple[float, bool, float, bool]:
     return float(low), domain[0] == "[", float(high), domain[-1] == "]"
 
 
+def _as_float(value: Any) -> float:
+    """NaN for what is no number, and for what no float can hold."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
 def real(value: Any, argument: str, domain: str, *, of: str = "", by: str = "") -> float:
     """Return ``value`` as a float if it is a finite number in ``domain``, written like ``"(0, 1]"``.
 
@@ -31,12 +41,7 @@ def real(value: Any, argument: str, domain: str, *, of: str = "", by: str = "") 
     value.
     """
     low, low_closed, high, high_closed = _bounds(domain)
-    number = math.nan
-    if isinstance(value, Real) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.nan
+    number = _as_float(value)
     above = number >= low if low_closed else number > low
     below = number <= high if high_closed else number < high
     if not (above and below and math.isfinite(number)):
@@ -48,18 +53,18 @@ def whole(
     value: Any, argument: str, *, at_least: int = 1, at_most: int | None = None, of: str = "", by: str = ""
 ) -> int:
     """Return ``value`` as an int if it is a whole number in range; ``1e6`` counts as whole, ``True`` does
-    not."""
-    number = None
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        number = int(value)
-    elif isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
-        number = int(float(value))
-    if number is None or number < at_least or (at_most is not None and number > at_most):
-        upper = f" and at most {at_most}" if at_most is not None else ""
-        raise InvalidArgument(
-            argument, f"a whole number of at least {at_least}{upper}", value, of=of, reference=by
-        )
-    return number
+    not. What no float can hold is refused: it would overflow in the formula it is meant for."""
+    nearest = _as_float(value)
+    if nearest.is_integer():
+        number = int(value) if isinstance(value, Integral) else int(nearest)
+        if number >= at_least and (at_most is None or number <= at_most):
+            return number
+    expected = f"a whole number of at least {at_least}"
+    if at_most is not None:
+        expected += f" and at most {at_most}"
+    elif isinstance(value, Integral) and int(value) > at_least:
+        expected += " that a float can hold"
+    raise InvalidArgument(argument, expected, value, of=of, reference=by)
 
 
 def reals(values: Any, argument: str, domain: str, *, of: str = "", by: str = "") -> list[float]:

@@ -14,7 +14,10 @@ __all__ = [
 
 def _short(value: object) -> str:
     """What was given may be a whole table: a message shows its beginning and its end."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        text = "a number too long to write"
     return text if len(text) <= 200 else f"{text[:140]} … {text[-40:]}"
 
 

@@ -19,6 +19,9 @@ from holdfast.dependence import (
     Independent,
     MarkovChain,
     MDependent,
+    beta_mixing_tail,
+    coupling_bdp,
+    reusable_holdout_rows,
 )
 from holdfast.errors import InvalidArgument
 from holdfast.tails import BoundedDifferences, SubGaussian
@@ -169,6 +172,9 @@ def test_what_is_no_covariance_is_refused(covariance):
         lambda: Independent(math.nan),
         lambda: Clusters([]),
         lambda: Clusters([2, 0]),
+        lambda: Clusters([True, 2]),
+        lambda: Clusters([2, np.True_]),
+        lambda: Clusters(np.array([True, True])),
         lambda: Clusters(5),
         lambda: Clusters("22"),
         lambda: MDependent(10, -1),
@@ -187,6 +193,33 @@ def test_what_is_no_covariance_is_refused(covariance):
 def test_bad_arguments_are_refused(bad):
     with pytest.raises(InvalidArgument):
         bad()
+
+
+@pytest.mark.parametrize(
+    ("argument", "make"),
+    [
+        ("n", lambda huge: Independent(huge)),
+        ("m", lambda huge: MDependent(10, huge)),
+        ("sizes[1]", lambda huge: Clusters([1, huge])),
+        ("n", lambda huge: MarkovChain([[0.9, 0.1], [0.2, 0.8]], huge)),
+        ("n", lambda huge: beta_mixing_tail([0.1], huge, 0, 1)),
+        ("n", lambda huge: coupling_bdp(0.1, 0.5, n=huge)),
+        ("queries", lambda huge: reusable_holdout_rows(queries=huge, budget=10, error=0.1, beta=0.05)),
+    ],
+)
+def test_numbers_that_no_float_can_hold_are_refused_by_name(argument, make):
+    with pytest.raises(InvalidArgument) as refusal:
+        make(10**400)
+    assert refusal.value.argument == argument
+
+
+def test_numbers_that_no_machine_word_can_hold_are_answered_or_refused_by_name():
+    assert coupling_bdp(0.1, 0.5, n=10**300) == coupling_bdp(0.1, 0.5, n=10**6)
+    ask = {"budget": 10, "error": 0.1, "beta": 0.05}
+    assert reusable_holdout_rows(queries=10**308, **ask) > reusable_holdout_rows(queries=10**300, **ask)
+    with pytest.raises(InvalidArgument, match="'n' argument of MarkovChain") as refusal:
+        MarkovChain([[0.9, 0.1], [0.2, 0.8]], 10**20)
+    assert refusal.value.argument == "n"
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)

@@ -22,6 +22,7 @@ from holdfast.dependence._leakage import chain_law, exact_leakage, refuse_domain
 from holdfast.dependence._mixing import block_tail
 from holdfast.dependence._model import (
     LATER,
+    MOST_ROWS,
     Dependence,
     from_squared_differences,
     row_differences,
@@ -75,7 +76,7 @@ class MarkovChain(Dependence):
         if start is not None:
             start.setflags(write=False)
         object.__setattr__(self, "transition", matrix)
-        object.__setattr__(self, "n", checks.whole(self.n, "n", of="MarkovChain"))
+        object.__setattr__(self, "n", checks.whole(self.n, "n", at_most=MOST_ROWS, of="MarkovChain"))
         object.__setattr__(self, "initial", start)
         content = matrix.tobytes() + (b"" if start is None else start.tobytes())
         object.__setattr__(self, "_content", content)

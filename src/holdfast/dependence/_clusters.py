@@ -42,7 +42,9 @@ class Clusters(Dependence):
         if isinstance(sizes, (str, bytes)) or not np.iterable(sizes):
             raise InvalidArgument("sizes", "a sequence of whole numbers", sizes, of="Clusters")
         plain = np.asarray(sizes)
-        if plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all():
+        numbers = plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all()
+        # In a list, a truth value among whole numbers becomes one of them.
+        if numbers and (isinstance(sizes, np.ndarray) or {bool, np.bool_}.isdisjoint(map(type, sizes))):
             checked = tuple(plain.tolist())
         else:
             checked = tuple(checks.whole(size, f"sizes[{i}]", of="Clusters") for i, size in enumerate(sizes))

@@ -67,8 +67,10 @@ def _stationary(epsilon: float, root: float) -> float:
 def _finite(epsilon: float, root: float, n: int) -> float:
     everywhere = rounding.up(_stationary(epsilon, root))
     reach = level_sequence(epsilon, root, n)
+    last = len(reach) - 1
     left = np.arange(min(n, 2 * len(reach)))
-    sums = reach[np.minimum(left, len(reach) - 1)] + reach[np.minimum(n - 1 - left, len(reach) - 1)]
+    right = min(n, 4 * len(reach)) - 1 - left  # from so far on, all are the last
+    sums = reach[np.minimum(left, last)] + reach[np.minimum(right, last)]
     return min(rounding.up(epsilon + float(sums.max())), everywhere, rounding.up(n * epsilon))
 
 

@@ -20,7 +20,7 @@ from holdfast.dependence._chain import MarkovChain
 from holdfast.dependence._clusters import Clusters
 from holdfast.dependence._graph import MDependent
 from holdfast.dependence._independent import Independent
-from holdfast.dependence._model import Dependence, from_squared_differences
+from holdfast.dependence._model import MOST_ROWS, Dependence, from_squared_differences
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.tails import Tail
@@ -28,7 +28,6 @@ from holdfast.tails import Tail
 LN2 = math.log(2.0)
 _LEMMA, _THEOREM = "BDP Lemma 1", "BDP Theorem 2"
 _METHODS = ("paper", "sharp")
-_MOST_ROWS = 10**15
 _LONG = 10**7
 
 
@@ -164,7 +163,7 @@ class HoldoutSettings(Record):
 
     @property
     def _log_share(self) -> float:
-        return math.log(4.0 * self.queries) - math.log(self.beta)
+        return math.log(4 * self.queries) - math.log(self.beta)
 
     @property
     def noise_failure(self) -> float:
@@ -333,7 +332,7 @@ def least(enough: Callable[[int], bool], start: int, *, tolerance: float, of: st
     high = max(1, start)
     while not enough(high):
         high *= 2
-        if high > _MOST_ROWS:
+        if high > MOST_ROWS:
             raise InvalidArgument("error", "reachable with 10¹⁵ rows under this model", "more", of=of)
     low = high // 2
     while low > 0 and enough(low):

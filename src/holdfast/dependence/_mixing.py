@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks, rounding
-from holdfast.dependence._model import value_range
+from holdfast.dependence._model import MOST_ROWS, value_range
 from holdfast.errors import InvalidArgument
 from holdfast.tails import Tail
 
@@ -99,7 +99,7 @@ def beta_mixing_tail(beta: Any, n: Any, lo: Any, hi: Any) -> BlockTail:
     0.0867
     """
     lo, hi = value_range(lo, hi, of="beta_mixing_tail")
-    n = checks.whole(n, "n", at_least=2, of="beta_mixing_tail", by="Yu 1994")
+    n = checks.whole(n, "n", at_least=2, at_most=MOST_ROWS, of="beta_mixing_tail", by="Yu 1994")
     values = np.array(checks.reals(beta, "beta", "[0, 1]", of="beta_mixing_tail", by="Yu 1994"))
     if not (np.diff(values) <= 0.0).all():
         raise InvalidArgument(
