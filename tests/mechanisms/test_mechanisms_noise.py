@@ -100,9 +100,11 @@ def test_a_bad_value_is_refused_before_noise_is_drawn_and_not_repeated(mechanism
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.values())
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, 5e-324, 1e-281, 1e281, "1", None, True])
-def test_a_bad_scale_is_refused(mechanism, bad):
-    with pytest.raises(InvalidArgument, match=r"\[1e-280, 1e280\]"):
+def test_a_bad_scale_is_refused_by_its_own_name(mechanism, bad):
+    with pytest.raises(InvalidArgument, match=r"\[1e-280, 1e280\]") as refusal:
         mechanism(0.0, bad)
+    assert refusal.value.argument == {"laplace": "scale", "gaussian": "sd"}[mechanism.__name__]
+    assert f"of {mechanism.__name__} must be" in str(refusal.value)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.values())

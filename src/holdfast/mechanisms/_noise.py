@@ -151,6 +151,7 @@ def laplace(value: Any, scale: Any, *, simulation: bool = False, seed: Any = Non
     >>> abs(laplace(10.0, 0.5) - 10.0) < 400
     True
     """
+    scale = checks.real(scale, "scale", WIDTHS, of="laplace")
     return Noise.of("laplace", scale).add(value, simulation=simulation, seed=seed)
 
 
@@ -166,6 +167,7 @@ def gaussian(value: Any, sd: Any, *, simulation: bool = False, seed: Any = None)
     >>> abs(gaussian([10.0, 20.0], 0.5) - [10.0, 20.0]).max() < 30
     np.True_
     """
+    sd = checks.real(sd, "sd", WIDTHS, of="gaussian")
     return Noise.of("gaussian", sd).add(value, simulation=simulation, seed=seed)
 
 
