@@ -196,7 +196,12 @@ def test_subsampling_numbers(epsilon, n, more):
         assert exact <= claim.epsilon
         assert claim.epsilon <= exact * (1 + 1e-11) + mpmath.mpf(10) ** -300
     assert claim.epsilon <= epsilon * HAIR
-    assert math.isfinite(DP(epsilon).subsample(n, n + more, "paper").epsilon)
+    printed = DP(epsilon).subsample(n, n + more, "paper")
+    with mpmath.workdps(60):
+        exact = mpmath.mpf(n) / (n + more) * mpmath.expm1(mpmath.mpf(epsilon))
+        assert exact <= printed.epsilon
+        assert printed.epsilon <= exact * (1 + 1e-9) or exact >= 1e307
+    assert printed.vacuous == math.isinf(printed.epsilon)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast import rounding
 from holdfast.stability._compilers import perfect_plan, private_plan
 from holdfast.stability._dp import DP
 from holdfast.stability._generalization import PerfectGeneralization
 from holdfast.stability._information import LN2, MaxInformation
 from holdfast.stability._mismatch import disagreement, mean_distance
-from holdfast.stability._notion import Notion, finite_up
+from holdfast.stability._notion import Notion
 from holdfast.stability._path import EFFICIENT, EXPLICIT, SAME
 from holdfast.stability._replicability import Replicability
 from holdfast.stability._typical import TwoSampleStability, TypicalStability
@@ -88,7 +89,7 @@ def _dp_replicability(dp: DP, at: Setting) -> Applied:
 
 def _near_independence(two: TwoSampleStability, at: Setting) -> Applied:
     eta, added = two.near_independence(method=at["method"])
-    return Applied(MaxInformation._bound(bits=finite_up(eta / LN2), beta=added))
+    return Applied(MaxInformation._bound(bits=rounding.up(eta / LN2), beta=added))
 
 
 def _as_perfect(kind: str) -> Callable[[Any, Setting], Applied]:

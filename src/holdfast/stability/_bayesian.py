@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast import checks
+from holdfast import checks, rounding
 from holdfast.stability._information import MaxInformation, printed_bayesian, sharp_pure
-from holdfast.stability._notion import Notion, finite_up
+from holdfast.stability._notion import Notion
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,4 +58,4 @@ class BayesianDP(Notion):
         1.25
         """
         n = float(checks.whole(n, "n", of="BayesianDP.mutual_information"))
-        return finite_up(n * self.epsilon * self.epsilon / 8.0)
+        return rounding.up(n * self.epsilon * self.epsilon / 8.0)

@@ -19,7 +19,7 @@ from holdfast.stability._information import (
     sharp_approximate,
     sharp_pure,
 )
-from holdfast.stability._notion import Notion, exp_up, finite_up, log
+from holdfast.stability._notion import Notion, exp_up, log
 
 _METHODS = ("paper", "sharp")
 
@@ -48,8 +48,8 @@ class DP(Notion):
 
     @property
     def vacuous(self) -> bool:
-        """Whether ``delta`` has reached 1."""
-        return self.delta >= 1.0
+        """Whether ``delta`` has reached 1, or ``epsilon`` infinity."""
+        return self.delta >= 1.0 or math.isinf(self.epsilon)
 
     def compose(self, k: Any, *, method: str = "optimal", slack: Any = None) -> DP:
         """``k`` such mechanisms, each chosen after seeing earlier outputs; ``slack`` is the delta to spend.
@@ -87,7 +87,7 @@ class DP(Notion):
     def _times(self, k: int) -> DP:
         if k == 1:
             return self
-        return self._bound(epsilon=finite_up(k * self.epsilon), delta=rounding.probability(k * self.delta))
+        return self._bound(epsilon=rounding.up(k * self.epsilon), delta=rounding.probability(k * self.delta))
 
     def _advanced(self, k: int, slack: Any) -> DP:
         of, by = "DP.compose", "L5 Theorem 1"
@@ -108,7 +108,7 @@ class DP(Notion):
         slack = checks.real(slack, "slack", "(0, 1)", of=of, by=by)
         spread = math.sqrt(-2.0 * k * math.log(slack)) * self.epsilon
         delta = rounding.probability(k * self.delta + slack) if self.delta > 0.0 else slack
-        return self._bound(epsilon=finite_up(2.0 * k * self.epsilon * self.epsilon + spread), delta=delta)
+        return self._bound(epsilon=rounding.up(2.0 * k * self.epsilon * self.epsilon + spread), delta=delta)
 
     def group(self, size: Any) -> DP:
         """Protection of ``size`` rows at once: (kε, δ(e^{kε} − 1)/(e^ε − 1)), and kδ at ε = 0.
@@ -127,7 +127,7 @@ class DP(Notion):
         # ln((e^{kε} − 1)/(e^ε − 1)) = (k−1)ε + ln((1 − e^{−kε})/(1 − e^{−ε})): nothing overflows.
         growth = math.log(math.expm1(-total) / math.expm1(-self.epsilon))
         return self._bound(
-            epsilon=finite_up(total), delta=exp_up(log(self.delta), (size - 1) * self.epsilon, growth)
+            epsilon=rounding.up(total), delta=exp_up(log(self.delta), (size - 1) * self.epsilon, growth)
         )
 
     def subsample(self, n: Any, m: Any, method: str = "sharp") -> DP:
@@ -150,12 +150,15 @@ class DP(Notion):
         share = n / m
         if self.epsilon > 700.0:
             # ln((1 − share) + share e^ε), and room for the rounding error of terms this large.
-            mixed = np.logaddexp(math.log1p(-share), self.epsilon + math.log(share)) if sharp else math.inf
-            epsilon = float(mixed) + 1e-15 * self.epsilon
+            gained, slip = self.epsilon + math.log(share), 1e-15 * self.epsilon
+            if sharp:
+                epsilon = float(np.logaddexp(math.log1p(-share), gained)) + slip
+            else:
+                epsilon = math.exp(gained + slip) if gained < 709.0 else math.inf
         else:
             gained = share * math.expm1(self.epsilon)
             epsilon = math.log1p(gained) if sharp else gained
-        return self._bound(epsilon=finite_up(epsilon), delta=rounding.probability(share * self.delta))
+        return self._bound(epsilon=rounding.up(epsilon), delta=rounding.probability(share * self.delta))
 
     def _pure(self, of: str, by: str) -> None:
         if self.delta != 0.0:
@@ -209,7 +212,7 @@ class DP(Notion):
         """
         of = "DP.mutual_information"
         self._pure(of, "Holdfast")
-        return finite_up(float(checks.whole(n, "n", of=of)) * self.epsilon * self.epsilon / 8.0)
+        return rounding.up(float(checks.whole(n, "n", of=of)) * self.epsilon * self.epsilon / 8.0)
 
     def perfect_generalization(
         self, n: Any, beta: Any, outcomes: Any, *, method: str = "sharp"
@@ -232,4 +235,6 @@ class DP(Notion):
         printed = self.epsilon * math.sqrt(2.0 * rows * nats)
         sharp = printed / 2.0 + rows * self.epsilon * self.epsilon / 8.0
         use_sharp = checks.choice(method, "method", _METHODS, of=of) == "sharp" and sharp < printed
-        return PerfectGeneralization(beta, finite_up(sharp if use_sharp else printed), 0.0)
+        return PerfectGeneralization._bound(
+            beta=beta, epsilon=rounding.up(sharp if use_sharp else printed), delta=0.0, kind="two-way"
+        )

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.stability._notion import Notion, exp_up, finite_up, log
+from holdfast.stability._notion import Notion, exp_up, log
 from holdfast.stability._replicability import Replicability
 
 KINDS = ("two-way", "one-way", "sample")
@@ -45,8 +45,8 @@ class PerfectGeneralization(Notion):
 
     @property
     def vacuous(self) -> bool:
-        """Whether ``beta`` or ``delta`` has reached 1."""
-        return self.beta >= 1.0 or self.delta >= 1.0
+        """Whether ``beta`` or ``delta`` has reached 1, or ``epsilon`` infinity."""
+        return self.beta >= 1.0 or self.delta >= 1.0 or math.isinf(self.epsilon)
 
     def _of_kind(self, method: str, kinds: tuple[str, ...], by: str) -> str:
         of = f"PerfectGeneralization.{method}"
@@ -74,7 +74,7 @@ class PerfectGeneralization(Notion):
             delta = 3.0 * self.delta
         return self._bound(
             beta=rounding.probability(self.beta * (2.0 - self.beta)),
-            epsilon=finite_up(2.0 * self.epsilon),
+            epsilon=rounding.up(2.0 * self.epsilon),
             delta=rounding.probability(delta),
             kind="sample",
         )

@@ -14,7 +14,7 @@ import numpy as np
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability._generalization import PerfectGeneralization
-from holdfast.stability._notion import Notion, exp_up, finite_up, log
+from holdfast.stability._notion import Notion, exp_up, log
 
 LN2 = math.log(2.0)
 _METHODS = ("paper", "sharp")
@@ -44,8 +44,8 @@ class MaxInformation(Notion):
 
     @property
     def vacuous(self) -> bool:
-        """Whether ``beta`` has reached 1."""
-        return self.beta >= 1.0
+        """Whether ``beta`` has reached 1, or ``bits`` infinity."""
+        return self.beta >= 1.0 or math.isinf(self.bits)
 
     def failure(self, p: Any) -> float:
         """An event of probability ``p`` were data and output independent really has at most this probability.
@@ -78,7 +78,7 @@ class MaxInformation(Notion):
             if not self.bits > 0.0:
                 raise InvalidArgument("bits", "above 0", self.bits, of=of, reference="SIS Lemma 3.14")
             hat = rounding.probability(math.sqrt(self.beta / -math.expm1(-self.bits * LN2)))
-            epsilon = finite_up(2.0 * self.bits * LN2)
+            epsilon = rounding.up(2.0 * self.bits * LN2)
             return PerfectGeneralization._bound(beta=hat, epsilon=epsilon, delta=hat, kind="one-way")
         if d is None:
             d = math.sqrt(self.beta)
@@ -86,7 +86,7 @@ class MaxInformation(Notion):
             d = checks.real(d, "d", "(0, 1]", of=of, by="Holdfast, Lemma 3.14")
         return PerfectGeneralization._bound(
             beta=rounding.probability(self.beta / d) if self.beta > 0.0 else 0.0,
-            epsilon=finite_up(self.bits * LN2),
+            epsilon=rounding.up(self.bits * LN2),
             delta=d,
             kind="one-way",
         )
@@ -100,21 +100,21 @@ def sharp_pure(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
     """log₂e (nε²/8 + ε √(n ln(1/β)/2)): pure DP on independent rows, Bayesian DP on any (Holdfast)."""
     n, beta = _checked(n, beta, of, "Holdfast, sharp max-information")
     nats = n * epsilon * epsilon / 8.0 + epsilon * math.sqrt(-n * math.log(beta) / 2.0)
-    return MaxInformation._bound(bits=finite_up(nats / LN2), beta=beta)
+    return MaxInformation._bound(bits=rounding.up(nats / LN2), beta=beta)
 
 
 def printed_dp(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
     """log₂e (ε²n/2 + ε √(n ln(2/β)/2)): pure DP on independent rows (Dwork et al. 2015)."""
     n, beta = _checked(n, beta, of, "Dwork et al. 2015, Theorem 20")
     nats = n * epsilon * epsilon / 2.0 + epsilon * math.sqrt(n * math.log(2.0 / beta) / 2.0)
-    return MaxInformation._bound(bits=finite_up(nats / LN2), beta=beta)
+    return MaxInformation._bound(bits=rounding.up(nats / LN2), beta=beta)
 
 
 def printed_bayesian(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
     """log₂e (2ε²n + ε √(2n ln(2/β))): Bayesian DP (BDP Theorem 3)."""
     n, beta = _checked(n, beta, of, "BDP Theorem 3")
     nats = 2.0 * n * epsilon * epsilon + epsilon * math.sqrt(2.0 * n * math.log(2.0 / beta))
-    return MaxInformation._bound(bits=finite_up(nats / LN2), beta=beta)
+    return MaxInformation._bound(bits=rounding.up(nats / LN2), beta=beta)
 
 
 def printed_approximate(
@@ -140,7 +140,7 @@ def printed_approximate(
         )
     t = math.sqrt(-2.0 * math.log(left))
     return MaxInformation._bound(
-        bits=finite_up(n * big_c * (epsilon * epsilon + root) + 6.0 * t * epsilon * math.sqrt(n)), beta=beta
+        bits=rounding.up(n * big_c * (epsilon * epsilon + root) + 6.0 * t * epsilon * math.sqrt(n)), beta=beta
     )
 
 
@@ -181,4 +181,4 @@ def sharp_approximate(epsilon: float, delta: float, n: Any, beta: Any, *, of: st
             low, high = np.maximum(best - span, low), np.minimum(best + span, high)
         bound = float(nats(np.exp(best[0]), 1.0 / (1.0 + np.exp(-best[1]))))
     # d and t are tied by w to rounding error; a relative 1e−12 covers it many times over.
-    return MaxInformation._bound(bits=finite_up(bound * (1.0 + 1e-12) / LN2), beta=beta)
+    return MaxInformation._bound(bits=rounding.up(bound * (1.0 + 1e-12) / LN2), beta=beta)

@@ -10,7 +10,6 @@ from typing import Any, Self
 from holdfast import rounding
 from holdfast.records import Record
 
-LARGEST = sys.float_info.max
 _ULP = sys.float_info.epsilon
 
 
@@ -35,12 +34,8 @@ class Notion(Record, ABC):
     @property
     @abstractmethod
     def vacuous(self) -> bool:
-        """Whether the statement says nothing, because one of its probabilities has reached 1."""
-
-
-def finite_up(value: float) -> float:
-    """An upper bound that is not a probability: rounded up, and never infinite."""
-    return min(rounding.up(value), LARGEST)
+        """Whether the statement says nothing: a probability in it has reached 1, or another number has left
+        the range of floats and stands as infinity."""
 
 
 def log(value: float) -> float:

@@ -89,7 +89,7 @@ class Replicability(Notion):
         shift = checks.real(total_variation, "total_variation", "[0, 1]", of=of, by=by)
         m = checks.whole(m, "m", of=of, by=by)
         if shift == 0.0:
-            return 1.0 - self.rho
+            return rounding.down(1.0 - self.rho) if self.rho > 0.0 else 1.0
         # The exponent is widened by its own rounding error, which grows with m.
         overlap = math.exp(m * math.log1p(-shift) * (1.0 + 1e-15)) if shift < 1.0 else 0.0
         agreement = overlap - self.rho

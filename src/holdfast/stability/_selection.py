@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from holdfast import checks
-from holdfast.stability._notion import finite_up
+from holdfast import checks, rounding
+from holdfast.errors import InvalidArgument
 
 
 def exponential_excess(epsilon: Any, sensitivity: Any, outcomes: Any, failure: Any) -> float:
@@ -24,7 +24,7 @@ def exponential_excess(epsilon: Any, sensitivity: Any, outcomes: Any, failure: A
     sensitivity = checks.real(sensitivity, "sensitivity", "(0, inf)", of=of, by=by)
     outcomes = checks.whole(outcomes, "outcomes", of=of, by=by)
     failure = checks.real(failure, "failure", "(0, 1)", of=of, by=by)
-    return finite_up(2.0 * sensitivity * (math.log(outcomes) - math.log(failure)) / epsilon)
+    return rounding.up(2.0 * sensitivity * (math.log(outcomes) - math.log(failure)) / epsilon)
 
 
 def selection_threshold(epsilon: Any, delta: Any) -> float:
@@ -45,4 +45,9 @@ def selection_threshold(epsilon: Any, delta: Any) -> float:
     delta = checks.real(delta, "delta", "(0, 1)", of=of, by=by)
     half = epsilon / 2.0
     gained = half + math.log(-math.expm1(-half)) - math.log(delta)
-    return finite_up((math.log1p(math.exp(gained)) if gained < 700.0 else gained) / half)
+    threshold = rounding.up((math.log1p(math.exp(gained)) if gained < 700.0 else gained) / half)
+    if math.isinf(threshold):
+        raise InvalidArgument(
+            "epsilon", "so large that the threshold is a finite number", epsilon, of=of, reference=by
+        )
+    return threshold

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.stability._notion import Notion, exp_up, finite_up, log
+from holdfast.stability._notion import Notion, exp_up, log
 from holdfast.stability._typical_composition import compose_approximate, compose_pure, compose_sharp
 
 _METHODS = ("paper", "sharp")
@@ -32,8 +32,8 @@ class _Typical(Notion):
 
     @property
     def vacuous(self) -> bool:
-        """Whether ``tau`` or ``nu`` has reached 1."""
-        return self.tau >= 1.0 or self.nu >= 1.0
+        """Whether ``tau`` or ``nu`` has reached 1, or ``eta`` infinity."""
+        return self.tau >= 1.0 or self.nu >= 1.0 or math.isinf(self.eta)
 
     def _printed_domain(self, of: str, by: str) -> None:
         for name, value, limit in (("eta", self.eta, 1.0), ("nu", self.nu, 0.1)):
@@ -116,7 +116,7 @@ class TypicalStability(_Typical):
         if k == 1:
             return self
         return TypicalStability._bound(
-            eta=finite_up(k * self.eta),
+            eta=rounding.up(k * self.eta),
             tau=rounding.probability(k * self.tau),
             nu=rounding.probability(k * self.nu),
         )
@@ -132,7 +132,7 @@ class TypicalStability(_Typical):
         TwoSampleStability(eta=0.2, tau=2.10517e-06, nu=2e-09)
         """
         return TwoSampleStability._bound(
-            eta=finite_up(2.0 * self.eta),
+            eta=rounding.up(2.0 * self.eta),
             tau=rounding.probability(self.tau + exp_up(self.eta, log(self.tau))),
             nu=rounding.probability(2.0 * self.nu),
         )

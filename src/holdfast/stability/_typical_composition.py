@@ -13,7 +13,7 @@ import numpy as np
 from holdfast import rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability import _composition
-from holdfast.stability._notion import LARGEST, exp_up, finite_up, log
+from holdfast.stability._notion import exp_up, log
 
 _OF = "TypicalStability.compose"
 # The smallest positive float is exp(−745): once an exponent is this large, no positive ν can hold τ* below 1.
@@ -34,7 +34,7 @@ def _printed(
     e^{η_t}) / divisor).
     """
     spread = width * math.sqrt(-2.0 * math.log(slack))
-    eta = finite_up(3.0 * (spread * math.sqrt(k) + k * drift))
+    eta = rounding.up(3.0 * (spread * math.sqrt(k) + k * drift))
     inside = log(k) + log(step_cost)
     if nu > 0.0:
         last = spread * math.sqrt(k - 1) + (k - 1) * drift if k > 1 else 0.0
@@ -60,7 +60,7 @@ def compose_pure(eta: float, nu: float, k: int, slack: float) -> tuple[float, fl
     """
     if not eta > 0.0:
         raise InvalidArgument("eta", "a number in (0, inf)", eta, of=_OF, reference="TS Theorem 4.2")
-    drift = eta * _expm1(eta) if eta < LARGEST else math.inf
+    drift = eta * _expm1(eta) if math.isfinite(eta) else math.inf
     return _printed(eta, drift, slack, eta, nu, k, slack)
 
 
@@ -111,5 +111,5 @@ def compose_sharp(eta: float, tau: float, nu: float, k: int, slack: float) -> tu
     """
     share = slack / 2.0
     epsilon = _composition.optimal_epsilon(eta, k, _pure_part(tau, k, share))
-    epsilon = min(epsilon, finite_up(k * eta))
+    epsilon = min(epsilon, rounding.up(k * eta))
     return epsilon, slack, exp_up(log(k), log(nu), epsilon, math.log(2.0), -math.log(slack))
