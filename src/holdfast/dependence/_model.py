@@ -23,9 +23,8 @@ GIVEN_TRAINING = (
 
 LATER = "The rows of this epoch come after all rows of earlier epochs in the same sequence."
 NEW_ROWS = "The rows of this epoch are independent of all rows of earlier epochs."
-MOST_ROWS = (
-    10**15
-)  # as many as any table has; beyond, bounds that look at every block length run out of memory
+# More than any table has; beyond, bounds that look at every block length run out of memory.
+MOST_ROWS = 10**15
 
 
 @dataclass(frozen=True, repr=False)
