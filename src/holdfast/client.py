@@ -7,12 +7,13 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from holdfast import checks, errors, queries
+from holdfast._replies import answer_of, certificate_of, error_of, interval_of, parquet_of, refusal_of
 from holdfast.engines import Column, Schema
 from holdfast.engines._address import shown
 from holdfast.guard import Answer, Certificate, Epoch, Left, Preview
@@ -55,16 +56,17 @@ class Client:
             import httpx
         except ImportError:
             raise errors.MissingExtra("server", what="The client") from None
-        if not (url.startswith(("http://", "https://")) and url.isprintable()):
-            raise errors.InvalidArgument(
-                "url", "the address of a service: http://… or https://…", shown(url), of="Client"
-            )
         if not (token.isascii() and token.isprintable()):
             raise errors.InvalidArgument("token", "one that the service issued", "another text", of="Client")
-        self._http = httpx.Client(
-            base_url=url.rstrip("/") + "/v1", headers={"Authorization": f"Bearer {token}"}, timeout=timeout
-        )
-        self._url = shown(url)
+        self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=timeout)
+        try:
+            self._http.base_url = url.rstrip("/") + "/v1"
+            self._url = shown(url)
+        except (httpx.InvalidURL, ValueError):
+            self._url = ""
+        if not self._url.startswith(("http://", "https://")):
+            wanted = "the address of a service, http://… or https://…"
+            raise errors.InvalidArgument("url", wanted, self._url or "none", of="Client")
         self._there: dict[str, Any] = {
             "url": url,
             "token": token,
@@ -150,14 +152,14 @@ class Client:
             refusal = told[-1]["problem"]
             tried = 1 if found else tried + 1
             if refusal["status"] not in _PASSING or tried >= self._tries:
-                raise _refusal(refusal, refusal["status"])
+                raise refusal_of(refusal, refusal["status"])
             time.sleep(float(refusal.get("wait", 0.1 * 2**tried)))
         return answers
 
     def cost_preview(self, query: Query | str) -> Preview:
         """What a question would cost and show. Never opens the protected rows, charges nothing."""
         said = self._call("POST", self._path("preview"), {"query": str(query)})
-        return Preview(**{**said, **_interval(said)})
+        return Preview(**{**said, **interval_of(said)})
 
     def describe(self) -> dict[str, Any]:
         """What the service says of the dataset: its columns, its promise, what is spent and left."""
@@ -197,7 +199,9 @@ class Client:
         found: list[Answer] = []
         after = 0
         while page := self._call("GET", f"{self._path('history')}?limit=1000&after={after}")["answers"]:
-            found += [_answer({name: value for name, value in one.items() if name != "line"}) for one in page]
+            found += [
+                answer_of({name: value for name, value in one.items() if name != "line"}) for one in page
+            ]
             after = page[-1]["line"]
         return tuple(found)
 
@@ -208,7 +212,7 @@ class Client:
     @property
     def certificate(self) -> Certificate:
         """What all answers together rest on."""
-        return _certificate(self._call("GET", self._path("certificate")))
+        return certificate_of(self._call("GET", self._path("certificate")))
 
     @property
     def epoch(self) -> Epoch:
@@ -275,7 +279,7 @@ class Client:
         """
         kind = {"Content-Type": "application/vnd.apache.parquet"}
         told: dict[str, Any] = self._send(
-            "POST", f"/boards/{board}/submissions", None, kind, content=_parquet(predictions)
+            "POST", f"/boards/{board}/submissions", None, kind, content=parquet_of(predictions)
         ).json()
         if self._receipts is not None and told.get("receipt"):
             self._keep(Receipt(**told["receipt"]))
@@ -315,7 +319,7 @@ class Client:
         return f"/datasets/{self.dataset}" + (f"/{part}" if part else "")
 
     def _received(self, said: dict[str, Any]) -> Answer:
-        answer = _answer(said)
+        answer = answer_of(said)
         if self._receipts is not None and answer.receipt is not None:
             self._keep(answer.receipt)
         return answer
@@ -331,7 +335,13 @@ class Client:
             file.write(json.dumps(receipt.to_dict()) + "\n")
 
     def _call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
-        return self._send(method, path, body, headers or {}).json()
+        response = self._send(method, path, body, headers or {})
+        try:
+            return response.json()
+        except ValueError:
+            raise errors.HoldfastError(
+                f"What answers at {self._url} is not a Holdfast service: check the address and the port."
+            ) from None
 
     def _send(
         self, method: str, path: str, body: Any, headers: dict[str, str], *, content: bytes | None = None
@@ -349,77 +359,16 @@ class Client:
                 break
             time.sleep(float(response.headers.get("Retry-After", 0.1 * 2**attempt)))
         if response.is_error:
-            raise _error(response)
+            raise error_of(response)
         return response
 
     def _unreachable(self, error: Exception) -> errors.HoldfastError:
         return errors.HoldfastError(
-            f"No service answers at {self._url} (tries: {self._tries}; {str(error) or type(error).__name__}). "
-            "Check the address, and that the service runs. A question that did arrive was charged once, and "
+            f"No service answers at {self._url} ({str(error) or type(error).__name__}, tries: {self._tries})."
+            " Check the address, and that the service runs. A question that did arrive was charged once, and "
             "asking it again is free."
         )
 
     def __repr__(self) -> str:
         # The token is never shown; and a look at a client sends no request.
         return f"Client({self._url!r}, dataset={vars(self).get('dataset', self._given)!r})"
-
-
-def _parquet(predictions: Any) -> bytes:
-    """A table of predictions as it is sent."""
-    import numpy as np
-    import pandas
-
-    if isinstance(predictions, Mapping) and all(np.ndim(one) == 0 for one in predictions.values()):
-        predictions = {"id": list(predictions), "prediction": list(predictions.values())}
-    buffer = io.BytesIO()
-    try:
-        pandas.DataFrame(predictions).to_parquet(buffer, index=False)
-    except (TypeError, ValueError) as error:
-        raise errors.QueryRejected(
-            "Predictions are a table with the columns id and prediction, or a map from every id to its "
-            f"prediction. What was given is none ({str(error).splitlines()[0].rstrip('.')})."
-        ) from None
-    return buffer.getvalue()
-
-
-def _answer(said: dict[str, Any]) -> Answer:
-    receipt = said["receipt"]
-    return Answer(
-        **{
-            **said,
-            **_interval(said),
-            "certificate": _certificate(said["certificate"]),
-            "notes": tuple(said["notes"]),
-            "receipt": None if receipt is None else Receipt(**receipt),
-        }
-    )
-
-
-def _certificate(said: dict[str, Any]) -> Certificate:
-    return Certificate(**{**said, "checked": tuple(said["checked"]), "assumed": tuple(said["assumed"])})
-
-
-def _interval(said: dict[str, Any]) -> dict[str, Any]:
-    """What answers and previews share, with the numbers JSON has no word for."""
-    missing = {"guess": math.nan, "low": -math.inf, "high": math.inf}
-    numbers = {name: value if said[name] is None else said[name] for name, value in missing.items()}
-    return {**numbers, "query": queries.read(said["query"])}
-
-
-def _error(response: Any) -> Exception:
-    """The error that the guard itself would have raised."""
-    try:
-        said = response.json()
-    except ValueError:
-        said = {}
-    return _refusal({"detail": response.reason_phrase, **said}, response.status_code)
-
-
-def _refusal(said: dict[str, Any], status: int) -> Exception:
-    kind, words = str(said.get("type", "")).rpartition(":")[2], said["detail"]
-    account = {name: said.get(name) for name in ("asked", "spent", "left")}
-    if kind == "budget-spent":
-        return errors.BudgetSpent(words, **account)
-    if status == 422:
-        return errors.QueryRejected(words, **account)
-    return errors.HoldfastError(f"{words} (HTTP {status})")

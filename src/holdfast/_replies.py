@@ -1,0 +1,77 @@
+"""What a service says, as the records and errors of a guard; and a table as it is sent."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast import errors, queries
+from holdfast.guard import Answer, Certificate
+from holdfast.ledger import Receipt
+
+
+def parquet_of(predictions: Any) -> bytes:
+    """A table of predictions as it is sent."""
+    import numpy as np
+    import pandas
+
+    if isinstance(predictions, Mapping) and all(np.ndim(one) == 0 for one in predictions.values()):
+        predictions = {"id": list(predictions), "prediction": list(predictions.values())}
+    buffer = io.BytesIO()
+    try:
+        pandas.DataFrame(predictions).to_parquet(buffer, index=False)
+    except (TypeError, ValueError) as error:
+        raise errors.QueryRejected(
+            "Predictions are a table with the columns id and prediction, or a map from every id to its "
+            f"prediction. What was given is none ({str(error).splitlines()[0].rstrip('.')})."
+        ) from None
+    return buffer.getvalue()
+
+
+def answer_of(said: dict[str, Any]) -> Answer:
+    """An answer, with its receipt where the service signs."""
+    receipt = said["receipt"]
+    return Answer(
+        **{
+            **said,
+            **interval_of(said),
+            "certificate": certificate_of(said["certificate"]),
+            "notes": tuple(said["notes"]),
+            "receipt": None if receipt is None else Receipt(**receipt),
+        }
+    )
+
+
+def certificate_of(said: dict[str, Any]) -> Certificate:
+    """What answers rest on."""
+    return Certificate(**{**said, "checked": tuple(said["checked"]), "assumed": tuple(said["assumed"])})
+
+
+def interval_of(said: dict[str, Any]) -> dict[str, Any]:
+    """What answers and previews share, with the numbers JSON has no word for."""
+    missing = {"guess": math.nan, "low": -math.inf, "high": math.inf}
+    numbers = {name: value if said[name] is None else said[name] for name, value in missing.items()}
+    return {**numbers, "query": queries.read(said["query"])}
+
+
+def error_of(response: Any) -> Exception:
+    """The error that the guard itself would have raised."""
+    try:
+        said = response.json()
+    except ValueError:
+        said = {}
+    known = said if isinstance(said, dict) else {}
+    return refusal_of({"detail": response.reason_phrase, **known}, response.status_code)
+
+
+def refusal_of(said: dict[str, Any], status: int) -> Exception:
+    """The same of a problem that is one of several in a reply."""
+    kind, words = str(said.get("type", "")).rpartition(":")[2], said["detail"]
+    account = {name: said.get(name) for name in ("asked", "spent", "left")}
+    if kind == "budget-spent":
+        return errors.BudgetSpent(words, **account)
+    if status == 422:
+        return errors.QueryRejected(words, **account)
+    return errors.HoldfastError(f"{words} (HTTP {status})")

@@ -1,0 +1,144 @@
+"""A client has the methods of a guard, and says in words what a service cannot do and why none answers."""
+
+from __future__ import annotations
+
+import http.server
+import inspect
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from holdfast.client import Client
+from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
+from holdfast.guard import Guard
+
+# Of a guard in this process, and of no use to someone far away: the training part is a pandas table already.
+IN_PROCESS = {"in_turn", "training_rows", "history_page", "confidence", "error"}
+
+
+@pytest.fixture
+def client(served):
+    client = Client(served["url"], served["tokens"]["analyst"])
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def elsewhere():
+    """The address of a web server that is no service of ours."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(404 if "missing" in self.path else 200)
+            self.end_headers()
+            self.wfile.write(b'["nothing"]' if "missing" in self.path else b"<p>Hello</p>")
+
+        def log_message(self, *said):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_client_has_every_method_of_a_guard_with_its_arguments():
+    for name, of_guard in inspect.getmembers(Guard):
+        if name.startswith("_") or name in IN_PROCESS:
+            continue
+        of_client = getattr(Client, name)
+        if callable(of_guard) and name != "next_epoch":  # Rows are named to a service, and not handed over.
+            wanted = [one for one in inspect.signature(of_guard).parameters if one not in ("asker", "name")]
+            assert set(wanted) <= set(inspect.signature(of_client).parameters), name
+
+
+def test_predictions_that_are_an_expression_are_scored(client):
+    condition = "case when carat > 0.7 then 1 else 0 end"
+    target = "(case when price > 2400 then 1 else 0 end)"
+    hits = client.score(condition, target=target, guess=0.93)
+    assert 0.8 < hits.low <= hits.value <= hits.high <= 1
+    assert client.score(condition, target=target, metric="accuracy") == hits
+    misses = client.score(condition, target=target, metric="error", guess=0.07)
+    assert misses.low <= 1 - hits.value <= misses.high
+    brier = client.score("0.5", target=target, metric="brier", guess=0.25)
+    assert brier.low <= 0.25 <= brier.high
+    with pytest.raises(InvalidArgument, match="metric"):
+        client.score(condition, target=target, metric="beauty")
+
+
+def test_what_a_service_cannot_do_is_said_with_what_it_can(client):
+    before = client.spent
+    with pytest.raises(QueryRejected, match=r"client\.submit\(board, table\)"):
+        client.score(np.zeros(10), target="price")
+    with pytest.raises(QueryRejected, match="mean, share or quantile"):
+        client.custom(len, tail=None)
+    assert client.spent == before
+
+
+def test_the_table_and_its_account(client):
+    assert client.rows > 1000
+    assert not client.closed
+    assert (client.schema["price"].kind, client.schema["cut"].kind) == ("number", "text")
+    client.share("carat > 1.1", guess=0.25)
+    pytest.importorskip("matplotlib")
+    assert client.plot().axes
+
+
+def test_a_client_shows_where_it_asks_and_never_its_token(served, client):
+    client.spent  # noqa: B018
+    assert repr(client) == f"Client('{served['url']}', dataset='diamonds')"
+    hidden = Client("http://me:secret@127.0.0.1:9/there?key=secret", "hf_secret", dataset="x")
+    assert repr(hidden) == "Client('http://127.0.0.1:9/there', dataset='x')"
+    hidden.close()
+
+
+def test_no_service_is_an_error_of_ours_with_the_address_after_all_tries(monkeypatch):
+    waits = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    client = Client("http://me:secret@127.0.0.1:9", "hf_secret", tries=3)
+    with pytest.raises(
+        HoldfastError, match=r"at http://127\.0\.0\.1:9 .*tries: 3.*Check the address"
+    ) as failed:
+        client.spent  # noqa: B018
+    assert "secret" not in str(failed.value)
+    assert len(waits) == 2
+    client.close()
+
+
+def test_what_is_no_service_is_said(elsewhere):
+    client = Client(elsewhere, "hf_x", dataset="x")
+    with pytest.raises(HoldfastError, match=f"What answers at {elsewhere} is not a Holdfast service"):
+        client.spent  # noqa: B018
+    client.close()
+    client = Client(elsewhere, "hf_x", dataset="missing")
+    with pytest.raises(HoldfastError, match="Not Found"):
+        client.spent  # noqa: B018
+    client.close()
+
+
+@pytest.mark.parametrize("url", ["localhost:8344", "127.0.0.1", "ftp://127.0.0.1", "http://[::", ""])
+def test_an_address_that_is_none_is_refused(url):
+    with pytest.raises(InvalidArgument, match="'url' argument of Client"):
+        Client(url, "hf_x")
+
+
+@pytest.mark.parametrize("token", ["hf_secret\n", "hf_secrét"])
+def test_a_token_that_is_none_is_refused_unseen(token):
+    with pytest.raises(InvalidArgument, match="'token' argument of Client") as refused:
+        Client("http://127.0.0.1:9", token)
+    assert "secr" not in str(refused.value)
+
+
+def test_predictions_are_a_table_or_a_map(served, client):
+    owner = Client(served["url"], served["tokens"]["owner"])
+    ids = range(53_940)
+    told = owner.submit("expensive", dict.fromkeys(ids, 0))
+    assert owner.submit("expensive", {"id": ids, "prediction": [0] * len(ids)}) == told
+    for wrong in (5, "predictions.csv", {"id": [1, 2], "prediction": [1]}):
+        with pytest.raises(HoldfastError, match="id"):
+            owner.submit("expensive", wrong)
+    owner.close()
