@@ -77,6 +77,21 @@ def test_bad_input_leaves_with_status_2(signed, holdfast, wrong):
     assert holdfast("verify", *wrong)[0] == 2
 
 
+def test_a_wrong_key_is_said_of_the_option(signed, holdfast):
+    status, _, err = holdfast("verify", "book", "--key", "mine")
+    assert status == 2
+    assert "The --key option must be 'ed25519:'" in err
+
+
+def test_a_file_that_is_no_book_is_not_called_consistent_nor_shown_line_by_line(people, holdfast):
+    status, out, _ = holdfast("verify", "people.csv")
+    assert status == 1
+    assert "consistent" not in out
+    assert len(out.splitlines()) == 21
+    assert out.splitlines()[-1].startswith("… and 1,9")
+    assert len(json.loads(holdfast("verify", "people.csv", "--json")[1])["problems"]) > 1_900
+
+
 def test_the_epochs_of_a_growing_table_are_verified_in_a_row(tmp_path, monkeypatch, holdfast):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

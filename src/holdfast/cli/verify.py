@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from holdfast.ledger import Verification
 
 _SQLITE = b"SQLite format 3\x00"
+_SHOWN = 20
 
 
 @click.command()
 @click.argument(
     "books", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-@click.option("--key", help="The public key of whoever keeps the book: ed25519:…")
+@click.option("--key", "public_key", help="The public key of whoever keeps the book: ed25519:…")
 @click.option(
     "--receipt",
     "receipts",
@@ -38,7 +39,11 @@ _SQLITE = b"SQLite format 3\x00"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
 def verify(
-    books: tuple[Path, ...], key: str | None, receipts: tuple[Path, ...], target: Path | None, as_json: bool
+    books: tuple[Path, ...],
+    public_key: str | None,
+    receipts: tuple[Path, ...],
+    target: Path | None,
+    as_json: bool,
 ) -> None:
     """Check an export of an account book, or the book itself: that no line was changed, removed or moved,
     that its sums are right, and that it still contains every answer you hold a receipt for.
@@ -54,7 +59,7 @@ def verify(
     with tempfile.TemporaryDirectory() as folder:
         try:
             exports = [_exported(book, target, Path(folder), place) for place, book in enumerate(books)]
-            found = verify_epochs(exports, key, receipts=held)
+            found = verify_epochs(exports, public_key, receipts=held)
         except BookError as damage:
             found = (Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),)),)
     if as_json:
@@ -63,7 +68,7 @@ def verify(
     else:
         for one in found:
             _show(one)
-        _say_who(found, key)
+        _say_who(found, public_key)
     if not all(one.whole for one in found):
         sys.exit(1)
 
@@ -92,18 +97,22 @@ def _show(found: Verification) -> None:
     if found.whole:
         epoch = f"Epoch {found.epoch}, whole" if found.epoch > 1 else "Whole"
         console.print(f"{epoch}: {found.lines:,} lines, {found.spent:.4g} nats spent.", style="bold green")
-    for problem in found.problems:
+    for problem in found.problems[:_SHOWN]:
         place = f"line {problem.line}" if problem.line else "the file"
         console.print(f"{problem.kind:<10} {place}: {problem.words}", style="red", markup=False)
+    if (more := len(found.problems) - _SHOWN) > 0:
+        console.print(f"… and {more:,} more; --json lists all.", style="red")
 
 
 def _say_who(found: tuple[Verification, ...], key: str | None) -> None:
     console = Console(highlight=False)
+    if not all(one.whole for one in found):
+        return
     if key is None:
         console.print(
             "No --key was given, so this shows that the book is consistent, and not who wrote it.",
             style="dim",
         )
-    elif all(one.whole for one in found):
+    else:
         matching = sum(one.receipts for one in found)
         console.print(f"Signed by {key}.\nReceipts that match: {matching}.", style="dim", soft_wrap=True)
