@@ -35,6 +35,13 @@ QUESTIONS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def every_scan_is_shared(monkeypatch):
+    """These tables are too small to be worth it where an error is promised; how it is done is tested all the
+    same."""
+    monkeypatch.setattr(_together, "_WORTH_SHARING", 0)
+
+
 @pytest.fixture
 def table(rng):
     return {
@@ -349,3 +356,18 @@ def test_a_book_that_gives_back_what_was_not_reserved_does_not_verify(table, tmp
     guard._book.append("return", {"reservation": 7}, after=1, subject="s")
     export(guard._book, tmp_path / "export")
     assert [problem.kind for problem in verify(tmp_path / "export").problems] == ["sums"]
+
+
+@pytest.mark.parametrize(("error", "writes"), [(None, 2), (0.3, 8)])
+def test_few_rows_are_read_by_themselves_where_an_error_is_promised(table, monkeypatch, error, writes):
+    monkeypatch.undo()
+    written, append_all = [], Book.append_all
+
+    def counted(book, entries, **options):
+        written.append(len(entries))
+        return append_all(book, entries, **options)
+
+    guard = Guard(table, error=error)
+    monkeypatch.setattr(Book, "append_all", counted)
+    guard.ask_all([f"share(x > 0.{digit})" for digit in range(1, 5)])
+    assert len(written) == writes

@@ -38,6 +38,9 @@ MOST_TOGETHER = 16
 # Nats of room above the worst price of a question as it is reserved, for what its grid may be when its turn
 # comes.
 _ROOM = 1.0
+# Where an error is promised a question is prepared three times here, which takes as long as a scan of so many
+# rows.
+_WORTH_SHARING = 8_000_000
 
 
 class _ReadAhead:
@@ -71,7 +74,7 @@ class Together:
         self._setup = setup
         self._released: dict[str, Released] = {}
         # A question that has rows of its own shares no scan.
-        self._alone = isinstance(strategy, Splitting)
+        self._alone = isinstance(strategy, Splitting) or _scans_are_cheap(strategy, setup.protected.rows)
 
     def released(self, question: Question) -> Released | None:
         """What was released about the next question, where it and others could be answered together; None
@@ -158,6 +161,12 @@ def _pass_joined(session: Session, joined: Sequence[Joining], part: Part) -> lis
     except Exception:
         return []  # Whose question it was finds out by itself.
     return pass_together(session, strategy, questions, part, [one.asker for one in joined])
+
+
+def _scans_are_cheap(strategy: Strategy, rows: Rows) -> bool:
+    """Whether to prepare a question more than once takes longer than to read it by itself."""
+    promised = isinstance(strategy, CodeStrategy) and strategy.error is not None
+    return promised and not rows.stays and rows.count < _WORTH_SHARING
 
 
 def _is_summed(question: Question) -> bool:
