@@ -67,15 +67,35 @@ def test_the_option_that_was_typed_is_named(people, holdfast, arguments, words):
     assert words in json.loads(out)["message"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["plan"], "Missing option '--queries'"),
+        (["plan", "--queries", "few"], "'few' is not a valid float"),
+        (["ask", "people.csv", "--ledger", "here", "--no-ledger"], "contradict each other"),
+        (["leak", "--columns", "3"], "No such option"),
+        (["verify", "nowhere"], "'nowhere' does not exist"),
+        (["guess"], "No such command 'guess'"),
+    ],
+)
+def test_what_cannot_be_read_is_said_to_people_and_to_machines(people, holdfast, arguments, words):
+    status, out, err = holdfast(*arguments)
+    assert (status, out) == (2, "")
+    assert words in err
+    status, out, err = holdfast(*arguments, "--json")
+    assert (status, err) == (2, "")
+    assert words in json.loads(out)["message"]
+
+
 @pytest.mark.parametrize("extra", [[], ["--json"]])
 def test_a_picture_that_cannot_be_written(people, holdfast, extra):
     plan = ["plan", "--queries", "5", "--rows", "100", *extra, "--plot"]
     status, out, err = holdfast(*plan, "nowhere/plan.png")
     assert status == 2
     assert "nowhere/plan.png: No such file" in " ".join((out + err).split())
-    status, _, err = holdfast(*plan, "plan.nothing")
+    status, out, err = holdfast(*plan, "plan.nothing")
     assert status == 2
-    assert "Cannot draw into plan.nothing" in err
+    assert "Cannot draw into plan.nothing" in out + err
 
 
 @pytest.mark.parametrize("extra", [[], ["--json"]])

@@ -81,7 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _report(error, as_json=as_json)
         sys.exit(1 if isinstance(error, _REFUSALS) else 2)
     except click.ClickException as error:
-        error.show()
+        if as_json:
+            print_data({"error": type(error).__name__, "message": error.format_message()})
+        else:
+            error.show()
         sys.exit(2)
     except BrokenPipeError:
         # Whoever read the output has seen enough; the last flush, which is Python's own, must not fail too.
