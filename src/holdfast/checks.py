@@ -26,6 +26,8 @@ def _bounds(domain: str) -> tuple[float, bool, float, bool]:
 
 def _as_float(value: Any) -> float:
     """NaN for what is no number, and for what no float can hold."""
+    if type(value) is float:
+        return value
     if not isinstance(value, Real) or isinstance(value, bool):
         return math.nan
     try:

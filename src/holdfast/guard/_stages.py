@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from scipy import special
 
@@ -30,6 +32,10 @@ _LEAST_DEVIATIONS = 0.3
 _MOST_CELLS = 1e6
 _MOST_CHECKED = 1000  # so many surprises are better served without guesses
 _FINENESS = 1e-7
+_BARELY = 1e-12
+
+# A run in plain numbers: its first stage, its stages, nats and cells, and what one stage costs.
+_Stretch = tuple[int, int, float, int, float]
 
 
 def honest_deviations(queries: int, failure: float, surprises: int) -> float:
@@ -84,9 +90,8 @@ class Run(Record):
 
     @property
     def step(self) -> float:
-        """What it costs to move on from one of these stages: the cells and a failure to read are equally
-        likely; and a whole micro-nat for rounding up."""
-        return price(self.cells) + 1.0 / MICRO
+        """What it costs to move on from one of these stages."""
+        return _step(self.cells)
 
 
 def runs(tail: Tail, error: float, agreement: Agreement) -> Iterator[Run]:
@@ -98,24 +103,55 @@ def runs(tail: Tail, error: float, agreement: Agreement) -> Iterator[Run]:
     radius at δ_s are at most ``error``.
     Reference: docs/theory/code-guard.md, "Agreed numbers".
     """
+    for first, stages, nats, cells, _ in _stretches(tail, error, agreement):
+        yield Run(first, stages, nats, cells)
+
+
+def _stretches(tail: Tail, error: float, agreement: Agreement) -> Iterator[_Stretch]:
+    """The same as plain numbers: a search goes through them many times."""
+    return (
+        _in_cells(tail, error, agreement) if agreement.surprises is None else _guessed(tail, error, agreement)
+    )
+
+
+def _in_cells(tail: Tail, error: float, agreement: Agreement) -> Iterator[_Stretch]:
+    room, every = error - RESERVE, agreement.stages
+    stage, nats = 0, agreement.nats(0, 0.0)
+    cells = _fewest(room - tail.radius_at(nats))
+    while cells and stage < every:
+        step, stages = _step(cells), 1
+        onward = nats + step
+        after = _fewest(room - tail.radius_at(onward)) if stage + 1 < every else 0
+        if after == cells:
+            limit = max(nats, tail.gamma(room - 0.5 / cells))
+            stages = min(math.floor((limit - nats) / step) + 1, every - stage)
+            onward = nats + stages * step
+            after = _fewest(room - tail.radius_at(onward)) if stage + stages < every else 0
+        yield stage, stages, nats, cells, step
+        stage, nats, cells = stage + stages, onward, after
+
+
+def _guessed(tail: Tail, error: float, agreement: Agreement) -> Iterator[_Stretch]:
     room = error - RESERVE
     nats = agreement.nats(0, 0.0)
-    stage, limit, cells = 0, -math.inf, 0
-    while stage < agreement.stages:
-        if agreement.surprises is not None and stage:
+    limit, cells = -math.inf, 0
+    for stage in range(agreement.stages):
+        if stage:
             nats += math.log((agreement.queries - stage) / (stage + 1))
         if nats > limit:
             cells = _fewest(room - tail.radius_at(nats))
             if not cells:
                 return
             limit = max(nats, tail.gamma(room - 0.5 / cells))
-        found = Run(stage, 1, nats, cells)
-        if agreement.surprises is None:
-            fitting = math.floor((limit - nats) / found.step) + 1
-            found = Run(stage, min(fitting, agreement.stages - stage), nats, cells)
-        yield found
-        stage += found.stages
-        nats += found.stages * found.step
+        step = _step(cells)
+        yield stage, 1, nats, cells, step
+        nats += step
+
+
+def _step(cells: int) -> float:
+    """What it costs to move on from a stage: its cells and a failure to read are equally likely; and a whole
+    micro-nat for rounding up."""
+    return price(cells) + 1.0 / MICRO
 
 
 def _fewest(half: float) -> int:
@@ -174,35 +210,71 @@ class Schedule(Record):
         return self.error - RESERVE - tail.radius_at(nats)
 
 
-def _lasts(tail: Tail, error: float, agreement: Agreement, least: float) -> bool:
-    """Whether an error lasts, with a half-cell of at least ``least`` at the last stage, the narrowest."""
-    last = None
-    for run in runs(tail, error, agreement):
-        last = run
-    if last is None or last.first + last.stages < agreement.stages:
-        return False
-    return error - RESERVE - tail.radius_at(last.nats + (last.stages - 1) * last.step) >= least
+def lacking(tail: Tail, error: float, agreement: Agreement, least: float = 0.0) -> float:
+    """About how much an error is too small to last, with a half-cell of at least ``least`` at the last stage,
+    the narrowest: at most 0 if it lasts, and above 0 if not. What lasts does so with more error or rows."""
+    nothing = (0, 0, agreement.nats(0, 0.0), 1, _step(1))
+    first, stages, nats, _, step = deque(chain([nothing], _stretches(tail, error, agreement)), maxlen=1)[0]
+    half = error - RESERVE - tail.radius_at(nats + (agreement.stages - 1 - first) * step)
+    short = max(least, 0.5 / _MOST_CELLS) - half
+    lasts = first + stages == agreement.stages and half >= least
+    return min(short, 0.0) if lasts else max(short, _BARELY)
 
 
-def least_error(tail: Tail, agreement: Agreement, *, least: float = 0.0, below: float = 1.0) -> float | None:
-    """The least error in [0, 1] that lasts, up to 10⁻⁷ of it; None if none does ``below`` a limit."""
+def least_error(
+    tail: Tail,
+    agreement: Agreement,
+    *,
+    least: float = 0.0,
+    below: float = 1.0,
+    near: float | None = None,
+) -> float | None:
+    """The least error in [0, 1] that lasts, up to 10⁻⁷ of it; None if none does ``below`` a limit.
+
+    ``near`` is an error that hardly lasts, where one is known: the result is the same, and found sooner.
+    """
     low, high = least, below
-    if not low < high or not _lasts(tail, high, agreement, least):
+    failing, lasting = -math.inf, math.inf
+
+    def lasts(error: float) -> bool:
+        nonlocal failing, lasting
+        if failing < error < lasting:
+            if lacking(tail, error, agreement, least) <= 0.0:
+                lasting = error
+            else:
+                failing = error
+        return error >= lasting
+
+    if near is not None and lasts(near):
+        beyond = _FINENESS * near
+        while beyond < near and lasts(near - beyond):
+            beyond *= 16.0
+    if not low < high or not lasts(high):
         return None
     while high - low > _FINENESS * high:
         middle = (low + high) / 2.0
-        low, high = (low, middle) if _lasts(tail, middle, agreement, least) else (middle, high)
+        low, high = (low, middle) if lasts(middle) else (middle, high)
     return high
 
 
-def grid_schedule(tail: Tail, queries: int, failure: float) -> Schedule | None:
+def largest_tried(error: float) -> float:
+    """The largest error that :func:`least_error` tries up to an ``error`` in (0, 1) and that does not last
+    where the least one is above ``error``: the least is at most ``error`` if and only if this one lasts."""
+    low, high = 0.0, 1.0
+    while high - low > _FINENESS * high:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if middle <= error else (low, middle)
+    return low
+
+
+def grid_schedule(tail: Tail, queries: int, failure: float, *, near: float | None = None) -> Schedule | None:
     """The least error without guesses: every answer is a cell.
 
     Guarantee: all k intervals hold with probability 1 − ``failure`` and none has a larger half-width.
     Reference: docs/theory/code-guard.md, "Agreed numbers".
     """
     agreement = Agreement(queries, failure)
-    error = least_error(tail, agreement)
+    error = least_error(tail, agreement, near=near)
     return None if error is None else Schedule.of(tail, error, agreement)
 
 

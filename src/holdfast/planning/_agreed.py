@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from holdfast.guard._choice import TRAINING_SHARES
-from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule
+from holdfast.guard._stages import (
+    Agreement,
+    Schedule,
+    checked_schedule,
+    grid_schedule,
+    lacking,
+    largest_tried,
+)
+from holdfast.planning._boundary import boundary
 from holdfast.planning._guarded import Code, Parts
-from holdfast.planning._method import Method, Promise
+from holdfast.planning._method import MOST_ROWS, Method, Promise
 from holdfast.tails import Tail
 
 
@@ -41,17 +49,36 @@ class GridCode(Method):
 
     def at(self, rows: int, queries: int) -> Promise:
         """The least error that lasts for so many questions, with the cells of each."""
+        return self._promised(rows, queries, None)
+
+    def keeping(self, error: float, rows: int, queries: int) -> Promise:
+        """The same, sought near an error that these rows hardly allow."""
+        return self._promised(rows, queries, error)
+
+    def _promised(self, rows: int, queries: int, near: float | None) -> Promise:
         if self.reason():
             return Promise(self.setting.limit, {})
         tail = self.setting.tail(rows)
-        found = grid_schedule(tail, queries, self.setting.beta)
+        found = grid_schedule(tail, queries, self.setting.beta, near=near)
         if found is None:
             return Promise(self.setting.limit, {})
         return Promise(found.error, _numbers(found, tail))
 
     def rows_for(self, error: float, queries: int) -> int | None:
-        """None where nothing is bounded."""
-        return None if self.reason() else super().rows_for(error, queries)
+        """None where nothing is bounded. Where the least number is wanted, whether one error lasts decides as
+        the least error would, at a fraction of the work."""
+        if self.reason():
+            return None
+        if not (self.setting.normal_like and error < 1.0):
+            return super().rows_for(error, queries)
+        tried, agreement = largest_tried(error), Agreement(queries, self.setting.beta)
+        return boundary(
+            lambda n: error + lacking(self.setting.tail(n), tried, agreement),
+            error,
+            start=max(1, round(10.0 / error**2)),
+            growth=-0.5,
+            most=MOST_ROWS,
+        )
 
     def queries_for(self, error: float, rows: int) -> int:
         """None where nothing is bounded."""

@@ -13,6 +13,11 @@ from holdfast.records import Record
 LN2 = math.log(2.0)
 
 
+def _plain(value: Any) -> bool:
+    """Whether a value is a float in [0, inf) as it stands: searches ask a tail millions of times."""
+    return type(value) is float and 0.0 <= value < math.inf
+
+
 @dataclass(frozen=True, repr=False)
 class Tail(Record, ABC):
     """P(|q(X) − E q| > α) ≤ exp(−γ(α)) for every α > 0, for a statistic q fixed in advance."""
@@ -45,10 +50,12 @@ class OneSidedExponent(Tail):
 
     def gamma(self, alpha: Any) -> float:
         """Nats of surprise at distance ``alpha``: the one-sided exponent less ln 2, rounded down."""
-        alpha = checks.real(alpha, "alpha", "[0, inf)", of=type(self).__name__)
+        if not _plain(alpha):
+            alpha = checks.real(alpha, "alpha", "[0, inf)", of=type(self).__name__)
         return rounding.down(max(0.0, self._exponent(alpha) - LN2)) if alpha > 0 else 0.0
 
     def radius_at(self, nats: Any) -> float:
         """The distance that is exceeded with probability at most exp(−nats), rounded up."""
-        nats = checks.real(nats, "nats", "[0, inf)", of=f"{type(self).__name__}.radius_at")
+        if not _plain(nats):
+            nats = checks.real(nats, "nats", "[0, inf)", of=f"{type(self).__name__}.radius_at")
         return rounding.up(self._distance(nats + LN2))
