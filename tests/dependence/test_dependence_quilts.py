@@ -469,6 +469,28 @@ def test_sharp_is_never_beaten_on_a_chain(epsilon, stay, other, n, start):
     assert bound <= chain.bayesian_dp(DP(epsilon * 1.5), "quilt").epsilon
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        MarkovChain([[0.8, 0.2], [0.3, 0.7]], 4),
+        BayesianNetwork(
+            {i: ([i - 1], [[0.8, 0.2], [0.3, 0.7]]) if i else ([], [0.6, 0.4]) for i in range(4)}
+        ),
+        MarkovNetwork([((i, i + 1), [[0.8, 0.2], [0.3, 0.7]]) for i in range(3)]),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_chains_and_networks_call_a_row_i(model):
+    assert model.blanket(i=1) == model.blanket(1) == (0, 2)
+    assert model.quilts(i=1) == model.quilts(1)
+    assert model.max_influence(targets=[0], i=1, given=()) == model.max_influence([0], 1)
+    assert model.max_influence(targets=[3], i=1, given=[2]) <= 1e-12
+    for refused in (lambda: model.blanket(9), lambda: model.quilts(9), lambda: model.max_influence([0], 9)):
+        with pytest.raises(InvalidArgument) as refusal:
+            refused()
+        assert refusal.value.argument == "i"
+
+
 def test_bad_rows_and_quilts_are_refused():
     chain = MarkovChain([[0.8, 0.2], [0.3, 0.7]], 10)
     for bad in (

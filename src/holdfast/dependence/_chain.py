@@ -323,18 +323,18 @@ class MarkovChain(Dependence):
     def _quilts(self) -> ChainQuilts:
         return ChainQuilts(self.transition, self._start, self.initial is None, self.n)
 
-    def blanket(self, row: Any) -> tuple[int, ...]:
-        """The rows next to ``row`` (numbered from 0), given which it is independent of all others."""
-        row = row_number(row, self.n, "row", of="blanket")
+    def blanket(self, i: Any) -> tuple[int, ...]:
+        """The rows next to row ``i`` (numbered from 0), given which it is independent of all others."""
+        row = row_number(i, self.n, "i", of="blanket")
         return tuple(other for other in (row - 1, row + 1) if 0 <= other < self.n)
 
-    def quilts(self, row: Any) -> tuple[Quilt, ...]:
-        """Every quilt (i−a, i+b) of a row, one-sided and empty ones included, the smallest nearby set first.
+    def quilts(self, i: Any) -> tuple[Quilt, ...]:
+        """Every quilt (i−a, i+b) of row ``i``, one-sided and empty ones too, the smallest nearby set first.
 
         >>> [quilt.quilt for quilt in MarkovChain([[0.9, 0.1], [0.2, 0.8]], 3).quilts(0)]
         [(1,), (2,), ()]
         """
-        return chain_quilts(row_number(row, self.n, "row", of="quilts"), self.n)
+        return chain_quilts(row_number(i, self.n, "i", of="quilts"), self.n)
 
     def quilt_influence(self, quilt: Quilt) -> float:
         """b of BDP Lemma 2; on a chain nothing nearby makes the quilt follow the row more closely."""
@@ -342,8 +342,8 @@ class MarkovChain(Dependence):
             raise InvalidArgument("quilt", "a Quilt, as quilts lists them", quilt, of="MarkovChain")
         return self.max_influence(quilt.quilt, quilt.node)
 
-    def max_influence(self, targets: Any, row: Any, given: Any = ()) -> float:
-        """ln max P[targets | x, given]/P[targets | x', given] over all values, x and x' those of ``row``.
+    def max_influence(self, targets: Any, i: Any, given: Any = ()) -> float:
+        """ln max P[targets | x, given]/P[targets | x', given] over all values, x and x' those of row ``i``.
 
         Guarantee: exact for a chain of any length, rounded up; infinite where a value of the targets is
         possible with x and not with x'.
@@ -358,7 +358,7 @@ class MarkovChain(Dependence):
         return chain_influence(
             self.transition,
             self._start,
-            row_number(row, self.n, "row", of=of),
+            row_number(i, self.n, "i", of=of),
             row_numbers(targets, self.n, "targets", of=of),
             row_numbers(given, self.n, "given", of=of),
         )

@@ -30,7 +30,7 @@ def row_numbers(rows: Any, n: int, argument: str, *, of: str) -> list[int]:
 
 def chain_quilts(row: int, n: int) -> tuple[Quilt, ...]:
     """The quilts (i−a, i+b), (i−a), (i+b) and the empty one, the smallest nearby set first."""
-    refuse_many((row + 1) * (n - row), of="MarkovChain.quilts", argument="row", most=_MOST_NUMBERS // n)
+    refuse_many((row + 1) * (n - row), of="MarkovChain.quilts", most=_MOST_NUMBERS // n)
     sides = [(left, right) for left in range(row - 1, -2, -1) for right in range(row + 1, n + 1)]
     sides.sort(key=lambda pair: (pair[1] - pair[0], -pair[0]))
     return tuple(

@@ -144,12 +144,12 @@ class Network(Dependence):
     def _named(self, rows: Any) -> tuple[Any, ...]:
         return tuple(self.nodes[row] for row in sorted(rows))
 
-    def blanket(self, node: Any) -> tuple[Any, ...]:
-        """The Markov blanket: given these rows, the node's row is independent of all others (BDP 2.4)."""
-        return self._named(self._graph[self._row(node, "node", of="blanket")])
+    def blanket(self, i: Any) -> tuple[Any, ...]:
+        """The Markov blanket: given these rows, that of node ``i`` is independent of all others (BDP 2.4)."""
+        return self._named(self._graph[self._row(i, "i", of="blanket")])
 
-    def quilts(self, node: Any, *, redundant: bool = False) -> tuple[Quilt, ...]:
-        """Every Markov quilt of a node of which no row can be spared, the smallest nearby set first.
+    def quilts(self, i: Any, *, redundant: bool = False) -> tuple[Quilt, ...]:
+        """Every Markov quilt of node ``i`` of which no row can be spared, the smallest nearby set first.
 
         There is one for each connected set that contains the node: its neighbours are the quilt. The blanket
         is the first, the empty quilt (everything connected is nearby) the last. With ``redundant`` every set
@@ -157,7 +157,7 @@ class Network(Dependence):
         bound.
         Reference: BDP 2.4; ``docs/theory/networks.md``.
         """
-        row = self._row(node, "node", of="quilts")
+        row = self._row(i, "i", of="quilts")
         of = self._called("quilts")
         others = set(range(self.n)) - {row}
         if redundant:
@@ -177,8 +177,8 @@ class Network(Dependence):
         remote = set(range(self.n)) - side - quilt
         return Quilt(self.nodes[row], self._named(quilt), self._named(side - {row}), self._named(remote))
 
-    def max_influence(self, targets: Any, node: Any, given: Any = ()) -> float:
-        """ln max P[targets | x, given]/P[targets | x', given] over all values, x and x' those of ``node``.
+    def max_influence(self, targets: Any, i: Any, given: Any = ()) -> float:
+        """ln max P[targets | x, given]/P[targets | x', given] over all values, x and x' those of node ``i``.
 
         Guarantee: exact, by variable elimination, rounded up; infinite where a value of the targets is
         possible with x and not with x'.
@@ -186,7 +186,7 @@ class Network(Dependence):
         Reference: BDP (5) and (6).
         """
         of = "max_influence"
-        row = self._row(node, "node", of=of)
+        row = self._row(i, "i", of=of)
         aims = self._several(targets, "targets", of=of)
         known = self._several(given, "given", of=of)
         together = [row, *aims, *known]
