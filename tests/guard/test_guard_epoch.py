@@ -138,7 +138,7 @@ def test_a_crash_between_the_announcement_and_the_opening_is_gone_on_from(week, 
     def die(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_epoch, "Session", die)
+    monkeypatch.setattr(_epoch, "open_session", die)
     with pytest.raises(KeyboardInterrupt):
         first.next_epoch(new)
     monkeypatch.undo()

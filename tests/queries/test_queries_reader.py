@@ -164,6 +164,9 @@ def test_different_questions_stay_apart(one: str, other: str) -> None:
         ("cast(x as integer[])", "double, text or boolean"),
         ("x[1]", "not allowed"),
         ("1e999", "too large"),
+        ("x = 9007199254740993", "more digits"),
+        ("x + 9007199254740993 > y", "taken for 9007199254740992"),
+        ("x in (1, -9007199254740993)", "column of text"),
         ("x > 5e", "'5e' is not a number"),
         ("", "empty"),
         ("   ", "empty"),
@@ -176,6 +179,13 @@ def test_what_is_not_listed_is_refused_with_advice(text: str, says: str) -> None
     with pytest.raises(QueryRejected) as caught:
         Expression.read(text)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["x > 9007199254740992", "x > 100000000000000000000", "x > 9007199254740993.5"]
+)
+def test_numbers_that_floats_hold_or_that_are_not_written_as_whole_are_read(text: str) -> None:
+    assert Expression.read(text).text
 
 
 @pytest.mark.parametrize("source", [3, None, ["x"], b"x > 1", object()])

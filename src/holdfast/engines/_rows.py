@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.engines import _order, _sums
+from holdfast.engines._content import content_of
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._native import Native
 from holdfast.engines._place import split_by_key, split_by_place
@@ -142,6 +143,11 @@ class Rows:
         return frozenset(
             name for name, present in zip(self.columns, known, strict=True) if present < self.count
         )
+
+    def content(self) -> bytes:
+        """A digest of every value and of the order of the rows, the same in any kind of table. Reads every
+        row, and is not to be shown: a digest of few rows can be turned back into them by trying."""
+        return content_of(self)
 
     def native(self) -> Any:
         """The rows as the kind of table that was opened: pandas, polars, pyarrow, dict of arrays or ibis; a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -15,13 +15,14 @@ from holdfast import checks
 from holdfast.engines import open_rows
 from holdfast.errors import NotEnoughRows, QueryRejected
 from holdfast.guard._account import MICRO, Account
+from holdfast.guard._content import Content, open_session
 from holdfast.guard._ladder import LadderStrategy
 from holdfast.guard._predictions import Predictions
 from holdfast.guard._question import Part
 from holdfast.guard._readings import BoundedMean, Reading, ShareOfAll
 from holdfast.guard._scores import ScoreQuestion, score_question
 from holdfast.guard._seam import ReadingFailed, pass_through
-from holdfast.guard._session import NOBODY, Asker, Released, Session
+from holdfast.guard._session import NOBODY, Asker, Released
 from holdfast.intervals import Interval
 from holdfast.ledger import Book, BookError, Receipt
 from holdfast.records import Record
@@ -144,9 +145,10 @@ class Board:
             "sealed": {"share": sealed, "seed": seed},
             "rows": count,
             "ids": self._predictions.fingerprint,
+            "labels": replace(Content.of(table, open_rows(table)), former=None),
         }
         self._book = ledger if isinstance(ledger, Book) else Book(ledger)
-        self._session = Session(self._book, Account(1 - self.confidence), agreed)
+        self._session = open_session(self._book, Account(1 - self.confidence), agreed)
         self._strategy = LadderStrategy(count, self.step, self.upward, lambda: self.best)
         self._lock = RLock()
         self._seen = 0  # the line of the book up to which the standing is known

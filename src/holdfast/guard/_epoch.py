@@ -11,6 +11,7 @@ from typing import Any
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.guard._account import Account
+from holdfast.guard._content import Content, open_session
 from holdfast.guard._session import OtherTerms, Session
 from holdfast.ledger import Book, BookError, EpochLink
 from holdfast.records import Record
@@ -68,8 +69,10 @@ class After:
     def announce(self, facts: dict[str, Any]) -> EpochLink:
         """Write into the earlier book, once, which rows the next epoch is about; refuse to do it again for
         other rows, or for a book that was lost."""
-        said = {"epoch": self.number, "rows": facts["rows"], "data": facts["data"]}
-        if self.session.record("act", said, EpochLink.ANNOUNCED) != said:
+        content: Content = facts["data"]
+        said = {"epoch": self.number, "rows": facts["rows"], "data": content.under(self.before.secret)}
+        told = self.session.record("act", said, EpochLink.ANNOUNCED)
+        if told not in (said, {**said, "data": content.former}):
             raise BookError(
                 f"The account book {self.before.name} was followed by another epoch, about other rows. Open "
                 "that one, and go on from it with next_epoch."
@@ -123,6 +126,8 @@ def link_in(ledger: str | Path | Book | None) -> EpochLink | None:
     """The link in a book that may not exist yet; nothing is left behind where it does not."""
     if isinstance(ledger, Book):
         return EpochLink.of(ledger)
+    if ledger is not None and not isinstance(ledger, (str, Path)):
+        raise InvalidArgument("ledger", "a path, a Book, or None", ledger, of="Guard")
     if ledger is None or ("://" not in str(ledger) and not Path(ledger).exists()):
         return None
     book = Book(ledger)
@@ -183,7 +188,7 @@ def _session(book: Book, account: Account, agreed: dict[str, Any], link: EpochLi
     if link is not None:
         agreed = {**agreed, "epoch": link.to_dict()}
     try:
-        return Session(book, account, agreed)
+        return open_session(book, account, agreed)
     except OtherTerms as other:
         raise _explained(other, book) from None
 

@@ -102,6 +102,7 @@ class Session:
         self._checkpoint = self._last
         self._exact = self.balance.micro_nats / MICRO
         self._lock = RLock()
+        self._left = False
         self._turns = Turns()
         self._others_reserved_at = 0
         self._begin({"format": _FORMAT, **agreed})
@@ -149,12 +150,16 @@ class Session:
         return time.time() - self._others_reserved_at < Balance.window
 
     def close(self) -> None:
-        """Close the book."""
-        self._book.close()
+        """Close the book; what was read of it is remembered."""
+        with self._lock:
+            self._left = True
+            self._book.close()
 
     def read(self) -> None:
-        """Take in what was written to the book since the last look."""
+        """Take in what was written to the book since the last look; nothing more once it was closed here."""
         with self._lock:
+            if self._left:
+                return
             for event in self._book.events(after=self._last):
                 self._apply(event)
                 if event.kind == "reserve":

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import glob
-import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +11,18 @@ from holdfast import checks
 from holdfast.dependence import Dependence, Independent
 from holdfast.engines import Rows, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
+from holdfast.guard._content import Content
 from holdfast.guard._question import Part
 
 _PILOT_ROWS = 20_000
-_END = 1 << 18
 
+_KIND = {
+    "number": "a number",
+    "boolean": "true or false",
+    "text": "text",
+    "date": "a date",
+    "other": "of a kind that cannot be computed with",
+}
 _SAME_LAW = "The rows are draws from one distribution, which is what the answers are about."
 _UNCHANGED = (
     "The protected rows stay in {} and do not change there: files and numbers of rows are looked after, a "
@@ -92,7 +96,7 @@ def set_up(
         raise InvalidArgument(
             "dependence", f"a model of the {rows.count:,} rows of the data", model, of="Guard"
         )
-    facts: dict[str, Any] = {"data": fingerprint(data, rows), "dependence": repr(model)}
+    facts: dict[str, Any] = {"data": Content.of(data, rows), "dependence": repr(model)}
     if train is not None:
         parts = _with_given(rows, train, model)
     elif share == 0:
@@ -131,7 +135,7 @@ def _with_given(rows: Rows, train: Any, model: Dependence) -> _Parts:
     are."""
     known = open_rows(train)
     _same_columns(rows, known)
-    facts = {"given": fingerprint(train, known)}
+    facts = {"given": Content.of(train, known)}
     alike = type(known.schema.dialect) is type(rows.schema.dialect)
     known = known.stored() if known.is_small or not alike else known.settled()
     training = Part(known, training=True, data_rows=rows.count)
@@ -197,29 +201,9 @@ def _same_columns(rows: Rows, known: Rows) -> None:
         raise QueryRejected(
             f"The training part lacks the column {missing[0]!r}; both parts need the same columns."
         )
-
-
-def fingerprint(data: Any, rows: Rows) -> str:
-    """What tells this data from other data: the content of a file, or its length and its end where it is too
-    large to be copied; else where it is, the names of the columns and the number of rows."""
-    digest = hashlib.sha256(f"{rows.count} {rows.schema!r}".encode())
-    if rows.in_database:
-        digest.update(rows.where.encode())
-    elif isinstance(data, (str, Path)) and "://" not in str(data):
-        files = (
-            [Path(data)] if Path(data).is_file() else map(Path, sorted(glob.glob(str(data), recursive=True)))
-        )
-        for path in files:
-            _take_in(digest, path, whole=rows.is_small)
-    return digest.hexdigest()
-
-
-def _take_in(digest: Any, path: Path, *, whole: bool) -> None:
-    """A file's content, or its length and its end: a Parquet file says there what is where in it."""
-    with path.open("rb") as file:
-        if not whole:
-            size = path.stat().st_size
-            digest.update(f"{size} ".encode())
-            file.seek(max(0, size - _END))
-        while block := file.read(1 << 20):
-            digest.update(block)
+    for name, column in rows.schema.items():
+        if column.kind not in (other := known.schema[name].kind, "other"):
+            raise QueryRejected(
+                f"The column {name!r} is {_KIND[column.kind]} in the data and {_KIND[other]} in the training "
+                "part; both parts need columns of the same kinds."
+            )

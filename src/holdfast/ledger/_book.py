@@ -31,6 +31,7 @@ class Lines(Protocol):
     def about(self, subject: str, kind: str) -> Line | None: ...
     def requested(self, request: str) -> Line | None: ...
     def checkpoint(self, before: int) -> Line | None: ...
+    def secret(self) -> str: ...
     def close(self) -> None: ...
 
 
@@ -185,6 +186,11 @@ class Book:
                 return balance, line.sequence
             before = line.sequence
         return Balance(), 0
+
+    @property
+    def secret(self) -> bytes:
+        """Random bytes that are this book's own: kept beside its lines, and never in an export."""
+        return bytes.fromhex(self._lines.secret())
 
     def of_epoch(self, number: int) -> Book:
         """The book of another epoch of the same table, kept beside this one and signed with the same key."""

@@ -23,6 +23,15 @@ class Closed(BookError):
     """The account was ended for good; what was answered stays, nothing new is answered."""
 
 
+def closed_book(name: str, *, kept: bool = True) -> BookError:
+    """The refusal of a book that was closed by its own process, and what to do."""
+    if kept:
+        rest = "; what it says is kept. To go on, open a guard on the same data with the same ledger."
+    else:
+        rest = ", and its account with it. An account that is to outlive its guard needs a ledger=path."
+    return BookError(f"The account book {name} was closed here{rest}")
+
+
 class Entry(NamedTuple):
     """What is to be written: what happened, to which question, on whose request."""
 

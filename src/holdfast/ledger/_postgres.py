@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from threading import RLock
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from holdfast.errors import MissingExtra
-from holdfast.ledger._event import BookError, Line
+from holdfast.ledger._event import BookError, Line, closed_book
 from holdfast.ledger._places import BOOK
 
 _SCHEMA = """
@@ -30,6 +31,7 @@ CREATE OR REPLACE FUNCTION holdfast_append_only() RETURNS trigger LANGUAGE plpgs
 CREATE OR REPLACE TRIGGER no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON holdfast_events
     FOR EACH STATEMENT EXECUTE FUNCTION holdfast_append_only();
 """
+_SECRETS = "CREATE TABLE holdfast_secrets (book TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _COLUMNS = "sequence, kind, subject, request, body, digest"
 _ROW = "(%s, %s::bigint, %s, %s, %s, %s, %s)"
 _LAST = "(SELECT digest FROM holdfast_events WHERE book = %s ORDER BY sequence DESC LIMIT 1)"
@@ -52,6 +54,7 @@ class PostgresLines:
         # The URL may hold a password: messages name the database and the book only.
         self.name = f"{self._book!r} in PostgreSQL ({parts.hostname or 'local'}{parts.path})"
         self._lock = RLock()
+        self._left = False
         try:
             self._connection = psycopg.connect(
                 urlunsplit(parts._replace(query=urlencode(options))), autocommit=True
@@ -85,9 +88,7 @@ class PostgresLines:
             except self._database.errors.UniqueViolation:
                 return False
             except self._database.Error as error:
-                raise BookError(
-                    f"The account book {self.name} cannot be written: {type(error).__name__}."
-                ) from None
+                raise self._failed("written", error) from None
         return int(done.rowcount) == len(lines)
 
     def page(self, first: int, limit: int) -> list[Line]:
@@ -108,9 +109,31 @@ class PostgresLines:
         """The last checkpoint ahead of sequence ``before``."""
         return self._first("AND kind = 'checkpoint' AND sequence < %s ORDER BY sequence DESC LIMIT 1", before)
 
+    def secret(self) -> str:
+        """What the book keeps to itself: made once, in a table beside the lines."""
+        with self._lock:
+            try:
+                with self._connection.transaction():
+                    self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+                    if self._connection.execute("SELECT to_regclass('holdfast_secrets')").fetchone() == (
+                        None,
+                    ):
+                        self._connection.execute(_SECRETS)
+                    self._connection.execute(
+                        "INSERT INTO holdfast_secrets VALUES (%s, %s) ON CONFLICT DO NOTHING",
+                        (self._book, secrets.token_hex(32)),
+                    )
+                    found = self._connection.execute(
+                        "SELECT value FROM holdfast_secrets WHERE book = %s", (self._book,)
+                    ).fetchone()
+            except self._database.Error as error:
+                raise self._failed("written", error) from None
+        return str(found[0])
+
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
+            self._left = True
             self._connection.close()
 
     def _ready(self) -> bool:
@@ -132,6 +155,9 @@ class PostgresLines:
                 )
                 return [Line(*row) for row in rows]
             except self._database.Error as error:
-                raise BookError(
-                    f"The account book {self.name} cannot be read: {type(error).__name__}."
-                ) from None
+                raise self._failed("read", error) from None
+
+    def _failed(self, done: str, error: Exception) -> BookError:
+        if self._left:
+            return closed_book(self.name)
+        return BookError(f"The account book {self.name} cannot be {done}: {type(error).__name__}.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from threading import RLock
 
-from holdfast.ledger._event import BookError, Line
+from holdfast.ledger._event import BookError, Line, closed_book
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -38,6 +39,7 @@ class SqliteLines:
     def __init__(self, path: Path | None) -> None:
         self.name = "in memory" if path is None else str(path)
         self._lock = RLock()
+        self._kept, self._closed = path is not None, False
         try:
             self._connection = sqlite3.connect(
                 ":memory:" if path is None else str(path),
@@ -66,7 +68,7 @@ class SqliteLines:
                     [*chain.from_iterable(lines), previous or None],
                 )
             except sqlite3.Error as error:
-                raise BookError(f"The account book {self.name} cannot be written: {error}.") from None
+                raise self._failed("written", error) from None
         return done.rowcount == len(lines)
 
     def page(self, first: int, limit: int) -> list[Line]:
@@ -89,9 +91,24 @@ class SqliteLines:
             "WHERE kind = 'checkpoint' AND sequence < ? ORDER BY sequence DESC LIMIT 1", before
         )
 
+    def secret(self) -> str:
+        """What the book keeps to itself: made once, beside the lines."""
+        with self._lock:
+            try:
+                self._connection.execute("CREATE TABLE IF NOT EXISTS secret (value TEXT NOT NULL) STRICT")
+                while (found := self._connection.execute("SELECT value FROM secret").fetchone()) is None:
+                    self._connection.execute(
+                        "INSERT INTO secret SELECT ? WHERE NOT EXISTS (SELECT * FROM secret)",
+                        [secrets.token_hex(32)],
+                    )
+            except sqlite3.Error as error:
+                raise self._failed("written", error) from None
+        return str(found[0])
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
+            self._closed = True
             self._connection.close()
 
     def _first(self, condition: str, *values: object) -> Line | None:
@@ -104,4 +121,9 @@ class SqliteLines:
                 rows = self._connection.execute(f"SELECT {_COLUMNS} FROM events {condition}", values)
                 return [Line(*row) for row in rows]
             except sqlite3.Error as error:
-                raise BookError(f"The account book {self.name} cannot be read: {error}.") from None
+                raise self._failed("read", error) from None
+
+    def _failed(self, done: str, error: sqlite3.Error) -> BookError:
+        if self._closed:
+            return closed_book(self.name, kept=self._kept)
+        return BookError(f"The account book {self.name} cannot be {done}: {error}.")

@@ -14,7 +14,7 @@ from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
 from holdfast.queries._nodes import Call, Column, Literal, Node, number, truth
 
-__all__ = ["ALLOWED", "MOST_CHARACTERS", "MOST_DEEP", "read_node", "read_tree"]
+__all__ = ["ALLOWED", "MOST_CHARACTERS", "MOST_DEEP", "is_float", "read_node", "read_tree"]
 
 ALLOWED = (
     "columns, numbers, 'text', true and false, + - * / %, comparisons, and, or, not, between, in (a list), "
@@ -174,7 +174,17 @@ def _literal(tree: Any, deep: int) -> Node:
         raise QueryRejected(f"{tree.this!r} is not a number; write one such as 5 or 2.5e3.") from None
     if not math.isfinite(value):
         raise QueryRejected(f"The number {tree.this} is too large; write one below 1.7e308.")
+    if not is_float(tree.this, value):
+        raise QueryRejected(
+            f"The number {tree.this} has more digits than numbers are compared with: it would be taken for "
+            f"{value:.0f}. Whole numbers up to 2**53 are exact; give longer ids as a column of text."
+        )
     return number(value)
+
+
+def is_float(text: str, value: float) -> bool:
+    """Whether a whole number that is written out in digits is ``value`` and no other."""
+    return not text.isdecimal() or int(text) == int(value)
 
 
 def _boolean(tree: Any, deep: int) -> Node:

@@ -15,7 +15,7 @@ from operator import add
 
 from holdfast.errors import QueryRejected
 from holdfast.queries._nodes import Call, Literal, Node, number
-from holdfast.queries._reader import MOST_CHARACTERS, read_node, read_tree
+from holdfast.queries._reader import MOST_CHARACTERS, is_float, read_node, read_tree
 
 __all__ = ["read_text"]
 
@@ -31,16 +31,19 @@ _UNCERTAIN = re.compile(rf"--|/[*/]|[#$\\`{_MARK}]")
 def read_text(text: str) -> Node:
     """The nodes of a text, as :func:`read_node` makes them from its tree."""
     numbers: list[float] = []
+    exact = True
 
     def lifted(found: re.Match[str]) -> str:
         if found[2] is None:
             return found[0]
+        nonlocal exact
         numbers.append(float(found[2]))
+        exact = exact and (not math.isfinite(numbers[-1]) or is_float(found[2], numbers[-1]))
         return f"{found[1]}{_MARK}"
 
     if len(text) <= MOST_CHARACTERS and not _UNCERTAIN.search(text):
         marked = _COMPARED.sub(lifted, text)
-        if numbers and all(map(math.isfinite, numbers)):
+        if numbers and exact and all(map(math.isfinite, numbers)):
             pattern = _pattern(marked)
             if pattern is not None:
                 return _filled(pattern, numbers)

@@ -1,0 +1,108 @@
+"""What tells the rows of an account from other rows, so that its book is never gone on with about those."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.engines import Rows
+from holdfast.guard._account import Account
+from holdfast.guard._session import OtherTerms, Session
+from holdfast.ledger import Book
+
+_END = 1 << 18
+_KEYED = "keyed "
+# The subject of a line in which a book that was opened before contents were looked after says what its are.
+_SEEN = "content"
+
+
+@dataclass(frozen=True)
+class Content:
+    """One digest of the rows as they are now. It is never shown as it is: whoever knows a table but for a few
+    values would find those by trying.
+
+    ``former`` is what books said before contents were looked after; None where they had no word for it.
+    """
+
+    digest: bytes = field(repr=False)
+    former: str | None = field(repr=False)
+
+    @classmethod
+    def of(cls, data: Any, rows: Rows) -> Content:
+        """Of files what is in them, or their lengths and ends where they are too large to be copied; of other
+        rows that are copied each value, in order; else where they are. Always the columns and how many rows
+        there are."""
+        digest = hashlib.sha256(f"{rows.count} {rows.schema!r}".encode())
+        if rows.in_database:
+            digest.update(rows.where.encode())
+        former = digest.hexdigest()
+        if _is_local(data, rows):
+            path = os.path.expanduser(data)
+            for file in [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True)):
+                _take_in(digest, Path(file), whole=rows.is_small)
+            if path == str(data):
+                former = digest.hexdigest()
+        elif rows.has_order and (rows.is_small or not rows.stays):
+            digest.update(rows.content())
+        else:
+            digest.update(rows.where.encode())
+        return cls(digest.digest(), former)
+
+    def under(self, key: bytes) -> str:
+        """What a book says about the rows: nothing to whoever has not got its key, which is in no export."""
+        return _KEYED + hmac.new(key, self.digest, "sha256").hexdigest()
+
+
+def open_session(book: Book, account: Account, agreed: dict[str, Any]) -> Session:
+    """Open a book for what was agreed, or go on with it if it was opened for the same rows.
+
+    A book that was opened before contents were looked after goes on with the rows it is brought now, and with
+    no others from then on.
+    """
+    keyed = _said(agreed, lambda content: content.under(book.secret))
+    opening = book.opening
+    if opening is None or _names_content(opening.body):
+        return Session(book, account, keyed)
+    former = _said(agreed, lambda content: content.former)
+    session = Session(book, account, former)
+    seen = {name: keyed[name] for name in keyed if keyed[name] != former[name]}
+    told = session.record("act", seen, _SEEN)
+    if differing := sorted(name for name in seen if told.get(name) != seen[name]):
+        raise OtherTerms(book.name, differing)
+    return session
+
+
+def _said(agreed: dict[str, Any], in_words: Callable[[Content], str | None]) -> dict[str, Any]:
+    """What was agreed, with contents as a book says them."""
+    said: dict[str, Any] = {}
+    for name, term in agreed.items():
+        if isinstance(term, dict):
+            said[name] = _said(term, in_words)
+        else:
+            said[name] = in_words(term) if isinstance(term, Content) else term
+    return said
+
+
+def _names_content(opening: dict[str, Any]) -> bool:
+    return any(isinstance(term, str) and term.startswith(_KEYED) for term in opening.values())
+
+
+def _is_local(data: Any, rows: Rows) -> bool:
+    return not rows.in_database and isinstance(data, (str, Path)) and "://" not in str(data)
+
+
+def _take_in(digest: Any, path: Path, *, whole: bool) -> None:
+    """A file's content, or its length and its end: a Parquet file says there what is where in it."""
+    with path.open("rb") as file:
+        if not whole:
+            size = path.stat().st_size
+            digest.update(f"{size} ".encode())
+            file.seek(max(0, size - _END))
+        while block := file.read(1 << 20):
+            digest.update(block)
