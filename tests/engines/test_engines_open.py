@@ -225,6 +225,21 @@ def test_what_is_no_table_is_named(data: object, says: str) -> None:
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_csv_file_in_another_encoding_is_told_from_a_broken_one(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "towns.csv"
+    path.write_bytes(("town,people\n" + "Besançon,119000\n" * 30).encode(encoding))
+    with pytest.raises(QueryRejected, match="not in UTF-8") as caught:
+        open_rows(path)
+    assert "encoding=" in str(caught.value)
+    assert "Besan" not in str(caught.value)
+    other = tmp_path / "towns.csv.gz"
+    other.write_bytes(path.read_bytes())
+    with pytest.raises(QueryRejected, match="Cannot read") as broken:
+        open_rows(other)
+    assert "UTF-8" not in str(broken.value)
+
+
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"not parquet")
     (tmp_path / "empty.csv").write_text("x,y\n", encoding="utf-8")

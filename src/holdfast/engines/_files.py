@@ -107,6 +107,11 @@ def open_path(path: str, wanted: str) -> Rows:
         places = _read_parquet(database, path) if parquet else _read_csv(database, path)
         ((count,),) = database.run('SELECT count(*) FROM "source"')
     except duckdb.Error as error:
+        if not parquet and (found := _in_another_encoding(path)) is not None:
+            raise QueryRejected(
+                f"Cannot read {found!r}: it is not in UTF-8. Save it in UTF-8, or read it with its encoding "
+                f"and give the table: pandas.read_csv({found!r}, encoding=...)."
+            ) from None
         named = shown(path) if "://" in path else path
         raise QueryRejected(f"Cannot read {named!r}: {without_secrets(error, path)}") from None
     names = [name for name, *_ in database.run('DESCRIBE "source"')]
@@ -125,6 +130,21 @@ def open_path(path: str, wanted: str) -> Rows:
     )
     rows.stays = not rows.is_small
     return rows
+
+
+def _in_another_encoding(path: str) -> str | None:
+    """The first of the files at hand that is not in UTF-8; what is compressed or elsewhere is not looked
+    into."""
+    if "://" in path or path.lower().endswith((".gz", ".zst")):
+        return None
+    for name in [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True)):
+        try:
+            with Path(name).open(encoding="utf-8", newline="") as file:
+                while file.read(1 << 20):
+                    pass
+        except UnicodeDecodeError:
+            return name
+    return None
 
 
 def _text(value: str) -> str:

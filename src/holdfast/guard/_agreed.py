@@ -16,6 +16,7 @@ from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview
 from holdfast.guard._expectation import Public, expect, look_ahead
+from holdfast.guard._model_tails import tail_of_bounded_mean
 from holdfast.guard._question import Part, Question, StatisticQuestion
 from holdfast.guard._readings import BoundedMean, MeanOfDependentRows, Reading, ShareOfAll
 from holdfast.guard._release import released
@@ -152,7 +153,7 @@ class AgreedCode:
     ) -> AgreedCode:
         """The schedule with the least error, or with the promised one where that is larger."""
         rows, training = setup.protected.rows.count, setup.training
-        tail = (setup.model or Independent(rows)).mean_tail(0.0, 1.0)
+        tail = tail_of_bounded_mean(setup.model or Independent(rows), 0.0, 1.0)
         if surprises is None:
             least = grid_schedule(tail, queries, failure)
         else:
@@ -173,11 +174,11 @@ class AgreedCode:
         answers = agreement.queries - account.steps
         words = f"{answers:,} of {agreement.queries:,} answers"
         if agreement.surprises is None:
-            return Left(answers, words=words, confirmed=answers, surprises=answers)
+            return Left(answers, words=words, confirmed=answers, surprises=answers, unit="answers")
         stages = max(0, self.schedule.stages - self._stage(account))
         left = answers if stages else 0
         words = f"{words}, and {max(0, stages - 1):,} of {agreement.surprises:,} surprises"
-        return Left(left, words=words, confirmed=left, surprises=min(left, stages))
+        return Left(left, words=words, confirmed=left, surprises=min(left, stages), unit="answers")
 
     def look_ahead(self, question: Question) -> bool:
         """Look at the training rows before it is the question's turn; whether preparing it needs only the

@@ -48,15 +48,19 @@ class Answer(Record):
         return (self.high - self.low) / 2
 
     def __repr__(self) -> str:
-        if math.isnan(self.guess):
-            found = "with noise"
-        else:
-            found = "as guessed" if self.confirmed else f"guessed {show(self.guess)}"
-            found += f"; cost {self.cost:.3g} nats"
         return (
             f"{self.query} = {show(self.value)} in {_range(self.low, self.high)} "
-            f"({found}; all answers hold together with {self.confidence:.6g})"
+            f"({self._found}; all answers hold together with {self.confidence:.6g})"
         )
+
+    @property
+    def _found(self) -> str:
+        """How the answer came about."""
+        if math.isnan(self.guess):
+            noisy = self.certificate.interval.lower().endswith("noise")
+            return "with noise" if noisy else "without a guess, no noise added"
+        found = "as guessed" if self.confirmed else f"guessed {show(self.guess)}"
+        return f"{found}; cost {self.cost:.3g} nats"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, the question as text."""
@@ -72,8 +76,8 @@ class Answer(Record):
         notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in self.notes)
         return (
             f"<div><code>{html.escape(str(self.query))}</code><br><b>{show(self.value)}</b> in "
-            f"{_range(self.low, self.high)}<br><small>{'as guessed' if self.confirmed else 'a surprise'}, "
-            f"{self.cost:.3g} nats; all answers hold together with probability {self.confidence:.6g}</small>"
+            f"{_range(self.low, self.high)}<br><small>{html.escape(self._found)}; all "
+            f"answers hold together with probability {self.confidence:.6g}</small>"
             f"{notes}</div>"
         )
 
@@ -129,14 +133,32 @@ class Left(float):
     confirmed: int
     surprises: int
 
-    def __new__(cls, nats: float, *, words: str, confirmed: int, surprises: int) -> Left:
-        """Nats left, what they buy in confirmed guesses or in surprises, and the sentence that says so."""
+    unit: str
+
+    def __new__(cls, nats: float, *, words: str, confirmed: int, surprises: int, unit: str = "nats") -> Left:
+        """Nats left (or answers, where their number is agreed on), what they buy in confirmed guesses or in
+        surprises, and the sentence that says so."""
         left = super().__new__(cls, nats)
-        left.words, left.confirmed, left.surprises = words, confirmed, surprises
+        left.words, left.confirmed, left.surprises, left.unit = words, confirmed, surprises, unit
         return left
 
     def __repr__(self) -> str:
+        if self.unit != "nats":
+            return self.words
         nats = "no limit" if math.isinf(self) else f"{float(self):.4g} nats"
         return f"{nats}: {self.words}"
 
     __str__ = __repr__
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values; ``left`` is None where nothing is ever refused."""
+        return {
+            "left": None if math.isinf(self) else float(self),
+            "unit": self.unit,
+            "words": self.words,
+            "confirmed": self.confirmed,
+            "surprises": self.surprises,
+        }
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html.escape(repr(self))}</div>"

@@ -20,6 +20,7 @@ from holdfast.guard._answer import Left, Preview
 from holdfast.guard._expectation import Expectation, Public, expect, look_ahead
 from holdfast.guard._grid import Grid, best_half_cell
 from holdfast.guard._left import Capacity, describe_unlimited
+from holdfast.guard._model_tails import tail_of_bounded_mean
 from holdfast.guard._prior import Failure, Surprise
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readings import Output, Reading
@@ -171,7 +172,7 @@ class CodeStrategy:
         if self.model is None or question.kind == "custom":
             return None
         bounds = (0.0, 1.0) if question.kind == "quantile" else (question.low, question.high)
-        return self.model.mean_tail(*bounds)
+        return tail_of_bounded_mean(self.model, *bounds)
 
     def _widest(
         self,

@@ -27,7 +27,8 @@ from holdfast.tails import Tail
 
 # Room between what the training part predicts and where the next width class begins, in standard deviations.
 _ROOM = 4.0
-_MOST_CLASSES = 64
+# Wider than so many doublings is told as no bound at all: each doubling costs ln 2 nats.
+_MOST_CLASSES = 32
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview
 from holdfast.guard._question import Question
 from holdfast.guard._release import released
-from holdfast.guard._strategy import Outcome
+from holdfast.guard._strategy import Outcome, Strategy
 from holdfast.intervals import Interval
 
 
@@ -42,7 +42,12 @@ class FixedNumber:
         """How many answers are left."""
         left = int(self.queries - account.spent)
         words = f"{left:,} of {self.queries:,} answers"
-        return Left(left, words=words, confirmed=left, surprises=left)
+        return Left(left, words=words, confirmed=left, surprises=left, unit="answers")
+
+
+def unit_of(strategy: Strategy) -> str:
+    """What the account of a strategy counts."""
+    return "answers" if isinstance(strategy, FixedNumber) else "nats"
 
 
 def preview_of(question: Question, half_width: float, answers: int) -> Preview:

@@ -21,6 +21,7 @@ from holdfast.guard._certificate import Certificate
 from holdfast.guard._choice import STRATEGIES, TRAINING_SHARES, choose_strategy
 from holdfast.guard._custom import custom_question
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
+from holdfast.guard._fixed import unit_of
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._scores import score_question, score_text
@@ -254,7 +255,7 @@ class Guard:
 
     @property
     def spent(self) -> float:
-        """Nats spent so far, by everyone who shares the account."""
+        """Nats (or answers, where those are counted) spent so far, by everyone who shares the account."""
         self._session.read()
         return self._session.account.spent
 
@@ -290,7 +291,7 @@ class Guard:
             "protected rows": self.rows,
             "training rows": self._setup.facts["training_rows"],
             "questions": account.steps,
-            "nats spent": account.spent,
+            f"{unit_of(self._strategy)} spent": account.spent,
             "charged for the split": self._setup.bias,
         }
         if self.epoch.number > 1:
@@ -351,10 +352,10 @@ class Guard:
         self._session.close_account()
 
     def __repr__(self) -> str:
-        account = self._session.account
+        account, unit = self._session.account, unit_of(self._strategy)
         return (
             f"Guard({self.rows:,} protected rows, {self._setup.facts['training_rows']:,} for training; "
-            f"{account.steps} questions, {account.spent:.4g} nats spent; {self.left.words})"
+            f"{account.steps} questions, {account.spent:.4g} {unit} spent; {self.left.words})"
         )
 
     def _question(self, query: Query | str) -> TableQuestion:

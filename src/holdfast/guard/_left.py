@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.dependence import Dependence
+from holdfast.dependence import Dependence, GaussianRows
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Left
+from holdfast.guard._model_tails import widest_tail
 from holdfast.guard._prior import Surprise
 from holdfast.intervals import clopper_pearson
 
@@ -21,7 +22,7 @@ def _nats_within(error: float, rows: int, model: Dependence | None) -> float:
     if error <= 0:
         return 0.0
     if model is not None:
-        return model.mean_tail(0.0, 1.0).gamma(error)
+        return widest_tail(model).gamma(error)
     low, high = (
         0.0,
         2.0 * rows * error**2 + 1.0,
@@ -80,17 +81,19 @@ class Capacity:
 
 def describe_unlimited(account: Account, rows: int, model: Dependence | None) -> Left:
     """What the account says when no error was promised: how wide intervals are now, and later."""
+    bounded = not isinstance(model, GaussianRows)
 
     def half_width(ahead: int) -> float:
         nats = account.nats(ahead)
         if model is not None:
-            return min(0.5, model.mean_tail(0.0, 1.0).radius_at(nats))
+            radius = widest_tail(model).radius_at(nats)
+            return min(0.5, radius) if bounded else radius
         return clopper_pearson(rows // 2, rows, nats).half_width
 
+    asked = "a share" if bounded else "the mean of the rows"
     words = (
-        f"no error was promised, so nothing is refused; a share now comes with ±{half_width(1):.3g} "
-        "and half a cell, "
-        f"after 100 confirmed guesses more with ±{half_width(101):.3g}"
+        f"no error was promised, so nothing is refused; {asked} now comes with ±{half_width(1):.3g} and half "
+        f"a cell, after 100 confirmed guesses more with ±{half_width(101):.3g}"
     )
     return Left(math.inf, words=words, confirmed=_MANY, surprises=_MANY)
 

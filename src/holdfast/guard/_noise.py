@@ -16,6 +16,7 @@ from holdfast.errors import QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Preview
 from holdfast.guard._fixed import FixedNumber, outcome_of, preview_of
+from holdfast.guard._model_tails import tail_of_bounded_mean
 from holdfast.guard._question import Part, Question, StatisticQuestion
 from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval, ratio
@@ -119,7 +120,8 @@ class TypicalNoise(FixedNumber):
     ) -> TypicalNoise:
         """The least certified error for ``queries`` answers about means in [0, 1] under the model."""
         least = {"gaussian": typical_gaussian_error, "laplace": typical_laplace_error}[kind]
-        return cls(queries, model, kind, least(model.mean_tail(0.0, 1.0), queries, failure), promised)
+        tail = tail_of_bounded_mean(model, 0.0, 1.0)
+        return cls(queries, model, kind, least(tail, queries, failure), promised)
 
     @property
     def theorem(self) -> str:

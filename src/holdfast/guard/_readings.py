@@ -233,8 +233,8 @@ class QuantileOfRows(_WithinRadius):
             return Output(0, self.classes - 1)
         lower, upper = self.ranks(count)
         cell = grid.index(values[1])
-        if lower < 1 or upper > count:
-            return Output(cell, self.classes - 1)
         low, high = grid.edges(cell)
-        excess = max(low - values[0], values[2] - high)
-        return Output(cell, _first(excess <= radius for radius in self.radii))
+        excess = max(low - values[0], values[2] - high) if lower >= 1 and upper <= count else math.inf
+        width_class = _first(excess <= radius for radius in self.radii)
+        # Where nothing bounds the interval it says the same for every cell, and one of them is enough.
+        return Output(0 if math.isinf(self.radii[width_class]) else cell, width_class)

@@ -37,8 +37,12 @@ def released(
 ) -> dict[str, Any]:
     """Everything that leaves with an answer, as the book keeps it."""
     notes = []
+    unsaid = isinstance(question, TableQuestion) and question.checked.unsaid
     if question.kind == "mean":
-        notes.append(f"Values outside [{question.low:g}, {question.high:g}] are clipped.")
+        missing = f"; a missing one counts as {question.low:g}" if unsaid else ""
+        notes.append(f"Values outside [{question.low:g}, {question.high:g}] are clipped{missing}.")
+    if question.kind == "quantile" and unsaid:
+        notes.append("A missing value counts as less than any other.")
     if question.filtered:
         notes.append("Rows for which the filter is false or null do not enter.")
     return {

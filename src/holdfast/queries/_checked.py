@@ -68,6 +68,17 @@ class CheckedQuery:
         return self.query.missing
 
     @property
+    def unsaid(self) -> bool:
+        """Whether some value may be missing, for all that is known without the rows, and the question does
+        not say what that counts as."""
+        if self.query.nulls is not None:
+            return False
+        unknown = frozenset(name for name in self.reads if self.columns[name].nullable is None)
+        where = self.query.where
+        facts = when_true(None if where is None else where.node)
+        return gap(self.query.expression.node, self.columns, unknown, facts) is not None
+
+    @property
     def column(self) -> str | None:
         """The column that the question is the mean of and asks nothing else about; None for other
         questions."""
