@@ -188,6 +188,14 @@ def test_numbers_that_floats_hold_or_that_are_not_written_as_whole_are_read(text
     assert Expression.read(text).text
 
 
+def test_a_long_sum_is_told_to_be_added_in_groups_and_is_read_so() -> None:
+    terms = [f"c{place}" for place in range(400)]
+    with pytest.raises(QueryRejected, match=r"in groups, \(a \+ b"):
+        Expression.read("+".join(terms))
+    groups = ("+".join(terms[start : start + 20]) for start in range(0, 400, 20))
+    assert len(Expression.read(" + ".join(f"({group})" for group in groups)).columns) == 400
+
+
 @pytest.mark.parametrize("source", [3, None, ["x"], b"x > 1", object()])
 def test_only_text_and_ibis_are_expressions(source: object) -> None:
     with pytest.raises(QueryRejected, match="SQL text or an ibis expression"):

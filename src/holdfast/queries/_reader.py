@@ -121,7 +121,8 @@ def read_tree(text: str) -> Any:
 
 def _too_deep() -> QueryRejected:
     return QueryRejected(
-        f"The expression nests more than {MOST_DEEP} deep; put part of it in a column of its own."
+        f"The expression nests more than {MOST_DEEP} deep, as a sum of more terms does; add them in groups, "
+        "(a + b + ...) + (c + d + ...), or put part of it in a column of its own."
     )
 
 
