@@ -44,7 +44,8 @@ submissions = st.tuples(st.sampled_from([0.5, 0.7, 0.9]), st.integers(0, 3))
 
 
 class Model:
-    """One dataset: what was answered, what each paid, who asked how often, and whether it is over."""
+    """One epoch of a dataset: what was answered, what each paid, who asked how often, and whether it is
+    over."""
 
     def __init__(self):
         self.answers = {}
@@ -73,6 +74,7 @@ class Team(RuleBasedStateMachine):
         self.labels = rng.integers(0, 2, ROWS)
         pd.DataFrame({"id": range(ROWS), "y": self.labels}).to_csv(self.home / "data" / "y.csv", index=False)
         self.models, self.board, self.revoked = {}, [], set()
+        self.older = {}
         self.sent = {}
         self.submitted = dict.fromkeys(PEOPLE, 0)
         self.now = int(time.time())
@@ -114,7 +116,7 @@ class Team(RuleBasedStateMachine):
     @rule()
     def a_minute_passes(self):
         self.now += 60
-        for model in self.models.values():
+        for model in self.epochs().values():
             model.asked = dict.fromkeys(PEOPLE, 0)
         self.submitted = dict.fromkeys(PEOPLE, 0)
 
@@ -125,6 +127,20 @@ class Team(RuleBasedStateMachine):
         made = self.caller("olga")("POST", "/datasets", body)
         assert made.status_code == (422 if name in self.models else 201)
         self.models.setdefault(name, Model())
+
+    def epochs(self):
+        """Every epoch's model by its address; a dataset's name alone is the newest."""
+        older = {
+            f"{name}@{number}": model
+            for name, models in self.older.items()
+            for number, model in enumerate(models, start=1)
+        }
+        return {**self.models, **older}
+
+    def asked_in(self, name, who, key):
+        """The epoch that has seen a request, or the newest."""
+        seen = (model for model in self.older.get(name, ()) if key and (who, key) in model.requests)
+        return next(seen, self.models[name])
 
     @rule(name=names, who=people, asked=st.lists(questions, min_size=1, max_size=RATE + 1))
     def ask(self, name, who, asked):
@@ -143,7 +159,10 @@ class Team(RuleBasedStateMachine):
         if name not in self.models:
             assert status == 404
             return
-        model = self.models[name]
+        self.check(self.asked_in(name, who, key), who, limit, key, status, said, price)
+
+    def check(self, model, who, limit, key, status, said, price):
+        """What one question was told, and what it could cost, against the model; which takes it in."""
         if key and model.requests.get((who, key), limit) != limit:
             assert (status, said["asked"]) == (422, 0)
         elif limit in model.answers:
@@ -227,7 +246,7 @@ class Team(RuleBasedStateMachine):
     @invariant()
     def the_account_is_the_sum_of_what_was_released(self):
         owner = self.caller("olga") if hasattr(self, "owner") else None
-        for name, model in self.models.items():
+        for name, model in self.epochs().items():
             found = owner("GET", f"/datasets/{name}").json()
             paid = math.fsum(answer["cost"] for answer in model.answers.values())
             assert found["spent"] == pytest.approx(paid, abs=1e-6)
@@ -240,7 +259,7 @@ class Team(RuleBasedStateMachine):
 
     @invariant()
     def history_is_what_people_were_told(self):
-        for name, model in self.models.items():
+        for name, model in self.epochs().items():
             page = self.caller("olga")("GET", f"/datasets/{name}/history?limit=1000").json()["answers"]
             for answer in page:
                 answer.pop("line")
@@ -255,7 +274,7 @@ class Team(RuleBasedStateMachine):
             assert sorted(entry["value"] for entry in standing) == [e["value"] for e in standing][::-1]
 
     def teardown(self):
-        for name in self.models:
+        for name in self.epochs():
             assert self.caller("olga")("GET", f"/datasets/{name}/verify").json()["whole"]
         self.service.close()
         for patch in self.patches:
@@ -263,9 +282,48 @@ class Team(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-def run(examples, steps=25, **options):
+class GrowingTeam(Team):
+    """The same people, who also ask several questions at once, of tables that grow."""
+
+    @precondition(lambda self: self.models)
+    @rule(name=names, sure=st.integers(0, 2))
+    def grow(self, name, sure):
+        if sure:  # Seldom, so that an epoch is asked before the next one opens.
+            return
+        body = {"source": f"{name}{len(self.older.get(name, ())) + 2}.parquet"}
+        rng = np.random.default_rng([7, len(body["source"]), len(self.older.get(name, ()))])
+        pd.DataFrame({"x": rng.random(ROWS)}).to_parquet(self.home / "data" / body["source"])
+        assert self.caller("ann")("POST", f"/datasets/{name}/epochs", body).status_code in (401, 403)
+        made = self.caller("olga")("POST", f"/datasets/{name}/epochs", body)
+        assert made.status_code == (201 if name in self.models else 404)
+        if name in self.models:
+            self.older.setdefault(name, []).append(self.models[name])
+            self.models[name] = Model()
+
+    @rule(name=names, who=people, asked=st.lists(questions, min_size=2, max_size=RATE + 2))
+    def ask_together(self, name, who, asked):
+        sent = [
+            {"query": f"share({form.format(limit)}, guess = {guess})", "key": key}
+            for limit, guess, form, key in asked
+        ]
+        answer = self.caller(who)("POST", f"/datasets/{name}/batches", {"questions": sent})
+        if who in self.revoked or name not in self.models:
+            assert answer.status_code == (401 if who in self.revoked else 404)
+            return
+        for (limit, _, _, key), outcome in zip(asked, answer.json()["outcomes"], strict=True):
+            model = self.asked_in(name, who, key)
+            if "answer" in outcome:
+                self.check(model, who, limit, key, 200, outcome["answer"], price=0.0)
+            else:
+                problem = outcome["problem"]
+                self.check(
+                    model, who, limit, key, problem["status"], problem, price=problem.get("asked", 0.0)
+                )
+
+
+def run(examples, steps=25, team=Team, **options):
     run_state_machine_as_test(
-        Team,
+        team,
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
@@ -280,9 +338,14 @@ def test_the_service_agrees_with_its_model():
     run(8)
 
 
+def test_the_service_agrees_with_its_model_where_tables_grow():
+    run(5, team=GrowingTeam)
+
+
 @pytest.mark.slow
 def test_the_service_agrees_with_its_model_for_long():
     run(150, steps=50)
+    run(60, steps=50, team=GrowingTeam)
 
 
 SABOTAGE = {
