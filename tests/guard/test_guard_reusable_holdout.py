@@ -595,6 +595,12 @@ def test_tables_are_asked_by_text_and_by_functions(rng):
     assert code.ask("share(a)").half_width == Guard(fresh, train=train).share("a").half_width
 
 
+@pytest.mark.parametrize("holdout", [{"y": [1.0, 0.0]}, {"x": ["a", "b"], "y": [1.0, 0.0]}])
+def test_a_holdout_on_which_functions_could_only_fail_is_refused(holdout):
+    with pytest.raises(QueryRejected, match=r"'x'.*both need"):
+        ReusableHoldout({"x": [0.0, 1.0], "y": [1.0, 0.0]}, holdout, **SETTINGS)
+
+
 def test_other_objects_with_a_length_will_do():
     class Rows(list):
         pass

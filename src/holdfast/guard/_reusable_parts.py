@@ -17,6 +17,7 @@ import numpy as np
 from holdfast import queries
 from holdfast.engines import SCALE_BITS, open_rows
 from holdfast.errors import InvalidArgument, QueryRejected
+from holdfast.guard._columns import require_columns
 from holdfast.queries import CheckedQuery, Query
 
 if TYPE_CHECKING:
@@ -127,6 +128,10 @@ class TwoParts:
     def __init__(self, train: Any, holdout: Any, *, of: str) -> None:
         self.train = RowsOf(train, "train", of=of)
         self.holdout = RowsOf(holdout, "holdout", of=of)
+        if self.train.rows is not None and self.holdout.rows is not None:
+            require_columns(
+                self.holdout.rows.schema, "the holdout", self.train.rows.schema, "the training part"
+            )
 
     def question(self, f: Any, *, of: str) -> FunctionOfRows | Expression:
         """What ``f`` asks: a function, a query record or a text; refused here without reading the holdout."""

@@ -11,18 +11,12 @@ from holdfast import checks
 from holdfast.dependence import Dependence, Independent
 from holdfast.engines import Rows, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
+from holdfast.guard._columns import require_columns
 from holdfast.guard._content import Content
 from holdfast.guard._question import Part
 
 _PILOT_ROWS = 20_000
 
-_KIND = {
-    "number": "a number",
-    "boolean": "true or false",
-    "text": "text",
-    "date": "a date",
-    "other": "of a kind that cannot be computed with",
-}
 _SAME_LAW = "The rows are draws from one distribution, which is what the answers are about."
 _UNCHANGED = (
     "The protected rows stay in {} and do not change there: files and numbers of rows are looked after, a "
@@ -134,7 +128,7 @@ def _with_given(rows: Rows, train: Any, model: Dependence) -> _Parts:
     """The caller's training part: copied unless it is too large, or asked otherwise than the protected rows
     are."""
     known = open_rows(train)
-    _same_columns(rows, known)
+    require_columns(known.schema, "the training part", rows.schema, "the data")
     facts = {"given": Content.of(train, known)}
     alike = type(known.schema.dialect) is type(rows.schema.dialect)
     known = known.stored() if known.is_small or not alike else known.settled()
@@ -193,17 +187,3 @@ def _pilot(training: Part | None) -> Part | None:
         mask = training.mask & (np.cumsum(training.mask) <= _PILOT_ROWS)
     rows = training.rows.first(_PILOT_ROWS)
     return Part(rows, training=True, data_rows=training.data_rows, mask=mask)
-
-
-def _same_columns(rows: Rows, known: Rows) -> None:
-    missing = [name for name in rows.schema if name not in known.schema]
-    if missing:
-        raise QueryRejected(
-            f"The training part lacks the column {missing[0]!r}; both parts need the same columns."
-        )
-    for name, column in rows.schema.items():
-        if column.kind not in (other := known.schema[name].kind, "other"):
-            raise QueryRejected(
-                f"The column {name!r} is {_KIND[column.kind]} in the data and {_KIND[other]} in the training "
-                "part; both parts need columns of the same kinds."
-            )
