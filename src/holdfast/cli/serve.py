@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from contextlib import ExitStack
 from importlib import resources
@@ -152,4 +153,7 @@ def _run(
         proxy_headers=False,
         server_header=False,
     )
+    # What is here now stays until the end: no collection needs to look through it while people wait.
+    gc.collect()
+    gc.freeze()
     Announced(config).run(sockets=places)
