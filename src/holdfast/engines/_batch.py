@@ -158,7 +158,7 @@ def _aggregate(shapes: tuple[Shape, ...], shared: bool, dialect: Dialect) -> Any
     if shared and passes:
         values, passes = values.filter(values.passes), {}
     # What is used several times is computed once, unless that is as cheap as reading it.
-    lowered = (_sums.lowered(values[f"value{m}"], shape, str(m)) for m, shape in enumerate(shapes))
+    lowered = (_sums.lowered(values[f"value{m}"], shape, dialect, str(m)) for m, shape in enumerate(shapes))
     values = values.select(*passes, **_merged(lowered))
     if any(shape.computed for shape in shapes):
         values = dialect.stage(values)

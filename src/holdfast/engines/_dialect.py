@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from holdfast.engines._builtin import builtin, exact
+from holdfast.engines._edges import Edges
 
 __all__ = [
     "NUMBER_TEXT",
@@ -124,6 +125,21 @@ class Dialect:
         import ibis
 
         return ibis.literal(moment, type="timestamp(6)")
+
+    def below(self, value: Any, edges: Edges) -> Any:
+        """What :meth:`clipped` is made of: how far a value is below ``lo``.
+
+        NaN is greater than any number, in every database that is not refused: counted downwards it ends at
+        ``lo``, as a row without a value does, and need not be looked for.
+        """
+        return edges.lo - value
+
+    def clipped(self, below: Any, edges: Edges) -> Any:
+        """How far a clipped value is below ``lo``; 0 for NaN.
+
+        Every branch but the last is a constant: anything else takes DuckDB a fifth of the time of a question.
+        """
+        return cases((below >= edges.near, exact(0.0)), (below <= edges.far, edges.far), else_=below)
 
     def nearest(self, value: Any) -> Any:
         """The nearest 64-bit whole number, halves to even, of a number below 2**51."""

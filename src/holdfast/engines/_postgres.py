@@ -19,6 +19,7 @@ from holdfast.engines._dialect import (
     recased,
     stored_as,
 )
+from holdfast.engines._edges import Edges
 
 __all__ = ["Postgres"]
 
@@ -149,6 +150,20 @@ class Postgres(Dialect):
 
     def as_number(self, truth: Any) -> Any:
         return cases((truth, exact(1.0)), (~truth, exact(0.0)), else_=None)
+
+    def below(self, value: Any, edges: Edges) -> Any:
+        """The value as it is: what is used several times here is computed as often."""
+        return value
+
+    def clipped(self, below: Any, edges: Edges) -> Any:
+        """The commonest values pass after two comparisons, and only what is left is compared with NaN."""
+        value = cases(
+            (below <= edges.low, edges.lo),
+            (below < edges.hi, below),
+            (below < exact(math.nan), edges.hi),
+            else_=edges.lo,
+        )
+        return edges.lo - value
 
     def moment(self, column: Any, storage: str) -> Any:
         if storage != "date":

@@ -4,16 +4,15 @@ engine."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.engines._builtin import exact
-from holdfast.engines._dialect import Dialect, cases
+from holdfast.engines._dialect import Dialect
+from holdfast.engines._edges import SCALE_BITS, Edges
 from holdfast.records import Record
 
 __all__ = [
-    "SCALE_BITS",
     "VALUES",
     "Question",
     "Shape",
@@ -27,12 +26,6 @@ __all__ = [
     "shape_of",
     "summed",
 ]
-
-SCALE_BITS = 24
-"""A mean's values are rounded to multiples of (hi - lo) / 2**24, halves to even: each is off by at most
-(hi - lo) · 2**-25 and a few units in the last place of a float, so the mean of the scaled values is within
-(hi - lo) · 3.1e-8 of the mean of the clipped ones."""
-
 
 VALUES = "@values"
 """The name that stands for the question's own values in a prepared statement."""
@@ -105,19 +98,9 @@ class Sums(Record):
 
 def scaled(value: float, lo: float, hi: float) -> int:
     """The whole number that stands for one value: the same arithmetic as the engine's, step by step."""
-    lo, near, far, slope = _constants(lo, hi)
+    edges = Edges.of(lo, hi)
     below = lo - value
-    return 0 if below >= near else round(max(below, far) * slope)
-
-
-def _constants(lo: float, hi: float) -> tuple[float, float, float, float]:
-    """What a value is compared with and multiplied by, counted downwards from ``lo``.
-
-    A quarter of a unit is 0 still, and the product for what is more is far from leaving the range of floats,
-    which some databases refuse to do.
-    """
-    width = hi - lo
-    return lo, -width * 2.0 ** -(SCALE_BITS + 2), -width, -(2.0**SCALE_BITS) / width
+    return 0 if below >= edges.near else round(max(below, edges.far) * edges.slope)
 
 
 @dataclass(frozen=True)
@@ -153,7 +136,7 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     if shape.filtered:
         values = values.filter(values.passes)
     # What is used several times is computed once, unless that is as cheap as reading it.
-    values = values.select(**lowered(values.value, shape))
+    values = values.select(**lowered(values.value, shape, dialect))
     if shape.computed:
         values = dialect.stage(values)
     values = values.select(**counted(values, shape, dialect))
@@ -163,30 +146,23 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     return values.aggregate(**passed, **summed(values, shape, dialect))
 
 
-def lowered(value: Any, shape: Shape, mark: str = "") -> dict[str, Any]:
+def lowered(value: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
     """How far a mean's value is below ``lo`` (of a share the value itself) and, where it matters which rows
-    have one, the value, null for NaN; ``mark`` tells several questions apart.
-
-    NaN is greater than any number, in every database that is not refused: counted downwards it ends at
-    ``lo``, as a row without a value does, and need not be looked for.
-    """
-    (lo,) = _stand_ins("@lo", mark=mark)
-    below, known = (value, value) if shape.kind == "share" else (lo - value, value.nullif(exact(math.nan)))
+    have one, the value, null for NaN; ``mark`` tells several questions apart."""
+    below, known = value, value
+    if shape.kind == "mean":
+        below, known = dialect.below(value, Edges.stand_ins(mark)), value.nullif(exact(math.nan))
     return {f"value{mark}": below, **({f"known{mark}": known} if shape.known else {})}
 
 
 def counted(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
-    """The whole number that stands for what :func:`lowered` made of a value, null for null.
-
-    Every branch but the last is a constant: anything else takes DuckDB a fifth of the time of a question.
-    """
+    """The whole number that stands for what :func:`lowered` made of a value; null or 0 for none."""
     value = values[f"value{mark}"]
-    near, far, slope = _stand_ins("@near", "@far", "@slope", mark=mark)
     if shape.kind == "share":
         units = dialect.as_number(value)
     else:
-        clipped = cases((value >= near, exact(0.0)), (value <= far, far), else_=value)
-        units = dialect.nearest(clipped * slope)
+        edges = Edges.stand_ins(mark)
+        units = dialect.nearest(dialect.clipped(value, edges) * edges.slope)
     return {f"units{mark}": units, **({f"known{mark}": values[f"known{mark}"]} if shape.known else {})}
 
 
@@ -198,17 +174,9 @@ def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
     return {**known, f"total{mark}": units.sum(), **squares}
 
 
-def _stand_ins(*names: str, mark: str) -> Iterator[Any]:
-    import ibis
-
-    return (ibis.literal(name + mark).cast("float64") for name in names)
-
-
 def fill(template: str, question: Question, mark: str = "") -> str:
     """The statement with the question's bounds in place of the stand-ins."""
-    for name, value in zip(("@lo", "@near", "@far", "@slope"), _constants(*question.bounds), strict=True):
-        template = template.replace(f"'{name}{mark}'", f"'{value!r}'")
-    return template
+    return Edges.of(*question.bounds).fill(template, mark)
 
 
 def _scale(question: Question) -> int:
