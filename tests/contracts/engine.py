@@ -205,6 +205,14 @@ class EngineContract:
         found = self.ask(rows, "mean(y, 0, 1)", squares=True)
         assert (found.total, found.squares) == (40_000 * UNIT, 40_000 * UNIT**2)
 
+    def test_totals_of_more_rows_than_64_bits_hold_are_the_same(
+        self, rows: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        line = "mean(x, -3, 7, where = k > 0, nulls = 0.5)"
+        found = self.ask(rows, line, squares=True)
+        monkeypatch.setattr("holdfast.engines._sums._MOST_IN_64_BITS", 10)
+        assert self.ask(rows, line, squares=True) == found
+
     def test_no_row_passes(self, rows: Any) -> None:
         assert self.ask(rows, "mean(x, 0, 1, where = k > 99)", squares=True) == Sums(0, 0, 0, UNIT)
         assert self.ask(rows, "share(b, where = k > 99, nulls = skip)") == Sums(0, 0, None, 1)

@@ -84,7 +84,7 @@ def _groups(rows: Rows, questions: Sequence[Question], squares: Sequence[bool]) 
     """The questions by what they can share, in the order of the first of each group."""
     groups: dict[Hashable, list[_Asked]] = {}
     for place, (question, wanted) in enumerate(zip(questions, squares, strict=True)):
-        shape = _sums.shape_of(question, squares=wanted)
+        shape = _sums.shape_of(question, squares=wanted, count=rows.count)
         side = _Side.of(_statement(rows, question), rows._database.dialect)
         key: Hashable = place
         if side is not None:

@@ -87,7 +87,7 @@ class Rows:
         known = (self._name, self.schema, self._database.dialect)
         if known not in question.statements:
             question.statements[known] = self._values(question)
-        shape = _sums.shape_of(question, squares=squares)
+        shape = _sums.shape_of(question, squares=squares, count=self.count)
         row = self._database.aggregate(shape, question, question.statements[known])
         return _sums.collect(question, shape, row, count=self.count, squares=squares)
 

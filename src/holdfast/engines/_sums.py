@@ -27,6 +27,9 @@ __all__ = [
     "summed",
 ]
 
+# So many rows, each of at most 2**24 units.
+_MOST_IN_64_BITS = 2 ** (63 - SCALE_BITS) - 1
+
 VALUES = "@values"
 """The name that stands for the question's own values in a prepared statement."""
 
@@ -106,13 +109,14 @@ def scaled(value: float, lo: float, hi: float) -> int:
 @dataclass(frozen=True)
 class Shape:
     """What decides the statement around a question's own expressions; a session needs only a few.
-    ``computed`` says that the value is more than a column."""
+    ``computed`` says that the value is more than a column, ``wide`` that 64 bits may not hold the total."""
 
     kind: str
     filtered: bool
     known: bool
     squares: bool
     computed: bool
+    wide: bool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -121,10 +125,11 @@ class Shape:
         return tuple(name for name, wanted in asked.items() if wanted)
 
 
-def shape_of(question: Question, *, squares: bool) -> Shape:
+def shape_of(question: Question, *, squares: bool, count: int) -> Shape:
     known = question.skips or _weight(question) > 0
     mean = question.kind == "mean"
-    return Shape(question.kind, question.filters, known, squares and mean, mean and question.column is None)
+    computed, wide = mean and question.column is None, mean and count > _MOST_IN_64_BITS
+    return Shape(question.kind, question.filters, known, squares and mean, computed, wide)
 
 
 def aggregate(shape: Shape, dialect: Dialect) -> Any:
@@ -171,7 +176,8 @@ def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
     units = values[f"units{mark}"]
     known = {f"known{mark}": values[f"known{mark}"].count()} if shape.known else {}
     squares = {f"squares{mark}": dialect.whole_sum(units * units)} if shape.squares else {}
-    return {**known, f"total{mark}": units.sum(), **squares}
+    total = dialect.whole_sum(units) if shape.wide else units.sum()
+    return {**known, f"total{mark}": total, **squares}
 
 
 def fill(template: str, question: Question, mark: str = "") -> str:
