@@ -52,19 +52,28 @@ def real(value: Any, argument: str, domain: str, *, of: str = "", by: str = "") 
 
 
 def whole(
-    value: Any, argument: str, *, at_least: int = 1, at_most: int | None = None, of: str = "", by: str = ""
+    value: Any,
+    argument: str,
+    *,
+    at_least: int = 1,
+    at_most: int | None = None,
+    huge: bool = False,
+    of: str = "",
+    by: str = "",
 ) -> int:
     """Return ``value`` as an int if it is a whole number in range; ``1e6`` counts as whole, ``True`` does
-    not. What no float can hold is refused: it would overflow in the formula it is meant for."""
+    not. Unless ``huge`` numbers are meant (keys are), what no float can hold is refused: it would overflow in
+    the formula it is meant for."""
     nearest = _as_float(value)
-    if nearest.is_integer():
-        number = int(value) if isinstance(value, Integral) else int(nearest)
+    exact = isinstance(value, Integral) and not isinstance(value, bool)
+    if nearest.is_integer() or (huge and exact):
+        number = int(value) if exact else int(nearest)
         if number >= at_least and (at_most is None or number <= at_most):
             return number
     expected = f"a whole number of at least {at_least}"
     if at_most is not None:
         expected += f" and at most {at_most}"
-    elif isinstance(value, Integral) and int(value) > at_least:
+    elif exact and int(value) > at_least:
         expected += " that a float can hold"
     raise InvalidArgument(argument, expected, value, of=of, reference=by)
 

@@ -172,3 +172,8 @@ def test_a_quantile_without_a_bound_costs_little_and_says_no_cell(gaps):
     assert answer.value == answer.guess
     assert not answer.confirmed
     assert 20 < answer.cost < 25
+
+
+def test_the_certificate_says_what_is_taken_to_be_public():
+    guard = Guard({"x": [0.0, 1.0] * 50})
+    assert any("their types and the number of rows are public" in line for line in guard.certificate.assumed)

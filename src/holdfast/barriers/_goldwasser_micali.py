@@ -40,10 +40,12 @@ class PublicKey(Record):
     non_residue: int
 
     def __post_init__(self) -> None:
-        modulus = checks.whole(self.modulus, "modulus", at_least=15, of="PublicKey", by=_BY)
+        modulus = checks.whole(self.modulus, "modulus", at_least=15, huge=True, of="PublicKey", by=_BY)
         if modulus % 2 == 0:
             raise InvalidArgument("modulus", "odd", modulus, of="PublicKey", reference=_BY)
-        x = checks.whole(self.non_residue, "non_residue", at_most=modulus - 1, of="PublicKey", by=_BY)
+        x = checks.whole(
+            self.non_residue, "non_residue", at_most=modulus - 1, huge=True, of="PublicKey", by=_BY
+        )
         if jacobi(x, modulus) != 1:
             raise InvalidArgument("non_residue", "of Jacobi symbol 1", x, of="PublicKey", reference=_BY)
         object.__setattr__(self, "modulus", modulus)
@@ -97,13 +99,16 @@ class PrivateKey(Record):
 
     def __post_init__(self) -> None:
         of = "PrivateKey"
-        p, q = (checks.whole(getattr(self, name), name, at_least=3, of=of, by=_BY) for name in ("p", "q"))
+        p, q = (
+            checks.whole(getattr(self, name), name, at_least=3, huge=True, of=of, by=_BY)
+            for name in ("p", "q")
+        )
         for name, value in (("p", p), ("q", q)):
             if not is_prime(value):
                 raise InvalidArgument(name, "an odd prime", value, of=of, reference=_BY)
         if p == q:
             raise InvalidArgument("q", "another prime than p", q, of=of, reference=_BY)
-        x = checks.whole(self.non_residue, "non_residue", at_most=p * q - 1, of=of, by=_BY)
+        x = checks.whole(self.non_residue, "non_residue", at_most=p * q - 1, huge=True, of=of, by=_BY)
         if not jacobi(x, p) == jacobi(x, q) == -1:
             raise InvalidArgument("non_residue", "a square modulo neither prime", x, of=of, reference=_BY)
         for name, value in (("p", p), ("q", q), ("non_residue", x)):

@@ -18,6 +18,10 @@ from holdfast.guard._question import Part
 _PILOT_ROWS = 20_000
 
 _SAME_LAW = "The rows are draws from one distribution, which is what the answers are about."
+_PUBLIC = (
+    "The columns, their types and the number of rows are public. Types that a table does not state (CSV, "
+    "columns of objects) were read off all rows, and are taken to be the same for any other draw."
+)
 _UNCHANGED = (
     "The protected rows stay in {} and do not change there: files and numbers of rows are looked after, a "
     "value that is overwritten in a table is not noticed."
@@ -107,7 +111,14 @@ def set_up(
     for part in (protected, training, pilot):
         if part is not None:
             part.rows.limit(limit)
-    stated = (*model.assumptions, *parts.assumptions, *_staying(protected.rows), _SAME_LAW, _QUESTIONS)
+    stated = (
+        *model.assumptions,
+        *parts.assumptions,
+        *_staying(protected.rows),
+        _SAME_LAW,
+        _PUBLIC,
+        _QUESTIONS,
+    )
     return Setup(
         protected=protected,
         training=training,
