@@ -147,6 +147,13 @@ class Team(RuleBasedStateMachine):
         for question in asked:
             self.ask_one(name, who, *question)
 
+    @rule(name=names, who=people)
+    def ask_in_a_hurry(self, name, who):
+        """One new question more than the rate allows, while there are so many."""
+        known = self.models[name].answers if name in self.models else {}
+        for limit in [one for one in range(1, 10) if one not in known][: RATE + 1]:
+            self.ask_one(name, who, limit, 1 - limit / 10, "x > 0.{0}", "")
+
     def ask_one(self, name, who, limit, guess, form, key):
         headers = {"Idempotency-Key": key} if key else {}
         question = f"share({form.format(limit)}, guess = {guess})"
@@ -366,3 +373,23 @@ def test_the_model_notices(name, monkeypatch):
     monkeypatch.setattr(owner, method, twin)
     with pytest.raises((AssertionError, ExceptionGroup)):
         run(60, steps=40, phases=[Phase.generate], database=None)
+
+
+_newest = _datasets.Datasets._newest
+SABOTAGE_WHERE_TABLES_GROW = {
+    "the first epoch goes on": (
+        _datasets.Datasets,
+        "_newest",
+        lambda self, name: _newest(self, name).epochs[0],
+    ),
+    "shares are not held": SABOTAGE["shares are not held"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SABOTAGE_WHERE_TABLES_GROW)
+def test_the_model_notices_where_tables_grow(name, monkeypatch):
+    owner, method, twin = SABOTAGE_WHERE_TABLES_GROW[name]
+    monkeypatch.setattr(owner, method, twin)
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        run(60, steps=40, team=GrowingTeam, phases=[Phase.generate], database=None)

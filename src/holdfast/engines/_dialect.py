@@ -137,7 +137,7 @@ class Dialect:
     def clipped(self, below: Any, edges: Edges) -> Any:
         """How far a clipped value is below ``lo``; 0 for NaN.
 
-        Every branch but the last is a constant: anything else takes DuckDB a fifth of the time of a question.
+        Every branch but the last is a constant, which DuckDB computes much faster than any other.
         """
         return cases((below >= edges.near, exact(0.0)), (below <= edges.far, edges.far), else_=below)
 

@@ -38,8 +38,8 @@ MOST_TOGETHER = 16
 # Nats of room above the worst price of a question as it is reserved, for what its grid may be when its turn
 # comes.
 _ROOM = 1.0
-# Where an error is promised a question is prepared three times here, which takes as long as a scan of so many
-# rows.
+# Where an error is promised a question is prepared three times here, which takes about as long as a scan of
+# so many rows in memory.
 _WORTH_SHARING = 8_000_000
 
 
