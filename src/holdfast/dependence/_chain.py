@@ -24,6 +24,7 @@ from holdfast.dependence._model import (
     LATER,
     MOST_ROWS,
     Dependence,
+    few,
     from_squared_differences,
     row_differences,
     value_range,
@@ -124,6 +125,20 @@ class MarkovChain(Dependence):
     def __repr__(self) -> str:
         start = "stationary" if self.initial is None else "given"
         return f"MarkovChain(states={len(self.transition)}, n={self.n}, start={start})"
+
+    def _content_of_law(self) -> tuple[Any, ...]:
+        return self.transition, self.n, self.initial
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        states = len(self.transition)
+        words = [few(self.transition, f"{states}×{states} numbers")]
+        words[0] = f"{states} states, transition matrix {words[0]}"
+        start = "stationary" if self.initial is None else few(self.initial, f"{states} numbers")
+        words += [f"start {start}", f"contraction {self.contraction:.6g}"]
+        if unreachable(self.transition) is None:
+            words.append(f"spectral gap {self.spectral_gap:.6g}")
+        return tuple(words)
 
     @cached_property
     def stationary(self) -> NDArray[np.float64]:

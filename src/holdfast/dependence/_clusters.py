@@ -12,7 +12,7 @@ from holdfast import checks
 from holdfast.dependence import _bayesian
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._leakage import worst_leakage
-from holdfast.dependence._model import Dependence, from_squared_differences, row_differences
+from holdfast.dependence._model import Dependence, few, from_squared_differences, row_differences
 from holdfast.dependence._split import Split, all_fresh, check_split
 from holdfast.errors import InvalidArgument
 from holdfast.records import show
@@ -63,6 +63,11 @@ class Clusters(Dependence):
     def __repr__(self) -> str:
         shown = ", ".join(map(show, self.sizes[:6])) + (", …" if len(self.sizes) > 6 else "")
         return f"Clusters([{shown}], clusters={len(self.sizes)}, n={self.n})"
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        words = f"{min(self.sizes):,} to {max(self.sizes):,} rows each"
+        return (f"{len(self.sizes):,} clusters of {few(self.sizes, words)}",)
 
     @property
     def _stated(self) -> tuple[str, ...]:

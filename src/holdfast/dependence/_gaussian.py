@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast import checks, rounding
 from holdfast.dependence._best import TailReport, TailRow, report
-from holdfast.dependence._model import Dependence
+from holdfast.dependence._model import Dependence, few
 from holdfast.errors import InvalidArgument
 from holdfast.tails import SubGaussian
 
@@ -68,6 +68,14 @@ class GaussianRows(Dependence):
 
     def _visible(self) -> dict[str, Any]:
         return {"n": self.n, "sd_of_mean": self.mean_tail().sigma}
+
+    def _content_of_law(self) -> tuple[Any, ...]:
+        return (self.covariance,)
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        words = few(self.covariance, f"{self.n:,}×{self.n:,} numbers")
+        return (f"covariance {words}", f"standard deviation of the mean {self.mean_tail().sigma:.6g}")
 
     @property
     def _stated(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from holdfast.dependence._best import TailRow
 from holdfast.dependence._colouring import ChromaticNumber, chromatic_number
 from holdfast.dependence._cut import best_cut
 from holdfast.dependence._edges import Edges, read_graph
-from holdfast.dependence._model import LATER, Dependence, from_squared_differences
+from holdfast.dependence._model import LATER, Dependence, few, from_squared_differences
 from holdfast.dependence._split import Split, check_split, contiguous, part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
 
@@ -51,6 +51,15 @@ class DependencyGraph(Dependence):
         """The edges as pairs of row numbers i < j, sorted."""
         edges: Edges = self.graph
         return edges
+
+    def _content_of_law(self) -> tuple[Any, ...]:
+        return self.n, self.edges
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        degree = int(np.bincount(self.edges.ravel()).max()) if len(self.edges) else 0
+        listed = few(self.edges, "", most=24) if len(self.edges) else ""
+        return (f"{len(self.edges):,} edges{f' {listed}' if listed else ''}, at most {degree:,} at one row",)
 
     def _visible(self) -> dict[str, Any]:
         return {"n": self.n, "edges": self.edges.tolist()}
@@ -136,6 +145,10 @@ class MDependent(Dependence):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", checks.whole(self.n, "n", of="MDependent"))
         object.__setattr__(self, "m", checks.whole(self.m, "m", at_least=0, of="MDependent"))
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        return (f"m = {self.m:,}",)
 
     @property
     def _stated(self) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from holdfast import checks, rounding
 from holdfast.dependence._best import BestTail, TailReport, TailRow, report
+from holdfast.dependence._fingerprint import fingerprint_of
 from holdfast.dependence._split import Split, all_fresh
 from holdfast.errors import InvalidArgument
-from holdfast.records import Record
+from holdfast.records import Record, show
 from holdfast.tails import SubGaussian, Tail
 
 GIVEN_TRAINING = (
@@ -52,6 +54,35 @@ class Dependence(Record, ABC):
     @abstractmethod
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
         """Every bound on the tail of the mean of values in [lo, hi] that holds under the model."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of everything the model says about the law of the rows, in hexadecimal digits.
+
+        Guarantee: models with the same content have the same fingerprint, on every machine, whether they were
+        given as lists, arrays, graphs or models of another library; the order in which edges or factors are
+        listed does not matter, nor do the names of nodes. Other content has another fingerprint; numbers
+        that agree in their first twelve digits count as the same.
+        Assumes: SHA-256 without collisions.
+        """
+        return fingerprint_of(type(self).__name__, self._content_of_law())
+
+    def _content_of_law(self) -> tuple[Any, ...]:
+        """What the fingerprint is of: by default every field that takes part in comparisons."""
+        own = (item.name for item in fields(self) if item.compare and item.name != "extra_assumptions")
+        return tuple(getattr(self, name) for name in own)
+
+    @cached_property
+    def description(self) -> str:
+        """The model with its parameters in one line, for the certificate: all of them where they are few,
+        else how many there are and what follows from them; and how the fingerprint begins."""
+        parameters = "".join(f", {words}" for words in self._parameters)
+        return f"{self.name}, {self.n:,} rows{parameters} (fingerprint {self.fingerprint[:16]})"
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        """The parameters in words, beside the number of rows."""
+        return ()
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -125,6 +156,16 @@ def value_range(lo: Any, hi: Any, *, of: str) -> tuple[float, float]:
 def from_squared_differences(total: float) -> SubGaussian:
     """The tail 2 exp(−2t²/total) of every bound of McDiarmid's kind: subgaussian with σ² = total/4."""
     return SubGaussian(rounding.up(0.5 * float(np.sqrt(total))))
+
+
+def few(values: Any, words: str, most: int = 16) -> str:
+    """Numbers as they are where they are few, else ``words`` about them."""
+    array = np.asarray(values)
+    return words if array.size > most else _listed(array.tolist())
+
+
+def _listed(values: Any) -> str:
+    return f"[{', '.join(map(_listed, values))}]" if isinstance(values, list) else show(values)
 
 
 def row_differences(differences: Any, n: int, *, of: str) -> NDArray[np.float64]:

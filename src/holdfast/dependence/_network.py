@@ -120,6 +120,20 @@ class Network(Dependence):
                 seen.update(found[-1])
         return found
 
+    def _content_of_law(self) -> tuple[Any, ...]:
+        """The number of states of each row, and one table for each set of rows that share a factor, the
+        largest number in it 1: factors have no order, and those of the same rows are multiplied."""
+        tables: dict[tuple[int, ...], Array] = {}
+        for item in self._factors:
+            tables[item.scope] = tables[item.scope] + item.logs if item.scope in tables else item.logs
+        listed = [(scope, np.exp(logs - logs.max()), np.isfinite(logs)) for scope, logs in tables.items()]
+        return self._cards, *sorted(listed, key=lambda entry: entry[0])
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        largest = max(self._cards, default=1)
+        return (f"{len(self.edges):,} edges", f"{len(self._factors):,} tables", f"at most {largest:,} states")
+
     def _visible(self) -> dict[str, Any]:
         return {"nodes": list(self.nodes), "edges": self.edges}
 

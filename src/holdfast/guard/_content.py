@@ -18,8 +18,16 @@ from holdfast.ledger import Book
 
 _END = 1 << 18
 _KEYED = "keyed "
-# The subject of a line in which a book that was opened before contents were looked after says what its are.
+# Book key for the content digests of an account that was opened before digests were recorded.
 _SEEN = "content"
+# Terms that books of earlier versions do not have, each with its own book key where it is written down later:
+# the parameters of the dependence model, and which rows are in which part.
+_MODEL, _PARTS = "model", "parts"
+_ADDED = (_MODEL, _PARTS)
+_BOUND_LATER = (
+    "The account was opened by an earlier version, which wrote the kind of model into the book and not its "
+    "parameters. They are taken to be those given here, which the book has had since line {:,}."
+)
 
 
 @dataclass(frozen=True)
@@ -60,22 +68,38 @@ class Content:
 
 
 def open_session(book: Book, account: Account, agreed: dict[str, Any]) -> Session:
-    """Open a book for what was agreed, or go on with it if it was opened for the same rows.
+    """Open a book for what was agreed, or go on with it if it was opened for the same rows and model.
 
-    A book that was opened before contents were looked after goes on with the rows it is brought now, and with
-    no others from then on.
+    A book of an earlier version says less about its rows or its model. It goes on with those that it is
+    brought now, writes down what they are, and goes on with no others from then on.
     """
     keyed = _said(agreed, lambda content: content.under(book.secret))
     opening = book.opening
-    if opening is None or _names_content(opening.body):
+    if opening is None:
         return Session(book, account, keyed)
-    former = _said(agreed, lambda content: content.former)
-    session = Session(book, account, former)
-    seen = {name: keyed[name] for name in keyed if keyed[name] != former[name]}
-    told = session.record("act", seen, _SEEN)
-    if differing := sorted(name for name in seen if told.get(name) != seen[name]):
-        raise OtherTerms(book.name, differing)
+    written, seen = keyed, {}
+    if not _names_content(opening.body):
+        written = _said(agreed, lambda content: content.former)
+        seen = {_SEEN: {name: keyed[name] for name in keyed if keyed[name] != written[name]}}
+    later = [name for name in _ADDED if name in keyed and name not in opening.body]
+    seen |= {name: {name: keyed[name]} for name in later if not _told_by_name(name, keyed)}
+    session = Session(book, account, {name: term for name, term in written.items() if name not in later})
+    for subject, terms in seen.items():
+        recorded = session.record("act", terms, subject)
+        if differing := sorted(name for name in terms if recorded.get(name) != terms[name]):
+            raise OtherTerms(book.name, differing)
     return session
+
+
+def bound_later(book: Book) -> tuple[str, ...]:
+    """What is assumed of a book that did not say its model's parameters when it was opened."""
+    bound = book.about(_MODEL, "act")
+    return () if bound is None else (_BOUND_LATER.format(bound.sequence),)
+
+
+def _told_by_name(name: str, agreed: dict[str, Any]) -> bool:
+    """Whether the older term ``dependence`` says as much as the model does."""
+    return name == _MODEL and agreed["dependence"].startswith(("Independent(", "MDependent("))
 
 
 def _said(agreed: dict[str, Any], in_words: Callable[[Content], str | None]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from holdfast.guard._answered import Answered
 from holdfast.guard._arrival import earlier_rows, model_after, require_new_rows, set_up_in
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._choice import STRATEGIES, TRAINING_SHARES, choose_strategy
+from holdfast.guard._content import bound_later
 from holdfast.guard._custom import custom_question
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
 from holdfast.guard._fixed import unit_of
@@ -122,7 +123,8 @@ class Guard:
         self._options = {name: agreed[name] for name in ("strategy", "queries", "surprises", "error")}
         self._options |= {"training_share": training_share, "split_seed": split_seed}
         self._options |= {"split_by": split_by, "seconds": seconds}
-        self._records = Records(self.confidence, self._strategy.theorem, self._setup.assumptions)
+        assumptions = (*self._setup.assumptions, *bound_later(self._book))
+        self._records = Records(self.confidence, self._strategy.theorem, assumptions)
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)
 

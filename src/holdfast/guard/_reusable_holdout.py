@@ -286,6 +286,7 @@ class ReusableHoldout:
                 "budget": self.budget,
                 "differential privacy of all releases": self.privacy.epsilon,
                 "Bayesian differential privacy": self._bayesian.epsilon,
+                **({} if isinstance(self._model, Independent) else {"model": self._model.description}),
                 **numbers,
             },
             checked=_CHECKED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,7 @@ _BY_KEY = (
     "Which rows are protected was decided by the column {!r}, which says nothing about the other columns; "
     "rows with one key stay together, and it cannot be asked about."
 )
+_MODEL = "The model of the rows, with its parameters, is: {}."
 _QUESTIONS = (
     "The questions depend on the protected rows only through the released answers (and through the "
     "training part, which is "
@@ -94,7 +96,12 @@ def set_up(
         raise InvalidArgument(
             "dependence", f"a model of the {rows.count:,} rows of the data", model, of="Guard"
         )
-    facts: dict[str, Any] = {"data": Content.of(data, rows), "dependence": repr(model)}
+    facts: dict[str, Any] = {
+        "data": Content.of(data, rows),
+        "dependence": repr(model),
+        "model": {"fingerprint": model.fingerprint, "assumed": list(model.extra_assumptions)},
+    }
+    described = () if isinstance(model, Independent) else (_MODEL.format(model.description),)
     if train is not None:
         parts = _with_given(rows, train, model)
     elif share == 0:
@@ -105,6 +112,8 @@ def set_up(
         parts = _split_in_place(rows, model, share, seed, split_by)
     protected, training, model = parts.protected, parts.training, parts.model
     facts["training"] = parts.facts
+    if training is not None and training.mask is not None and protected.mask is not None:
+        facts["parts"] = _places(training.mask, protected.mask)
     facts |= {"rows": protected.rows.count, "training_rows": training.rows.count if training else 0}
     nullable = training.rows.nullable_columns() if training else frozenset()
     pilot = _pilot(training)
@@ -113,6 +122,7 @@ def set_up(
             part.rows.limit(limit)
     stated = (
         *model.assumptions,
+        *described,
         *parts.assumptions,
         *_staying(protected.rows),
         _SAME_LAW,
@@ -182,6 +192,12 @@ def _split_in_place(rows: Rows, model: Dependence, share: float, seed: int, key:
         {"share": share, "seed": seed, "by": key or "place", "check": check},
         assumptions=(stated,),
     )
+
+
+def _places(*masks: Any) -> str:
+    """A digest of which rows are in which part. They follow from the seed; but if another version of numpy
+    drew otherwise, rows that were protected would be shown."""
+    return hashlib.sha256(b"".join(np.packbits(mask).tobytes() for mask in masks)).hexdigest()
 
 
 def _staying(rows: Rows) -> tuple[str, ...]:
