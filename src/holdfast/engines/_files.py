@@ -53,12 +53,14 @@ def rows_of_source(
     *,
     held: Any | None = None,
     nullable: Mapping[str, bool | None] | None = None,
+    orders: Mapping[str, tuple[str, ...]] | None = None,
     place: str | None = None,
     **where: Any,
 ) -> Rows:
     """The rows of the table ``source``, as they are asked about; ``place`` is the SQL of a query that returns
-    them with two columns more, which say where each stands."""
-    said = nullable or {}
+    them with two columns more, which say where each stands. ``nullable`` and ``orders`` are what the table
+    declares about its columns."""
+    missing, ordered = nullable or {}, orders or {}
     columns = {name: dtype for name, dtype, *_ in database.run('DESCRIBE "source"')}
     clean = ", ".join(_clean(name, dtype) for name, dtype in columns.items())
     database.define("rows", f'SELECT {clean} FROM "source"')
@@ -70,7 +72,11 @@ def rows_of_source(
         places = ", ".join(map(PLAIN.quoted, FILE_PLACE))
         database.define("placed", f"SELECT {clean}, {places} FROM ({place})")
     schema = {
-        name: replace(_COLUMNS.get(dtype, Column("other")), nullable=said.get(name))
+        name: replace(
+            _COLUMNS.get(dtype, Column("other")),
+            nullable=missing.get(name),
+            order=ordered.get(name) if dtype == "VARCHAR" else None,
+        )
         for name, dtype, *_ in database.run('DESCRIBE "rows"')
     }
     placed = None if place is None else "placed"
@@ -103,17 +109,14 @@ def open_path(path: str, wanted: str) -> Rows:
         raise QueryRejected(f"There is no file {path!r}; check the path (from {str(Path.cwd())!r}).")
     database = DuckDB()
     parquet = lower.endswith(_PARQUET)
+    refusal = None
     try:
         places = _read_parquet(database, path) if parquet else _read_csv(database, path)
         ((count,),) = database.run('SELECT count(*) FROM "source"')
     except duckdb.Error as error:
-        if not parquet and (found := _in_another_encoding(path)) is not None:
-            raise QueryRejected(
-                f"Cannot read {found!r}: it is not in UTF-8. Save it in UTF-8, or read it with its encoding "
-                f"and give the table: pandas.read_csv({found!r}, encoding=...)."
-            ) from None
-        named = shown(path) if "://" in path else path
-        raise QueryRejected(f"Cannot read {named!r}: {without_secrets(error, path)}") from None
+        refusal = _unreadable_file(path, error, parquet=parquet)
+    if refusal is not None:
+        raise refusal
     names = [name for name, *_ in database.run('DESCRIBE "source"')]
     reject_columns(names)
     if count == 0:
@@ -130,6 +133,26 @@ def open_path(path: str, wanted: str) -> Rows:
     )
     rows.stays = not rows.is_small
     return rows
+
+
+def _unreadable_file(path: str, error: Exception, *, parquet: bool) -> QueryRejected:
+    """Why a file cannot be read, by kind. DuckDB's own words may quote a line of the file, so they are shown
+    only where no row was looked at: the file cannot be reached, or is not a Parquet file."""
+    import duckdb
+
+    if not parquet and (other := _in_another_encoding(path)) is not None:
+        return QueryRejected(
+            f"Cannot read {other!r}: it is not in UTF-8. Save it in UTF-8, or read it with its encoding "
+            f"and give the table: pandas.read_csv({other!r}, encoding=...)."
+        )
+    named = shown(path) if "://" in path else path
+    if parquet or isinstance(error, (duckdb.IOException, duckdb.HTTPException, duckdb.PermissionException)):
+        return QueryRejected(f"Cannot read {named!r}: {without_secrets(error, path)}")
+    return QueryRejected(
+        f"Cannot read {named!r} as CSV: its lines do not have the same columns, or a quoted text does not "
+        "end. The line is not shown, because it may be protected. Read the file with a CSV reader of your "
+        "own to find it."
+    )
 
 
 def _in_another_encoding(path: str) -> str | None:

@@ -1,13 +1,15 @@
-"""The kinds of table a person may bring, and how each is turned into arrow, cut by a mask, and given back."""
+"""The kinds of table a person may bring: how each is read as arrow, and how training rows are given back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from holdfast.engines._copies import arrow_rows, dict_rows, pandas_rows, polars_rows
+from holdfast.engines._refusals import unreadable_column
 from holdfast.errors import QueryRejected
 
 __all__ = ["FILE", "IBIS", "Native", "Source", "source_of"]
@@ -15,21 +17,35 @@ __all__ = ["FILE", "IBIS", "Native", "Source", "source_of"]
 
 @dataclass(frozen=True)
 class Native:
-    """How rows are given back: ``back`` makes a table of arrow, ``cut`` keeps the rows of a mask of the table
-    that was brought (None where that table is not kept)."""
+    """How rows are given back.
+
+    ``back`` makes a table of arrow. ``copy`` copies the rows at some places of the table that was brought,
+    with nothing of the other rows but the categories of columns that are named as public (None where the
+    table that was brought is not kept).
+    """
 
     back: Callable[[Any], Any]
-    cut: Callable[[Any, Any], Any] | None = None
+    copy: Callable[[Any, Any, Collection[str]], Any] | None = None
 
 
 @dataclass(frozen=True)
 class Source:
-    """How a table in memory is read: its columns' names, its values as arrow, what it says about nulls."""
+    """How a table in memory is read: the names of its columns, its values as arrow, what it says about nulls,
+    and the categories that it declares, in order, with whether the order means something."""
 
     native: Native
     names: Callable[[Any], list[Any]]
     arrow: Callable[[Any], Any]
     nullable: Callable[[Any], dict[str, bool | None]]
+    categories: Callable[[Any], dict[str, Categories]]
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categories that one column declares."""
+
+    values: tuple[Any, ...]
+    ordered: bool
 
 
 def source_of(data: Any) -> Source | None:
@@ -44,12 +60,9 @@ def _column_arrow(name: str, values: Any) -> Any:
 
     try:
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        reason = str(error).splitlines()[0]
-        raise QueryRejected(
-            f"The column {name!r} cannot be read ({reason}); "
-            "make all its values numbers, all texts, all booleans or all dates."
-        ) from None
+    except Exception as error:  # an OverflowError or a UnicodeError too; its text quotes the value
+        refusal = unreadable_column(name, type(error))
+    raise refusal
 
 
 def _numpy_nullable(dtype: Any) -> bool | None:
@@ -62,7 +75,7 @@ def _dict_arrow(data: Mapping[Any, Any]) -> Any:
 
     arrays = {}
     for name, values in data.items():
-        array: Any = values if hasattr(values, "dtype") or isinstance(values, list) else list(values)
+        array: Any = values
         if getattr(array, "ndim", 1) != 1:
             raise QueryRejected(
                 f"The column {name!r} has {array.ndim} dimensions; give one array of one dimension a column."
@@ -108,7 +121,7 @@ def _polars_back(table: Any) -> Any:
 def _ibis_back(table: Any) -> Any:
     import ibis
 
-    return ibis.memtable(table)
+    return ibis.memtable(arrow_rows(table, np.arange(table.num_rows)))
 
 
 def _arrow_nullable(table: Any) -> dict[str, bool | None]:
@@ -123,14 +136,37 @@ def _to_pandas(table: Any) -> Any:
     return table.to_pandas()
 
 
-def _cut_arrow(table: Any, mask: Any) -> Any:
+def _no_categories(table: Any) -> dict[str, Categories]:
+    return {}
+
+
+def _pandas_categories(frame: Any) -> dict[str, Categories]:
+    return {
+        name: Categories(tuple(dtype.categories), bool(dtype.ordered))
+        for name, dtype in frame.dtypes.items()
+        if type(dtype).__name__ == "CategoricalDtype"
+    }
+
+
+def _polars_categories(frame: Any) -> dict[str, Categories]:
+    """An Enum declares its categories; those of a Categorical are whatever the process has seen."""
+    return {
+        name: Categories(tuple(dtype.categories), ordered=True)
+        for name, dtype in frame.schema.items()
+        if type(dtype).__name__ == "Enum"
+    }
+
+
+def _arrow_categories(table: Any) -> dict[str, Categories]:
     import pyarrow as pa
 
-    return table.filter(pa.array(mask))
-
-
-def _cut_dict(data: Mapping[str, Any], mask: Any) -> dict[str, Any]:
-    return {name: np.asarray(values)[mask] for name, values in data.items()}
+    declared = {}
+    for name in table.column_names:
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type) and column.num_chunks:
+            whole = column.unify_dictionaries().chunk(0).dictionary
+            declared[name] = Categories(tuple(whole.to_pylist()), bool(column.type.ordered))
+    return declared
 
 
 def _columns(table: Any) -> list[Any]:
@@ -139,22 +175,24 @@ def _columns(table: Any) -> list[Any]:
 
 FILE = Native(_to_pandas)
 IBIS = Native(_ibis_back)
-_DICT = Source(Native(_dict_back, _cut_dict), list, _dict_arrow, _dict_nullable)
+_DICT = Source(Native(_dict_back, dict_rows), list, _dict_arrow, _dict_nullable, _no_categories)
 _SOURCES = {
     ("pandas", "DataFrame"): Source(
-        Native(_to_pandas, lambda frame, mask: frame[mask]), _columns, _pandas_arrow, _pandas_nullable
+        Native(_to_pandas, pandas_rows), _columns, _pandas_arrow, _pandas_nullable, _pandas_categories
     ),
     ("polars", "DataFrame"): Source(
-        Native(_polars_back, lambda frame, mask: frame.filter(mask)),
+        Native(_polars_back, polars_rows),
         _columns,
         lambda frame: frame.to_arrow(),
         _unsaid,
+        _polars_categories,
     ),
     ("pyarrow", "Table"): Source(
-        Native(lambda table: table, _cut_arrow),
+        Native(lambda table: table, arrow_rows),
         lambda table: list(table.column_names),
         lambda table: table,
         _arrow_nullable,
+        _arrow_categories,
     ),
-    ("ibis", "Table"): Source(IBIS, _columns, lambda table: table.to_pyarrow(), _unsaid),
+    ("ibis", "Table"): Source(IBIS, _columns, lambda table: table.to_pyarrow(), _unsaid, _no_categories),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ from holdfast.engines._address import is_database
 from holdfast.engines._database import DuckDB
 from holdfast.engines._files import open_path, rows_of_source
 from holdfast.engines._in_place import backend_of, open_table
-from holdfast.engines._native import IBIS, source_of
+from holdfast.engines._native import IBIS, Categories, source_of
+from holdfast.engines._refusals import by_kind_only, first_that_fails, unstorable_column
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import reject_columns
 from holdfast.engines._url import open_url
-from holdfast.errors import QueryRejected
+from holdfast.errors import InvalidArgument, QueryRejected
 
 __all__ = ["open_rows"]
 
@@ -24,7 +26,8 @@ _WANTED = (
 )
 
 
-def open_rows(data: Any) -> Rows:
+@by_kind_only
+def open_rows(data: Any, *, public_categories: bool | Collection[str] = False) -> Rows:
     """Open a pandas, polars or pyarrow table, a dict of arrays, a CSV or Parquet path (or glob, or address),
     an ibis table, or a table of a database by its address, ``"postgres://ann@db.example/town#trips"``.
 
@@ -37,6 +40,10 @@ def open_rows(data: Any) -> Rows:
     question until the rows are split or stored. Tables of a database stay there, whatever their size: every
     question is one statement to it. What it computes otherwise than DuckDB does, to the last bit, is found
     out here, on constants, and refused when a question needs it.
+
+    ``public_categories`` names the columns whose declared categories may be shown and, where they are
+    ordered, compared in their order; True names all that declare some. What is wrong with a table is told by
+    column and kind; no error quotes a value.
     """
     if isinstance(data, (str, Path)):
         text = os.path.expanduser(data)
@@ -49,11 +56,63 @@ def open_rows(data: Any) -> Rows:
     reject_columns(source.names(data))
     if source.native is IBIS and (backend := backend_of(data)) is not None:
         return open_table(data, backend)
+    if isinstance(data, Mapping):
+        data = {name: values if hasattr(values, "dtype") else list(values) for name, values in data.items()}
+    declared = source.categories(data)
+    public = _public(public_categories, declared)
     table = source.arrow(data)
     if table.num_rows == 0:
         raise QueryRejected("The table has no rows; give at least one.")
+    rows = rows_of_source(
+        _lent(table),
+        source.native,
+        table.num_rows,
+        held=data if source.native.copy else None,
+        nullable=source.nullable(data),
+        orders=_orders(declared, public),
+        public_categories=public,
+    )
+    return rows
+
+
+def _lent(table: Any) -> DuckDB:
+    """A database that reads an arrow table where it is."""
+    try:
+        return _described(table)
+    except Exception:
+        pass
+    column = first_that_fails(table.column_names, lambda name: _described(table.select([name])))
+    raise unstorable_column(column or table.column_names[0])
+
+
+def _described(table: Any) -> DuckDB:
     database = DuckDB()
     database.lend("source", table)
+    database.run('DESCRIBE "source"')
     database.close_the_doors()
-    held = data if source.native.cut else None
-    return rows_of_source(database, source.native, table.num_rows, held=held, nullable=source.nullable(data))
+    return database
+
+
+def _public(chosen: bool | Collection[str], declared: Mapping[str, Categories]) -> frozenset[str]:
+    """The columns whose categories are public."""
+    if isinstance(chosen, bool):
+        return frozenset(declared) if chosen else frozenset()
+    names = frozenset([chosen] if isinstance(chosen, str) else chosen)
+    if not names <= set(declared):
+        raise InvalidArgument(
+            "public_categories",
+            "True, False, or names of columns that declare categories "
+            f"({', '.join(sorted(declared)) or 'this table has none'})",
+            sorted(names - set(declared)),
+            of="Guard",
+        )
+    return names
+
+
+def _orders(declared: Mapping[str, Categories], public: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """The order of each column that has one; empty where it is not public."""
+    return {
+        name: tuple(map(str, categories.values)) if name in public else ()
+        for name, categories in declared.items()
+        if categories.ordered
+    }

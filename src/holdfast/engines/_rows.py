@@ -4,7 +4,8 @@ question."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -13,18 +14,43 @@ from holdfast.engines._content import content_of
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._native import Native
 from holdfast.engines._place import split_by_key, split_by_place
+from holdfast.engines._refusals import by_kind_only, first_that_fails, unstorable_column
 from holdfast.engines._schema import Schema
 from holdfast.engines._split import split_rows, store
 from holdfast.engines._sums import Question, Sums
 from holdfast.engines._watch import Watch
-from holdfast.errors import InvalidArgument, QueryRejected
+from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 
 __all__ = ["Rows"]
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 _MOST_COMPILED = 1_000
 # Tables of at most so many values (rows times columns) are copied once, because questions are then several
 # times faster; at eight bytes a value that is 400 MB, which a laptop has to spare.
 _MOST_COPIED = 50_000_000
+
+
+def _by_column(
+    method: Callable[Concatenate[Rows, _Arguments], _Result],
+) -> Callable[Concatenate[Rows, _Arguments], _Result]:
+    """Decorate a method that reads rows before there is an account: where it fails, the column that cannot be
+    read is named, and no value is quoted."""
+
+    @wraps(method)
+    def named(rows: Rows, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            return method(rows, *args, **kwargs)
+        except HoldfastError:
+            raise
+        except Exception:
+            column = first_that_fails(rows.columns, lambda name: rows._arrow([name]))
+            if column is None:
+                raise
+        raise unstorable_column(column)
+
+    return by_kind_only(named)
 
 
 class Rows:
@@ -50,6 +76,7 @@ class Rows:
         with_nan: str | None = None,
         where: str = "",
         stays: bool = False,
+        public_categories: frozenset[str] = frozenset(),
     ) -> None:
         self._database = database
         self._name = name
@@ -60,6 +87,7 @@ class Rows:
         self._with_nan = with_nan
         self.where = where
         self.stays = stays
+        self.public_categories = public_categories
         self._compiled: dict[Any, str] = {}
         self.schema = schema
         self.count = count
@@ -136,6 +164,7 @@ class Rows:
     def _ranked(self, question: Question) -> Any:
         return _order.values_to_rank(question.values(self._table(question.reads), self.schema), question)
 
+    @_by_column
     def nullable_columns(self) -> frozenset[str]:
         """The columns that hold a null or a NaN in some row. Reads every row: for a training part only."""
         counted = ", ".join(f"count({self._database.dialect.quoted(name)})" for name in self.columns)
@@ -144,6 +173,7 @@ class Rows:
             name for name, present in zip(self.columns, known, strict=True) if present < self.count
         )
 
+    @_by_column
     def content(self) -> bytes:
         """A digest of every value and of the order of the rows, the same in any kind of table. Reads every
         row, and is not to be shown: a digest of few rows can be turned back into them by trying."""
@@ -209,6 +239,7 @@ class Rows:
         """How long one question to these rows may take; None: as long as it needs."""
         self._database.limit(seconds)
 
+    @_by_column
     def stored(self) -> Rows:
         """The same rows copied once into the engine's own storage, so that questions are fast."""
         return store(self._arrow(), self.schema, self._native, self._held)
@@ -232,6 +263,7 @@ class Rows:
         """The rows as questions are put to them: where they are if they stay there, else stored."""
         return self if self.stays else self.stored()
 
+    @_by_column
     def first(self, count: int) -> Rows:
         """So many rows, stored; the first ones, where rows have an order."""
         return store(self._arrow(most=count), self.schema, self._native)
@@ -245,6 +277,7 @@ class Rows:
                 f"The data changed after it was opened: {change}. Open it anew, with an account of its own."
             )
 
+    @_by_column
     def split_in_place(self, share: float, seed: int, key: str | None = None) -> tuple[Rows, Rows, str]:
         """Split into a training part of about ``share`` of the rows and the rest, copying neither: by a keyed
         hash of the column ``key``, which then cannot be asked about, or of the place of a row in its file.
@@ -261,6 +294,7 @@ class Rows:
             )
         return split_by_place(self, self._placed, share, seed)
 
+    @_by_column
     def split(self, train: Any, protected: Any = None) -> tuple[Rows, Rows]:
         """Split into a training part and a protected part, each in the original order.
 

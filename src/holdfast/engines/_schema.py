@@ -29,13 +29,15 @@ class Column:
     ``nullable`` is True where the type was chosen to hold nulls (pandas ``Int64``), False where it cannot
     hold them (a numpy integer, a ``NOT NULL`` column), and None where the source does not say (CSV, most
     Parquet files): then the training rows decide. ``nan`` tells whether a stored value may be NaN, which
-    counts as null.
+    counts as null. ``order`` lists the categories of a text column with ordered categories, from the least to
+    the greatest; it is empty where they are not public, and None for every other column.
     """
 
     kind: str
     storage: str = ""
     nullable: bool | None = None
     nan: bool = False
+    order: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         choice(self.kind, "kind", KINDS, of="Column")

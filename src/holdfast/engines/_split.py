@@ -8,6 +8,7 @@ import numpy as np
 
 from holdfast.engines._database import DuckDB
 from holdfast.engines._native import Native
+from holdfast.engines._refusals import first_that_fails, unstorable_column
 from holdfast.engines._schema import Schema
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
     database, mark = rows._database, _unused(rows)
     database.lend("part", pa.table({mark: train.astype(np.int8) + 2 * protected.astype(np.int8)}))
     chosen = f'SELECT "rows".* FROM {rows._source} AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
-    cut = rows._native.cut
-    held = None if rows._held is None or cut is None else cut(rows._held, train)
+    copy = rows._native.copy
+    held = None
+    if rows._held is not None and copy is not None:
+        held = copy(rows._held, np.flatnonzero(train), rows.public_categories)
     seen = store(database.arrow(f"{chosen} 1"), rows.schema, rows._native, held)
     kept = store(database.arrow(f"{chosen} 2"), rows.schema, rows._native)
     database.take_back("part")
@@ -42,14 +45,25 @@ def store(table: Any, schema: Schema, native: Native, held: Any | None = None) -
     """Copy clean rows once into a database's own storage, where questions are fastest."""
     from holdfast.engines._rows import Rows
 
-    database = DuckDB()
-    database.lend("source", table)
-    database.run('CREATE TABLE "rows" AS SELECT * FROM "source"')
-    database.take_back("source")
+    try:
+        database = _filled(table)
+    except Exception:
+        database = None
+    if database is None:
+        column = first_that_fails(table.column_names, lambda name: _filled(table.select([name])))
+        raise unstorable_column(column or table.column_names[0])
     if table.num_rows <= _ROW_GROUP:
         database.expect_few_rows()
     database.close_the_doors()
     return Rows(database, "rows", Schema(schema), table.num_rows, native, held)
+
+
+def _filled(table: Any) -> DuckDB:
+    database = DuckDB()
+    database.lend("source", table)
+    database.run('CREATE TABLE "rows" AS SELECT * FROM "source"')
+    database.take_back("source")
+    return database
 
 
 def _unused(rows: Rows) -> str:

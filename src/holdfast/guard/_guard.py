@@ -4,7 +4,7 @@ chosen."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -55,6 +55,9 @@ class Guard:
     path: the account is kept there, and the next guard on the same data goes on with it. A question that the
     database works on for more than ``seconds`` is stopped, and charged as one that failed. Rows in a database
     and in large files stay where they are; there ``split_by`` names a column that decides who is set aside.
+    ``public_categories`` names the columns (True: all) whose declared categories are public, such as those of
+    an ordered categorical or a polars Enum: ``guard.train`` then keeps them, and questions may compare them
+    in their order. Elsewhere ``guard.train`` has the categories that its own rows use.
 
     Every ``strategy`` but "code" ("agreed-code", "grid-code", "typical-gaussian", "typical-laplace",
     "transfer-gaussian", "split") fixes the number of ``queries`` in advance and counts answers instead of
@@ -85,6 +88,7 @@ class Guard:
         split_seed: int = 0,
         split_by: str | None = None,
         seconds: float | None = None,
+        public_categories: bool | Collection[str] = False,
     ) -> None:
         self.confidence = checks.real(confidence, "confidence", "(0, 1)", of="Guard")
         self.error = None if error is None else checks.real(error, "error", "(0, inf)", of="Guard")
@@ -101,6 +105,7 @@ class Guard:
             split_seed=split_seed,
             split_by=split_by,
             seconds=seconds,
+            public_categories=public_categories,
         )
         if not failure - self._setup.bias > 0:
             raise InvalidArgument(
@@ -122,7 +127,7 @@ class Guard:
         self.epoch = Epoch.of(link, self.confidence)
         self._options = {name: agreed[name] for name in ("strategy", "queries", "surprises", "error")}
         self._options |= {"training_share": training_share, "split_seed": split_seed}
-        self._options |= {"split_by": split_by, "seconds": seconds}
+        self._options |= {"split_by": split_by, "seconds": seconds, "public_categories": public_categories}
         assumptions = (*self._setup.assumptions, *bound_later(self._book))
         self._records = Records(self.confidence, self._strategy.theorem, assumptions)
         self._answered = Answered(self._session, self._records, self._too_wide)

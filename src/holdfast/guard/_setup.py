@@ -23,6 +23,9 @@ _PUBLIC = (
     "The columns, their types and the number of rows are public. Types that a table does not state (CSV, "
     "columns of objects) were read off all rows, and are taken to be the same for any other draw."
 )
+_PUBLIC_CATEGORIES = (
+    "The categories of {} are public: they were declared without looking at the protected rows."
+)
 _UNCHANGED = (
     "The protected rows stay in {} and do not change there: files and numbers of rows are looked after, a "
     "value that is overwritten in a table is not noticed."
@@ -76,6 +79,7 @@ def set_up(
     split_seed: Any,
     split_by: Any = None,
     seconds: Any = None,
+    public_categories: Any = False,
 ) -> Setup:
     """Open ``data`` and find the training part: the caller's, or a share of the rows by the model's rule
     (theory 2.2), or by a key."""
@@ -90,7 +94,7 @@ def set_up(
         raise InvalidArgument(
             "split_by", "left out where no share of the rows is set aside", split_by, of="Guard"
         )
-    rows = open_rows(data)
+    rows = open_rows(data, public_categories=public_categories)
     model = Independent(rows.count) if dependence is None else dependence
     if model.n != rows.count:
         raise InvalidArgument(
@@ -114,6 +118,8 @@ def set_up(
     facts["training"] = parts.facts
     if training is not None and training.mask is not None and protected.mask is not None:
         facts["parts"] = _places(training.mask, protected.mask)
+    if rows.public_categories:
+        facts["public_categories"] = sorted(rows.public_categories)
     facts |= {"rows": protected.rows.count, "training_rows": training.rows.count if training else 0}
     nullable = training.rows.nullable_columns() if training else frozenset()
     pilot = _pilot(training)
@@ -127,6 +133,7 @@ def set_up(
         *_staying(protected.rows),
         _SAME_LAW,
         _PUBLIC,
+        *_declared(rows),
         _QUESTIONS,
     )
     return Setup(
@@ -198,6 +205,12 @@ def _places(*masks: Any) -> str:
     """A digest of which rows are in which part. They follow from the seed; but if another version of numpy
     drew otherwise, rows that were protected would be shown."""
     return hashlib.sha256(b"".join(np.packbits(mask).tobytes() for mask in masks)).hexdigest()
+
+
+def _declared(rows: Rows) -> tuple[str, ...]:
+    """What is assumed of categories that the caller calls public."""
+    names = ", ".join(map(repr, sorted(rows.public_categories)))
+    return (_PUBLIC_CATEGORIES.format(names),) if names else ()
 
 
 def _staying(rows: Rows) -> tuple[str, ...]:

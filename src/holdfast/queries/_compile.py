@@ -19,7 +19,7 @@ from holdfast.engines._builtin import exact
 from holdfast.engines._dialect import Dialect
 from holdfast.engines._schema import PLAIN
 from holdfast.queries._canonical import COMPARISONS
-from holdfast.queries._kinds import is_whole, kind_of
+from holdfast.queries._kinds import is_whole, kind_of, order_in
 from holdfast.queries._nodes import Call, Column, Literal, Node
 from holdfast.queries._nulls import limits
 
@@ -157,7 +157,8 @@ class Compiler:
             return self._literal(node)
         op, args = node.op, node.args
         if op in COMPARISONS:
-            return self._comparison(op, args)
+            order = None if op in ("=", "<>") else order_in(node, self._columns)
+            return self._comparison(op, args) if order is None else self._in_order(op, args, order)
         if op in ("in", "not in"):
             return self._membership(op, args)
         if op in ("and", "or"):
@@ -201,6 +202,21 @@ class Compiler:
         if op not in ("=", "<>") and kind_of(left, self._columns) == "text":
             return self._dialect.compare_texts(compare, self._compile(left), self._compile(right))
         return compare(self._operand(left), self._operand(right))
+
+    def _in_order(self, op: str, args: tuple[Node, ...], order: tuple[str, ...]) -> Any:
+        """A column of ordered categories against one of them: is it one of those on that side?"""
+        left, right = args
+        column, literal = (left, right) if isinstance(left, Column) else (right, left)
+        assert isinstance(column, Column)
+        assert isinstance(literal, Literal)
+        place, compare = order.index(str(literal.value)), COMPARISONS[op]
+        chosen = [
+            category
+            for rank, category in enumerate(order)
+            if (compare(rank, place) if column is left else compare(place, rank))
+        ]
+        value = self.table[column.name]
+        return value.isin(chosen) if chosen else value != value
 
     def _membership(self, op: str, args: tuple[Node, ...]) -> Any:
         subject, listed = args[0], args[1:]

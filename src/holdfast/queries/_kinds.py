@@ -10,7 +10,7 @@ from holdfast import engines
 from holdfast.errors import QueryRejected
 from holdfast.queries._nodes import Call, Column, Literal, Node, text_of
 
-__all__ = ["check_kinds", "is_whole", "kind_of", "misfit"]
+__all__ = ["check_kinds", "is_whole", "kind_of", "misfit", "order_in"]
 
 _NUMERIC = frozenset(("+", "-", "*", "/", "%", "negate", "abs", "least", "greatest")) | {
     *("floor", "round", "ln", "exp", "sqrt", "power")
@@ -94,6 +94,8 @@ def check_kinds(node: Node, columns: Columns) -> str:
         _all(node, kinds, "text")
     elif op in _COMPARED:
         _check_comparison(node, kinds)
+        if op in _ORDERED:
+            _check_order(node, columns)
     elif op == "case":
         _all(node, kinds[: len(kinds) // 2 * 2 : 2], "boolean", node.args[: len(kinds) // 2 * 2 : 2])
         _check_alike(node, _results(node), columns)
@@ -153,6 +155,47 @@ def _check_comparison(node: Call, kinds: list[str]) -> None:
             _check_date(str(arg.value), node)
         elif kind != first:
             raise misfit(arg, node, kind, first)
+
+
+def order_in(node: Call, columns: Columns) -> tuple[str, ...] | None:
+    """The order of categories by which the two sides of a comparison are compared; None: as text."""
+    orders = [_order(arg, columns) for arg in node.args]
+    return next((order for order in orders if order is not None), None)
+
+
+def _order(node: Node, columns: Columns) -> tuple[str, ...] | None:
+    """The order of the categories that an expression takes its values from."""
+    if isinstance(node, Column):
+        return columns[node.name].order
+    if isinstance(node, Call) and node.op in ("case", "coalesce"):
+        values = _results(node) if node.op == "case" else node.args
+        return next((order for value in values if (order := _order(value, columns)) is not None), None)
+    return None
+
+
+def _check_order(node: Call, columns: Columns) -> None:
+    """Ordered categories are compared in their order, which has to be public, with one of them."""
+    order = order_in(node, columns)
+    if order is None:
+        return
+    column = next((arg for arg in node.args if isinstance(arg, Column)), None)
+    literal = next((arg for arg in node.args if isinstance(arg, Literal)), None)
+    if column is None or literal is None:
+        raise QueryRejected(
+            f"{text_of(node)!r} compares ordered categories; write a column on one side and one of its "
+            "categories on the other."
+        )
+    if not order:
+        raise QueryRejected(
+            f"The column {column.name!r} has ordered categories, and their order is not public, so "
+            f"{text_of(node)!r} has no meaning. Open the table with "
+            f"Guard(..., public_categories=[{column.name!r}]), or compare with = or in (...)."
+        )
+    if literal.value not in order:
+        raise QueryRejected(
+            f"{text_of(literal)} is not a category of the column {column.name!r}; in order they are "
+            f"{', '.join(order[:20])}{' and more' if len(order) > 20 else ''}."
+        )
 
 
 def _check_date(text: str, node: Node) -> None:

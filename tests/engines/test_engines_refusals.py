@@ -1,0 +1,135 @@
+"""A table that cannot be opened is refused by column and kind; no error, nor the error behind it, quotes a
+value."""
+
+from __future__ import annotations
+
+import decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from holdfast import Guard
+from holdfast.engines import _refusals, open_rows
+from holdfast.errors import HoldfastError, QueryRejected
+
+SECRET = "Ms Smith, HIV+"
+BROKEN = b"a\xffMs Smith, HIV+b"
+
+
+def with_last(last: Any, other: Any) -> list[Any]:
+    return [other] * 40 + [last]
+
+
+def broken_texts() -> pa.Array:
+    """Texts of which one is not valid UTF-8."""
+    offsets = np.array([0, 1, len(BROKEN) - 1, len(BROKEN)], dtype=np.int32)
+    broken = pa.StringArray.from_buffers(3, pa.py_buffer(offsets.tobytes()), pa.py_buffer(BROKEN))
+    return pa.concat_arrays([broken, pa.array(["fine"] * 40)])
+
+
+TABLES: dict[str, Any] = {
+    "text among numbers": {"age": [1] * 9, "name": with_last(SECRET, 1)[-9:]},
+    "text among numbers, pandas": pd.DataFrame({"name": pd.Series(with_last(SECRET, 1), dtype=object)}),
+    "surrogates": {"name": with_last(SECRET + "\udc80", "ann")},
+    "whole number beyond 64 bits": {"name": with_last(2**63 + 1, 1)},
+    "whole number beyond 64 bits, pandas": pd.DataFrame(
+        {"name": pd.Series(with_last(2**70, 1), dtype=object)}
+    ),
+    "huge decimal": {"name": with_last(decimal.Decimal("9" * 60), decimal.Decimal(1))},
+    "long time span": pd.DataFrame({"name": np.array(with_last(2**60, 1)).astype("m8[s]")}),
+    "mixed lists": {"name": with_last([SECRET], [1])},
+    "broken text": pa.table({"name": broken_texts()}),
+}
+
+
+def everything_said(error: BaseException | None) -> str:
+    """The words of an error and of every error that is reached from it."""
+    words: list[str] = []
+    while error is not None:
+        words += [str(error), repr(error), *getattr(error, "__notes__", [])]
+        error = error.__cause__ or error.__context__
+    return "\n".join(words)
+
+
+@pytest.mark.parametrize("case", TABLES)
+@pytest.mark.parametrize("options", [{}, {"training_share": 0}], ids=["split", "whole"])
+def test_what_is_wrong_is_told_by_column_and_kind(case: str, options: dict[str, Any]) -> None:
+    with pytest.raises(QueryRejected, match="The column 'name'") as refused:
+        Guard(TABLES[case], **options)
+    said = everything_said(refused.value)
+    assert "Smith" not in said
+    assert not any(digits in said for digits in ("9223372036854775809", "1180591620717411303424", "9999"))
+    assert refused.value.__context__ is None
+
+
+def test_a_parquet_file_with_broken_text_is_refused_by_column(tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    pa.parquet.write_table(pa.table({"age": [1] * 43, "name": broken_texts()}), path)
+    with pytest.raises(QueryRejected, match="The column 'name' cannot be stored") as refused:
+        Guard(str(path))
+    assert "Smith" not in everything_said(refused.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"age,name\n" + b"1,ann\n" * 40 + b"2,Ms Smith" + b", HIV+" * 500_000 + b"\n",
+        b"age,name\n" + b"1,ann\n" * 40 + b"2,\xff\xfeMs Smith, HIV+\n",
+    ],
+    ids=["long line", "other encoding"],
+)
+def test_a_csv_error_keeps_no_line_of_the_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+    with pytest.raises(QueryRejected) as refused:
+        Guard(str(path))
+    assert "Smith" not in everything_said(refused.value)
+    assert refused.value.__context__ is None
+
+
+def test_a_csv_line_that_fits_no_column_is_not_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import duckdb
+
+    from holdfast.engines import _files
+
+    def fails(*args: object) -> str:
+        raise duckdb.InvalidInputException(f"CSV Error on Line: 42\nOriginal Line: 2,{SECRET}")
+
+    monkeypatch.setattr(_files, "_read_csv", fails)
+    path = tmp_path / "people.csv"
+    path.write_text("age,name\n1,ann\n")
+    with pytest.raises(QueryRejected, match="as CSV: its lines do not have the same columns") as refused:
+        open_rows(str(path))
+    assert "Smith" not in everything_said(refused.value)
+
+
+def test_an_error_that_was_not_foreseen_quotes_nothing_either() -> None:
+    @_refusals.by_kind_only
+    def fails() -> None:
+        try:
+            raise ValueError(SECRET)
+        except ValueError as error:
+            raise RuntimeError(SECRET) from error
+
+    @_refusals.by_kind_only
+    def refuses() -> None:
+        try:
+            raise ValueError(SECRET)
+        except ValueError:
+            raise QueryRejected("The column 'name' is not good.") from None
+
+    for work in (fails, refuses):
+        with pytest.raises(HoldfastError) as refused:
+            work()
+        assert SECRET not in everything_said(refused.value)
+    # The twin: what the second function raises by itself still carries the value.
+    with pytest.raises(QueryRejected) as leaking:
+        refuses.__wrapped__()  # type: ignore[attr-defined]
+    assert SECRET in everything_said(leaking.value)
