@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.optimize import minimize
 from scipy.stats import binomtest
 
 from holdfast.errors import InvalidArgument
+from holdfast.mechanisms import Noise
 from holdfast.stability._profiles import gaussian_delta
 from holdfast.stability._transfer import split_error, transfer_error
 
@@ -241,3 +243,29 @@ def test_bad_arguments_are_named(call, name):
     with pytest.raises(InvalidArgument) as caught:
         call()
     assert caught.value.argument == name
+
+
+@pytest.mark.parametrize(
+    ("n", "sd", "resolution"), [(7, 0.3, 3), (12, 0.05, 5), (50, 0.2, 4), (400, 0.01, 9)]
+)
+def test_rounding_first_costs_no_more_than_the_noise_is_made_for(n, sd, resolution):
+    """One row varies, all others are anything: the rounded mean stays within (1/n + g)/2 of the middle of its
+    range, and with the guard's noise that is at most 1/(2n·sd) standard deviations, as without a grid. The
+    twin, a reference at the value one half, may be farther away."""
+    noise = Noise.hiding("gaussian", 1 / n, 1 / (n * sd), resolution=resolution)
+    grid, most = Fraction(noise.grid), 1 / (2 * Fraction(n) * Fraction(sd))
+    from_middle = from_half = Fraction(0)
+    for others in np.random.default_rng(n).random(200):
+        rest = Fraction(float(others)) * (n - 1)
+
+        def rounded(value, rest=rest):
+            return round((rest + value) / n / grid) * grid
+
+        middle = (rounded(Fraction(0)) + rounded(Fraction(1))) / 2
+        for value in (Fraction(0), Fraction(1, 3), Fraction(1)):
+            from_middle = max(from_middle, abs(rounded(value) - middle))
+            from_half = max(from_half, abs(rounded(value) - rounded(Fraction(1, 2))))
+    assert from_middle <= (Fraction(1, n) + grid) / 2
+    assert from_middle / Fraction(noise.scale) <= most * (1 + Fraction(2, 2**52))
+    if n == 7:
+        assert from_half > (Fraction(1, n) + grid) / 2

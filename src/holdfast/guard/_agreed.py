@@ -146,6 +146,7 @@ class AgreedCode:
     promised: float | None
 
     theorem = "the code guard with agreed numbers (docs/theory/code-guard.md)"
+    failure_closes = False  # A failure is one of the symbols that are counted.
 
     @classmethod
     def of(

@@ -25,7 +25,8 @@ def account_of(failure: float, balance: Balance, exact: float) -> Account:
 
 @dataclass(frozen=True)
 class Settled:
-    """A question of several, as it will be recorded: ``most`` is its own worst price, in whole micro-nats."""
+    """A question of several, as it will be recorded: ``most`` is its own worst price, in whole micro-nats.
+    Where it ``failed`` nothing is released, and where that ``closes`` the account nothing more is asked."""
 
     key: str
     reservation: int
@@ -33,6 +34,8 @@ class Settled:
     most: int
     surprise: bool
     released: dict[str, Any] | None
+    failed: bool = False
+    closes: bool = False
 
 
 class Ahead:

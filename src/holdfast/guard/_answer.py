@@ -88,7 +88,8 @@ class Preview(Record):
 
     ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. The
     three prices are in nats: if confirmed, for the nearest surprise, and for the dearest output there is.
-    ``allowed`` is False where the promised error rules the question out.
+    ``allowed`` is False where the promised error rules the question out. ``failure_closes`` warns that the
+    account ends, for everyone, if the question cannot be computed on the protected rows.
     """
 
     query: Any
@@ -101,6 +102,7 @@ class Preview(Record):
     at_most: float = 0.0
     allowed: bool = True
     known: bool = False
+    failure_closes: bool = False
 
     @property
     def half_width(self) -> float:
@@ -119,8 +121,12 @@ class Preview(Record):
         return (
             f"{self.query}: guess {show(self.guess)}, then {_range(self.low, self.high)} for "
             f"{self.if_confirmed:.3g} nats; "
-            f"a surprise costs {self.if_surprised:.3g} or more (at most {self.at_most:.3g})"
+            f"a surprise costs {self.if_surprised:.3g} or more (at most {self.at_most:.3g}){self._warning}"
         )
+
+    @property
+    def _warning(self) -> str:
+        return "; if it fails on the protected rows, the account is closed" if self.failure_closes else ""
 
 
 class Left(float):

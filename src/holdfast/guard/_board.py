@@ -21,8 +21,8 @@ from holdfast.guard._predictions import Predictions
 from holdfast.guard._question import Part
 from holdfast.guard._readings import BoundedMean, Reading, ShareOfAll
 from holdfast.guard._scores import ScoreQuestion, score_question
-from holdfast.guard._seam import ReadingFailed, pass_through
-from holdfast.guard._session import NOBODY, Asker, Released
+from holdfast.guard._seam import pass_through
+from holdfast.guard._session import NOBODY, Asker, ReadingFailed, Released
 from holdfast.intervals import Interval
 from holdfast.ledger import Book, BookError, Receipt
 from holdfast.records import Record

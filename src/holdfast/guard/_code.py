@@ -129,6 +129,8 @@ class CodeStrategy:
     model: Dependence | None
     error: float | None
 
+    failure_closes = False  # A failure is one of the outputs that have a price.
+
     theorem = "the code guard (docs/theory/code-guard.md)"
 
     @cached_property

@@ -50,7 +50,9 @@ def unit_of(strategy: Strategy) -> str:
     return "answers" if isinstance(strategy, FixedNumber) else "nats"
 
 
-def preview_of(question: Question, half_width: float, answers: int) -> Preview:
+def preview_of(
+    question: Question, half_width: float, answers: int, *, failure_closes: bool = False
+) -> Preview:
     """What an answer will look like: its width is known, its place is not; it is shown in the middle."""
     middle = (question.low + question.high) / 2 if math.isfinite(question.low + question.high) else 0.0
     price = float(answers)
@@ -62,6 +64,7 @@ def preview_of(question: Question, half_width: float, answers: int) -> Preview:
         if_confirmed=price,
         if_surprised=price,
         at_most=price,
+        failure_closes=failure_closes,
     )
 
 

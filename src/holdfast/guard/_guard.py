@@ -23,11 +23,12 @@ from holdfast.guard._content import bound_later
 from holdfast.guard._custom import custom_question
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
 from holdfast.guard._fixed import unit_of
+from holdfast.guard._former import FAILURE
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._scores import score_question, score_text
-from holdfast.guard._seam import ReadingFailed, pass_through
-from holdfast.guard._session import NOBODY, Asker
+from holdfast.guard._seam import pass_through
+from holdfast.guard._session import NOBODY, Asker, ReadingFailed
 from holdfast.guard._together import Together
 from holdfast.ledger import Book
 from holdfast.queries import Query
@@ -123,6 +124,8 @@ class Guard:
             "error": self.error,
             **self._setup.facts,
         }
+        if self._strategy.failure_closes:
+            agreed[FAILURE] = "closes"
         self._book, self._session, link = open_account(ledger, Account(failure), agreed)
         self.epoch = Epoch.of(link, self.confidence)
         self._options = {name: agreed[name] for name in ("strategy", "queries", "surprises", "error")}
@@ -395,13 +398,19 @@ class Guard:
         known = self._answered.known(question)
         if known is not None:
             return known
-        if ahead is not None and (released := ahead.released(question)) is not None:
-            return self._answered.settled(released, question)
         try:
+            if ahead is not None and (released := ahead.released(question)) is not None:
+                return self._answered.settled(released, question)
             self._setup.protected.rows.require_unchanged()
             released = pass_through(self._session, self._strategy, question, self._setup.protected, asker)
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
         except ReadingFailed as failed:
-            raise not_computed(question.text, failed.price, spent=self.spent, left=float(self.left)) from None
+            raise not_computed(
+                question.text,
+                failed.price,
+                closes=failed.closes,
+                spent=self.spent,
+                left=0.0 if failed.closes else float(self.left),
+            ) from None
         return self._answered.settled(released, question)

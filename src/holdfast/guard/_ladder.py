@@ -67,6 +67,7 @@ class LadderStrategy:
     best: Callable[[], float]
 
     theorem = "the code guard on a ladder (docs/theory/code-guard.md)"
+    failure_closes = False  # A failure is one of the outputs that have a price.
 
     def prepare(self, question: Question, account: Account) -> PreparedCode:
         """Everything about a submission but its score, from public facts alone."""

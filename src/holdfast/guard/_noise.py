@@ -64,7 +64,7 @@ class PreparedNoise:
 
     def preview(self) -> Preview:
         """What the question would cost and show; a ratio is shown as if all rows passed."""
-        return preview_of(self.question, self.whole.error, self.answers)
+        return preview_of(self.question, self.whole.error, self.answers, failure_closes=True)
 
     def read(self, part: Part) -> Outcome:
         """Read the rows once and add fresh noise, from the operating system's randomness."""
@@ -113,6 +113,8 @@ class TypicalNoise(FixedNumber):
     kind: str
     plan: TypicalError
     promised: float | None
+
+    failure_closes = True  # A failure would be an answer without noise.
 
     @classmethod
     def of(
@@ -165,6 +167,8 @@ class TransferNoise(FixedNumber):
 
     plan: TransferError
     promised: float | None
+
+    failure_closes = True  # A failure would be an answer without noise.
 
     @classmethod
     def of(cls, queries: int, failure: float, model: Dependence, promised: float | None) -> TransferNoise:

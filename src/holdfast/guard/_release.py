@@ -58,11 +58,19 @@ def released(
     }
 
 
-def not_computed(text: str, price: float, *, spent: float, left: float) -> QueryRejected:
-    """The refusal of a question that failed on the protected rows, for a price."""
+def not_computed(text: str, price: float, *, closes: bool, spent: float, left: float) -> QueryRejected:
+    """The refusal of a question that failed on the protected rows: for a price, or as the last word."""
+    if closes:
+        rest = (
+            "With this strategy a failure is not paid for, so the account is closed now, for everyone: "
+            "nothing more is answered. The answers given before keep their intervals. In a new account, on "
+            "fresh rows, first try every model and statistic on rows that are not protected."
+        )
+    else:
+        rest = f"That it failed cost {price:.3g} nats. Try it on guard.train first."
     return QueryRejected(
         f"{text} could not be computed on the protected rows. What went wrong is not shown, because it may "
-        f"depend on them; that it failed cost {price:.3g} nats. Try it on guard.train first.",
+        f"depend on them. {rest}",
         asked=price,
         spent=spent,
         left=left,

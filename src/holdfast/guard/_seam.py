@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from holdfast.guard._account import Account
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readers import reader
-from holdfast.guard._session import Asked, Asker, Released, Session
+from holdfast.guard._session import Asked, Asker, ReadingFailed, Released, Session
 from holdfast.guard._strategy import Prepared
 from holdfast.guard._together import Joining, answer_waiting
 
@@ -15,16 +15,12 @@ from holdfast.guard._together import Joining, answer_waiting
 class Preparing(Protocol):
     """What is needed of a strategy here."""
 
+    @property
+    def failure_closes(self) -> bool:
+        """Whether a question that fails on the protected rows ends the account."""
+
     def prepare(self, question: Question, account: Account) -> Prepared:
         """Decide everything about a question without reading the protected rows, or refuse it."""
-
-
-class ReadingFailed(Exception):
-    """The rows could not be read; that is an outcome too, and was charged. What went wrong stays inside."""
-
-    def __init__(self, price: float) -> None:
-        self.price = price
-        super().__init__("the protected rows could not be read")
 
 
 def pass_through(
@@ -47,6 +43,7 @@ def pass_through(
             asker=asker,
             quick=quick,
             joins=joins,
+            alone=strategy.failure_closes,
         )
         with session.turn(asked) as turn:
             reserved = turn.answered or turn.reserved
@@ -56,15 +53,25 @@ def pass_through(
                 reserved = session.reserve(asked)
             if isinstance(reserved, Released):
                 return reserved
+            if isinstance(reserved, ReadingFailed):
+                raise reserved
             prepared, reservation = reserved
             try:
                 outcome = prepared.read(part)
             except Exception:
-                price = prepared.failure_price
-                session.settle(question.key, reservation, price, surprise=True, released=None, failed=True)
+                failed = ReadingFailed(prepared.failure_price, closes=strategy.failure_closes)
+                session.settle(
+                    question.key,
+                    reservation,
+                    failed.price,
+                    surprise=True,
+                    released=None,
+                    failed=True,
+                    closes=failed.closes,
+                )
             else:
                 released = None if outcome.released is None else {**outcome.released, **facts}
                 return session.settle(
                     question.key, reservation, outcome.price, surprise=outcome.surprise, released=released
                 )
-    raise ReadingFailed(price)
+    raise failed

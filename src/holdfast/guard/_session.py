@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.guard._account import MICRO, Account
 from holdfast.guard._ahead import Ahead, Settled, account_of
+from holdfast.guard._former import failed_before, terms_to_compare
 from holdfast.guard._readers import may_be_alive
 from holdfast.guard._turns import Turn, Turns
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
@@ -31,6 +32,21 @@ _CHECKPOINT_EVERY = 1_000
 # makes sense), and how often it is looked after.
 _PATIENCE = 120
 _PAUSE = 0.005
+
+_CLOSED = "The account is closed; nothing more is answered from it."
+_FAILED = (
+    "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
+    "so it ended the account. The answers given before keep their intervals."
+)
+_DIED = (
+    "A process ended while it read the protected rows. With this strategy a failure is not paid for, so it "
+    "ended the account. The answers given before keep their intervals."
+)
+_UNSETTLED = (
+    "Another process has been reading a question of this account for minutes, or died while it did. With "
+    "this strategy a failure ends the account, so nothing is answered until that question is settled. The "
+    "answers given before keep their intervals."
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,16 @@ class Asker:
 NOBODY = Asker()
 
 
+class ReadingFailed(Exception):
+    """The rows could not be read. That is an outcome too: it was charged, and where ``closes`` it ended the
+    account. What went wrong stays inside."""
+
+    def __init__(self, price: float, *, closes: bool = False) -> None:
+        self.price = price
+        self.closes = closes
+        super().__init__("the protected rows could not be read")
+
+
 @dataclass(frozen=True)
 class Asked(Generic[_Prepared]):
     """A question on its way to the account.
@@ -68,7 +94,8 @@ class Asked(Generic[_Prepared]):
     ``prepare`` decides everything about it from the newest account without the protected rows, ``worst`` says
     what it can cost then, and ``reader`` is who reads it. Where preparing takes no time and needs nothing but
     the account it is ``quick``: then whoever is before it in the queue may do that. ``joins`` is what whoever
-    has the turn needs to answer it together with its own; None where that cannot be.
+    has the turn needs to answer it together with its own; None where that cannot be. A question that is
+    ``alone`` is reserved only once every other reading of the account is settled.
     """
 
     key: str
@@ -79,6 +106,7 @@ class Asked(Generic[_Prepared]):
     asker: Asker = NOBODY
     quick: bool = False
     joins: Any = None
+    alone: bool = False
 
 
 class OtherTerms(BookError):
@@ -118,9 +146,12 @@ class Session:
             except Stale:
                 self.read()
         opened = self._book.at(1).body
-        differing = sorted(name for name in agreed if opened.get(name) != agreed[name])
+        compared = terms_to_compare(self._book, agreed, opened)
+        differing = sorted(name for name in compared if opened.get(name) != compared[name])
         if differing:
             raise OtherTerms(self._book.name, differing)
+        if not self.balance.closed and failed_before(self._book, agreed, opened):
+            self.close_account(_FAILED)
 
     @property
     def account(self) -> Account:
@@ -139,9 +170,9 @@ class Session:
         """Who waits for a turn, in order."""
         return self._turns.waiting()
 
-    def answer(self, turn: Turn, released: Released) -> None:
-        """Let someone who waits go with what was released about their question."""
-        self._turns.answer(turn, released)
+    def answer(self, turn: Turn, outcome: Released | ReadingFailed) -> None:
+        """Let someone who waits go with what came of their question."""
+        self._turns.answer(turn, outcome)
 
     @property
     def shared(self) -> bool:
@@ -178,9 +209,9 @@ class Session:
             self.read()
         raise BookError("The account book is too busy; nothing was written. Try again.")
 
-    def close_account(self) -> None:
-        """Write down that nothing more is answered from this account."""
-        self.record("close", {}, "account")
+    def close_account(self, because: str = "") -> None:
+        """Write down that nothing more is answered from this account, and why if it was not the owner."""
+        self.record("close", {"because": because} if because else {}, "account")
 
     def released(self, key: str) -> Released | None:
         """What the book has about a question that was settled; None if it has not been asked."""
@@ -204,7 +235,10 @@ class Session:
         for _ in range(_MOST_TRIES):
             if (known := self._awaited(asked.key)) is not None:
                 return known
+            self._require_open(alone=asked.alone)
             with self._lock, suppress(Stale):
+                if asked.alone and self.balance.open:
+                    continue
                 prepared, entry = _reservation(asked, self.balance, self.account)
                 (event,) = self._book.append_all([entry], after=self._last)
                 self._apply(event)
@@ -217,8 +251,11 @@ class Session:
         account allows, each as if those before it cost the most they can; returns the account without them,
         and the lines that reserve them."""
         for _ in range(_MOST_TRIES):
+            alone = any(one.alone for one in asked)
+            self._require_open(alone=alone)
             with self._lock, suppress(Stale):
-                _require_open(self.balance)
+                if alone and self.balance.open:
+                    continue
                 held, entries = Ahead(self._failure, self.balance, self._exact), []
                 for one in asked:
                     try:
@@ -238,7 +275,8 @@ class Session:
 
     def settle_all(self, settled: Sequence[Settled], returned: Sequence[int]) -> list[Released]:
         """Record what reserved questions cost and release, in order, and give back what was reserved for
-        others of which nothing is released; in one step, before anyone sees any of it."""
+        others of which nothing is released; in one step, before anyone sees any of it. A failure that ends
+        the account ends it in the same step."""
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 exact, total, entries = self._exact, self.balance.micro_nats, []
@@ -252,14 +290,16 @@ class Session:
                         "surprise": one.surprise,
                         "released": one.released,
                     }
-                    entries.append(Entry("release", body, one.key))
+                    entries.append(Entry("fail" if one.failed else "release", body, one.key))
+                if any(one.closes for one in settled) and not self.balance.closed:
+                    entries.append(_closing())
                 for line in returned:
                     subject = self.balance.open[line]["subject"]
                     entries.append(Entry("return", {"reservation": line}, subject))
                 texts = [self.balance.open[one.reservation]["text"] for one in settled]
                 events = self._book.append_all(entries, after=self._last) if entries else []
                 for event in events:
-                    self._apply(event, exact=exact if event.kind == "release" else None)
+                    self._apply(event, exact=exact if event.kind in ("release", "fail") else None)
                 self._perhaps_checkpoint()
                 return [self._released(event, text) for event, text in zip(events, texts, strict=False)]
             self.read()
@@ -276,9 +316,11 @@ class Session:
         surprise: bool,
         released: dict[str, Any] | None,
         failed: bool = False,
+        closes: bool = False,
     ) -> Released:
         """Record what a reserved question really cost and what is released, before anyone sees it; and, in
-        the same transaction, the reservation of the question that waits next."""
+        the same transaction, the reservation of the question that waits next, or that the failure ``closes``
+        the account."""
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 reserved = self.balance.open[reservation]
@@ -291,12 +333,15 @@ class Session:
                     "released": released,
                 }
                 entry = Entry("fail" if failed else "release", body, key)
-                following = self._following(entry, exact)
+                following = None if closes else self._following(entry, exact)
                 entries = [entry] if following is None else [entry, following[2]]
+                if closes and not self.balance.closed:
+                    entries.append(_closing())
                 event, *further = self._book.append_all(entries, after=self._last)
                 self._apply(event, exact=exact)
+                for line in further:
+                    self._apply(line)
                 if following is not None:
-                    self._apply(further[0])
                     following[0].reserved = following[1], further[0].sequence
                 self._perhaps_checkpoint()
                 return self._released(event, text=reserved["text"])
@@ -334,6 +379,28 @@ class Session:
             self.read()
         return self.released(key)
 
+    def _require_open(self, *, alone: bool) -> None:
+        """Refuse if the account is closed. For a question that is ``alone``, wait until every other reading
+        is settled, and refuse if one never will be: that its process died may tell about the rows."""
+        if alone and self.balance.open:
+            self.read()
+        while True:
+            with self._lock:
+                others, closed = list(self.balance.open.values()) if alone else [], self.balance.closed
+            if closed:
+                closing = self._book.about("account", "close")
+                because = "" if closing is None else closing.body.get("because", "")
+                raise Closed(" ".join(filter(None, (_CLOSED, because))))
+            if not others:
+                return
+            if not all(may_be_alive(body["reader"]) for body in others):
+                self.close_account(_DIED)
+            elif any(time.time() - body["at"] >= _PATIENCE for body in others):
+                raise Closed(_UNSETTLED)
+            else:
+                time.sleep(_PAUSE)
+            self.read()
+
     def _being_read(self, key: str) -> bool:
         with self._lock:
             return any(
@@ -367,7 +434,8 @@ class Session:
 
 def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) -> tuple[_Prepared, Entry]:
     """A question prepared against an account, and the line that reserves the most it can cost."""
-    _require_open(balance)
+    if balance.closed:
+        raise Closed(_CLOSED)
     prepared = asked.prepare(account)
     price = math.ceil(asked.worst(prepared) * MICRO)
     if asked.asker.permit is not None:
@@ -383,6 +451,6 @@ def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) ->
     return prepared, Entry("reserve", body, asked.key, asked.asker.request)
 
 
-def _require_open(balance: Balance) -> None:
-    if balance.closed:
-        raise Closed("The account is closed; nothing more is answered from it.")
+def _closing() -> Entry:
+    """The line that ends an account because a question failed."""
+    return Entry("close", {"because": _FAILED}, "account")

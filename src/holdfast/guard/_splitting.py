@@ -93,6 +93,7 @@ class Splitting(FixedNumber):
     promised: float | None
 
     theorem = "sample splitting: rows of its own for every question, and a union bound"
+    failure_closes = False  # A failure tells about rows that no other question reads.
 
     @classmethod
     def of(cls, queries: int, failure: float, model: Dependence, promised: float | None) -> Splitting:

@@ -50,6 +50,11 @@ class Strategy(Protocol):
     def theorem(self) -> str:
         """The theorem on certificates."""
 
+    @property
+    def failure_closes(self) -> bool:
+        """Whether a question that fails on the protected rows ends the account: True where no price is set
+        for a failure."""
+
     def prepare(self, question: Question, account: Account) -> Prepared:
         """Decide everything about a question without reading the protected rows, or refuse it."""
 

@@ -5,8 +5,9 @@ worst prices of a few questions are put on disk first, then the rows are read fo
 question is prepared against the account that the ones before it leave, priced, and recorded. What is
 released is what would have been released one by one, for the same price. What was read for a question is
 used only if its reservation covers the worst price it turns out to have; otherwise it is forgotten, the
-reservation is given back, and the question is asked by itself. A crash leaves the reservations as spent, and
-nothing released.
+reservation is given back, and the question is asked by itself. Nothing is given back because of what the rows
+are: a question that fails on them is settled as failed. A crash leaves the reservations as spent, and nothing
+released.
 
 One person may ask several questions at once (:class:`Together`); and whoever has the turn answers for those
 who wait behind it (:func:`answer_waiting`).
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -27,7 +29,7 @@ from holdfast.guard._code import CodeStrategy, PreparedCode
 from holdfast.guard._question import Moments, Part, Question, TableQuestion
 from holdfast.guard._readers import reader
 from holdfast.guard._readings import LowVarianceMean
-from holdfast.guard._session import Asked, Asker, Released, Session
+from holdfast.guard._session import Asked, Asker, ReadingFailed, Released, Session
 from holdfast.guard._setup import Setup
 from holdfast.guard._splitting import Splitting
 from holdfast.guard._strategy import Prepared, Strategy
@@ -72,18 +74,21 @@ class Together:
         self._session = session
         self._strategy = strategy
         self._setup = setup
-        self._released: dict[str, Released] = {}
+        self._released: dict[str, Released | ReadingFailed] = {}
         # A question that has rows of its own shares no scan.
         self._alone = isinstance(strategy, Splitting) or _scans_are_cheap(strategy, setup.protected.rows)
 
     def released(self, question: Question) -> Released | None:
         """What was released about the next question, where it and others could be answered together; None
-        where it is to be asked by itself."""
+        where it is to be asked by itself. Raises :class:`ReadingFailed` where it failed."""
         if question.key not in self._released and not self._alone:
             group = self._group(question)
             if len(group) > 1:
                 self._answer(group)
-        return self._released.get(question.key)
+        outcome = self._released.get(question.key)
+        if isinstance(outcome, ReadingFailed):
+            raise outcome
+        return outcome
 
     def _group(self, first: Question) -> list[TableQuestion]:
         """The next new questions that are answered from sums, up to the first that is not."""
@@ -106,12 +111,12 @@ class Together:
             self._setup.protected.rows.require_unchanged()
             _look_at_all(group, self._strategy, self._setup.training)
         except HoldfastError:
-            found = []
+            outcomes: dict[str, Released | ReadingFailed] = {}
         else:
             askers = [self._askers[question.key] for question in group]
-            found = pass_together(self._session, self._strategy, group, self._setup.protected, askers)
-        self._released |= {released.key: released for released in found}
-        self._alone = len(found) < 2
+            outcomes = pass_together(self._session, self._strategy, group, self._setup.protected, askers)
+        self._released |= outcomes
+        self._alone = len(outcomes) < 2
 
 
 @dataclass
@@ -132,7 +137,7 @@ class Joining:
         return cls(strategy, cast(TableQuestion, question), asker)
 
 
-def answer_waiting(session: Session, own: Joining, part: Part) -> Released | None:
+def answer_waiting(session: Session, own: Joining, part: Part) -> Released | ReadingFailed | None:
     """Answer the question whose turn it is together with those that wait right behind it, and let these go;
     None where it has to be asked by itself."""
     group, waiting = {own.question.key: own}, session.waiting()
@@ -142,24 +147,25 @@ def answer_waiting(session: Session, own: Joining, part: Part) -> Released | Non
             break
         group.setdefault(other.question.key, other)
     joined = list(group.values())
-    found = _pass_joined(session, joined, part) if len(joined) > 1 else []
-    released = {one.key: one for one in found}
+    outcomes = _pass_joined(session, joined, part) if len(joined) > 1 else {}
     for turn in waiting:
-        if turn.asked is not None and turn.asked.key in released:
-            session.answer(turn, released[turn.asked.key])
-    for one in joined[len(found) :]:
+        if turn.asked is not None and turn.asked.key in outcomes:
+            session.answer(turn, outcomes[turn.asked.key])
+    for one in joined[len(outcomes) :]:
         one.alone = True
     if own.alone:
         own.strategy.look_ahead(own.question)
-    return released.get(own.question.key)
+    return outcomes.get(own.question.key)
 
 
-def _pass_joined(session: Session, joined: Sequence[Joining], part: Part) -> list[Released]:
+def _pass_joined(
+    session: Session, joined: Sequence[Joining], part: Part
+) -> dict[str, Released | ReadingFailed]:
     strategy, questions = joined[0].strategy, [one.question for one in joined]
     try:
         _look_at_all(questions, strategy, strategy.training)
     except Exception:
-        return []  # Whose question it was finds out by itself.
+        return {}  # Whose question it was finds out by itself.
     return pass_together(session, strategy, questions, part, [one.asker for one in joined])
 
 
@@ -193,9 +199,9 @@ def pass_together(
     questions: Sequence[TableQuestion],
     part: Part,
     askers: Sequence[Asker],
-) -> list[Released]:
+) -> dict[str, Released | ReadingFailed]:
     """Answer the first of these questions, as many as the account allows to be reserved together; up to one
-    that is refused. None at all where the rows cannot be read for all of them at once."""
+    that is refused or fails. What came of each, by its key."""
     with reader() as name, session.turn():
         account, squared = session.account, set[str]()
         asked = [
@@ -205,17 +211,22 @@ def pass_together(
         ahead, reservations = session.reserve_all(asked)
         held = list(zip(questions, reservations, strict=False))
         seen = _read(part, [question for question, _ in held], squared)
+        parts = [part] if seen is part else [seen, part]
         settled: list[Settled] = []
-        for question, reservation in held if seen is not None else ():
+        for question, reservation in held:
             most = session.balance.open[reservation]["micro_nats"]
-            one = _settled(strategy, question, reservation, most, ahead.account, cast(Part, seen))
+            one = _settled(strategy, question, reservation, most, ahead.account, parts)
             if one is None:
                 break
             settled.append(one)
             ahead.settle(one.nats, most=one.most, surprise=one.surprise)
             if one.released is None:
                 break
-        return session.settle_all(settled, reservations[len(settled) :])
+        released = session.settle_all(settled, reservations[len(settled) :])
+        return {
+            one.key: ReadingFailed(one.nats, closes=one.closes) if one.failed else line
+            for one, line in zip(settled, released, strict=True)
+        }
 
 
 def _asked(
@@ -245,31 +256,44 @@ def _asked(
         room = _ROOM if isinstance(prepared[0], PreparedCode) else 0.0
         return max(one.worst_price for one in prepared) + room
 
-    return Asked(question.key, question.text, prepare, worst, name, asker)
+    return Asked(question.key, question.text, prepare, worst, name, asker, alone=strategy.failure_closes)
 
 
-def _read(part: Part, questions: Sequence[TableQuestion], squared: set[str]) -> Part | None:
-    """The protected rows with the sums of these questions at hand; None where they cannot be read together,
-    and each has to show by itself whether it can."""
+def _read(part: Part, questions: Sequence[TableQuestion], squared: set[str]) -> Part:
+    """The protected rows with the sums of these questions at hand; without them where they cannot be read
+    together, and each has to show by itself whether it can."""
     checked = [question.checked for question in questions]
     try:
         sums = sums_of_all(part.rows, checked, [question.key in squared for question in questions])
     except Exception:
-        return None
+        return part
     known = {id(one): found for one, found in zip(checked, sums, strict=True)}
     return replace(part, rows=cast(Rows, _ReadAhead(part.rows, known)))
 
 
 def _settled(
-    strategy: Strategy, question: Question, reservation: int, held: int, account: Account, seen: Part
+    strategy: Strategy,
+    question: Question,
+    reservation: int,
+    held: int,
+    account: Account,
+    parts: Sequence[Part],
 ) -> Settled | None:
-    """A question as it will be recorded; None where it has to be asked by itself."""
+    """A question as it will be recorded; None where, for public reasons, it has to be asked by itself.
+
+    It is read off the first of ``parts`` that it can be read off: sums that are at hand, or the rows
+    themselves.
+    """
     try:
         prepared = strategy.prepare(question, account)
-        most = math.ceil(prepared.worst_price * MICRO)
-        if most > held:
-            return None
-        outcome = prepared.read(seen)
     except Exception:
         return None
-    return Settled(question.key, reservation, outcome.price, most, outcome.surprise, outcome.released)
+    most = math.ceil(prepared.worst_price * MICRO)
+    if most > held:
+        return None
+    for part in parts:
+        with suppress(Exception):
+            outcome = prepared.read(part)
+            return Settled(question.key, reservation, outcome.price, most, outcome.surprise, outcome.released)
+    closes = strategy.failure_closes
+    return Settled(question.key, reservation, prepared.failure_price, most, True, None, True, closes)

@@ -1,0 +1,36 @@
+"""Books that an earlier version opened: which of their terms may be missing, and what follows from that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.ledger import Book, BookError
+
+ORDER = "order"
+"""The term that says in which random order the rows are read, where every question reads rows of its own."""
+
+FAILURE = "failure"
+"""The term that says that a failure ends the account, where no price is set for one."""
+
+_CONSECUTIVE = (
+    "The account book {} was opened by an earlier version of strategy='split', which gave every question "
+    "consecutive rows. In a table that is sorted these are no random sample, so the account does not go on. "
+    "Its answers stay in the book (holdfast.ledger.export); they hold if the rows came in random order. Open "
+    "a new book, for rows that no question has read yet."
+)
+
+
+def terms_to_compare(book: Book, agreed: dict[str, Any], opened: dict[str, Any]) -> dict[str, Any]:
+    """The terms that a book must have been opened with. What its version did not write down is left out, or
+    is a reason to refuse the book."""
+    if ORDER in agreed and ORDER not in opened:
+        raise BookError(_CONSECUTIVE.format(book.name))
+    return {name: term for name, term in agreed.items() if name != FAILURE or name in opened}
+
+
+def failed_before(book: Book, agreed: dict[str, Any], opened: dict[str, Any]) -> bool:
+    """Whether a question failed in a book of an earlier version, which went on after it, and the present
+    version would not have."""
+    if FAILURE not in agreed or FAILURE in opened:
+        return False
+    return any(event.kind == "fail" for event in book.events())
