@@ -195,7 +195,7 @@ def _session(book: Book, account: Account, agreed: dict[str, Any], link: EpochLi
 
 def _explained(other: OtherTerms, book: Book) -> BookError:
     """Why a book does not fit what is at hand, and what to do: another model, or a table that has grown."""
-    if "model" in other.differing:
+    if "model" in other.differing and "data" not in other.differing:
         return BookError(
             f"{other} The dependence model is not the one that this account was opened with, on which its "
             "answers rest. Give the same model with the same parameters."
