@@ -134,7 +134,9 @@ def test_a_late_statement_is_stopped_in_spark(to_spark, seed):
 
 
 def test_a_key_makes_the_same_parts_in_spark(to_spark, seed):
-    here, there = (Guard(rows, split_by="k") for rows in (protected(seed), to_spark(protected(seed))))
+    rows = protected(seed)
+    rows = rows.set_column(rows.schema.get_field_index("k"), "k", pa.array(range(ROWS), pa.int32()))
+    here, there = (Guard(table, split_by="k") for table in (rows, to_spark(rows)))
     assert (here.rows, here.schema) == (there.rows, there.schema)
     line = "share(y > 0)"
     assert released(here, line) == released(there, line)

@@ -52,8 +52,11 @@ def _start(share: float, seed: int) -> int:
 
 
 def split_by_key(rows: Rows, key: str, share: float, seed: int) -> tuple[Rows, Rows]:
-    """A training part of the rows with about ``share`` of the keys, and the rest, both without the key: rows
-    with one key stay together."""
+    """A training part of the rows with about ``share`` of the keys, and the rest, both without the key.
+
+    Every row needs a key of its own: rows with one key may resemble each other, and intervals take rows for
+    independent. Refused where a key repeats among the training rows; of the protected rows it is assumed.
+    """
     column = rows.schema.get(key)
     if column is None:
         raise QueryRejected(f"There is no column {key!r} to split by; there are {', '.join(rows.columns)}.")
@@ -68,7 +71,27 @@ def split_by_key(rows: Rows, key: str, share: float, seed: int) -> tuple[Rows, R
     dialect = rows._database.dialect
     mark = dialect.marked(dialect.quoted(key), f"{int(seed)} ")
     training = f"{mark} < '{int(share * 2**32):08x}'"
+    _require_one_row_a_key(rows, key, training)
     return _parts(rows, rows._name, (training, f"NOT ({training})"), kept)
+
+
+def _require_one_row_a_key(rows: Rows, key: str, training: str) -> None:
+    """Refuse a key that several training rows have. They are free to look at; the protected rows are not
+    read."""
+    database = rows._database
+    column, source = database.dialect.quoted(key), database.dialect.quoted(rows._name)
+    counted = f"SELECT count(*) AS times FROM {source} AS whole WHERE {training} GROUP BY {column}"
+    ((keys, most, seen),) = database.run(
+        f"SELECT count(*), max(times), sum(times) FROM ({counted}) AS counted"
+    )
+    if keys and int(most) > 1:
+        raise QueryRejected(
+            f"The column {key!r} repeats: {int(seen):,} training rows have {int(keys):,} keys, and one key "
+            f"has {int(most):,} rows. Rows with one key may resemble each other, and intervals take rows for "
+            "independent. If they do, make one row of each key first (a mean or a count for each); if they "
+            "do not, split by a column in which every row has its own value. A later release will treat keys "
+            "as clusters."
+        )
 
 
 def _parts(rows: Rows, source: str, marks: tuple[str, str], columns: list[str]) -> tuple[Rows, Rows]:

@@ -56,6 +56,7 @@ class Guard:
     path: the account is kept there, and the next guard on the same data goes on with it. A question that the
     database works on for more than ``seconds`` is stopped, and charged as one that failed. Rows in a database
     and in large files stay where they are; there ``split_by`` names a column that decides who is set aside.
+    Every row needs its own value of it.
     ``public_categories`` names the columns (True: all) whose declared categories are public, such as those of
     an ordered categorical or a polars Enum: ``guard.train`` then keeps them, and questions may compare them
     in their order. Elsewhere ``guard.train`` has the categories that its own rows use.

@@ -32,8 +32,9 @@ _UNCHANGED = (
 )
 _BY_PLACE = "Which rows are protected was decided by their place in the files, without looking at them."
 _BY_KEY = (
-    "Which rows are protected was decided by the column {!r}, which says nothing about the other columns; "
-    "rows with one key stay together, and it cannot be asked about."
+    "Which rows are protected was decided by the column {0!r}, which says nothing about the other columns "
+    "and cannot be asked about. No two rows have the same {0!r}: that was seen among the training rows and "
+    "is assumed of the protected ones."
 )
 _MODEL = "The model of the rows, with its parameters, is: {}."
 _QUESTIONS = (
