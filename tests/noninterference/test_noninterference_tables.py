@@ -1,0 +1,34 @@
+"""Tables of every kind: the training part and the answers show nothing of the protected rows besides."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from observe import assert_same, observe
+from pairs import KINDS, SHAPES, TABLES, Wide, make_pair
+from sessions import table_session
+
+
+@pytest.mark.parametrize("library", TABLES)
+def test_a_training_part_shows_nothing_of_the_protected_rows(library):
+    wide = Wide(library)
+    assert_same(*(observe(table_session(partial(wide.build, which), wide.questions)) for which in (0, 1)))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=repr)
+def test_what_stands_beside_the_columns_shows_nothing_either(shape):
+    tables = make_pair(shape.values)
+    assert_same(*(observe(table_session(partial(shape.build, t), ("mean(x, 0, 9)",))) for t in tables))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*KINDS, *SHAPES], ids=repr)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_nothing_is_seen_whatever_the_protected_rows_are(kind, data):
+    pools = data.draw(kind.values.pools())
+    tables = make_pair(kind.values, *pools, seed=data.draw(st.integers(0, 99)))
+    assert_same(*(observe(table_session(partial(kind.build, t), kind.values.questions)) for t in tables))
