@@ -330,3 +330,35 @@ def test_more_columns_than_droplets_can_take_are_refused():
     arguments = {"accuracy": 2.0, "beta": 0.5, "stability": Replicability(1.0), "method": "droplets"}
     with pytest.raises(InvalidArgument, match="20 columns"):
         one_way_marginals(np.ones((100, 21)), tape=Tape("study-7"), **arguments)
+
+
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("method", ["rounding", "droplets"])
+@pytest.mark.parametrize("d", [1, 10**3, 10**9])
+@pytest.mark.parametrize("accuracy", [1e-6, 0.1, 2.0])
+@pytest.mark.parametrize("beta", [1e-300, 0.05])
+@pytest.mark.parametrize("rho", [1e-6, 0.1])
+def test_every_promise_in_the_domain_has_a_number_of_rows(signs, method, d, accuracy, beta, rho):
+    """Up to 2¹⁴⁰ rows, by the closed forms of the docstrings; the search used to stop at 2⁶⁰."""
+    rows = ROWS[signs](d, accuracy=accuracy, beta=beta, stability=Replicability(rho), method=method)
+    spread = math.sqrt(2.0 * (math.log(2.0 * d) - math.log(beta)))
+    apart = d / (rho * math.sqrt(math.pi))
+    if method == "droplets":
+        apart = math.pi * math.sqrt(2.0 * d) * (2.0 - rho) / (2.0 * rho)
+    ways = [((apart + spread) / (accuracy / (2.0 if signs else 1.0))) ** 2]
+    if signs:
+        tau = accuracy / (2.0 * math.exp(-0.5) + math.sqrt(-8.0 * math.log(beta) / d))
+        share = d**2 / (3.0 * math.pi * rho**2)
+        if method == "droplets":
+            share = (math.pi**2 / 6.0 - 1.0) * d * ((2.0 - rho) / rho) ** 2
+        ways.append((1.0 + share) / tau**2)
+    assert isinstance(rows, int)
+    assert min(ways) * (1 - 1e-9) <= rows <= min(ways) * (1 + 1e-9) + 1
+
+
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("stability", [None, DP(1e-6, 1e-300), DP(1e3, 1e-300)])
+def test_plain_and_private_promises_have_a_number_of_rows_as_well(signs, stability):
+    for d in (1, 10**9):
+        for accuracy in (1e-6, 2.0):
+            assert ROWS[signs](d, accuracy=accuracy, beta=1e-300, stability=stability) >= 1

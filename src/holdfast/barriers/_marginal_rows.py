@@ -14,7 +14,9 @@ from holdfast.stability import DP, Replicability
 __all__ = ["METHODS", "Task", "fewest"]
 
 METHODS = ("rounding", "droplets")
-_MOST_ROWS = 2**60
+# The hardest promise that the callers accept (d = 10⁹, accuracy and ρ of 10⁻⁶) needs about 2¹⁴⁰ rows. Counts
+# are Python integers, so a search that goes on to here only says that some promise is not kept by any number.
+_MOST_ROWS = 2**300
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Task:
 
     def width(self, rows: int, method: str) -> float:
         """The widest grid or droplets after ``rows`` rows, 0 where none is narrow enough."""
-        spread = math.sqrt(2.0 * math.log(2.0 * self.d / self.beta) / rows)
+        # In logarithms: 2d/β is no float where β is 10⁻³⁰⁰.
+        spread = math.sqrt(2.0 * (math.log(2.0 * self.d) - math.log(self.beta)) / rows)
         widths = [0.0, 2.0 * (self.accuracy / (2.0 if self.signs else 1.0) - spread)]
         if self.signs:
             left = self._spread**2 - 1.0 / rows
@@ -84,7 +87,7 @@ def fewest(enough: Callable[[int], bool]) -> int:
     while not enough(high):
         high *= 2
         if high > _MOST_ROWS:
-            raise OverflowError("more than 2⁶⁰ rows")
+            raise OverflowError("no number of rows up to 2³⁰⁰ is enough")
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
