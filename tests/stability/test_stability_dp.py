@@ -8,7 +8,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 from stability_enumeration import (
@@ -259,16 +259,114 @@ def test_enumerated_approximate_max_information(n, delta, rng):
             assert information_excess(law, table, claim.bits) <= beta + 1e-12
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_enumerated_approximate_max_information_at_any_epsilon(n, rng):
-    law = independent(n, 0.3)
-    for table in small_mechanisms(rng, n):
-        for epsilon in (0.05, 0.2):
+def _clamp(ratios, weights, length):
+    """Ratios with mean 1, over the last axis, clamped to [m, e^length·m] so that the mean stays 1, and the
+    mass t that each side gives up: bisection for the m at which both sides give up as much."""
+    low, high = np.zeros(ratios.shape[:-1]), np.ones(ratios.shape[:-1])
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        below = np.maximum(middle[..., None] - ratios, 0.0) @ weights
+        above = np.maximum(ratios - math.exp(length) * middle[..., None], 0.0) @ weights
+        low, high = np.where(below < above, middle, low), np.where(below < above, high, middle)
+    clamped = np.clip(ratios, high[..., None], math.exp(length) * high[..., None])
+    return clamped, np.maximum(high[..., None] - ratios, 0.0) @ weights
+
+
+def _clamped_law(table, n, p, length):
+    """The law of data and output in which every likelihood ratio of the proof is clamped, and how far the
+    proof says it is from the real one."""
+    row = np.array([1.0 - p, p])
+    known = [table.reshape((2,) * n + (-1,))]  # P[y | x_1 … x_i], from i = n down to 0
+    for _ in range(n):
+        known.append(np.tensordot(known[-1], row, axes=(known[-1].ndim - 2, 0)))
+    known.reverse()
+    law, given_up = known[0].reshape(1, -1), 0.0
+    for i in range(n):
+        before, after = known[i].reshape(2**i, 1, -1), known[i + 1].reshape(2**i, 2, -1)
+        # Where y is impossible given the rows before, the ratio is taken to be 1.
+        ratios = np.divide(after, before, out=np.ones_like(after), where=before > 0.0)
+        clamped, lost = _clamp(np.moveaxis(ratios, 1, 2), row, length)
+        given_up += float(((independent(i, p) if i else np.ones(1))[:, None] * before[:, 0] * lost).sum())
+        law = (law[:, None] * row[:, None] * np.moveaxis(clamped, 2, 1)).reshape(2 ** (i + 1), -1)
+    return law, given_up
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("p", [0.5, 0.2])
+def test_the_clamped_law_is_as_the_proof_says(n, p, rng):
+    """A probability with the output's own law, within Σ E t ≤ nδ (length 2ε) or n√δ (length ε) of the real
+    one."""
+    pure = small_mechanisms(rng, n)
+    for table in [*pure, *(with_leak(table, 0.02) for table in pure)]:
+        real = independent(n, p)[:, None] * table
+        for epsilon in (0.0, 0.05, 0.3, 1.0):
             delta = dp_delta(table, n, epsilon)
-            if not 0.0 < 2 * n * delta < 0.45:
-                continue
-            claim = DP(epsilon, delta).max_information(n, 0.5)
-            assert information_excess(law, table, claim.bits) <= 0.5 + 1e-12
+            for length, cost in ((2.0 * epsilon, n * delta), (epsilon, n * math.sqrt(delta))):
+                law, given_up = _clamped_law(table, n, p, length)
+                assert law.sum(axis=0) == pytest.approx(real.sum(axis=0), abs=1e-9)
+                assert np.abs(law - real).sum() / 2.0 <= given_up + 1e-9
+                assert given_up <= cost + 1e-9
+
+
+def test_length_epsilon_does_not_give_up_as_little_as_length_two_epsilon():
+    """The twin that takes t ≤ d for the short interval: 10 values of one row, for each output two of them
+    e^ε times as likely and two e^−ε times. Every pair of values is (ε, δ)-close."""
+    epsilon, values = 1.0, 10
+    levels = np.ones(values)
+    levels[:2], levels[2:4] = math.exp(epsilon), math.exp(-epsilon)
+    levels /= levels.mean()
+    # One output for each order of the values, all equally likely: a pair of values sees each pair of places.
+    pairs = [(i, j) for i in range(values) for j in range(values) if i != j]
+    delta = float(np.mean([max(0.0, levels[i] - math.exp(epsilon) * levels[j]) for i, j in pairs]))
+    weights = np.full(values, 1.0 / values)
+    _, long = _clamp(levels, weights, 2.0 * epsilon)
+    _, short = _clamp(levels, weights, epsilon)
+    assert long <= delta
+    assert 1.2 * delta < short <= math.sqrt(delta)
+
+
+@given(
+    st.lists(st.floats(-6.0, 6.0), min_size=2, max_size=6),
+    st.lists(st.floats(0.01, 1.0), min_size=6, max_size=6),
+    st.floats(0.0, 3.0),
+)
+def test_what_a_clamp_gives_up_against_pairs(logs, weights, epsilon):
+    """t ≤ d at length 2ε and t² ≤ d at length ε, d = E(f − e^ε f')₊ for two independent draws."""
+    weights = np.array(weights[: len(logs)]) / sum(weights[: len(logs)])
+    ratios = np.exp(logs) / (weights @ np.exp(logs))
+    d = float(weights @ np.maximum(ratios[:, None] - math.exp(epsilon) * ratios[None, :], 0.0) @ weights)
+    assert _clamp(ratios, weights, 2.0 * epsilon)[1] <= d + 1e-9
+    assert _clamp(ratios, weights, epsilon)[1] ** 2 <= d + 1e-9
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("p", [0.5, 0.3])
+def test_enumerated_approximate_max_information_at_any_epsilon(n, p, rng):
+    law = independent(n, p)
+    checked = 0
+    for table in small_mechanisms(rng, n):
+        for epsilon in np.linspace(0.0, dp_epsilon(table, n), 12):
+            delta = dp_delta(table, n, epsilon)
+            for share in (1e-6, 1e-3, 0.1, 0.5):
+                for spent in (n * delta, n * math.sqrt(delta)):
+                    beta = spent + share * (1.0 - spent)
+                    if delta > 0.0 and 0.0 < beta < 1.0:
+                        claim = DP(epsilon, delta).max_information(n, beta)
+                        assert information_excess(law, table, claim.bits) <= beta + 1e-12
+                        checked += 1
+    assert checked > 100
+
+
+def test_the_enumeration_catches_half_of_delta():
+    """Each of n rows, with ten values, is printed with probability δ: the joint law is nearly nδ away."""
+    n, delta, values = 3, 0.01, 10
+    excess = 1.0 - (1.0 - delta) ** n  # what is printed, against a fresh row: at most 1/10 as likely
+    apart = excess - sum(
+        math.comb(n, k) * delta**k * (1.0 - delta) ** (n - k) * values**-k for k in range(1, n + 1)
+    )
+    bits = DP(0.0, delta).max_information(n, n * delta * (1.0 + 1e-9)).bits
+    assert bits == 0.0
+    assert n * delta / 2.0 < apart <= n * delta
 
 
 def test_the_enumeration_catches_a_bound_that_forgets_delta():
@@ -281,8 +379,27 @@ def test_the_enumeration_catches_a_bound_that_forgets_delta():
         DP(0.01, delta).max_information(n, beta)
 
 
-def _approximate_by_grid(epsilon, delta, n, beta):
-    """The explicit bound with s and d scanned over a wide grid, t solved for."""
+@given(st.floats(-6.0, 0.7), st.floats(-40.0, -4.0), st.integers(1, 10**9), st.floats(-9.0, -1e-3))
+def test_approximate_max_information_is_the_better_of_its_two_forms(exponent, delta_exponent, n, share):
+    epsilon, delta = 10.0**exponent, 10.0**delta_exponent
+    beta = n * delta + 10.0**share * (1.0 - n * delta)
+    assume(n * delta < 1.0 and beta < 1.0 - 1e-9)
+    with mpmath.workdps(60):
+        forms = [
+            n * mpmath.mpf(length) ** 2 / 8 + length * mpmath.sqrt(n * -mpmath.log(beta - spent) / 2)
+            for length, spent in (
+                (2 * mpmath.mpf(epsilon), n * mpmath.mpf(delta)),
+                (mpmath.mpf(epsilon), n * mpmath.sqrt(mpmath.mpf(delta))),
+            )
+            if beta > spent
+        ]
+        exact = min(forms) / mpmath.log(2)
+        claim = DP(epsilon, delta).max_information(n, beta).bits
+        assert exact <= claim <= exact * (1 + mpmath.mpf("1e-9"))
+
+
+def _explicit_constants(epsilon, delta, n, beta):
+    """The form that both clamps replace, with s and d scanned over a wide grid, t solved for."""
     best = math.inf
     for s in np.geomspace(1e-12, 30.0, 400):
         b = delta * (math.exp(s) + math.exp(-epsilon)) / math.expm1(s)
@@ -297,14 +414,19 @@ def _approximate_by_grid(epsilon, delta, n, beta):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "n", "beta"),
-    [(0.1, 1e-12, 100, 0.01), (1e-3, 1e-20, 10_000, 0.05), (0.5, 1e-6, 50, 0.1), (0.01, 1e-9, 100_000, 0.2)],
+    ("epsilon", "delta", "n", "beta", "bits", "before"),
+    [
+        (0.001, 1e-12, 10**6, 0.05, 4.2527, 2793),
+        (0.1, 1e-12, 100, 0.01, 2.3700, 4.8),
+        (0.5, 1e-6, 50, 0.1, 8.497, 19.0),
+        (0.01, 1e-9, 100_000, 0.2, 15.4, 2500),
+    ],
 )
-def test_approximate_max_information_is_the_best_of_its_family(epsilon, delta, n, beta):
+def test_the_clamps_are_tighter_than_what_they_replace(epsilon, delta, n, beta, bits, before):
     claim = DP(epsilon, delta).max_information(n, beta).bits
-    grid = _approximate_by_grid(epsilon, delta, n, beta)
-    assert claim <= grid * HAIR
-    assert claim == pytest.approx(grid, rel=0.02)
+    assert claim == pytest.approx(bits, rel=1e-2)
+    assert _explicit_constants(epsilon, delta, n, beta) == pytest.approx(before, rel=0.5)
+    assert claim < _explicit_constants(epsilon, delta, n, beta)
 
 
 @given(

@@ -176,14 +176,16 @@ class DP(Notion):
         """Max-information between ``n`` independent rows and the output, at ``beta``.
 
         Guarantee: delta = 0, "sharp": log₂e (nε²/8 + ε√(n ln(1/β)/2)) bits; "paper": log₂e (ε²n/2 + ε√(n
-        ln(2/β)/2)). delta > 0, "sharp": Holdfast's bound with explicit constants, optimised
-        for this β (which must exceed 2nδ); "sis": SIS Lemma 3.11 with the constants ``c`` and ``C``, which
-        SIS leaves open.
+        ln(2/β)/2)). delta > 0, "sharp": log₂e (nε²/2 + ε√(2n ln(1/(β − nδ)))), or log₂e (nε²/8 + ε√(n
+        ln(1/(β − n√δ))/2)) where that is smaller; β must exceed nδ. "sis": SIS Lemma 3.11 with the
+        constants ``c`` and ``C``, which SIS leaves open.
         Assumes: independent rows (not checkable). "paper": delta = 0. "sis": ε ≤ 1/2 and δ ≤ ε/15.
         Reference: Dwork et al. 2015; SIS Lemma 3.11 (Rogers, Roth, Smith and Thakkar 2016); sharp: Holdfast.
 
         >>> DP(0.01).max_information(n=1000, beta=0.01)
         MaxInformation(bits=0.710315, beta=0.01)
+        >>> DP(0.001, 1e-12).max_information(n=1e6, beta=0.05)
+        MaxInformation(bits=4.25271, beta=0.05)
         """
         of = "DP.max_information"
         checks.choice(method, "method", ("paper", "sharp", "sis"), of=of)

@@ -9,8 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability._generalization import PerfectGeneralization
@@ -145,40 +143,21 @@ def printed_approximate(
 
 
 def sharp_approximate(epsilon: float, delta: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
-    """Approximate DP on independent rows with explicit constants, the best s, d and t for this β (Holdfast).
+    """Approximate DP on independent rows: the better of two clamps of the likelihood ratio (Holdfast).
 
-    With b = δ(e^s + e^{−ε})/(e^s − 1): I^β ≤ log₂e [n((ε+s)²/2 − ln(1−d)) + t(ε+s)√n], β = e^{−t²/2} + nb(1 +
-    1/d). The search runs over s and over the share w of β that pays for nb(1 + 1/d); every choice is a valid
-    bound.
+    Clamping each row's likelihood ratio to an interval of log-length 2ε costs nδ of β, to one of log-length ε
+    it costs n√δ. With what is left of β the pure bound holds for that length:
+    log₂e (nε²/2 + ε √(2n ln(1/(β − nδ)))) and log₂e (nε²/8 + ε √(n ln(1/(β − n√δ))/2)).
     """
     by = "Holdfast, approximate DP"
     n, beta = _checked(n, beta, of, by)
-    if not 2.0 * n * delta < 1.0:
-        raise InvalidArgument(
-            "delta", f"below 1/(2n) = {0.5 / n:g} for {n:g} rows", delta, of=of, reference=by
-        )
-    if not beta > 2.0 * n * delta:
-        raise InvalidArgument("beta", f"above 2 n delta = {2.0 * n * delta:g}", beta, of=of, reference=by)
-    back = 1.0 + math.exp(-epsilon)
-    least = math.log1p(back * (2.0 * n * delta) / (beta - 2.0 * n * delta))
-
-    def nats(s: Any, w: Any) -> Any:
-        b = n * delta * (1.0 + back / np.expm1(s))
-        d = b / (w * beta - b)
-        a = epsilon + s
-        t = np.sqrt(-2.0 * (np.log1p(-w) + math.log(beta)))
-        cost = n * (a * a / 2.0 - np.log1p(-np.minimum(d, 1.0))) + t * a * math.sqrt(n)
-        return np.where((d > 0.0) & (d < 1.0), cost, np.inf)
-
-    with np.errstate(all="ignore"):
-        low, high = np.array([math.log(least), -30.0]), np.array([math.log(max(60.0, 2.0 * least)), 30.0])
-        for _ in range(9):
-            u, v = (np.linspace(low[i], high[i], 25) for i in (0, 1))
-            values = nats(np.exp(u)[:, None], 1.0 / (1.0 + np.exp(-v))[None, :])
-            i, j = np.unravel_index(int(np.argmin(values)), values.shape)
-            best = np.array([u[i], v[j]])
-            span = 2.0 * (high - low) / 24.0
-            low, high = np.maximum(best - span, low), np.minimum(best + span, high)
-        bound = float(nats(np.exp(best[0]), 1.0 / (1.0 + np.exp(-best[1]))))
-    # d and t are tied by w to rounding error; a relative 1e−12 covers it many times over.
-    return MaxInformation._bound(bits=rounding.up(bound * (1.0 + 1e-12) / LN2), beta=beta)
+    if not n * delta < 1.0:
+        raise InvalidArgument("delta", f"below 1/n = {1.0 / n:g} for {n:g} rows", delta, of=of, reference=by)
+    bounds = []
+    for length, spent in ((2.0 * epsilon, n * delta), (epsilon, n * math.sqrt(delta))):
+        left = rounding.down(beta - rounding.up(spent))
+        if left > 0.0:
+            bounds.append(n * length * length / 8.0 + length * math.sqrt(-n * math.log(left) / 2.0))
+    if not bounds:
+        raise InvalidArgument("beta", f"above n delta = {n * delta:g}", beta, of=of, reference=by)
+    return MaxInformation._bound(bits=rounding.up(min(bounds) / LN2), beta=beta)
