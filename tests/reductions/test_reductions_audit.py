@@ -125,7 +125,7 @@ def voted(name: str) -> Voted:
         private = replicable_to_dp(told(GoodCoins(0.0, 0.0)), beta=0.02, **pure)
         return Voted(private, *halves(private.rows_needed))
     if name == "amplify_delta":
-        private = amplify_delta(told(replace(few, delta=1e-3)), beta=0.6, **pure)
+        private = amplify_delta(told(replace(few, delta=1e-3)), beta=0.5, **pure)
         return Voted(private, *halves(private.rows_needed))
     if name == "amplify_delta, δ":
         private = amplify_delta(told(many, 2000), beta=0.3, **leaky)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -84,7 +85,7 @@ def test_the_spread_is_attained_by_randomised_response(epsilon):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 6])
-@pytest.mark.parametrize("delta", [1e-3, 0.02])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.02])
 def test_enumerated_mismatch_of_approximate_privacy(n, delta, seed):
     for table in tables(n, np.random.default_rng(seed))[: 5 if n < 6 else 1]:
         leaky = with_leak(table, delta)
@@ -103,8 +104,47 @@ def test_a_bound_that_forgets_delta_is_caught():
 def test_delta_is_paid_for_every_row():
     # Each row is printed with probability δ: the laws on two samples of distinct rows are nδ apart.
     n, delta = 100, 1e-4
-    assert n * delta <= mean_distance(DP(0.0, delta), n) < 4.001 * n * delta
+    assert n * delta <= mean_distance(DP(0.0, delta), n) < 2.001 * n * delta
     assert mean_distance(DP(0.0, delta), 1) < n * delta
+
+
+@given(st.floats(-9.0, 0.5), st.floats(-30.0, -3.0), st.integers(1, 10**6), st.integers(1, 10**6))
+def test_approximate_privacy_takes_the_better_clamp(exponent, delta_exponent, n, parts):
+    epsilon, delta = 10.0**exponent, 10.0**delta_exponent
+    with mpmath.workdps(40):
+        x = min(
+            mpmath.sqrt((mpmath.cosh(mpmath.mpf(epsilon) * length / 2) ** (2 * n) - 1) / (2 * parts)) + cost
+            for length, cost in ((2, 2 * n * mpmath.mpf(delta)), (1, 2 * n * mpmath.sqrt(mpmath.mpf(delta))))
+        )
+        exact = min(1.0, float(x)) if x < 2 else 1.0
+    assert exact <= mean_distance(DP(epsilon, delta), n, parts) <= exact * (1.0 + 1e-9)
+
+
+def test_the_short_clamp_pays_less_where_delta_is_tiny():
+    """Half of the bound of the long clamp, where n√δ is small against ε√n."""
+    short, long = mean_distance(DP(1e-3, 1e-24), 1000), mean_distance(DP(1e-3, 1e-9), 1000)
+    assert short == pytest.approx(mean_distance(DP(1e-3), 1000), rel=1e-6)
+    assert long == pytest.approx(mean_distance(DP(2e-3), 1000), rel=1e-3)
+
+
+@pytest.mark.parametrize("outcomes", [1, 2, 3, 7])
+def test_one_sample_with_k_outcomes_is_no_farther_than_chance(outcomes, rng):
+    """E TV ≤ 1 − 1/k, and shared coins differ no more often; printing a uniform row attains both."""
+    bound = mean_distance(DP(50.0), 1, outcomes=outcomes)
+    assert bound == pytest.approx(1.0 - 1.0 / outcomes)
+    assert dp_replicability(DP(50.0), 1, outcomes=outcomes).rho == pytest.approx(1.0 - 1.0 / outcomes)
+    uniform = np.full(outcomes, 1.0 / outcomes)
+    attained = mean_variation(uniform, np.eye(outcomes))
+    assert attained == pytest.approx(1.0 - 1.0 / outcomes)
+    # A count that forgets one outcome is broken.
+    if outcomes > 1:
+        assert attained > mean_distance(DP(50.0), 1, outcomes=outcomes - 1) + 0.01
+    for law, table in (
+        (rng.dirichlet(np.ones(6)), rng.dirichlet(np.full(outcomes, concentration), 6))
+        for concentration in (0.05, 0.3, 1.0)
+    ):
+        assert mean_variation(law, table) <= bound + 1e-9
+        assert mean_mismatch(law, table) <= bound + 1e-9
 
 
 @pytest.mark.parametrize(("n", "parts"), [(1, 6), (2, 3), (3, 2), (1, 4)])
@@ -172,11 +212,15 @@ def test_more_privacy_fewer_rows_more_parts_fewer_outcomes_never_hurt(epsilon, n
 
 @given(st.floats(1e-9, 0.99), st.integers(1, 10**9), st.integers(1, 10**6), st.sampled_from([None, 2, 50]))
 def test_the_budget_is_the_largest_that_keeps_the_promise(rho, n, parts, outcomes):
+    """By privacy alone: the bounds that count outcomes are left out."""
     budget = replicability_budget(rho, n, parts=parts, outcomes=outcomes)
-    two = outcomes if outcomes == 2 else None
-    within = mean_distance(budget, n, parts)
-    assert disagreement(within, two) <= rho
-    assert disagreement(mean_distance(DP(budget.epsilon * (1.0 + 1e-9)), n, parts), two) > rho * (1.0 - 1e-6)
+    more = DP(budget.epsilon * (1.0 + 1e-9))
+    within, beyond = (
+        distance if outcomes == 2 else disagreement(distance, None)
+        for distance in (mean_distance(dp, n, parts) for dp in (budget, more))
+    )
+    assert within <= rho
+    assert beyond > rho * (1.0 - 1e-6)
 
 
 @pytest.mark.parametrize(

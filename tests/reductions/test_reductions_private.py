@@ -17,13 +17,14 @@ from reductions_oracles import (
     exact_epsilon,
     hockey_stick,
     lower_limit,
+    mean_mismatch,
     selection_law,
     upper_limit,
 )
 from scipy import stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.reductions import Algorithm, _ballot, replicable_to_dp
+from holdfast.reductions import Algorithm, _ballot, dp_replicability, replicable_to_dp
 from holdfast.replicable import Tape
 from holdfast.stability import DP, GoodCoins, Replicability, private_plan, selection_threshold
 
@@ -122,6 +123,31 @@ def test_the_compiled_algorithm_has_the_law_that_was_checked(make, seed):
         stats.chisquare(counts, counts.sum() * np.maximum(twin, 1e-9) / np.maximum(twin, 1e-9).sum()).pvalue
         < LEVEL
     )
+
+
+@pytest.mark.parametrize("parts", [1, 4, 6])
+def test_no_outcome_is_an_outcome_and_a_count_without_it_is_broken(parts):
+    """Two votes of an algorithm with the outcomes 0 and 1: where they differ, nothing is selected.
+
+    Shared coins then choose from the law of the selection, averaged over parts. They differ more often than
+    two outcomes allow, and no more often than three do.
+    """
+    epsilon, delta = 20.0, 0.01
+    votes = count_table(2, 2.0 / epsilon, selection_threshold(epsilon, delta))
+    assert worst_step(votes, epsilon) <= delta
+    assert votes[1][0] > 0.9  # one vote each: nothing
+    laws = np.array([law / law.sum() for law in votes])
+    chances = stats.binom.pmf(np.arange(3), 2, 0.5)
+    samples = list(itertools.product(range(3), repeat=parts))
+    averages = np.array([laws[list(sample)].mean(axis=0) for sample in samples])
+    mismatch = mean_mismatch(np.array([np.prod(chances[list(sample)]) for sample in samples]), averages)
+    without, counted = (
+        dp_replicability(DP(epsilon, delta), 2, parts=parts, outcomes=outcomes).rho for outcomes in (2, 3)
+    )
+    assert without < mismatch - 0.01
+    assert mismatch <= counted
+    private = replicable_to_dp(replace(row_itself(), outcomes=(0, 1)), epsilon=epsilon, delta=delta)
+    assert private.outcomes == (0, 1, None)
 
 
 def test_one_changed_row_changes_one_vote():

@@ -8,7 +8,14 @@ from typing import Any
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, Replicability
-from holdfast.stability._mismatch import disagreement, estimation, leak, mean_distance, spread
+from holdfast.stability._mismatch import (
+    by_chance,
+    disagreement,
+    estimation,
+    mean_distance,
+    private_distance,
+    spread,
+)
 
 __all__ = ["dp_replicability", "replicability_budget", "subsampled_distance"]
 
@@ -22,8 +29,10 @@ def dp_replicability(dp: Any, n: Any, *, parts: Any = 1, outcomes: Any = None) -
     drawn from their average by correlated sampling.
 
     Guarantee: ρ = 2x/(1 + x), and ρ = x for two outcomes. Pure privacy: x = √(v/2), v = (cosh(ε/2)^{2n} −
-    1)/parts, about ρ = ε√(n/2) for one part. With δ > 0: x = √(w/2) + 2nδ(1 + e^{−ε}), w = (cosh(ε)^{2n} −
-    1)/parts. With ``outcomes`` = k also x = √((k − 1)/(2 parts)), whatever the privacy. The smaller counts.
+    1)/parts, about ρ = ε√(n/2) for one part. With δ > 0: x = √(v/2) + 2n√δ, or x = √(w/2) + 2nδ with w =
+    (cosh(ε)^{2n} − 1)/parts. With ``outcomes`` = k also x = √((k − 1)/(2 parts)) and ρ = 1 − 1/k, whatever
+    the privacy. The smallest counts. ``outcomes`` counts all that the algorithm can give: after SIS Algorithm
+    1 (``replicable_to_dp`` with δ > 0) also "none".
     Assumes: independent rows from one distribution, the same for both runs (not checkable); the exact law.
     Reference: Holdfast; SIS Corollary 3.18 has O(·), a logarithm more, and needs δ ≤ ερ⁶/n².
 
@@ -46,7 +55,8 @@ def replicability_budget(rho: Any, n: Any, *, parts: Any = 1, outcomes: Any = No
     """How private an algorithm on ``n`` rows must be for ``dp_replicability`` to give ``rho``.
 
     Guarantee: the largest ε, rounded down, of pure privacy: with x = ρ/(2 − ρ) (ρ for two outcomes),
-    cosh(ε/2)^{2n} = 1 + 2x²·parts; about ε = ρ√(2·parts/n).
+    cosh(ε/2)^{2n} = 1 + 2x²·parts; about ε = ρ√(2·parts/n). By privacy alone: where counting outcomes gives
+    ρ already, any ε will do.
     Assumes: what ``dp_replicability`` assumes.
     Reference: Holdfast.
 
@@ -75,11 +85,10 @@ def subsampled_distance(dp: DP, n: int, m: int, draws: int, outcomes: int, runs:
     """
     whole = dp.subsample(n, m)
     most = float(outcomes - 1)
-    counted = math.sqrt(most * (1.0 / draws + n / m) / 2.0)
+    counted = min(math.sqrt(most * (1.0 / draws + n / m) / 2.0), by_chance(outcomes))
     if dp.delta == 0.0:
-        one = min(spread(dp.epsilon, n), most)
-        private = math.sqrt((one / draws + min(spread(whole.epsilon, m), one * n / m)) / 2.0)
+        single = min(spread(dp.epsilon, n), most)
+        private = math.sqrt((single / draws + min(spread(whole.epsilon, m), single * n / m)) / 2.0)
     else:
-        private = math.sqrt(most / (2.0 * draws)) + math.sqrt(spread(2.0 * whole.epsilon, m) / 2.0)
-        private += leak(whole, m)
+        private = math.sqrt(most / (2.0 * draws)) + private_distance(whole, m)
     return rounding.probability(min(private + estimation(outcomes, draws, runs), counted))

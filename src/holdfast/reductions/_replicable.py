@@ -14,6 +14,7 @@ from holdfast.reductions._parts import Progress, Workers, cut, effort, ordered_s
 from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
 from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, disagreement_bound
+from holdfast.stability._mismatch import by_chance
 from holdfast.stability._path import EXPLICIT
 
 __all__ = ["chosen_with", "dp_to_replicable", "perfect_to_replicable", "sampled", "with_law_error"]
@@ -77,7 +78,8 @@ def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Alg
     """A replicable algorithm on the same rows: shared coins choose from the law of the output.
 
     Guarantee: ``PerfectGeneralization.replicability``, plus twice 2e/(1 + e) where the law is only known up
-    to an expected total variation e = ``stated_error``. A ``law_error`` is also added to the failure.
+    to an expected total variation e = ``stated_error``; "sharp": never above 1 − 1/k for k outcomes. A
+    ``law_error`` is also added to the failure.
     Assumes: kind "one-way" or "two-way", independent rows from one distribution (not checkable), finitely
     many outcomes.
     Reference: SIS Algorithm 2 and Theorem 3.17.
@@ -90,12 +92,14 @@ def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Alg
     """
     of, by = "perfect_to_replicable", "SIS Theorem 3.17"
     algorithm = algorithm_argument(algorithm, ("one-way", "perfect-generalization"), of=of, by=by)
-    algorithm.finite(of=of)
+    outcomes = algorithm.finite(of=of)
     notion, error = algorithm.guarantee, algorithm.stated_error
     assert isinstance(notion, PerfectGeneralization)
     rho = notion.replicability(method=method).rho
     if error > 0.0:
         rho = min(1.0, rho + 2.0 * disagreement_bound(error))
+    if method == "sharp":
+        rho = min(rho, by_chance(len(outcomes)))
     plan = Sampling(1, algorithm.rows_needed, rho, True)
     return sampled(algorithm, plan, theorem="SIS Theorem 3.17, Algorithm 2")
 
