@@ -35,7 +35,7 @@ from holdfast.stability import (
 )
 from holdfast.stability._arrows import ARROWS
 from holdfast.stability._notation import NODES
-from holdfast.stability._search import trace
+from holdfast.stability._search import tightest, trace
 from holdfast.stability._tightness import strain
 
 STARTS = {
@@ -116,12 +116,14 @@ def test_privacy_leads_to_replicability_at_once(dp, outcomes):
     (step,) = path.steps
     assert step.kind == "explicit, not efficient; finite outcomes"
     assert "Holdfast, expected distance" in step.theorem
-    # ρ = 2x/(1 + x), and x for two outcomes; x = √((cosh(ε/2)^{2n} − 1)/2). For δ > 0, ε in place of ε/2,
-    # and 2nδ(1 + e^−ε) more.
+    # ρ = 2x/(1 + x), and x for two outcomes; x = √((cosh(ε/2)^{2n} − 1)/2). For δ > 0, ε in place of ε/2 and
+    # 2nδ more, or the same ε/2 and 2n√δ more.
     with mpmath.workdps(50):
-        angle = mpmath.mpf(dp.epsilon) * (1 if dp.delta else mpmath.mpf("0.5"))
-        x = mpmath.sqrt((mpmath.cosh(angle) ** 2000 - 1) / 2)
-        x += 2000 * mpmath.mpf(dp.delta) * (1 + mpmath.exp(-dp.epsilon))
+        epsilon, delta = mpmath.mpf(dp.epsilon), mpmath.mpf(dp.delta)
+        x = min(
+            mpmath.sqrt((mpmath.cosh(epsilon * length / 2) ** 2000 - 1) / 2) + cost
+            for length, cost in ((2, 2000 * delta), (1, 2000 * mpmath.sqrt(delta)))
+        )
         rho = x if outcomes == 2 else 2 * x / (1 + x)
     assert float(rho) <= path.result.rho <= float(rho) * (1.0 + 1e-9)
     around = explain(dp, "replicable", n=1000, outcomes=outcomes, beta=1e-6)
@@ -202,6 +204,100 @@ def test_the_share_of_good_coins_is_the_tightest(rho):
     assert strain(convert(Replicability(rho), "good-coins")) <= best * (1.0 + 1e-4)
 
 
+RHOS = [float(rho) for rho in (*np.linspace(0.001, 0.999, 500), 1e-6, 1 - 1e-6, 1 - 1e-9)]
+
+
+def test_replicability_generalises_for_every_rho():
+    """(√ρ, 0, √ρ) is the best, so nothing below ρ = 1 is vacuous; more ρ never gives a tighter end."""
+    before = 0.0
+    for rho in sorted(RHOS):
+        start = Replicability(rho)
+        path = explain(start, "perfect-generalization")
+        assert [step.target for step in path.steps] == ["perfect-generalization"]
+        assert not path.vacuous
+        assert path.result.beta == pytest.approx(math.sqrt(rho), rel=1e-4)
+        assert path.result.delta == pytest.approx(math.sqrt(rho), rel=1e-4)
+        here = strain(path.result)
+        assert here <= strain(start.perfect_generalization()) * (1.0 + 1e-8)
+        assert before <= here * (1.0 + 1e-8)
+        before = here
+
+
+def test_a_scan_of_d_that_is_even_in_its_logarithm_misses_the_window():
+    """From ρ = 0.1155 on, the window (ρ, 1) lies between the last two points of such a scan."""
+    scan = np.geomspace(1e-15, 1.0, 17)
+    assert all(Replicability(0.2).perfect_generalization(float(d)).vacuous for d in scan)
+    assert not Replicability(0.2).perfect_generalization().vacuous
+    assert not convert(Replicability(0.2), "perfect-generalization").vacuous
+
+
+@pytest.mark.parametrize("bits", [0.0, 0.1, 3.0])
+def test_max_information_generalises_one_way_for_every_beta(bits):
+    before = 0.0
+    for beta in sorted(RHOS):
+        start = MaxInformation(bits, beta)
+        found = convert(start, "one-way")
+        assert not found.vacuous
+        assert strain(found) <= strain(start.one_way()) * (1.0 + 1e-8)
+        assert before <= strain(found) * (1.0 + 1e-8)
+        before = strain(found)
+
+
+@given(st.floats(1e-9, 0.999), st.floats(0.0, 0.999), st.sampled_from([0.0, 0.3]))
+def test_sample_form_becomes_two_way_wherever_some_d_makes_it(beta, share, epsilon):
+    """The window is (β, 1 − δ), however narrow."""
+    delta = share * (1.0 - beta)
+    start = PerfectGeneralization(beta, epsilon, delta, kind="sample")
+    best = start.two_way(math.sqrt(beta * (1.0 - delta)))
+    assert not best.vacuous
+    assert strain(convert(start, "perfect-generalization")) <= strain(best) * (1.0 + 1e-6)
+
+
+@given(st.floats(-9.0, 0.0), st.floats(-30.0, -6.0), st.integers(1, 10**5))
+def test_approximate_privacy_has_information_wherever_its_delta_allows_it(exponent, delta_exponent, rows):
+    """Both forms of the bound are searched: the windows (nδ, 1) and (n√δ, 1) of β."""
+    start = DP(10.0**exponent, 10.0**delta_exponent)
+    found = convert(start, "max-information", n=rows)
+    spent = [cost for cost in (rows * start.delta, rows * math.sqrt(start.delta)) if cost < 1.0]
+    shares = [0.5, *(10.0**-power for power in range(1, 13))]
+    by_hand = [start.max_information(rows, cost + (1 - cost) * share) for cost in spent for share in shares]
+    assert strain(found) <= min(map(strain, by_hand)) * (1.0 + 1e-6)
+
+
+def test_after_algorithm_1_no_outcome_is_one_more_outcome():
+    """From privacy on, the two outcomes of the original algorithm are three."""
+    context = {"epsilon": 8.0, "delta": 0.2, "n": 1, "outcomes": 2}
+    by_ends = {(arrow.source, arrow.target): arrow for arrow in ARROWS}
+    route = (by_ends["good-coins", "dp"], by_ends["dp", "replicable"])
+    private, replicable = trace(GoodCoins(0.3, 0.3), route, {"method": "sharp", **context}, ())
+    assert private.result == DP(8.0, 0.2)
+    assert replicable.result.rho == pytest.approx(2 / 3)
+    # One outcome, or none at all: two runs can differ.
+    (step,) = explain(DP(8.0, 0.2), "replicable", n=1, outcomes=1).steps
+    assert step.result == Replicability(0.0)
+    _, replicable = trace(GoodCoins(0.3, 0.3), route, {"method": "sharp", **context, "outcomes": 1}, ())
+    assert replicable.result.rho == pytest.approx(1 / 2)
+
+
+def test_the_context_keeps_more_outcomes_across_a_milestone():
+    """The search optimises stretch by stretch and must hand the larger count on."""
+    context = {"epsilon": 8.0, "delta": 0.2, "n": 1, "outcomes": 2, "method": "sharp"}
+    by_ends = {(arrow.source, arrow.target): arrow for arrow in ARROWS}
+    route = (by_ends["good-coins", "dp"], by_ends["dp", "replicable"])
+    key, values = tightest(GoodCoins(0.3, 0.3), route, context, fine=True)
+    *_, last = trace(GoodCoins(0.3, 0.3), route, context, values)
+    assert key[1] == pytest.approx(strain(last.result), rel=1e-12)
+    assert last.result.rho == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("outcomes", [1, 2, 5])
+def test_counted_outcomes_bound_algorithm_2_after_any_notion(outcomes):
+    weak = PerfectGeneralization(0.9, 3.0, 0.1, kind="one-way")
+    assert explain(weak, "replicable").vacuous
+    assert convert(weak, "replicable", outcomes=outcomes).rho == pytest.approx(1 - 1 / outcomes)
+    assert explain(weak, "replicable", outcomes=outcomes, method="paper").vacuous
+
+
 @pytest.mark.parametrize(
     ("notion", "to", "context", "argument", "words"),
     [
@@ -209,7 +305,7 @@ def test_the_share_of_good_coins_is_the_tightest(rho):
         (BayesianDP(0.1), "max-information", {}, "n", "BDP Theorem 3"),
         (Replicability(0.1), "dp", {}, "epsilon", "good-coins → dp needs epsilon and delta"),
         (Replicability(0.1), "dp", {"epsilon": 1.0}, "delta", "SIS Theorem 3.1"),
-        (DP(0.1, 0.01), "max-information", {"n": 1000, "beta": 0.1}, "delta", "below 1/(2n)"),
+        (DP(0.1, 0.01), "max-information", {"n": 1000, "beta": 0.1}, "delta", "below 1/n"),
         (DP(0.1, 1e-9), "replicable", {"n": 100, "method": "paper"}, "c", "SIS Lemma 3.11"),
         (GoodCoins(0.3, 0.1), "replicable", {"method": "paper"}, "eta", "SIS Claim 2.12"),
         (GoodCoins(0.6, 0.1), "dp", {"epsilon": 1.0, "delta": 1e-6}, "coins", "eta < 1/2"),

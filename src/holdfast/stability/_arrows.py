@@ -5,6 +5,7 @@ To add one, append to ``ARROWS``; ``convert`` and ``explain`` find it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +15,14 @@ from holdfast.stability._compilers import perfect_plan, private_plan
 from holdfast.stability._dp import DP
 from holdfast.stability._generalization import PerfectGeneralization
 from holdfast.stability._information import LN2, MaxInformation
-from holdfast.stability._mismatch import disagreement, mean_distance
+from holdfast.stability._mismatch import by_chance, disagreement, mean_distance
 from holdfast.stability._notion import Notion
 from holdfast.stability._path import EFFICIENT, EXPLICIT, SAME
 from holdfast.stability._replicability import Replicability
 from holdfast.stability._typical import TwoSampleStability, TypicalStability
 
 Setting = Mapping[str, Any]
+Window = tuple[float, float]
 INDEPENDENT = "independent rows"
 FINITE = "finitely many outcomes"
 SHARED = "shared coins"
@@ -29,12 +31,29 @@ SAMPLE = "independent rows from one distribution, and the claim for every such d
 
 @dataclass(frozen=True)
 class Applied:
-    """What an arrow gives: the notion, its factor in rows, numbers to show, and the theorem if it varies."""
+    """What an arrow gives: the notion, its factor in rows, numbers to show, and the theorem if it varies.
+
+    ``new_outcomes`` is the number of outcomes that the transformed algorithm has and the original had not.
+    """
 
     notion: Notion
     rows: int = 1
     shown: Mapping[str, Any] = field(default_factory=dict)
     theorem: str = ""
+    new_outcomes: int = 0
+
+    def context_after(self, at: Setting) -> dict[str, Any]:
+        """The context in which the next arrow is applied: more rows, perhaps more outcomes."""
+        after = dict(at)
+        if "n" in after:
+            after["n"] *= self.rows
+        if "outcomes" in after:
+            after["outcomes"] += self.new_outcomes
+        return after
+
+
+def _everywhere(notion: Any, at: Setting) -> tuple[Window, ...]:
+    return ((0.0, 1.0),)
 
 
 @dataclass(frozen=True)
@@ -43,7 +62,8 @@ class Arrow:
 
     ``theorem`` is where it is published, ``sharp`` says where its sharp form comes from, if it has one of its
     own; one that is not ``printed`` at all has no other. After a ``milestone`` a single number holds, or
-    numbers that do not depend on what came before.
+    numbers that do not depend on what came before. ``windows`` gives the intervals outside of which no value
+    of the open parameter makes the result say anything: one for each form that the bound has.
     """
 
     source: str
@@ -58,6 +78,7 @@ class Arrow:
     sharp: str = ""
     printed: bool = True
     milestone: bool = False
+    windows: Callable[[Any, Setting], tuple[Window, ...]] = _everywhere
 
     def source_of(self, method: str) -> str:
         """Where the form of this method comes from."""
@@ -81,10 +102,32 @@ def _dp_information(dp: DP, at: Setting) -> Applied:
     return Applied(dp.max_information(at["n"], at["beta"], method=at["method"]), theorem=theorem)
 
 
+def _information_windows(dp: DP, at: Setting) -> tuple[Window, ...]:
+    """β pays for δ before it pays for anything else; the two clamps charge nδ and n√δ."""
+    if dp.delta == 0.0:
+        return _everywhere(dp, at)
+    n = at["n"]
+    if at["method"] == "paper":
+        spent = at.get("c", 0.0) * n * math.sqrt(dp.delta / dp.epsilon) if dp.epsilon > 0.0 else 0.0
+        return ((spent, 1.0),)
+    return ((n * dp.delta, 1.0), (n * math.sqrt(dp.delta), 1.0))
+
+
+def _sampled_replicability(perfect: PerfectGeneralization, at: Setting) -> Applied:
+    """Algorithm 2; where the outcomes are counted, k of them differ no more often than 1 − 1/k."""
+    replicable = perfect.replicability(method=at["method"])
+    if at["method"] == "paper" or "outcomes" not in at:
+        return Applied(replicable)
+    outcomes = at["outcomes"]
+    rho = min(replicable.rho, by_chance(outcomes))
+    return Applied(Replicability._bound(rho=rho), shown={"outcomes": outcomes})
+
+
 def _dp_replicability(dp: DP, at: Setting) -> Applied:
     outcomes = at.get("outcomes")
     distance = mean_distance(dp, at["n"], outcomes=outcomes)
-    return Applied(Replicability._bound(rho=disagreement(distance, outcomes)))
+    shown = {} if outcomes is None else {"outcomes": outcomes}
+    return Applied(Replicability._bound(rho=disagreement(distance, outcomes)), shown=shown)
 
 
 def _near_independence(two: TwoSampleStability, at: Setting) -> Applied:
@@ -116,8 +159,12 @@ def _private(coins: Any, at: Setting) -> Applied:
         beta=at.get("failure", 0.05),
         failure=at.get("algorithm_failure", 0.0),
     )
+    # The selection of Algorithm 1 may return nothing: an outcome that the original algorithm does not have.
     return Applied(
-        plan.guarantee, plan.runs, {"seeds": plan.seeds, "parts": plan.parts, "failure": plan.failure}
+        plan.guarantee,
+        plan.runs,
+        {"seeds": plan.seeds, "parts": plan.parts, "failure": plan.failure},
+        new_outcomes=1,
     )
 
 
@@ -138,6 +185,7 @@ ARROWS = (
         conditions=(INDEPENDENT,),
         needs=("n",),
         free=("beta",),
+        windows=_information_windows,
     ),
     Arrow(
         "bayesian-dp",
@@ -159,6 +207,7 @@ ARROWS = (
         conditions=(SAMPLE,),
         free_if_sharp=("d",),
         sharp="sharp form: Holdfast",
+        windows=lambda notion, at: ((notion.beta, 1.0),),
     ),
     Arrow(
         "dp",
@@ -213,13 +262,14 @@ ARROWS = (
         SAME,
         lambda notion, at: Applied(notion.two_way(at.get("d"), method=at["method"])),
         free_if_sharp=("d",),
+        windows=lambda notion, at: ((notion.beta, 1.0 - notion.delta),),
     ),
     Arrow(
         "one-way",
         "replicable",
         "SIS Theorem 3.17 (Algorithm 2, correlated sampling)",
         EXPLICIT,
-        lambda notion, at: Applied(notion.replicability(method=at["method"])),
+        _sampled_replicability,
         conditions=(FINITE, SHARED),
         sharp="sharp form: Holdfast",
         milestone=True,
@@ -232,6 +282,7 @@ ARROWS = (
         lambda notion, at: Applied(notion.perfect_generalization(at.get("d"))),
         conditions=("the coins are drawn afresh for each run",),
         free=("d",),
+        windows=lambda notion, at: ((notion.rho, 1.0),),
     ),
     Arrow(
         "replicable",
@@ -241,6 +292,7 @@ ARROWS = (
         lambda notion, at: Applied(notion.good_coins(at["nu"], method=at["method"])),
         free=("nu",),
         sharp="sharp form: Holdfast",
+        windows=lambda notion, at: ((notion.rho, 1.0),),
     ),
     Arrow(
         "good-coins",

@@ -61,10 +61,11 @@ def explain(notion: Any, to: Any, **context: Any) -> Path:
 
     ``to`` is a name ("dp", "bayesian-dp", "typical", "two-sample", "max-information",
     "perfect-generalization", "one-way", "sample", "replicable", "good-coins") or a class. The context: ``n``
-    rows, ``outcomes`` of the algorithm, ``beta`` of the max-information, ``epsilon`` and ``delta`` wanted
-    from a transformation, ``failure`` it may have (0.05) where the algorithm itself has ``algorithm_failure``
-    (0), ``d`` of SIS Lemmas 3.14 and 3.6, ``nu`` of good coins, ``c`` and ``C`` of SIS Lemma 3.11, and
-    ``method`` ("sharp" or "paper"). What is left open is optimised and shown.
+    rows, ``outcomes`` of the algorithm at the start (SIS Algorithm 1 adds one, "none"), ``beta`` of the
+    max-information, ``epsilon`` and ``delta`` wanted from a transformation, ``failure`` it may have (0.05)
+    where the algorithm itself has ``algorithm_failure`` (0), ``d`` of SIS Lemmas 3.14 and 3.6, ``nu`` of good
+    coins, ``c`` and ``C`` of SIS Lemma 3.11, and ``method`` ("sharp" or "paper"). What is left open is
+    optimised and shown.
 
     Guarantee: the tightest result over all simple paths whose conditions hold, and that use ``beta``, ``d``
     and ``nu`` where they are given; of equally tight ones, the shortest.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.errors import InvalidArgument
-from holdfast.stability._arrows import Arrow
+from holdfast.stability._arrows import Arrow, Window
 from holdfast.stability._notion import Notion
 from holdfast.stability._path import Step
 from holdfast.stability._tightness import strain
@@ -17,7 +17,8 @@ Route = tuple[Arrow, ...]
 Key = tuple[bool, float, int]
 Found = tuple[Key, tuple[float, ...]]
 
-_RANGES = {"beta": (1e-20, 0.99), "d": (1e-15, 1.0), "nu": (1e-9, 0.999)}
+# How near to the two ends of its window a parameter is tried, as a share of the window.
+_SHARES = {"beta": (1e-20, 0.99), "d": (1e-20, 0.999), "nu": (1e-9, 0.999)}
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -39,10 +40,8 @@ def tightest(notion: Notion, route: Route, at: Mapping[str, Any], *, fine: bool)
         values += chosen
         if length == len(route):
             return key, values
-        for step in trace(here, route[:length], at, chosen):
-            here, factor = step.result, factor * step.rows
-            if "n" in at:
-                at["n"] *= step.rows
+        steps, at = _walk(here, route[:length], at, chosen)
+        here, factor = steps[-1].result, factor * math.prod(step.rows for step in steps)
         route = route[length:]
 
 
@@ -58,42 +57,55 @@ def _tightest_stretch(
 
         def attempt(chosen: Mapping[str, float]) -> Found:
             applied = arrow.apply(here, {**at, **chosen})
-            rows = {"n": at["n"] * applied.rows} if "n" in at else {}
             key, rest = onward(
-                applied.notion, strain(here), position + 1, {**at, **rows}, factor * applied.rows
+                applied.notion, strain(here), position + 1, applied.context_after(at), factor * applied.rows
             )
             return key, (*chosen.values(), *rest)
 
         name = _left_open(arrow, at)
-        return attempt({}) if name is None else _best_value(name, attempt, fine=fine)
+        if name is None:
+            return attempt({})
+        # A window without room is tried as well: the arrow then says what is wrong, or that it is vacuous.
+        windows = arrow.windows(here, at)
+        open_windows = [window for window in windows if window[0] < window[1]] or [(0.0, 1.0)]
+        return _best_value(name, open_windows, attempt, fine=fine)
 
     return onward(notion, strain(notion), 0, at, factor)
 
 
-def _position(name: str, value: float) -> float:
-    """Where the scan finds a value: on a log scale, and ν, of which only a window (2ρ, 1) makes coins that a
-    compiler can use, on the scale of its log odds."""
-    return math.log(value) - math.log1p(-value) if name == "nu" else math.log(value)
+def _best_value(
+    name: str, windows: list[Window], attempt: Callable[[Mapping[str, float]], Found], *, fine: bool
+) -> Found:
+    """The best value of one parameter over all of its windows."""
+    refused: list[InvalidArgument] = []
+    best: list[Found] = []
+    for window in windows:
+        try:
+            best.append(_best_in_window(name, window, attempt, fine=fine))
+        except InvalidArgument as refusal:
+            refused.append(refusal)
+    if not best:
+        raise refused[-1]
+    return min(best, key=lambda candidate: candidate[0])
 
 
-def _value(name: str, position: float) -> float:
-    low, high = _RANGES[name]
-    value = 1.0 / (1.0 + math.exp(-position)) if name == "nu" else math.exp(position)
-    return min(max(value, low), high)
-
-
-def _best_value(name: str, attempt: Callable[[Mapping[str, float]], Found], *, fine: bool) -> Found:
+def _best_in_window(
+    name: str, window: Window, attempt: Callable[[Mapping[str, float]], Found], *, fine: bool
+) -> Found:
     """A coarse scan of one parameter, a finer one around its best, then golden sections.
 
-    The rows of a compiler are whole seeds times whole parts: a saw-tooth in ν, on which golden sections alone
-    would stop at any tooth.
+    The scan is even on the scale of the log odds of the value's place in the window, so it has points inside
+    however narrow the window is, and near both of its ends. The rows of a compiler are whole seeds times
+    whole parts: a saw-tooth in ν, on which golden sections alone would stop at any tooth.
     """
     found: list[Found] = []
     refused: list[InvalidArgument] = []
+    lowest, highest = window
 
     def key(position: float) -> Key:
+        value = lowest + (highest - lowest) / (1.0 + math.exp(-position))
         try:
-            found.append(attempt({name: _value(name, position)}))
+            found.append(attempt({name: value}))
         except InvalidArgument as refusal:
             refused.append(refusal)
             return True, math.inf, 0
@@ -107,7 +119,7 @@ def _best_value(name: str, attempt: Callable[[Mapping[str, float]], Found], *, f
         return grid[max(0, middle - 1)], grid[min(points - 1, middle + 1)]
 
     scan, sections = (17, 24) if fine else (11, 6)
-    low, high = (_position(name, end) for end in _RANGES[name])
+    low, high = (math.log(share) - math.log1p(-share) for share in _SHARES[name])
     a, b = around_best(low, high, 2 * scan if name == "nu" else scan)
     if not found:
         raise refused[-1]
@@ -129,6 +141,13 @@ def _best_value(name: str, attempt: Callable[[Mapping[str, float]], Found], *, f
 
 def trace(notion: Notion, route: Route, at: Mapping[str, Any], values: tuple[float, ...]) -> tuple[Step, ...]:
     """The steps of the route at the chosen values of its open parameters."""
+    return _walk(notion, route, at, values)[0]
+
+
+def _walk(
+    notion: Notion, route: Route, at: Mapping[str, Any], values: tuple[float, ...]
+) -> tuple[tuple[Step, ...], dict[str, Any]]:
+    """The steps of the route, and the context after them."""
     steps: list[Step] = []
     left = list(values)
     here, context = notion, dict(at)
@@ -149,7 +168,5 @@ def trace(notion: Notion, route: Route, at: Mapping[str, Any], values: tuple[flo
                 result=applied.notion,
             )
         )
-        here = applied.notion
-        if "n" in context:
-            context["n"] *= applied.rows
-    return tuple(steps)
+        here, context = applied.notion, applied.context_after(context)
+    return tuple(steps), context
