@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast import errors, queries
-from holdfast.guard import Answer, Certificate
+from holdfast.guard import Answer, Certificate, Left, Preview
 from holdfast.ledger import Receipt
 
 
@@ -49,6 +49,26 @@ def certificate_of(said: dict[str, Any]) -> Certificate:
     return Certificate(**{**said, "checked": tuple(said["checked"]), "assumed": tuple(said["assumed"])})
 
 
+def preview_of(reply: dict[str, Any]) -> Preview:
+    """What a question would cost and show."""
+    return Preview(**{**reply, **interval_of(reply)})
+
+
+def left_of(reply: dict[str, Any]) -> Left:
+    """What is left of an account, in the account's own unit."""
+    number = math.inf if reply["left"] is None else reply["left"]
+    total, half_width = reply.get("total"), reply.get("share_half_width")
+    return Left(
+        number,
+        words=reply["words"],
+        confirmed=reply["confirmed"],
+        surprises=reply["surprises"],
+        unit=reply.get("unit", "nats"),
+        total=math.inf if total is None else total,
+        share_half_width=math.nan if half_width is None else half_width,
+    )
+
+
 def interval_of(said: dict[str, Any]) -> dict[str, Any]:
     """What answers and previews share, with the numbers JSON has no word for."""
     missing = {"guess": math.nan, "low": -math.inf, "high": math.inf}
@@ -69,7 +89,8 @@ def error_of(response: Any) -> Exception:
 def refusal_of(said: dict[str, Any], status: int) -> Exception:
     """The same of a problem that is one of several in a reply."""
     kind, words = str(said.get("type", "")).rpartition(":")[2], said["detail"]
-    account = {name: said.get(name) for name in ("asked", "spent", "left")}
+    account: dict[str, Any] = {name: said.get(name) for name in ("asked", "spent", "left")}
+    account["unit"] = said.get("unit", "nats")
     if kind == "budget-spent":
         return errors.BudgetSpent(words, **account)
     if status == 422:

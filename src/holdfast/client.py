@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import secrets
 import time
 from collections.abc import Iterable, Sequence
@@ -13,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import checks, errors, queries
-from holdfast._replies import answer_of, certificate_of, error_of, interval_of, parquet_of, refusal_of
+from holdfast._replies import (
+    answer_of,
+    certificate_of,
+    error_of,
+    left_of,
+    parquet_of,
+    preview_of,
+    refusal_of,
+)
 from holdfast.engines import Column, Schema
 from holdfast.engines._address import shown
 from holdfast.guard import Answer, Certificate, Epoch, Left, Preview
@@ -158,8 +165,7 @@ class Client:
 
     def cost_preview(self, query: Query | str) -> Preview:
         """What a question would cost and show. Never opens the protected rows, charges nothing."""
-        said = self._call("POST", self._path("preview"), {"query": str(query)})
-        return Preview(**{**said, **interval_of(said)})
+        return preview_of(self._call("POST", self._path("preview"), {"query": str(query)}))
 
     def describe(self) -> dict[str, Any]:
         """What the service says of the dataset: its columns, its promise, what is spent and left."""
@@ -182,16 +188,19 @@ class Client:
         return bool(self.describe()["closed"])
 
     @property
+    def unit(self) -> str:
+        """What the account counts: "nats" or "answers"."""
+        return str(self.describe().get("unit", "nats"))
+
+    @property
     def spent(self) -> float:
-        """Nats that everyone together spent."""
+        """What everyone together spent, in :attr:`unit`."""
         return float(self.describe()["spent"])
 
     @property
     def left(self) -> Left:
-        """What is left of the account, in nats and in words."""
-        said = self.describe()
-        nats = math.inf if said["left"] is None else said["left"]
-        return Left(nats, words=said["words"], confirmed=said["confirmed"], surprises=said["surprises"])
+        """What is left of the account: a number of nats or answers, and the same in words."""
+        return left_of(self.describe())
 
     @property
     def history(self) -> tuple[Answer, ...]:

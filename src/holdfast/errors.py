@@ -47,7 +47,7 @@ class InvalidArgument(HoldfastError, ValueError):
 
 
 class _AccountError(HoldfastError):
-    """Carries the state of the account, in nats, at the moment of refusal."""
+    """Carries the state of the account at the moment of refusal, counted in ``unit``: nats or answers."""
 
     def __init__(
         self,
@@ -56,10 +56,12 @@ class _AccountError(HoldfastError):
         asked: float | None = None,
         spent: float | None = None,
         left: float | None = None,
+        unit: str = "nats",
     ) -> None:
         self.asked = asked
         self.spent = spent
         self.left = left
+        self.unit = unit
         super().__init__(message)
 
 
@@ -68,7 +70,8 @@ class QueryRejected(_AccountError, ValueError):
 
 
 class BudgetSpent(_AccountError):
-    """Answering would break the promise made at the start; ``asked``, ``spent`` and ``left`` are in nats."""
+    """Answering would break the promise made at the start; ``asked``, ``spent`` and ``left`` are counted in
+    ``unit``, which is nats or answers."""
 
 
 class NotEnoughRows(HoldfastError):

@@ -7,12 +7,22 @@ import math
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-__all__ = ["Record", "plain", "show"]
+__all__ = ["Record", "amount", "plain", "show"]
 
 
 def show(value: object) -> str:
     """A number with as many digits as a reader wants, anything else as its ``repr``."""
     return format(value, ".6g") if isinstance(value, float) else repr(value)
+
+
+def amount(number: float, unit: str) -> str:
+    """A number of nats, or of answers or anything else that is counted, in words.
+
+    >>> amount(0.2877, "nats"), amount(1.0, "answers"), amount(100, "answers")
+    ('0.288 nats', '1 answer', '100 answers')
+    """
+    digits = f"{number:.3g}" if unit == "nats" else f"{number:,.0f}"
+    return f"{digits} {unit.removesuffix('s') if digits == '1' else unit}"
 
 
 def plain(value: object) -> Any:

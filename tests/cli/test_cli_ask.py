@@ -18,7 +18,7 @@ def test_one_question_one_answer(people, holdfast):
     status, out, _ = holdfast("ask", "people.csv", "-q", "share(age > 40)")
     assert status == 0
     assert out.startswith("share(age > 40)\n")
-    for part in ("in  [0.", "●", "━", "as guessed · cost 0.288 nats\nspent 0.288 nats", "±"):
+    for part in ("in  [0.", "●", "━", "as guessed · cost 0.288 nats\n0.288 nats used.", "±"):
         assert part in out
 
 
@@ -189,6 +189,31 @@ def test_a_preview_asks_nothing(people, holdfast):
         "ask", "people.csv", "--no-ledger", "--error", "1e-3", "--preview", "-q", "share(age > 40)"
     )[1]
     assert "refused" in out
+
+
+def test_an_account_that_counts_answers_is_gone_on_with_and_shown_in_answers(people, holdfast):
+    Guard("people.csv", strategy="grid-code", queries=5, ledger="few.book").close()
+    flags = ["--ledger", "few.book", "-q", "share(age > 40)"]
+    status, out, _ = holdfast("ask", "people.csv", "--preview", *flags)
+    assert status == 0
+    assert ", cost 1 answer\n0 answers used. Left: ████████████ 5 of 5 answers" in out
+    status, out, _ = holdfast("ask", "people.csv", *flags)
+    assert status == 0
+    assert "no guess · cost 1 answer · 4 answers left\n" in out
+    assert "1 answer used. Left: ██████████░░ 4 of 5 answers\n" in out
+    assert "nats" not in out
+    document = json.loads(holdfast("ask", "people.csv", "--json", *flags)[1])
+    assert (document["spent"], document["unit"], document["left"]["answers"]) == (1, "answers", 4)
+    assert (document["answers"][0]["cost"], document["answers"][0]["unit"]) == (1, "answers")
+    assert "3 lines, 1 answer spent." in holdfast("verify", "few.book")[1]
+    refused = holdfast("ask", "people.csv", "--ledger", "few.book", "-q", "quantile(age, 0.5)")
+    assert refused[0] == 2
+
+
+def test_a_preview_of_a_refusal_says_why(people, holdfast):
+    Guard("people.csv", strategy="grid-code", queries=1, ledger="few.book").share("age > 40")
+    out = holdfast("ask", "people.csv", "--ledger", "few.book", "--preview", "-q", "share(age > 50)")[1]
+    assert "would be refused: share(age > 50) cannot be answered. The 1 answers" in " ".join(out.split())
 
 
 def test_lines_that_are_piped_in_are_questions(people, holdfast):

@@ -379,11 +379,12 @@ def test_one_guess_too_many_ends_it_and_the_book_remembers(rng, tmp_path):
         assert not guard.share(f"c{j} = 1", guess=0.9).confirmed
     again = Guard(table, **options)
     assert f"0 of {allowed} surprises" in again.left.words
-    paid = again.spent
+    paid, nats = again.spent, again._session.account.spent
     confirmed = again.share("c10 = 1")
+    assert again._session.account.spent == nats > 0  # A confirmed guess tells nothing.
     assert confirmed.confirmed
-    assert confirmed.cost == 0
-    assert again.spent == paid > 0
+    assert confirmed.cost == 1
+    assert again.spent == paid + 1 == allowed + 1
     last = again.share("c11 = 1", guess=0.9)
     assert last.low < 0.5 < last.high
     assert again.left == 0

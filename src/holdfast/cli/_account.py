@@ -93,6 +93,7 @@ def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
             f"The account {ledger} was opened with a training file of its own; give it again with --train."
         )
     known = {**_DEFAULTS}
+    strategy = {name: agreed[name] for name in ("strategy", "queries", "surprises") if name in agreed}
     if agreed:
         known |= {"confidence": agreed["confidence"], "error": agreed["error"]}
         known |= {"training-share": training.get("share", 0.5), "split-seed": training.get("seed", 0)}
@@ -103,4 +104,7 @@ def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
                     f"The account {ledger} was opened with {before}, and this says --{name} {value:g}. "
                     "Leave it out to go on with the account, or keep another one with --ledger."
                 )
-    return {name.replace("-", "_"): known[name] if value is None else value for name, value in said.items()}
+    options = {
+        name.replace("-", "_"): known[name] if value is None else value for name, value in said.items()
+    }
+    return {**options, **strategy}

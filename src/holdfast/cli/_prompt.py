@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from holdfast.cli import _show
 from holdfast.cli._suggest import COMMANDS, FORMS, OPTIONS, Suggestions
 from holdfast.errors import HoldfastError
+from holdfast.records import amount
 
 if TYPE_CHECKING:
     from holdfast.guard import Guard
@@ -101,9 +103,9 @@ class Conversation:
 
 def _meter(guard: Guard) -> str:
     """The line under the prompt."""
-    questions = guard.certificate.numbers["questions"]
-    words = _show.left_words(guard).rpartition("; ")[2]
-    return f" {questions} asked · {guard.spent:.3g} nats spent · {words}"
+    questions, left = guard.certificate.numbers["questions"], guard.left
+    words = left.words.partition(". ")[0] if math.isinf(left) else _show.left_words(left)
+    return f" {questions} asked · {amount(guard.spent, guard.unit)} used · {words}"
 
 
 def _help(console: Console) -> None:

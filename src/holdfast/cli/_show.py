@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli._figures import interval_words, meter, picture, span_of
+from holdfast.records import amount
 
 if TYPE_CHECKING:
-    from holdfast.guard import Answer, Guard, Preview
+    from holdfast.guard import Answer, Guard, Left, Preview
 
 _LONGEST = 100
 
@@ -29,8 +30,9 @@ def ask_and_show(console: Console, guard: Guard, question: str) -> None:
     """Ask one question and show what came of it."""
     known = len(guard.history)
     answer = guard.ask(question)
-    cost = "asked before, free" if len(guard.history) == known else f"cost {answer.cost:.3g} nats"
-    left = "" if math.isinf(guard.left) else f" · {float(guard.left):.3g} left"
+    free = len(guard.history) == known
+    cost = "asked before, free" if free else f"cost {amount(answer.cost, answer.unit)}"
+    left = "" if math.isinf(guard.left) else f" · {amount(guard.left, guard.unit)} left"
     _show_answer(console, answer, cost + left)
 
 
@@ -41,11 +43,16 @@ def _show_answer(console: Console, answer: Answer, cost: str) -> None:
     console.print(Text.assemble("  ", (value, "bold green"), "  in  ", (interval, "cyan")))
     guess = None if answer.confirmed else answer.guess
     _draw(console, answer.query, answer.value, answer.low, answer.high, guess)
-    found = "as guessed" if answer.confirmed else f"a surprise: the guess was {answer.guess:.4g}"
     style = "" if answer.confirmed else "yellow"
-    console.print(Text.assemble("  ", (found, style), f" · {cost}"))
+    console.print(Text.assemble("  ", (_outcome(answer), style), f" · {cost}"))
     for note in answer.notes:
         console.print(Text(f"  {note}", style="dim"))
+
+
+def _outcome(answer: Answer) -> str:
+    if math.isnan(answer.guess):
+        return "no guess"
+    return "as guessed" if answer.confirmed else f"a surprise: the guess was {answer.guess:.4g}"
 
 
 def show_preview(console: Console, preview: Preview) -> None:
@@ -54,16 +61,18 @@ def show_preview(console: Console, preview: Preview) -> None:
     if preview.known:
         console.print("  answered before: asking again is free")
     elif not preview.allowed:
-        console.print("  would be refused: the promised error leaves no room for it", style="yellow")
+        console.print(f"  would be refused: {preview.why}", style="yellow", markup=False)
+    elif math.isnan(preview.guess):
+        console.print(f"  about ±{preview.half_width:.3g}, cost {preview.prices}", highlight=False)
     else:
         value, interval = interval_words(preview.guess, preview.low, preview.high)
         console.print(Text.assemble("  guess ", (value, "bold"), "; if confirmed, ", (interval, "cyan")))
         _draw(console, preview.query, preview.guess, preview.low, preview.high, None)
-        console.print(
-            f"  cost {preview.if_confirmed:.3g} nats if confirmed, {preview.if_surprised:.3g} for the "
-            f"nearest surprise, at most {preview.at_most:.3g}",
-            highlight=False,
-        )
+        console.print(f"  cost {preview.prices}", highlight=False)
+        if preview.why:
+            console.print(f"  {preview.why}", style="dim", markup=False)
+    if preview.failure_closes:
+        console.print("  If it fails on the protected rows, the account is closed.", style="yellow")
 
 
 def _draw(console: Console, query: Any, value: float, low: float, high: float, guess: float | None) -> None:
@@ -76,18 +85,16 @@ def _draw(console: Console, query: Any, value: float, low: float, high: float, g
 
 def show_left(console: Console, guard: Guard) -> None:
     """What was spent and what is left."""
-    console.print(
-        Text.assemble((f"spent {guard.spent:.3g} nats", "bold"), f" · {left_words(guard)}"), style="dim"
-    )
+    used = f"{amount(guard.spent, guard.unit)} used."
+    console.print(Text.assemble((used, "bold"), f" {left_words(guard.left)}"), style="dim")
 
 
-def left_words(guard: Guard) -> str:
-    """What is left: a bar where an error was promised, and the words of the account."""
-    left = guard.left
+def left_words(left: Left) -> str:
+    """What is left: a bar where there is a limit, and the words of the account."""
     if math.isinf(left):
         return left.words
-    share = float(left) / (float(left) + guard.spent) if left > 0 else 0.0
-    return f"left {meter(share, 12)} {float(left):.3g} nats, {left.words}"
+    number = f"{amount(left, left.unit)}, " if left.unit == "nats" else ""
+    return f"Left: {meter(left.fraction, 12)} {number}{left.words}"
 
 
 def show_history(console: Console, answers: Sequence[Answer]) -> None:
@@ -95,12 +102,13 @@ def show_history(console: Console, answers: Sequence[Answer]) -> None:
     if not answers:
         console.print("Nothing has been asked yet.")
         return
-    table = Table("", "question", "answer", "interval", "found", "nats", box=None, pad_edge=False)
+    unit = answers[0].unit
+    table = Table("", "question", "answer", "interval", "found", unit, box=None, pad_edge=False)
     for number, answer in enumerate(answers, start=1):
         value, interval = interval_words(answer.value, answer.low, answer.high)
-        found = "as guessed" if answer.confirmed else "surprise"
+        outcome = _outcome(answer).partition(": ")[0].removeprefix("a ")
         table.add_row(
-            str(number), escape(short(answer.query)), value, escape(interval), found, f"{answer.cost:.3g}"
+            str(number), escape(short(answer.query)), value, escape(interval), outcome, f"{answer.cost:.3g}"
         )
     console.print(table, highlight=False)
 

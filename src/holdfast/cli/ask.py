@@ -162,6 +162,7 @@ def _print_document(guard: Guard, questions: Sequence[str], *, only_preview: boo
         status = 1 if isinstance(error, (BudgetSpent, NotEnoughRows)) else 2
     document |= {
         "spent": guard.spent,
+        "unit": guard.unit,
         "left": _left_as_data(guard.left),
         "certificate": guard.certificate.to_dict(),
     }
@@ -177,10 +178,11 @@ def _as_data(answer: Answer) -> dict[str, Any]:
 
 
 def _left_as_data(left: Left) -> dict[str, Any]:
+    """What is left, under the name of its unit."""
     if math.isinf(left):
-        return {"nats": None, "words": left.words}
+        return {left.unit: None, "words": left.words}
     return {
-        "nats": float(left),
+        left.unit: float(left),
         "words": left.words,
         "confirmed": left.confirmed,
         "surprises": left.surprises,

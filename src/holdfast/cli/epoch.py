@@ -13,6 +13,7 @@ from rich.table import Table
 from holdfast.cli._account import beside
 from holdfast.cli._epochs import opened_epochs
 from holdfast.cli._output import print_data
+from holdfast.records import amount
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -175,7 +176,7 @@ def _show(epochs: Sequence[dict[str, Any]], as_json: bool) -> None:
             f"{one['rows']:,}",
             f"{one['confidence']:.4g}",
             f"{one['together']:.4g}",
-            f"{one['spent']:.3g} nats",
+            amount(one["spent"], one["unit"]),
             left,
         )
     console.print(table)

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from holdfast.cli._output import print_data
+from holdfast.records import amount
 
 if TYPE_CHECKING:
     from holdfast.ledger import Verification
@@ -96,7 +97,8 @@ def _show(found: Verification) -> None:
     console = Console(highlight=False)
     if found.whole:
         epoch = f"Epoch {found.epoch}, whole" if found.epoch > 1 else "Whole"
-        console.print(f"{epoch}: {found.lines:,} lines, {found.spent:.4g} nats spent.", style="bold green")
+        spent = amount(found.spent, found.unit)
+        console.print(f"{epoch}: {found.lines:,} lines, {spent} spent.", style="bold green")
     for problem in found.problems[:_SHOWN]:
         place = f"line {problem.line}" if problem.line else "the file"
         console.print(f"{problem.kind:<10} {place}: {problem.words}", style="red", markup=False)

@@ -103,13 +103,14 @@ class PreparedCells:
         interval = around if self.guess is None else self.confirmed()
         return Preview(
             query=self.question.record,
-            guess=middle if self.guess is None else self.guess,
+            guess=math.nan if self.guess is None else self.guess,
             low=interval.low,
             high=interval.high,
             cell=self.cells.cell,
-            if_confirmed=self.worst_price if self.guess is None else 0.0,
-            if_surprised=self.worst_price,
-            at_most=self.worst_price,
+            if_confirmed=1.0,
+            if_surprised=1.0,
+            at_most=1.0,
+            unit=AgreedCode.unit,
         )
 
     def read(self, part: Part) -> Outcome:
@@ -147,6 +148,15 @@ class AgreedCode:
 
     theorem = "the code guard with agreed numbers (docs/theory/code-guard.md)"
     failure_closes = False  # A failure is one of the symbols that are counted.
+    unit = "answers"
+
+    def spent(self, account: Account) -> float:
+        """The answers that were given. The book also keeps what each told, in nats, for the next interval."""
+        return float(account.steps)
+
+    def cost(self, price: float) -> float:
+        """Each question uses up one answer, whatever it told."""
+        return 1.0
 
     @classmethod
     def of(
@@ -175,11 +185,25 @@ class AgreedCode:
         answers = agreement.queries - account.steps
         words = f"{answers:,} of {agreement.queries:,} answers"
         if agreement.surprises is None:
-            return Left(answers, words=words, confirmed=answers, surprises=answers, unit="answers")
+            return Left(
+                answers,
+                words=words,
+                confirmed=answers,
+                surprises=answers,
+                unit=self.unit,
+                total=float(agreement.queries),
+            )
         stages = max(0, self.schedule.stages - self._stage(account))
         left = answers if stages else 0
         words = f"{words}, and {max(0, stages - 1):,} of {agreement.surprises:,} surprises"
-        return Left(left, words=words, confirmed=left, surprises=min(left, stages), unit="answers")
+        return Left(
+            left,
+            words=words,
+            confirmed=left,
+            surprises=min(left, stages),
+            unit=self.unit,
+            total=float(agreement.queries),
+        )
 
     def look_ahead(self, question: Question) -> bool:
         """Look at the training rows before it is the question's turn; whether preparing it needs only the
@@ -255,8 +279,9 @@ class AgreedCode:
             f"{question.text} cannot be answered. {reason}. Questions that were answered before stay free; "
             "new ones need a new guard on fresh rows.",
             asked=1.0,
-            spent=account.spent,
+            spent=self.spent(account),
             left=float(self.left(account)),
+            unit=self.unit,
         )
 
 

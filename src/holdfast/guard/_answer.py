@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.guard._certificate import Certificate
 from holdfast.ledger import Receipt
-from holdfast.records import Record, show
+from holdfast.records import Record, amount, plain, show
 
 
 def _range(low: float, high: float) -> str:
@@ -21,10 +21,10 @@ class Answer(Record):
     """One answer: ``value`` with an interval that holds together with all other answers of the account.
 
     Guarantee: with probability ``confidence`` every interval ever released from this account contains its
-    true value, however the questions were chosen. ``cost`` is what this answer took from the account, in
-    nats; ``guess`` is what was expected (NaN where the strategy expects nothing) and ``confirmed`` whether
-    the rows agreed with it. ``notes`` say in words what else to know. ``receipt`` shows that the account's
-    book has this answer, where the book is signed.
+    true value, however the questions were chosen. ``cost`` is what this answer took from the account, counted
+    in ``unit``: nats, or answers where their number is agreed on. ``guess`` is what was expected (NaN where
+    the strategy expects nothing) and ``confirmed`` whether the rows agreed with it. ``notes`` say in words
+    what else to know. ``receipt`` shows that the account's book has this answer, where the book is signed.
     """
 
     value: float
@@ -38,6 +38,7 @@ class Answer(Record):
     confirmed: bool
     notes: tuple[str, ...] = field(default=(), repr=False)
     receipt: Receipt | None = field(default=None, repr=False)
+    unit: str = "nats"
 
     def __float__(self) -> float:
         return self.value
@@ -50,17 +51,18 @@ class Answer(Record):
     def __repr__(self) -> str:
         return (
             f"{self.query} = {show(self.value)} in {_range(self.low, self.high)} "
-            f"({self._found}; all answers hold together with {self.confidence:.6g})"
+            f"({self._how}; all answers hold together with {self.confidence:.6g})"
         )
 
     @property
-    def _found(self) -> str:
-        """How the answer came about."""
+    def _how(self) -> str:
+        """How the answer came about, and what it cost."""
         if math.isnan(self.guess):
             noisy = self.certificate.interval.lower().endswith("noise")
-            return "with noise" if noisy else "without a guess, no noise added"
-        found = "as guessed" if self.confirmed else f"guessed {show(self.guess)}"
-        return f"{found}; cost {self.cost:.3g} nats"
+            how = "with noise" if noisy else "without a guess, no noise added"
+        else:
+            how = "as guessed" if self.confirmed else f"guessed {show(self.guess)}"
+        return f"{how}; cost {amount(self.cost, self.unit)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, the question as text."""
@@ -76,7 +78,7 @@ class Answer(Record):
         notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in self.notes)
         return (
             f"<div><code>{html.escape(str(self.query))}</code><br><b>{show(self.value)}</b> in "
-            f"{_range(self.low, self.high)}<br><small>{html.escape(self._found)}; all "
+            f"{_range(self.low, self.high)}<br><small>{html.escape(self._how)}; all "
             f"answers hold together with probability {self.confidence:.6g}</small>"
             f"{notes}</div>"
         )
@@ -86,10 +88,18 @@ class Answer(Record):
 class Preview(Record):
     """What a question would cost and show, from public facts alone.
 
-    ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. The
-    three prices are in nats: if confirmed, for the nearest surprise, and for the dearest output there is.
-    ``allowed`` is False where the promised error rules the question out. ``failure_closes`` warns that the
-    account ends, for everyone, if the question cannot be computed on the protected rows.
+    ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. Where
+    the strategy expects nothing, ``guess`` is NaN and the interval is shown around the middle of the range:
+    only its width counts. The three prices are counted in ``unit``: if confirmed, for the nearest surprise,
+    and for the dearest output there is.
+
+    Guarantee: ``allowed`` is False if and only if asking now would be refused before any protected row is
+    read, by the same rule and the same account; ``why`` says the reason. An allowed question can still turn
+    out too wide for a promised error: that depends on the rows and is charged as an answer, and where it can
+    happen ``why`` says so.
+
+    ``failure_closes`` warns that the account ends, for everyone, if the question cannot be computed on the
+    protected rows.
     """
 
     query: Any
@@ -103,6 +113,8 @@ class Preview(Record):
     allowed: bool = True
     known: bool = False
     failure_closes: bool = False
+    unit: str = "nats"
+    why: str = ""
 
     @property
     def half_width(self) -> float:
@@ -117,11 +129,23 @@ class Preview(Record):
         if self.known:
             return f"{self.query}: answered before, costs nothing"
         if not self.allowed:
-            return f"{self.query}: would break the promised error"
+            return f"{self.query}: would be refused. {self.why}".rstrip()
+        if math.isnan(self.guess):
+            return f"{self.query}: about ±{show(self.half_width)} for {self.prices}{self._warning}"
+        words = (
+            f"{self.query}: guess {show(self.guess)}, then {_range(self.low, self.high)}; "
+            f"{self.prices}{self._warning}"
+        )
+        return f"{words}. {self.why}" if self.why else words
+
+    @property
+    def prices(self) -> str:
+        """The prices in words."""
+        if self.if_confirmed == self.at_most:
+            return amount(self.at_most, self.unit)
         return (
-            f"{self.query}: guess {show(self.guess)}, then {_range(self.low, self.high)} for "
-            f"{self.if_confirmed:.3g} nats; "
-            f"a surprise costs {self.if_surprised:.3g} or more (at most {self.at_most:.3g}){self._warning}"
+            f"{amount(self.if_confirmed, self.unit)} if confirmed, {self.if_surprised:.3g} for the nearest "
+            f"surprise, at most {self.at_most:.3g}"
         )
 
     @property
@@ -130,29 +154,49 @@ class Preview(Record):
 
 
 class Left(float):
-    """What is left of the account: a number of nats, and the same in words.
+    """What is left of the account: a number of nats or answers, and the same in words.
 
-    Infinite where no error was promised: nothing is ever refused then, the intervals only widen.
+    Infinite where no error was promised: nothing is ever refused then, the intervals only widen. ``total`` is
+    what there was before the first question, and ``share_half_width`` the half-width that a share near one
+    half, the widest share, gets if it is asked now and its guess is confirmed (NaN where that is not known).
     """
 
     words: str
     confirmed: int
     surprises: int
-
     unit: str
+    total: float
+    share_half_width: float
 
-    def __new__(cls, nats: float, *, words: str, confirmed: int, surprises: int, unit: str = "nats") -> Left:
-        """Nats left (or answers, where their number is agreed on), what they buy in confirmed guesses or in
-        surprises, and the sentence that says so."""
-        left = super().__new__(cls, nats)
+    def __new__(
+        cls,
+        number: float,
+        *,
+        words: str,
+        confirmed: int,
+        surprises: int,
+        unit: str = "nats",
+        total: float = math.inf,
+        share_half_width: float = math.nan,
+    ) -> Left:
+        """A number of nats or answers, what it buys in confirmed guesses or in surprises, and the sentence
+        that says so."""
+        left = super().__new__(cls, number)
         left.words, left.confirmed, left.surprises, left.unit = words, confirmed, surprises, unit
+        left.total, left.share_half_width = total, share_half_width
         return left
 
+    @property
+    def fraction(self) -> float:
+        """How much of the total is left, in [0, 1]; 1 where nothing is ever refused."""
+        if math.isinf(self):
+            return 1.0
+        return min(1.0, float(self) / self.total) if self.total > 0 else 0.0
+
     def __repr__(self) -> str:
-        if self.unit != "nats":
+        if self.unit != "nats" or math.isinf(self):
             return self.words
-        nats = "no limit" if math.isinf(self) else f"{float(self):.4g} nats"
-        return f"{nats}: {self.words}"
+        return f"{float(self):.4g} nats: {self.words}"
 
     __str__ = __repr__
 
@@ -164,6 +208,8 @@ class Left(float):
             "words": self.words,
             "confirmed": self.confirmed,
             "surprises": self.surprises,
+            "total": plain(float(self.total)),
+            "share_half_width": plain(float(self.share_half_width)),
         }
 
     def _repr_html_(self) -> str:

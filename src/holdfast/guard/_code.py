@@ -19,7 +19,7 @@ from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview
 from holdfast.guard._expectation import Expectation, Public, expect, look_ahead
 from holdfast.guard._grid import Grid, best_half_cell
-from holdfast.guard._left import Capacity, describe_unlimited
+from holdfast.guard._left import Capacity, describe_unlimited, widest_question
 from holdfast.guard._model_tails import tail_of_bounded_mean
 from holdfast.guard._prior import Failure, Surprise
 from holdfast.guard._question import Part, Question
@@ -33,6 +33,10 @@ from holdfast.tails import Tail
 # deviations of the guess's error. Otherwise the promise is kept near the guess, and should the statistic be
 # far from it, that refusal is paid for.
 _COMFORT = 3.0
+_PERHAPS = (
+    "If the rows are far from the guess, the interval could be wider than the promised ±{:g}. Then no answer "
+    "is released, and finding that out is charged as a surprise."
+)
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,16 @@ class PreparedCode:
         dearest = Surprise(self.grid.farthest, self.reading.classes - 1, self.reading.classes)
         return max(self.account.price(dearest), self.failure_price, self.account.price(None))
 
+    def keeps(self, places: Iterable[float]) -> bool:
+        """Whether the interval keeps the promise wherever the statistic is at one of these places, with the
+        width that is expected."""
+        outputs = (Output(self.grid.index(place)) for place in places)
+        return self.error is None or all(self.interval(output).half_width <= self.error for output in outputs)
+
     def preview(self) -> Preview:
         """What the question would cost and show."""
         interval = self.interval(Output(0))
+        sure = self.error is None or (self.reading.classes == 1 and self.keeps(_all_over(self.grid)))
         return Preview(
             query=self.question.record,
             guess=self.grid.guess,
@@ -85,6 +96,7 @@ class PreparedCode:
             if_confirmed=self.price(Output(0)),
             if_surprised=self.price(Output(1)),
             at_most=self.worst_price,
+            why="" if sure else _PERHAPS.format(self.error),
         )
 
     def read(self, part: Part) -> Outcome:
@@ -132,6 +144,15 @@ class CodeStrategy:
     failure_closes = False  # A failure is one of the outputs that have a price.
 
     theorem = "the code guard (docs/theory/code-guard.md)"
+    unit = "nats"
+
+    def spent(self, account: Account) -> float:
+        """Nats spent so far."""
+        return account.spent
+
+    def cost(self, price: float) -> float:
+        """The price of an answer, in nats."""
+        return price
 
     @cached_property
     def capacity(self) -> Capacity | None:
@@ -140,9 +161,14 @@ class CodeStrategy:
 
     def left(self, account: Account) -> Left:
         """What is left of the promise, in nats and in words."""
+        question = widest_question(self.model, guessed=self.training is not None)
+        try:
+            half_width = self.prepare(question, account).interval(Output(0)).half_width
+        except BudgetSpent:
+            half_width = math.inf
         if self.capacity is None:
-            return describe_unlimited(account, self.rows, self.model)
-        return self.capacity.describe(account)
+            return describe_unlimited(question, half_width)
+        return self.capacity.describe(account, question, half_width)
 
     def look_ahead(self, question: Question) -> bool:
         """Look at the training rows before it is the question's turn; whether preparing it needs only the
@@ -185,16 +211,11 @@ class CodeStrategy:
     ) -> PreparedCode | None:
         """The widest cell, up to a thousandth, that keeps the promise at these places: it reveals least."""
         error = math.inf if self.error is None else self.error
-
-        def keeps(candidate: PreparedCode) -> bool:
-            outputs = (Output(candidate.grid.index(place)) for place in places(candidate.grid))
-            return all(candidate.interval(output).half_width <= error for output in outputs)
-
         best, low, high = None, 0.0, 2 * error
         for _ in range(12):
             half_cell = (low + high) / 2
             candidate = self._on_grid(question, account, expected, half_cell)
-            if keeps(candidate):
+            if candidate.keeps(places(candidate.grid)):
                 low, best = half_cell, candidate
             else:
                 high = half_cell

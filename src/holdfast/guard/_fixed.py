@@ -15,7 +15,7 @@ from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview
 from holdfast.guard._question import Question
 from holdfast.guard._release import released
-from holdfast.guard._strategy import Outcome, Strategy
+from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval
 
 
@@ -24,6 +24,16 @@ class FixedNumber:
     """A number of answers agreed on before the first question."""
 
     queries: int
+
+    unit = "answers"
+
+    def spent(self, account: Account) -> float:
+        """The answers that were given."""
+        return account.spent
+
+    def cost(self, price: float) -> float:
+        """The answers that one question used up."""
+        return price
 
     def require(self, question: Question, account: Account, answers: int) -> None:
         """Refuse a question that needs more answers than are left. Decided without the rows."""
@@ -36,34 +46,34 @@ class FixedNumber:
                 asked=float(answers),
                 spent=account.spent,
                 left=left,
+                unit=self.unit,
             )
 
     def left(self, account: Account) -> Left:
         """How many answers are left."""
         left = int(self.queries - account.spent)
         words = f"{left:,} of {self.queries:,} answers"
-        return Left(left, words=words, confirmed=left, surprises=left, unit="answers")
-
-
-def unit_of(strategy: Strategy) -> str:
-    """What the account of a strategy counts."""
-    return "answers" if isinstance(strategy, FixedNumber) else "nats"
+        return Left(
+            left, words=words, confirmed=left, surprises=left, unit=self.unit, total=float(self.queries)
+        )
 
 
 def preview_of(
     question: Question, half_width: float, answers: int, *, failure_closes: bool = False
 ) -> Preview:
-    """What an answer will look like: its width is known, its place is not; it is shown in the middle."""
+    """What an answer will look like: its width is known, its place is not; it is shown in the middle, and
+    there is no guess."""
     middle = (question.low + question.high) / 2 if math.isfinite(question.low + question.high) else 0.0
     price = float(answers)
     return Preview(
         query=question.record,
-        guess=middle,
+        guess=math.nan,
         low=middle - half_width,
         high=middle + half_width,
         if_confirmed=price,
         if_surprised=price,
         at_most=price,
+        unit=FixedNumber.unit,
         failure_closes=failure_closes,
     )
 

@@ -22,16 +22,17 @@ from holdfast.guard._choice import STRATEGIES, TRAINING_SHARES, choose_strategy
 from holdfast.guard._content import bound_later
 from holdfast.guard._custom import custom_question
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
-from holdfast.guard._fixed import unit_of
 from holdfast.guard._former import FAILURE
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._scores import score_question, score_text
 from holdfast.guard._seam import pass_through
-from holdfast.guard._session import NOBODY, Asker, ReadingFailed
+from holdfast.guard._session import NOBODY, Asked, Asker, ReadingFailed
+from holdfast.guard._strategy import Prepared
 from holdfast.guard._together import Together
-from holdfast.ledger import Book
+from holdfast.ledger import Balance, Book, Closed
 from holdfast.queries import Query
+from holdfast.records import amount
 from holdfast.tails import Tail
 
 # So many questions are kept as they were written: who polls, or looks at a preview first, has them read once.
@@ -133,7 +134,7 @@ class Guard:
         self._options |= {"training_share": training_share, "split_seed": split_seed}
         self._options |= {"split_by": split_by, "seconds": seconds, "public_categories": public_categories}
         assumptions = (*self._setup.assumptions, *bound_later(self._book))
-        self._records = Records(self.confidence, self._strategy.theorem, assumptions)
+        self._records = Records(self.confidence, self._strategy, assumptions)
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)
 
@@ -233,17 +234,41 @@ class Guard:
         together = Together(asked, self._session, self._strategy, self._setup)
         return [partial(self._answer, question, asker, together) for question, asker in asked]
 
-    def cost_preview(self, query: Query | str) -> Preview:
-        """What a question would cost and show. Never reads protected rows; charges and changes nothing."""
+    def cost_preview(self, query: Query | str, *, asker: Asker | None = None) -> Preview:
+        """What a question would cost and show. Never reads protected rows; charges and changes nothing.
+
+        Guarantee: the preview and :meth:`ask` use the same rule and the same account. ``allowed`` is False if
+        and only if asking now, for the same ``asker``, is refused before the protected rows are read.
+        """
         question = self._question(query)
-        known = self._answered.known(question)
-        if known is not None:
-            return Preview(question.record, known.guess, known.low, known.high, known=True)
+        asked: Asked[Prepared] = Asked(
+            question.key,
+            question.text,
+            prepare=lambda account: self._strategy.prepare(question, account),
+            worst=lambda prepared: prepared.worst_price,
+            reader="",
+            asker=asker or NOBODY,
+        )
         try:
-            return self._strategy.prepare(question, self._session.account).preview()
-        except BudgetSpent:
+            answer = self._answered.known(question)
+            if answer is not None:
+                return Preview(
+                    question.record, answer.guess, answer.low, answer.high, known=True, unit=self.unit
+                )
+            return self._session.preview(asked).preview()
+        except QueryRejected as rejected:
+            raise self._with_account(rejected) from None
+        except (BudgetSpent, Closed) as refusal:
             guess = math.nan if question.guess is None else question.guess
-            return Preview(question.record, guess, question.low, question.high, allowed=False)
+            return Preview(
+                question.record,
+                guess,
+                question.low,
+                question.high,
+                allowed=False,
+                unit=self.unit,
+                why=str(refusal),
+            )
 
     @property
     def schema(self) -> Any:
@@ -265,16 +290,31 @@ class Guard:
         return None if self._setup.training is None else self._setup.training.rows.frame()
 
     @property
+    def unit(self) -> str:
+        """What the account counts, in prices, in what was spent and in what is left: "nats" or "answers"."""
+        return self._strategy.unit
+
+    @property
     def spent(self) -> float:
-        """Nats (or answers, where those are counted) spent so far, by everyone who shares the account."""
+        """What everyone who shares the account spent so far, in :attr:`unit`."""
         self._session.read()
-        return self._session.account.spent
+        return self._strategy.spent(self._session.account)
 
     @property
     def left(self) -> Left:
-        """What is left of the promise: a number of nats, and the same in words."""
+        """What is left of the promise: a number of nats or answers, and the same in words."""
         self._session.read()
-        return self._strategy.left(self._session.account)
+        left = self._strategy.left(self._session.account)
+        if not self._session.balance.closed:
+            return left
+        words = "The account is closed: nothing more is answered from it."
+        return Left(0.0, words=words, confirmed=0, surprises=0, unit=left.unit, total=left.total)
+
+    @property
+    def balance(self) -> Balance:
+        """The sums of the account book, a copy: who spent what, as the book counts it."""
+        self._session.read()
+        return self._session.balance.copy()
 
     @property
     def closed(self) -> bool:
@@ -302,7 +342,7 @@ class Guard:
             "protected rows": self.rows,
             "training rows": self._setup.facts["training_rows"],
             "questions": account.steps,
-            f"{unit_of(self._strategy)} spent": account.spent,
+            f"{self.unit} spent": self._strategy.spent(account),
             "charged for the split": self._setup.bias,
         }
         if self.epoch.number > 1:
@@ -363,10 +403,11 @@ class Guard:
         self._session.close_account()
 
     def __repr__(self) -> str:
-        account, unit = self._session.account, unit_of(self._strategy)
+        account = self._session.account
+        spent = amount(self._strategy.spent(account), self.unit)
         return (
             f"Guard({self.rows:,} protected rows, {self._setup.facts['training_rows']:,} for training; "
-            f"{account.steps} questions, {account.spent:.4g} {unit} spent; {self.left.words})"
+            f"{amount(account.steps, 'questions')}, {spent} spent; {self.left.words.rstrip('.')})"
         )
 
     def _question(self, query: Query | str) -> TableQuestion:
@@ -385,10 +426,11 @@ class Guard:
 
     def _with_account(self, rejected: QueryRejected) -> QueryRejected:
         rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)
+        rejected.unit = self.unit
         return rejected
 
     def _too_wide(self, text: str) -> BudgetSpent:
-        return too_wide(text, self.error, spent=self.spent, left=float(self.left))
+        return too_wide(text, self.error, unit=self.unit, spent=self.spent, left=float(self.left))
 
     def _answer(self, question: Question, asker: Asker = NOBODY, ahead: Together | None = None) -> Answer:
         """Prepare without data, reserve, read, record, release: always in this order."""
@@ -409,8 +451,9 @@ class Guard:
         except ReadingFailed as failed:
             raise not_computed(
                 question.text,
-                failed.price,
+                self._strategy.cost(failed.price),
                 closes=failed.closes,
+                unit=self.unit,
                 spent=self.spent,
                 left=0.0 if failed.closes else float(self.left),
             ) from None

@@ -1,4 +1,4 @@
-"""How much of a promised error is left, in nats and in words."""
+"""How much of a promised error is left, in nats and in words; and how wide an answer would be now."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from holdfast.guard._account import Account
 from holdfast.guard._answer import Left
 from holdfast.guard._model_tails import widest_tail
 from holdfast.guard._prior import Surprise
+from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
 from holdfast.intervals import clopper_pearson
 
 _MANY = 1_000_000
@@ -70,32 +71,72 @@ class Capacity:
             count += 1
         return count
 
-    def describe(self, account: Account) -> Left:
-        """The same with how many confirmed guesses or surprises it buys."""
+    def describe(self, account: Account, question: Question, half_width: float) -> Left:
+        """The same with how many confirmed guesses or surprises it buys; ``half_width`` is what the widest
+        ``question`` would get now, infinite where it would be refused."""
+        total = self.left(Account(account.failure))
+        if math.isinf(half_width):
+            words = f"{question.text} would be refused now: its interval would be wider than ±{self.error:g}"
+            return Left(0.0, words=words, confirmed=0, surprises=0, total=total)
         surprises = self._surprises(account)
         confirmed = max(surprises, _most(lambda count: account.nats(ahead=count) <= self.comfortable))
         bought = f"{_count(confirmed)} confirmed guesses or {_count(surprises)} surprises"
-        words = f"about {bought} more at ±{self.error:g}"
-        return Left(self.left(account), words=words, confirmed=confirmed, surprises=surprises)
+        return Left(
+            self.left(account),
+            words=f"about {bought} more at ±{self.error:g}",
+            confirmed=confirmed,
+            surprises=surprises,
+            total=total,
+            share_half_width=_of_a_share(question, half_width),
+        )
 
 
-def describe_unlimited(account: Account, rows: int, model: Dependence | None) -> Left:
-    """What the account says when no error was promised: how wide intervals are now, and later."""
-    bounded = not isinstance(model, GaussianRows)
-
-    def half_width(ahead: int) -> float:
-        nats = account.nats(ahead)
-        if model is not None:
-            radius = widest_tail(model).radius_at(nats)
-            return min(0.5, radius) if bounded else radius
-        return clopper_pearson(rows // 2, rows, nats).half_width
-
-    asked = "a share" if bounded else "the mean of the rows"
-    words = (
-        f"no error was promised, so nothing is refused; {asked} now comes with ±{half_width(1):.3g} and half "
-        f"a cell, after 100 confirmed guesses more with ±{half_width(101):.3g}"
+def describe_unlimited(question: Question, half_width: float) -> Left:
+    """What the account says where no error was promised: how wide the widest ``question`` would be now."""
+    return Left(
+        math.inf,
+        words=(
+            f"{question.text} asked now gets about ±{half_width:.2g}. No maximum width was set, so no "
+            "question is refused."
+        ),
+        confirmed=_MANY,
+        surprises=_MANY,
+        share_half_width=_of_a_share(question, half_width),
     )
-    return Left(math.inf, words=words, confirmed=_MANY, surprises=_MANY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EvenShare(Question):
+    """A share that is true of every second training row: no share has a wider interval. Reads no rows."""
+
+    def moments(self, part: Part, *, squares: bool = False) -> Moments:
+        return Moments(part.rows.count, 0.5, math.nan)
+
+    @property
+    def record(self) -> str:
+        return self.text
+
+
+def widest_question(model: Dependence | None, *, guessed: bool) -> Question:
+    """The widest question that the model of the rows answers, to be prepared and never asked: a share near
+    one half, or the mean of the rows. ``guessed`` says whether its guess comes from the training part."""
+    if isinstance(model, GaussianRows):
+        return StatisticQuestion(
+            key="",
+            text="The mean of the rows",
+            low=-math.inf,
+            high=math.inf,
+            guess=0.0,
+            kind="custom",
+            function=lambda rows: 0.0,
+            tail=widest_tail(model),
+        )
+    guess = None if guessed else 0.5
+    return _EvenShare(key="", text="A share", low=0.0, high=1.0, guess=guess, kind="share")
+
+
+def _of_a_share(question: Question, half_width: float) -> float:
+    return half_width if question.kind == "share" else math.nan
 
 
 def _most(fits: Callable[[int], bool]) -> int:

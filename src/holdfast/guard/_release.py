@@ -13,14 +13,14 @@ from holdfast.guard._answer import Answer
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._session import Released
+from holdfast.guard._strategy import Strategy
 from holdfast.intervals import Interval
+from holdfast.records import amount
 
 _CHECKED = (
-    "Every output is priced by a prior that sums to at most 1, and the worst price is in the account "
-    "before the "
-    "rows are read.",
-    "The question, the grid and every refusal were decided without the protected rows, or are part of the "
-    "priced output.",
+    "Each answer's worst-case cost is recorded before the protected rows are read.",
+    "Each question, its price and each refusal were decided without the protected rows, or are part of what "
+    "is paid for.",
     "Sums are exact integers; intervals are rounded outward.",
 )
 
@@ -58,7 +58,9 @@ def released(
     }
 
 
-def not_computed(text: str, price: float, *, closes: bool, spent: float, left: float) -> QueryRejected:
+def not_computed(
+    text: str, cost: float, *, closes: bool, unit: str, spent: float, left: float
+) -> QueryRejected:
     """The refusal of a question that failed on the protected rows: for a price, or as the last word."""
     if closes:
         rest = (
@@ -67,17 +69,18 @@ def not_computed(text: str, price: float, *, closes: bool, spent: float, left: f
             "fresh rows, first try every model and statistic on rows that are not protected."
         )
     else:
-        rest = f"That it failed cost {price:.3g} nats. Try it on guard.train first."
+        rest = f"That it failed cost {amount(cost, unit)}. Try it on guard.train first."
     return QueryRejected(
         f"{text} could not be computed on the protected rows. What went wrong is not shown, because it may "
         f"depend on them. {rest}",
-        asked=price,
+        asked=cost,
         spent=spent,
         left=left,
+        unit=unit,
     )
 
 
-def too_wide(text: str, error: float | None, *, spent: float, left: float) -> BudgetSpent:
+def too_wide(text: str, error: float | None, *, unit: str, spent: float, left: float) -> BudgetSpent:
     """The refusal of a question whose answer would break the promise; that it would is an answer too."""
     return BudgetSpent(
         f"{text}: the rows do not support an interval within the promised ±{error:g} here. Finding that out "
@@ -85,15 +88,17 @@ def too_wide(text: str, error: float | None, *, spent: float, left: float) -> Bu
         asked=0.0,
         spent=spent,
         left=left,
+        unit=unit,
     )
 
 
 @dataclass(frozen=True)
 class Records:
-    """Makes answers and certificates from what the book recorded and what the account assumes."""
+    """Makes answers and certificates from what the book recorded and what the account assumes; the strategy
+    says what an answer cost, and in which unit."""
 
     confidence: float
-    theorem: str
+    strategy: Strategy
     assumptions: tuple[str, ...]
 
     def answer(self, released: Released, asked: Question | None = None) -> Answer:
@@ -110,13 +115,14 @@ class Records:
             low=-math.inf if recorded["low"] is None else recorded["low"],
             high=math.inf if recorded["high"] is None else recorded["high"],
             confidence=self.confidence,
-            cost=released.micro_nats / MICRO,
+            cost=self.strategy.cost(released.micro_nats / MICRO),
             query=query,
             certificate=self.certificate(recorded["numbers"], interval=recorded["interval"]),
             guess=math.nan if recorded["guess"] is None else recorded["guess"],
             confirmed=recorded["confirmed"],
             notes=tuple(recorded["notes"]),
             receipt=released.receipt,
+            unit=self.strategy.unit,
         )
 
     def certificate(self, numbers: dict[str, Any], *, interval: str = "") -> Certificate:
@@ -127,7 +133,7 @@ class Records:
                 "contains its "
                 "true value, however the questions were chosen."
             ),
-            theorem=self.theorem,
+            theorem=self.strategy.theorem,
             numbers=numbers,
             checked=_CHECKED,
             assumed=self.assumptions,

@@ -229,6 +229,14 @@ class Session:
         events = self._book.events(min(after, self._last))
         return ((event.sequence, self._released(event)) for event in events if event.kind == "release")
 
+    def preview(self, asked: Asked[_Prepared]) -> _Prepared:
+        """Prepare a question against the newest account exactly as :meth:`reserve` would, its worst price
+        included, and write nothing; refuses what that would refuse."""
+        self.read()
+        with self._lock:
+            balance, account = self.balance.copy(), self.account
+        return _reservation(asked, balance, account)[0]
+
     def reserve(self, asked: Asked[_Prepared]) -> tuple[_Prepared, int] | Released:
         """Prepare a question against the newest account and put its worst price on disk, in one step; or
         return what another process released about it meanwhile."""

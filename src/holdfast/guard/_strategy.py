@@ -55,8 +55,18 @@ class Strategy(Protocol):
         """Whether a question that fails on the protected rows ends the account: True where no price is set
         for a failure."""
 
+    @property
+    def unit(self) -> str:
+        """What the account counts, in words for people: "nats" or "answers"."""
+
+    def spent(self, account: Account) -> float:
+        """What was spent so far, in ``unit``."""
+
+    def cost(self, price: float) -> float:
+        """What an answer took from the account, in ``unit``, if the book charged this price for it."""
+
     def prepare(self, question: Question, account: Account) -> Prepared:
         """Decide everything about a question without reading the protected rows, or refuse it."""
 
     def left(self, account: Account) -> Left:
-        """What is left, in nats and in words."""
+        """What is left, in ``unit`` and in words."""

@@ -16,6 +16,8 @@ from holdfast.ledger._signing import Receipt, public_key_of
 from holdfast.records import Record
 
 _HEADER = {"holdfast": "account book", "format": 2}
+# Their books keep prices in nats, and people count one answer for each question.
+_ONE_ANSWER_EACH = ("agreed-code", "grid-code")
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,8 +32,9 @@ class Problem(Record):
 
 @dataclass(frozen=True, repr=False)
 class Verification(Record):
-    """What :func:`verify` found: ``problems`` is empty for a book that is whole. ``epoch`` says which part of
-    a growing table the book is about."""
+    """What :func:`verify` found: ``problems`` is empty for a book that is whole. ``spent`` is counted in
+    ``unit``, nats or answers, as the account does. ``epoch`` says which part of a growing table the book is
+    about."""
 
     lines: int
     spent: float
@@ -39,6 +42,7 @@ class Verification(Record):
     receipts: int
     problems: tuple[Problem, ...]
     epoch: int = 1
+    unit: str = "nats"
 
     @property
     def whole(self) -> bool:
@@ -84,13 +88,15 @@ def verify(
     held = list(receipts)
     for receipt in held:
         checked.receipt(receipt, public_key)
+    spent, unit = checked.spent()
     return Verification(
         lines=len(checked.lines),
-        spent=(checked.balance.micro_nats + checked.balance.reserved) / 1e6,
+        spent=spent,
         signed=public_key is not None and not any(found.kind == "signature" for found in checked.problems),
         receipts=len(held),
         problems=tuple(checked.problems),
         epoch=checked.epoch,
+        unit=unit,
     )
 
 
@@ -103,6 +109,16 @@ class _Checked:
         self.balance = Balance()
         self.ending: dict[str, Any] | None = None
         self.epoch = 1
+        self.strategy: Any = None
+
+    def spent(self) -> tuple[float, str]:
+        """What the lines add up to, and the unit it is counted in. A board's book names no strategy and
+        counts nats."""
+        balance = self.balance
+        if self.strategy in _ONE_ANSWER_EACH:
+            return float(balance.confirmed + balance.surprised + len(balance.open)), "answers"
+        unit = "nats" if self.strategy in (None, "code") else "answers"
+        return (balance.micro_nats + balance.reserved) / 1e6, unit
 
     def read(self, text: bytes) -> None:
         """Take the file apart line by line; every line has to be written exactly as export writes it."""
@@ -160,6 +176,8 @@ class _Checked:
     def _sum(self, line: Line) -> None:
         try:
             event = line.event()
+            if line.sequence == 1:
+                self.strategy = event.body.get("strategy")
             if line.sequence == 1 and event.body.get("epoch"):
                 self.epoch = int(event.body["epoch"]["number"])
             if event.kind == "checkpoint" and event.body["balance"] != json.loads(

@@ -17,9 +17,10 @@ _INSTRUCTIONS = """\
 You can ask a protected table questions whose answers stay valid however many you ask. All answers come from
 one account that other people share, and it does not refill. To spend little: call `preview` first (it is
 free); bring your best guess with every question, because an answer that agrees with the guess costs almost
-nothing and a surprise costs nats, the more the farther off the guess was; never vary a question to average
-noise away, the same question always gives the same recorded answer. Report the whole interval, not the value
-alone."""
+nothing and a surprise costs more, the farther off the guess was; never vary a question to average noise away,
+the same question always gives the same recorded answer. Prices are in the `unit` of the account: nats, or
+answers where their number is fixed and every new question uses one up. Report the whole interval, not the
+value alone."""
 
 _QUESTIONS = """\
 A question is one of share(condition), mean(expression, low, high) and quantile(expression, q) over the
@@ -79,7 +80,12 @@ def _told(call: Any) -> dict[str, Any]:
         found: dict[str, Any] = call()
         return found
     except (BudgetSpent, QueryRejected) as refusal:
-        account = {"asked": refusal.asked, "spent": refusal.spent, "left": refusal.left}
+        account = {
+            "asked": refusal.asked,
+            "spent": refusal.spent,
+            "left": refusal.left,
+            "unit": refusal.unit,
+        }
         return {"refused": type(refusal).__name__, "why": str(refusal), **account}
     except HoldfastError as error:
         return {"refused": type(error).__name__, "why": str(error)}

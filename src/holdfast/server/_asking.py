@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -51,7 +50,7 @@ def dataset(name: str, service: TheService, person: Who) -> dict[str, Any]:
 @router.post("/{name}/preview", response_model=dict[str, Any])
 def preview(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
     """What a question would cost and show. Never opens the protected rows, charges nothing."""
-    return JSONResponse(service.dataset(person, name, "analyst").preview(body.query).to_dict())
+    return JSONResponse(service.dataset(person, name, "analyst").preview(person, body.query).to_dict())
 
 
 @router.post("/{name}/questions", response_model=dict[str, Any])
@@ -146,11 +145,10 @@ def _described(service: Service, person: Person, name: str) -> dict[str, Any]:
         "error": guard.error,
         "strategy": found.policy.strategy,
         "spent": guard.spent,
-        "left": float(left) if math.isfinite(left) else None,
-        "words": left.words,
-        "confirmed": left.confirmed,
-        "surprises": left.surprises,
+        **left.to_dict(),
         "share": found.policy.shares.get(person.account),
+        "share_left": found.share_left(person),
+        "share_unit": found.policy.share_unit,
         "closed": guard.closed,
         "epoch": guard.epoch.to_dict(),
         "epochs": [one.standing() for one in service.datasets.epochs(name)],

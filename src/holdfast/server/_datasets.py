@@ -69,9 +69,19 @@ class Dataset:
             calls |= zip(own, epoch.guard.in_turn(asked), strict=True)
         return [calls[number] for number in range(len(questions))]
 
-    def preview(self, question: str) -> Preview:
-        """What the question would cost. Never opens the protected rows."""
-        return self.guard.cost_preview(question)
+    def preview(self, person: Person, question: str) -> Preview:
+        """What the question would cost this person, and whether it would be refused: by the account, or by
+        what is left of their share. A rate passes, so a preview leaves it out. Never opens the protected
+        rows."""
+
+        def permit(balance: Balance, price: int) -> None:
+            self.policy.require_share(person, balance, price)
+
+        return self.guard.cost_preview(question, asker=Asker(person.account, permit=permit))
+
+    def share_left(self, person: Person) -> float | None:
+        """What is left of the person's share, or of their team's; None without one."""
+        return self.policy.share_left(person, self.guard.balance)
 
     def standing(self) -> dict[str, Any]:
         """Which epoch this is, since when it is open, and what is left of its account."""

@@ -87,6 +87,7 @@ def standing(guard: Guard) -> dict[str, Any]:
         "confidence": guard.confidence,
         "together": guard.epoch.together,
         "spent": guard.spent,
+        "unit": guard.unit,
         "left": float(left) if math.isfinite(left) else None,
         "words": left.words,
         "closed": guard.closed,

@@ -20,8 +20,9 @@ _MICRO = 1_000_000
 class Policy(Record):
     """The promise, the model of the rows, and how the account is shared.
 
-    ``shares`` gives people ("team/name") and whole teams ("team") at most so many nats of the one account;
-    who is not named is bounded by the account alone. ``rate`` is how many new questions a person may ask in a
+    ``shares`` gives people ("team/name") and whole teams ("team") at most so much of the one account: nats,
+    or answers with a strategy that adds noise or splits the rows. Who is not named is bounded by the account
+    alone. ``rate`` is how many new questions a person may ask in a
     minute, and ``seconds`` how long one may take: a question that is stopped was read, and is charged as one
     that failed. ``split_by`` names the column by which rows that stay in a database are split.
     ``rows`` describes how rows depend on each other: ``{"kind": "independent"}``,
@@ -61,19 +62,32 @@ class Policy(Record):
     def require_share(self, person: Person, balance: Balance, price: int) -> None:
         """Refuse a question whose dearest price does not fit what is left of the person's or the team's
         share."""
-        for who in (person.account, person.team):
-            if who not in self.shares:
-                continue
-            nats, spent = self.shares[who], _spent(balance, who)
-            if spent + price > math.floor(nats * _MICRO):
-                left = max(0.0, nats - spent / _MICRO)
+        for who in self._shares_of(person):
+            share, spent = self.shares[who], _spent(balance, who)
+            if spent + price > math.floor(share * _MICRO):
+                left = max(0.0, share - spent / _MICRO)
                 raise BudgetSpent(
-                    f"The share of {who} is {nats:g} nats; {left:.4g} are left and this question could cost "
-                    f"{price / _MICRO:.4g}. Bring a closer guess, or ask the owner for a larger share.",
+                    f"The share of {who} is {share:g} {self.share_unit}. {left:.4g} are left, and this "
+                    f"question could cost up to {price / _MICRO:.4g}. Bring a closer guess, or ask the owner "
+                    "for a larger share.",
                     asked=price / _MICRO,
                     spent=spent / _MICRO,
                     left=left,
+                    unit=self.share_unit,
                 )
+
+    def share_left(self, person: Person, balance: Balance) -> float | None:
+        """What is left of the person's share, or of the team's where that is less; None without a share."""
+        left = [self.shares[who] - _spent(balance, who) / _MICRO for who in self._shares_of(person)]
+        return max(0.0, min(left)) if left else None
+
+    @property
+    def share_unit(self) -> str:
+        """What shares are counted in: what the account book counts."""
+        return "nats" if self.strategy in ("code", "agreed-code", "grid-code") else "answers"
+
+    def _shares_of(self, person: Person) -> list[str]:
+        return [who for who in (person.account, person.team) if who in self.shares]
 
 
 def _spent(balance: Balance, who: str) -> int:

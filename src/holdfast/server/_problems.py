@@ -78,7 +78,8 @@ def _told(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
         # Where the book lies is the owner's business.
         _log.error("%s", error)
         return status, kind, "The account book cannot be used; nothing is answered until it can.", {}
-    more = {name: getattr(error, name, None) for name in ("asked", "spent", "left", "argument", "wait")}
+    account = ("asked", "spent", "left", "unit")
+    more = {name: getattr(error, name, None) for name in (*account, "argument", "wait")}
     return status, kind, str(error), more
 
 

@@ -37,6 +37,22 @@ function element(name, text, attributes = {}) {
 
 const number = (value, digits = 4) => (value === null || value === undefined ? "–" : Number(value.toPrecision(digits)).toString());
 
+// The account counts nats, or answers where their number is agreed on.
+function amount(value, unit) {
+  const digits = unit === "answers" ? Math.round(value).toLocaleString("en") : number(value, 3);
+  return `${digits} ${digits === "1" ? unit.slice(0, -1) : unit}`;
+}
+
+function shareWords(dataset) {
+  if (dataset.share_left === null) return "";
+  return ` (left of your share: ${amount(dataset.share_left, dataset.share_unit)})`;
+}
+
+function outcome(answer) {
+  if (answer.guess === null) return "no guess";
+  return answer.confirmed ? "as guessed" : "a surprise";
+}
+
 function interval(answer) {
   const low = answer.low === null ? "−∞" : number(answer.low);
   const high = answer.high === null ? "∞" : number(answer.high);
@@ -149,19 +165,19 @@ async function refresh() {
     ["Protected rows", dataset.rows.toLocaleString("en")],
     ["Columns", Object.entries(dataset.columns).map(([name, kind]) => `${name} (${kind})`).join(", ")],
     ["Promise", `confidence ${dataset.confidence}${dataset.error ? `, every interval within ±${dataset.error}` : ""}`],
-    ["Spent", `${number(dataset.spent)} nats${dataset.share === null ? "" : ` (your share: ${dataset.share})`}`],
+    ["Spent", `${amount(dataset.spent, dataset.unit)}${shareWords(dataset)}`],
     ...(dataset.epochs.length > 1 ? [["Epoch", epochWords(dataset)]] : []),
   ];
   $("facts").replaceChildren(...facts.flatMap(([term, words]) => [element("dt", term), element("dd", words)]));
   showEpochs(dataset);
   $("meter").hidden = dataset.left === null;
   if (dataset.left !== null) {
-    const part = (100 * dataset.spent) / Math.max(dataset.spent + dataset.left, 1e-9);
+    const part = dataset.total > 0 ? 100 * Math.max(0, 1 - dataset.left / dataset.total) : 100;
     $("meter-spent").style.width = `${part}%`;
     $("meter").setAttribute("aria-label", `${number(part, 3)} % of the account is spent`);
   }
-  const nats = dataset.left === null ? "" : `${number(dataset.left)} nats left: `;
-  $("left").textContent = dataset.closed ? "The account is closed." : nats + dataset.words;
+  const left = dataset.left === null || dataset.unit !== "nats" ? "" : `${amount(dataset.left, dataset.unit)} left: `;
+  $("left").textContent = dataset.closed ? "The account is closed." : left + dataset.words;
   await loadAnswers();
 }
 
@@ -245,11 +261,14 @@ function previewSoon() {
     try {
       const found = await call("POST", `/datasets/${state.dataset}/preview`, { query: question });
       if (found.known) words = `Answered before, in ${interval(found)}: costs nothing.`;
-      else if (!found.allowed) words = "This would break the promised error: nothing is charged, and nothing is answered.";
-      else {
-        words = `Guess ${number(found.guess)}. If the rows agree: ${interval(found)} for ${number(found.if_confirmed, 3)} nats; ` +
-          `a surprise from ${number(found.if_surprised, 3)} nats, at most ${number(found.at_most, 3)}.`;
+      else if (!found.allowed) words = `This would be refused, and nothing charged. ${found.why}`;
+      else if (found.guess === null) {
+        words = `About ±${number((found.high - found.low) / 2, 3)} for ${amount(found.at_most, found.unit)}.`;
+      } else {
+        words = `Guess ${number(found.guess)}. If the rows agree: ${interval(found)} for ${amount(found.if_confirmed, found.unit)}; ` +
+          `a surprise from ${amount(found.if_surprised, found.unit)}, at most ${number(found.at_most, 3)}. ${found.why}`;
       }
+      if (found.failure_closes) words += " If it fails on the protected rows, the account is closed.";
     } catch (error) {
       words = error.message;
     }
@@ -266,7 +285,7 @@ async function ask(event) {
   try {
     const answer = await call("POST", `/datasets/${state.dataset}/questions`, { query: $("question").value.trim() });
     $("preview").textContent = `${answer.query} = ${number(answer.value)} in ${interval(answer)} ` +
-      `(${answer.confirmed ? "as guessed" : "a surprise"}; ${number(answer.cost, 3)} nats).`;
+      `(${outcome(answer)}; ${amount(answer.cost, answer.unit)}).`;
     await refresh();
     await showDatasets();
   } finally {
@@ -280,7 +299,7 @@ async function verify() {
   const found = await call("GET", `/datasets/${state.dataset}/verify`);
   $("verified").className = found.whole ? "good" : "bad";
   $("verified").textContent = found.whole
-    ? `Whole: ${found.lines.toLocaleString("en")} lines, ${number(found.spent)} nats, signed.`
+    ? `Whole: ${found.lines.toLocaleString("en")} lines, ${amount(found.spent, found.unit)}, signed.`
     : found.problems.map((problem) => `${problem.kind} at line ${problem.line}: ${problem.words}`).join("; ");
 }
 

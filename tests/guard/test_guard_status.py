@@ -1,0 +1,337 @@
+"""What a guard says before and between questions: previews agree with asking, the status line with the next
+answer, and every number with its unit."""
+
+from __future__ import annotations
+
+import math
+import re
+from copy import copy
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import Guard
+from holdfast.dependence import GaussianRows, MarkovChain
+from holdfast.errors import BudgetSpent, HoldfastError
+from holdfast.guard import Preview
+from holdfast.guard._account import Account
+from holdfast.guard._answered import Answered
+from holdfast.guard._session import Asker, Session
+from holdfast.intervals import clopper_pearson
+from holdfast.ledger import Book, Closed, export, verify
+
+ROWS = 600
+_RNG = np.random.default_rng(5)
+TABLE = {f"c{j}": _RNG.integers(0, 2, ROWS) for j in range(10)}
+STRATEGIES = {
+    "code": {},
+    "code with an error": {"error": 0.16},
+    "agreed-code": {"strategy": "agreed-code", "queries": 6, "surprises": 2},
+    "grid-code": {"strategy": "grid-code", "queries": 5},
+    "grid-code with an error": {"strategy": "grid-code", "queries": 5, "error": 0.3},
+    "split": {"strategy": "split", "queries": 5},
+    "typical-gaussian": {"strategy": "typical-gaussian", "queries": 5},
+    "typical-laplace": {"strategy": "typical-laplace", "queries": 5},
+    "transfer-gaussian": {"strategy": "transfer-gaussian", "queries": 5},
+}
+COUNTED = [name for name in STRATEGIES if not name.startswith("code")]
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 9),  # the column
+        st.sampled_from([None, 0.5, 0.9]),  # the guess
+        st.booleans(),  # with a filter
+        st.integers(0, 1),  # the process that asks
+    ),
+    min_size=1,
+    max_size=12,
+)
+LIMITS = st.sampled_from([2.0, 6.0, 12.0, 1e9])
+
+
+@cache
+def opened(name):
+    """A guard of each strategy: opening one takes longer than all that is asked of it here."""
+    return Guard(TABLE, **STRATEGIES[name])
+
+
+def on_book(name, book):
+    """The same guard with a fresh account in this book, as another process would have it."""
+    guard = copy(opened(name))
+    guard._session = Session(book, Account(opened(name)._session._failure), {})
+    guard._answered = Answered(guard._session, guard._records, guard._too_wide)
+    return guard
+
+
+def share_of(limit):
+    """An asker whose share of the account is ``limit``, as a service makes one."""
+
+    def permit(balance, price):
+        if (spent := balance.spent_by("bob")) + price > limit * 1e6:
+            raise BudgetSpent("The share of bob is used up.", asked=price / 1e6, spent=spent / 1e6)
+
+    return Asker("bob", permit=permit)
+
+
+def as_it_is(guard, question, asker):
+    return guard.cost_preview(question, asker=asker)
+
+
+def as_it_was(guard, question, asker):
+    """The old preview: the account as this process saw it last, and no share."""
+    asked = guard._question(question)
+    try:
+        return guard._strategy.prepare(asked, guard._session.account).preview()
+    except BudgetSpent:
+        return Preview(question, math.nan, 0.0, 1.0, allowed=False)
+
+
+def disagreements(name, steps, limit, preview_of=as_it_is):
+    """Ask a book from two processes; returns the questions of which the preview and asking disagree."""
+    book, wrong = Book(None), []
+    guards = [on_book(name, book) for _ in range(2)]
+    asker = share_of(limit)
+    for column, guess, filtered, who in steps:
+        guard = guards[who]
+        where = ", where = c9 = 1" if filtered else ""
+        question = f"share(c{column} = 1{where}{'' if guess is None else f', guess = {guess}'})"
+        try:
+            preview = preview_of(guard, question, asker)
+        except HoldfastError as error:  # It cannot be asked as written: asking says the same.
+            with pytest.raises(type(error)):
+                guard.ask(question, asker=asker)
+            continue
+        settled = guard.balance.confirmed + guard.balance.surprised
+        try:
+            guard.ask(question, asker=asker)
+            as_promised = preview.allowed
+        except BudgetSpent:
+            # A refusal that depends on the rows is an output and is charged; the preview says that it may be.
+            charged = guard.balance.confirmed + guard.balance.surprised > settled
+            as_promised = preview.allowed and preview.why != "" if charged else not preview.allowed
+        if not as_promised:
+            wrong.append(question)
+    return wrong
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@settings(max_examples=5)
+@given(steps=STEPS, limit=LIMITS)
+def test_a_question_is_refused_if_and_only_if_its_preview_says_so(name, steps, limit):
+    assert disagreements(name, steps, limit) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRATEGIES)
+@settings(max_examples=150)
+@given(steps=STEPS, limit=LIMITS)
+def test_a_preview_and_asking_agree_at_many_states_of_the_account(name, steps, limit):
+    assert disagreements(name, steps, limit) == []
+
+
+@pytest.mark.parametrize("name", ["code", "code with an error", "grid-code"])
+def test_the_old_preview_is_caught(name):
+    """Another process used the account up, or the person's share is: the old preview knew of neither."""
+    steps = [(j, 0.9, False, 0) for j in range(8)] + [(9, 0.9, False, 1)]
+    limit = 9.0 if name == "code" else 1e9
+    assert disagreements(name, steps, limit, as_it_was) != []
+    assert disagreements(name, steps, limit) == []
+
+
+def test_a_preview_of_a_refusal_says_why_and_charges_nothing():
+    guard = Guard(TABLE, strategy="grid-code", queries=2)
+    guard.share("c0 = 1")
+    guard.share("c1 = 1")
+    preview = guard.cost_preview("share(c2 = 1)")
+    assert not preview.allowed
+    with pytest.raises(BudgetSpent) as refused:
+        guard.share("c2 = 1")
+    assert preview.why == str(refused.value)
+    assert preview.why in repr(preview)
+    assert (refused.value.unit, refused.value.asked, refused.value.spent, refused.value.left) == (
+        "answers",
+        1,
+        2,
+        0,
+    )
+
+
+def test_a_preview_of_a_closed_account_is_not_allowed():
+    guard = Guard(TABLE)
+    answer = guard.share("c0 = 1")
+    guard.close_account()
+    preview = guard.cost_preview("share(c1 = 1)")
+    assert not preview.allowed
+    assert "closed" in preview.why
+    with pytest.raises(Closed):
+        guard.share("c1 = 1")
+    assert guard.cost_preview("share(c0 = 1)").known
+    assert guard.share("c0 = 1") == answer
+    assert (guard.left, guard.left.fraction) == (0, 0)
+    assert "The account is closed" in str(guard.left)
+
+
+def test_a_question_that_was_too_wide_is_previewed_as_refused_again():
+    """The training rows all pass the filter and the protected ones hardly: that is found out once, for a
+    price, and afterwards the preview says what asking says."""
+    protected = {"x": np.arange(4000) % 2, "f": (np.arange(4000) < 40).astype(int)}
+    train = {"x": np.arange(4000) % 2, "f": np.ones(4000, dtype=int)}
+    guard = Guard(protected, train=train, error=0.05)
+    question = "share(x = 1, where = f = 1)"
+    assert guard.cost_preview(question).allowed
+    assert "could be wider than the promised ±0.05" in guard.cost_preview(question).why
+    with pytest.raises(BudgetSpent, match="the rows do not support"):
+        guard.ask(question)
+    spent = guard.spent
+    assert spent > 0
+    preview = guard.cost_preview(question)
+    assert not preview.allowed
+    assert "the rows do not support" in preview.why
+    with pytest.raises(BudgetSpent):
+        guard.ask(question)
+    assert guard.spent == spent
+
+
+def promised_width(guard):
+    """The half-width that the status line names."""
+    (width,) = re.findall(r"^A share asked now gets about ±([\d.e-]+)\. ", guard.left.words)
+    return float(width)
+
+
+def status_without_the_cell(guard):
+    """The half-width that the status line named before: the fixed-query interval, and no cell."""
+    nats = guard._session.account.nats()
+    return clopper_pearson(guard.rows // 2, guard.rows, nats).half_width
+
+
+def agrees(promised, answered):
+    """Whether two half-widths agree as far as two digits say, and the share is not exactly one half."""
+    return abs(promised - answered) <= 0.06 * answered
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5])
+def test_the_status_line_promises_what_a_confirmed_share_gets(share, rng):
+    """At every state of the account: after confirmed guesses, after surprises, with and without training."""
+    table = {f"c{j}": rng.integers(0, 2, 5000) for j in range(40)}
+    guard = Guard(table, training_share=share)
+    compared = 0
+    for j in range(20):
+        promised, exact = promised_width(guard), guard.left.share_half_width
+        without = status_without_the_cell(guard)
+        guess = {} if share else {"guess": 0.5}
+        answer = guard.share(f"c{j} = 1", **guess)
+        if answer.confirmed:
+            compared += 1
+            assert agrees(promised, answer.half_width), (j, promised, answer)
+            assert not agrees(without, answer.half_width)  # The old line is caught by the same check.
+            assert exact == pytest.approx(answer.half_width, rel=1e-3 if share else 1e-9)
+        if j % 4 == 3:
+            guard.share(f"c{20 + j} = 1", guess=0.9)
+    assert compared >= 15
+
+
+def test_the_status_line_knows_the_model_of_the_rows(rng):
+    states = np.cumsum(rng.random(6000) > 0.75) % 2
+    guard = Guard({"s": states}, dependence=MarkovChain([[0.75, 0.25], [0.25, 0.75]], 6000))
+    answer_width = guard.left.share_half_width
+    answer = guard.share("s = 1")
+    assert answer.confirmed
+    assert answer.half_width == pytest.approx(answer_width, rel=1e-3)
+    model = GaussianRows(0.01 * np.eye(200))
+    gauss = Guard({"x": rng.normal(0, 0.1, 200)}, dependence=model, training_share=0)
+    (width,) = re.findall(r"^The mean of the rows asked now gets about ±([\d.]+)\. ", gauss.left.words)
+    assert math.isnan(gauss.left.share_half_width)
+    answer = gauss.custom(lambda rows: rows["x"].mean(), tail=model.mean_tail(), guess=0.0)
+    assert answer.half_width == pytest.approx(float(width), rel=0.06)
+
+
+def test_under_a_promise_the_status_line_and_the_next_share_agree_to_the_end(rng):
+    """While the status says that a share would be answered it is, and once it says that it would not it is
+    not; the fraction left falls to nothing."""
+    table = {f"c{j}": rng.integers(0, 2, 3000) for j in range(60)}
+    guard = Guard(table, error=0.06, training_share=0)
+    fractions = [guard.left.fraction]
+    assert fractions == [1.0]
+    for j in range(60):
+        left = guard.left
+        if left.confirmed == 0:
+            break
+        assert left.share_half_width <= 0.06
+        assert guard.share(f"c{j} = 1", guess=0.5).half_width <= 0.06
+        fractions.append(guard.left.fraction)
+    else:
+        pytest.fail("nothing was ever refused")
+    assert fractions == sorted(fractions, reverse=True)
+    assert (float(left), left.surprises, left.fraction) == (0.0, 0, 0.0)
+    assert left.words == "A share would be refused now: its interval would be wider than ±0.06"
+    with pytest.raises(BudgetSpent):
+        guard.share("c59 = 1", guess=0.5)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_counts_answers_speaks_of_answers_only(name, tmp_path):
+    guard = Guard(TABLE, ledger=tmp_path / "book", **STRATEGIES[name])
+    texts = [repr(guard), str(guard.left), repr(guard.cost_preview("share(c0 = 1)"))]
+    answer = guard.share("c0 = 1")
+    total = STRATEGIES[name]["queries"]
+    assert (answer.cost, answer.unit, guard.spent, guard.left, guard.left.total) == (
+        1,
+        "answers",
+        1,
+        total - 1,
+        total,
+    )
+    assert guard.left.fraction == (total - 1) / total
+    assert guard.certificate.numbers["answers spent"] == 1
+    texts += [repr(guard), str(guard.left), repr(answer), answer._repr_html_(), repr(guard.history)]
+    while guard.left:
+        j = int(guard.spent)
+        guard.share(f"c{j} = 1")
+    with pytest.raises(BudgetSpent) as refused:
+        guard.share("c9 = 1")
+    assert (refused.value.unit, refused.value.spent, refused.value.left) == ("answers", guard.spent, 0)
+    texts += [str(refused.value), repr(guard.cost_preview("share(c9 = 1)"))]
+    for text in texts:
+        assert "nats" not in text
+    assert sum(answer.cost for answer in guard.history) == guard.spent
+    export(guard._book, tmp_path / "export")
+    found = verify(tmp_path / "export")
+    assert (found.spent, found.unit) == (guard.spent, "answers")
+
+
+def test_what_counts_nats_says_so(tmp_path):
+    guard = Guard(TABLE, ledger=tmp_path / "book")
+    answer = guard.share("c0 = 1", guess=0.9)
+    assert (guard.unit, answer.unit, guard.left.unit) == ("nats", "nats", "nats")
+    assert f"cost {answer.cost:.3g} nats" in repr(answer)
+    export(guard._book, tmp_path / "export")
+    found = verify(tmp_path / "export")
+    assert (found.spent, found.unit) == (guard.spent, "nats")
+
+
+def test_a_failure_is_told_in_the_unit_of_the_account():
+    class FailsOnManyRows:
+        def predict(self, frame):
+            if len(frame) > 500:
+                raise RuntimeError("no")
+            return np.zeros(len(frame))
+
+    for name, words in (("grid-code", "cost 1 answer."), ("code", "nats. Try it")):
+        guard = Guard(TABLE, training_share=0.1, **STRATEGIES[name])
+        with pytest.raises(HoldfastError, match=words) as refused:
+            guard.score(FailsOnManyRows(), target="c1", guess=0.5)
+        assert refused.value.unit == guard.unit
+        assert refused.value.spent == guard.spent
+
+
+def test_a_preview_without_a_guess_names_none():
+    for name in ("grid-code", "split", "typical-gaussian"):
+        guard = Guard(TABLE, **STRATEGIES[name])
+        preview = guard.cost_preview("share(c0 = 1)")
+        assert math.isnan(preview.guess)
+        assert preview.to_dict()["guess"] is None
+        assert "guess" not in repr(preview)
+        assert " for 1 answer" in repr(preview)
+        assert guard.share("c0 = 1").half_width <= 1.0001 * preview.half_width
