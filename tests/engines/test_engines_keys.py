@@ -62,6 +62,7 @@ def test_a_key_that_repeats_is_refused_in_spark(rng, to_spark):
     with pytest.raises(QueryRejected, match="'person' repeats"):
         Guard(table, split_by="person")
     assert Guard(table, split_by="visit").rows > 50
+    assert 20 < open_rows(table).some(0.3).count < 120
 
 
 def test_a_few_keys_that_repeat_are_seen_and_a_missing_one_is_a_key(rng):

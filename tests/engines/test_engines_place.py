@@ -353,3 +353,15 @@ def test_nan_in_files_is_found_where_their_statistics_say_nothing_of_it(tmp_path
     monkeypatch.setattr(_in_place, "_without_statistics", lambda connection: nullcontext())
     with pytest.raises(duckdb.ConversionException):
         sums_of(read)
+
+
+def test_some_rows_of_a_database_are_a_random_part(table, to_postgres):
+    """By the key that they were split by, the same ones again; without one, by lot."""
+    there = to_postgres(table.sort_by("k"))
+    training = Guard(there, split_by="name")._setup.training.rows
+    some = training.some(0.2)
+    assert ids(some) <= ids(training)
+    assert ids(some) == ids(training.some(0.2))
+    for part in (some, open_rows(there).some(0.1)):
+        assert 450 < part.count < 750
+        assert abs(part.frame()["k"].mean() - 4) < 0.5

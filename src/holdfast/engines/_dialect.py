@@ -41,12 +41,14 @@ class Dialect:
     ``lacking`` names what this database cannot do as documented, by the word a question uses for it; a
     question that needs one is refused before anything is charged. Where ``repeats`` is true an operation
     writes its arguments several times, and they are computed in a stage of their own first. NaN travels
-    through arithmetic where ``keeps_nan`` is true, and is null from the start otherwise.
+    through arithmetic where ``keeps_nan`` is true, and is null from the start otherwise. ``lot`` is the SQL
+    of a fresh number for each row, uniform from 0 to 1; None where it is not known.
     """
 
     engine = "DuckDB"
     repeats = False
     keeps_nan = True
+    lot: str | None = "random()"
 
     def __init__(self) -> None:
         self.lacking: frozenset[str] = frozenset()
@@ -183,6 +185,8 @@ class Dialect:
 
 class Portable(Dialect):
     """For databases that nothing is known of: some cut off what is behind the point where others round."""
+
+    lot = None
 
     def nearest(self, value: Any) -> Any:
         # So large a number has no digits behind the point.

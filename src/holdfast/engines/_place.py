@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from holdfast.errors import QueryRejected
@@ -15,7 +16,7 @@ from holdfast.errors import QueryRejected
 if TYPE_CHECKING:
     from holdfast.engines._rows import Rows
 
-__all__ = ["FILE_PLACE", "split_by_key", "split_by_place"]
+__all__ = ["FILE_PLACE", "some_by_place", "split_by_key", "split_by_place"]
 
 # With fewer rows a file, their numbers alone would make parts of uneven size.
 _ROWS_OF_A_FILE = 10_000
@@ -32,16 +33,38 @@ def split_by_place(rows: Rows, source: str, share: float, seed: int) -> tuple[Ro
     of one hash is all that DuckDB can look at while it reads a file, and anything more takes as long as the
     question. Rows with one number in several files go together, unless there are many small ones.
     """
-    database = rows._database
-    row, file = map(database.dialect.quoted, FILE_PLACE)
-    ((files,),) = database.run(f"SELECT count(DISTINCT {file}) FROM {database.dialect.quoted(source)}")
-    place = f"hash({row})" if rows.count >= _ROWS_OF_A_FILE * files else f"hash({row}, {file})"
+    database, place = rows._database, _hashed_place(rows, source)
     size, least = round((1 - share) * 2**64), _start(share, seed)
-    inside = f"{place} BETWEEN {least} AND {min(least + size, 2**64) - 1}"
+    end = min(least + size, 2**64)
+    inside = f"{place} BETWEEN {least} AND {end - 1}"
     outside = f"NOT ({inside})" if least else f"{place} >= {size}"
     first = "SELECT sum(hash(i) // 1024) + sum(hash(i, 0) // 1024) FROM range(1000) AS t(i)"
     ((check,),) = database.run(first)
-    return *_parts(rows, source, (outside, inside), list(rows.columns)), f"{int(check):x} {least:x}"
+
+    def some(part: float) -> str:
+        return f"({place} < {int(least * part)} OR {place} BETWEEN {end} AND {_upto(end, part)})"
+
+    parts = _parts(rows, source, (outside, inside), list(rows.columns), some)
+    return *parts, f"{int(check):x} {least:x}"
+
+
+def some_by_place(rows: Rows, source: str, part: float) -> str:
+    """The condition that about this part of the rows of ``source`` meets, whatever their values are."""
+    return f"{_hashed_place(rows, source)} <= {_upto(0, part)}"
+
+
+def _upto(least: int, part: float) -> int:
+    """The last hash of this part of those from ``least`` on."""
+    return least + int((2**64 - least) * part) - 1
+
+
+def _hashed_place(rows: Rows, source: str) -> str:
+    """The SQL of a hash of where a row stands: of its number in the file, and of the file too where there are
+    many small ones."""
+    database = rows._database
+    row, file = map(database.dialect.quoted, FILE_PLACE)
+    ((files,),) = database.run(f"SELECT count(DISTINCT {file}) FROM {database.dialect.quoted(source)}")
+    return f"hash({row})" if rows.count >= _ROWS_OF_A_FILE * files else f"hash({row}, {file})"
 
 
 def _start(share: float, seed: int) -> int:
@@ -70,9 +93,13 @@ def split_by_key(rows: Rows, key: str, share: float, seed: int) -> tuple[Rows, R
         raise QueryRejected(f"Besides {key!r}, which the rows are split by, there is no column to ask about.")
     dialect = rows._database.dialect
     mark = dialect.marked(dialect.quoted(key), f"{int(seed)} ")
-    training = f"{mark} < '{int(share * 2**32):08x}'"
+
+    def some(part: float) -> str:
+        return f"{mark} < '{int(part * share * 2**32):08x}'"
+
+    training = some(1.0)
     _require_one_row_a_key(rows, key, training)
-    return _parts(rows, rows._name, (training, f"NOT ({training})"), kept)
+    return _parts(rows, rows._name, (training, f"NOT ({training})"), kept, some)
 
 
 def _require_one_row_a_key(rows: Rows, key: str, training: str) -> None:
@@ -94,8 +121,11 @@ def _require_one_row_a_key(rows: Rows, key: str, training: str) -> None:
         )
 
 
-def _parts(rows: Rows, source: str, marks: tuple[str, str], columns: list[str]) -> tuple[Rows, Rows]:
-    """The rows for which the first condition holds, and those for which the second does."""
+def _parts(
+    rows: Rows, source: str, marks: tuple[str, str], columns: list[str], some: Callable[[float], str]
+) -> tuple[Rows, Rows]:
+    """The rows for which the first condition holds, and those for which the second does; ``some`` is the
+    condition that a part of the first ones meets."""
     database = rows._database
     quoted = database.dialect.quoted
     ((chosen,),) = database.run(
@@ -111,4 +141,5 @@ def _parts(rows: Rows, source: str, marks: tuple[str, str], columns: list[str]) 
         name = f"part {secrets.token_hex(8)}"
         database.define(name, f"SELECT {listed} FROM {quoted(source)} AS whole WHERE {mark}")
         parts.append(rows.part(name, schema, count))
+    parts[0].chosen = lambda part: f"SELECT {listed} FROM {quoted(source)} AS whole WHERE {some(part)}"
     return parts[0], parts[1]

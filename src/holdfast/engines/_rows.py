@@ -13,10 +13,10 @@ from holdfast.engines import _order, _sums
 from holdfast.engines._content import content_of
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._native import Native
-from holdfast.engines._place import split_by_key, split_by_place
+from holdfast.engines._place import some_by_place, split_by_key, split_by_place
 from holdfast.engines._refusals import by_kind_only, first_that_fails, unstorable_column
 from holdfast.engines._schema import Schema
-from holdfast.engines._split import split_rows, store
+from holdfast.engines._split import rows_at, split_rows, store
 from holdfast.engines._sums import Question, Sums
 from holdfast.engines._watch import Watch
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
@@ -89,6 +89,8 @@ class Rows:
         self.stays = stays
         self.public_categories = public_categories
         self._compiled: dict[Any, str] = {}
+        # The SQL of a query for a part of these rows, chosen without their values; None without a rule.
+        self.chosen: Callable[[float], str] | None = None
         self.schema = schema
         self.count = count
 
@@ -267,6 +269,32 @@ class Rows:
     def first(self, count: int) -> Rows:
         """So many rows, stored; the first ones, where rows have an order."""
         return store(self._arrow(most=count), self.schema, self._native)
+
+    @_by_column
+    def at(self, chosen: Any) -> Rows:
+        """The rows that a mask chooses, stored, in the order they came in; of stored rows only."""
+        return rows_at(self, self._mask(chosen, "chosen"))
+
+    @_by_column
+    def reordered(self, places: Any) -> Rows:
+        """The rows of these places, stored in this order; of stored rows only."""
+        return store(self._arrow().take(places), self.schema, self._native)
+
+    @_by_column
+    def some(self, part: float) -> Rows:
+        """About this part of the rows, stored: chosen without looking at them, from rows that stay where they
+        are. The first ones, where no way to choose is known."""
+        listed = ", ".join(map(self._database.dialect.quoted, self.columns))
+        if self.chosen is not None:
+            query = self.chosen(part)
+        elif self._placed is not None:
+            placed = self._database.dialect.quoted(self._placed)
+            query = f"SELECT {listed} FROM {placed} WHERE {some_by_place(self, self._placed, part)}"
+        elif (lot := self._database.dialect.lot) is not None:
+            query = f"SELECT {listed} FROM {self._source} AS whole WHERE {lot} < {float(part)!r}"
+        else:
+            return self.first(round(part * self.count))
+        return store(self._database.arrow(query, self.schema), self.schema, self._native)
 
     def require_unchanged(self) -> None:
         """Refuse to go on where rows that stay where they are have changed; see ``docs/theory/engines.md``

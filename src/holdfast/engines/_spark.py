@@ -14,6 +14,7 @@ __all__ = ["Spark"]
 
 class Spark(Dialect):
     engine = "Spark"
+    lot = "rand()"
 
     def quoted(self, name: str) -> str:
         return "`" + name.replace("`", "``") + "`"

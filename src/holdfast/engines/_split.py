@@ -14,7 +14,7 @@ from holdfast.engines._schema import Schema
 if TYPE_CHECKING:
     from holdfast.engines._rows import Rows
 
-__all__ = ["split_rows", "store"]
+__all__ = ["rows_at", "split_rows", "store"]
 
 # DuckDB gives its threads so many rows at a time: a smaller table is read by one of them in any case.
 _ROW_GROUP = 122_880
@@ -39,6 +39,19 @@ def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
     kept = store(database.arrow(f"{chosen} 2"), rows.schema, rows._native)
     database.take_back("part")
     return seen, kept
+
+
+def rows_at(rows: Rows, chosen: Mask) -> Rows:
+    """The chosen ones of stored rows, in order, in a database of their own."""
+    import pyarrow as pa
+
+    database, mark = rows._database, _unused(rows)
+    assert isinstance(database, DuckDB)
+    database.lend("part", pa.table({mark: chosen}))
+    joined = f'SELECT "rows".* FROM {rows._source} AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}"'
+    table = database.arrow(joined)
+    database.take_back("part")
+    return store(table, rows.schema, rows._native)
 
 
 def store(table: Any, schema: Schema, native: Native, held: Any | None = None) -> Rows:

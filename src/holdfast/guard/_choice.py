@@ -52,7 +52,6 @@ def choose_strategy(
         return AgreedCode.of(setup, queries, failure, surprises, error)
     model = setup.model or Independent(rows)
     if name == "split":
-        setup.protected.rows.require_blocks()
         return Splitting.of(queries, failure, model, error)
     if name == "transfer-gaussian":
         return TransferNoise.of(queries, failure, model, error)

@@ -108,6 +108,7 @@ class Guard:
             split_seed=split_seed,
             split_by=split_by,
             seconds=seconds,
+            shuffled=strategy == "split",
             public_categories=public_categories,
         )
         if not failure - self._setup.bias > 0:

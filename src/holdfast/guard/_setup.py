@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,12 @@ from holdfast.engines import Rows, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._columns import require_columns
 from holdfast.guard._content import Content
+from holdfast.guard._former import ORDER
 from holdfast.guard._question import Part
 
 _PILOT_ROWS = 20_000
+# What a seed decides besides the split, each by draws of its own.
+_FOR_ORDER, _FOR_PILOT = 1, 2
 
 _SAME_LAW = "The rows are draws from one distribution, which is what the answers are about."
 _PUBLIC = (
@@ -81,9 +84,10 @@ def set_up(
     split_by: Any = None,
     seconds: Any = None,
     public_categories: Any = False,
+    shuffled: bool = False,
 ) -> Setup:
     """Open ``data`` and find the training part: the caller's, or a share of the rows by the model's rule
-    (theory 2.2), or by a key."""
+    (theory 2.2), or by a key. Where they are ``shuffled``, the protected rows are put into a random order."""
     if dependence is not None and not isinstance(dependence, Dependence):
         raise InvalidArgument(
             "dependence", "a model from holdfast.dependence, or None", dependence, of="Guard"
@@ -117,13 +121,15 @@ def set_up(
         parts = _split_in_place(rows, model, share, seed, split_by)
     protected, training, model = parts.protected, parts.training, parts.model
     facts["training"] = parts.facts
+    if shuffled and isinstance(model, Independent):
+        protected, facts[ORDER] = _shuffled(protected, seed)
     if training is not None and training.mask is not None and protected.mask is not None:
         facts["parts"] = _places(training.mask, protected.mask)
     if rows.public_categories:
         facts["public_categories"] = sorted(rows.public_categories)
     facts |= {"rows": protected.rows.count, "training_rows": training.rows.count if training else 0}
     nullable = training.rows.nullable_columns() if training else frozenset()
-    pilot = _pilot(training)
+    pilot = _pilot(training, seed)
     for part in (protected, training, pilot):
         if part is not None:
             part.rows.limit(limit)
@@ -219,12 +225,27 @@ def _staying(rows: Rows) -> tuple[str, ...]:
     return (_UNCHANGED.format(rows.where),) if rows.stays else ()
 
 
-def _pilot(training: Part | None) -> Part | None:
-    """A few training rows, for what a question needs to know besides its guess."""
+def _shuffled(part: Part, seed: int) -> tuple[Part, dict[str, Any]]:
+    """A part in a random order, for questions that read rows of their own, and what the book says of it: a
+    digest of the order too, because a version of numpy that drew otherwise would give rows out twice."""
+    part.rows.require_blocks()
+    places = np.random.default_rng([seed, _FOR_ORDER]).permutation(part.rows.count)
+    told = {"seed": seed, "check": hashlib.sha256(places.astype("<i8").tobytes()).hexdigest()}
+    return replace(part, rows=part.rows.reordered(places)), told
+
+
+def _pilot(training: Part | None, seed: int) -> Part | None:
+    """A random few of the training rows, for what a question needs to know besides its guess: tables are
+    often sorted."""
     if training is None or training.rows.count <= _PILOT_ROWS:
         return training
-    mask = None
-    if training.mask is not None:
-        mask = training.mask & (np.cumsum(training.mask) <= _PILOT_ROWS)
-    rows = training.rows.first(_PILOT_ROWS)
-    return Part(rows, training=True, data_rows=training.data_rows, mask=mask)
+    count, mask = training.rows.count, training.mask
+    if training.rows.stays:
+        return replace(training, rows=training.rows.some(_PILOT_ROWS / count))
+    places = np.random.default_rng([seed, _FOR_PILOT]).choice(count, _PILOT_ROWS, replace=False)
+    chosen = np.zeros(count, dtype=bool)
+    chosen[places] = True
+    if mask is not None:
+        mask = mask.copy()
+        mask[mask] = chosen
+    return replace(training, rows=training.rows.at(chosen), mask=mask)
