@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class _Rerun:
 
 
 def rows_of(data: Any, rows: Indices) -> Any:
-    """The rows with these numbers, in whatever the data are kept."""
+    """A copy of the rows with these numbers, in whatever the data are kept: a pipeline may write to it."""
     if hasattr(data, "iloc"):
         return data.iloc[rows].reset_index(drop=True)
     if isinstance(data, Mapping):
@@ -64,8 +65,9 @@ def rows_of(data: Any, rows: Indices) -> Any:
     if isinstance(data, tuple):
         return tuple(rows_of(part, rows) for part in data)
     if isinstance(data, np.ndarray) or hasattr(data, "__array__"):
-        return np.asarray(data)[rows]
-    return [data[row] for row in rows]
+        chosen = np.asarray(data)[rows]
+        return copy.deepcopy(chosen) if chosen.dtype.hasobject else chosen
+    return copy.deepcopy([data[row] for row in rows])
 
 
 def row_count(data: Any) -> int:
@@ -131,7 +133,7 @@ def stability(
         raise NotEnoughRows(2, count, what="Resampling")
     units = count if groups is None else _units(groups, count)
     rerun = _Rerun(pipeline, data, units, method, takes_second(pipeline, "rng"))
-    original = rerun.concluded(data, np.random.default_rng(seed))
+    original = rerun.concluded(copy.deepcopy(data), np.random.default_rng(seed))
     about = {"pipeline": name_of(pipeline), "rows": count, "method": method, "conclusion": original}
     running = Running(of, seed, workers, resume, progress)
     found = Counter(running.run(rerun, trials, about))

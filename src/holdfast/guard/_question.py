@@ -78,6 +78,11 @@ class Question(ABC):
         return True
 
     @property
+    def in_process(self) -> bool:
+        """Whether answering runs code of the caller's in this process: a model, a function."""
+        return True
+
+    @property
     def binary(self) -> bool:
         """Whether each row counts 0 or 1."""
         return self.kind == "share"
@@ -123,6 +128,10 @@ class TableQuestion(Question):
             resolution=0.0 if query.kind != "mean" else 2.0**-SCALE_BITS * (high - low),
             checked=checked,
         )
+
+    @property
+    def in_process(self) -> bool:
+        return False
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
         known = self.seen.get((part.rows, squares)) if part.training else None

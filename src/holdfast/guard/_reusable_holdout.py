@@ -12,6 +12,7 @@ from holdfast.dependence._holdout import mean_tail_of
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Left
 from holdfast.guard._certificate import Certificate
+from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._reusable_noise import SparseNoise
 from holdfast.guard._reusable_parts import Expression, FunctionOfRows, TwoParts
 from holdfast.guard._reusable_promise import Promise
@@ -229,10 +230,9 @@ class ReusableHoldout:
         return self._draw(self._noise.answer, self._noise.on_grid(value))
 
     def _read(self, question: FunctionOfRows | Expression) -> Fraction:
-        try:
-            return question.sums(self._parts.holdout).mean
-        except Exception:
-            pass  # what went wrong may depend on the holdout, and is not shown
+        mean = read_protected(lambda: question.sums(self._parts.holdout).mean, Fraction, silent=True)
+        if not isinstance(mean, Failed):
+            return mean
         raise QueryRejected(
             f"{question.text} did not give one number in [0, 1] for each holdout row, though it did for the "
             "training rows. That it failed depends on the holdout and cannot be paid for: nothing more is "

@@ -7,6 +7,7 @@ one of n rows moves it by at most 1/n, without any rounding.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from fractions import Fraction
@@ -77,7 +78,7 @@ class FunctionOfRows:
 
     def sums(self, part: RowsOf) -> Sums:
         """Its values on one part, added up. Reads the part."""
-        return Sums.of(self.function(part.seen), part.count)
+        return Sums.of(self.function(part.shown()), part.count)
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,10 @@ class Expression:
 
 class RowsOf:
     """One part: a table as :class:`~holdfast.guard.Guard` takes it, or an array or other object with a length
-    that only functions can read. ``seen`` is what functions are given: the object itself, or for a table a
-    pandas frame."""
+    that only functions can read.
+
+    The rows are copied once, so that changes to ``data`` do not reach them.
+    """
 
     def __init__(self, data: Any, argument: str, *, of: str) -> None:
         self.rows: Rows | None = None
@@ -116,10 +119,33 @@ class RowsOf:
         except QueryRejected:
             if isinstance(data, (str, dict)) or not isinstance(data, Sized):
                 raise
-        self.seen = data if self.rows is None else self.rows.frame()
+        self._own: Any = _copy(data, argument, of=of) if self.rows is None else self.rows.frame()
         self.count = len(data) if self.rows is None else self.rows.count
         if not self.count > 0:
             raise InvalidArgument(argument, "at least one row", data, of=of)
+
+    def shown(self) -> Any:
+        """What a function is given: a pandas frame for a table, else an object like the one that was brought.
+        It is a copy, or cannot be written to: whatever a function does to it, the rows stay as they are."""
+        if isinstance(self._own, np.ndarray) and not self._own.dtype.hasobject:
+            return self._own.view()
+        return copy.deepcopy(self._own)
+
+
+def _copy(data: Any, argument: str, *, of: str) -> Any:
+    """The rows as our own. An array is copied once and cannot be written to; anything else is copied for
+    every function that sees it. An array in a file that was opened for reading stays there."""
+    if isinstance(data, np.memmap) and not data.flags.writeable:
+        return data
+    if isinstance(data, np.ndarray) and not data.dtype.hasobject:
+        own = np.array(data)
+        own.flags.writeable = False
+        return own
+    try:
+        return copy.deepcopy(data)
+    except Exception:
+        pass
+    raise InvalidArgument(argument, "rows that can be copied: an array, a list or a table", type(data), of=of)
 
 
 class TwoParts:

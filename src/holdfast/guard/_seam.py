@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from holdfast.guard._account import Account
+from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readers import reader
 from holdfast.guard._session import Asked, Asker, ReadingFailed, Released, Session
-from holdfast.guard._strategy import Prepared
+from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.guard._together import Joining, answer_waiting
 
 
@@ -56,9 +57,8 @@ def pass_through(
             if isinstance(reserved, ReadingFailed):
                 raise reserved
             prepared, reservation = reserved
-            try:
-                outcome = prepared.read(part)
-            except Exception:
+            outcome = read_protected(lambda: prepared.read(part), Outcome, silent=question.in_process)
+            if isinstance(outcome, Failed):
                 failed = ReadingFailed(prepared.failure_price, closes=strategy.failure_closes)
                 session.settle(
                     question.key,
@@ -69,9 +69,8 @@ def pass_through(
                     failed=True,
                     closes=failed.closes,
                 )
-            else:
-                released = None if outcome.released is None else {**outcome.released, **facts}
-                return session.settle(
-                    question.key, reservation, outcome.price, surprise=outcome.surprise, released=released
-                )
-    raise failed
+                raise failed
+            released = None if outcome.released is None else {**outcome.released, **facts}
+            return session.settle(
+                question.key, reservation, outcome.price, surprise=outcome.surprise, released=released
+            )

@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from holdfast.engines import Rows, Sums, sums_of_all
 from holdfast.errors import HoldfastError
 from holdfast.guard._account import MICRO, Account
 from holdfast.guard._ahead import Settled
+from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._code import CodeStrategy, PreparedCode
 from holdfast.guard._question import Moments, Part, Question, TableQuestion
 from holdfast.guard._readers import reader
@@ -32,7 +33,7 @@ from holdfast.guard._readings import LowVarianceMean
 from holdfast.guard._session import Asked, Asker, ReadingFailed, Released, Session
 from holdfast.guard._setup import Setup
 from holdfast.guard._splitting import Splitting
-from holdfast.guard._strategy import Prepared, Strategy
+from holdfast.guard._strategy import Outcome, Prepared, Strategy
 
 MOST_TOGETHER = 16
 """A crash costs the worst prices of all questions that were being read, so they are not more than this."""
@@ -263,9 +264,9 @@ def _read(part: Part, questions: Sequence[TableQuestion], squared: set[str]) -> 
     """The protected rows with the sums of these questions at hand; without them where they cannot be read
     together, and each has to show by itself whether it can."""
     checked = [question.checked for question in questions]
-    try:
-        sums = sums_of_all(part.rows, checked, [question.key in squared for question in questions])
-    except Exception:
+    squares = [question.key in squared for question in questions]
+    sums = read_protected(lambda: sums_of_all(part.rows, checked, squares), list)
+    if isinstance(sums, Failed):
         return part
     known = {id(one): found for one, found in zip(checked, sums, strict=True)}
     return replace(part, rows=cast(Rows, _ReadAhead(part.rows, known)))
@@ -292,8 +293,8 @@ def _settled(
     if most > held:
         return None
     for part in parts:
-        with suppress(Exception):
-            outcome = prepared.read(part)
+        outcome = read_protected(partial(prepared.read, part), Outcome)
+        if not isinstance(outcome, Failed):
             return Settled(question.key, reservation, outcome.price, most, outcome.surprise, outcome.released)
     closes = strategy.failure_closes
     return Settled(question.key, reservation, prepared.failure_price, most, True, None, True, closes)
