@@ -17,7 +17,7 @@ import pytest
 
 from holdfast import Guard, queries
 from holdfast.dependence import MDependent
-from holdfast.engines import _in_place, _rows, open_rows
+from holdfast.engines import _in_place, _rows, open_rows, unsealed
 from holdfast.engines._watch import TableWatch
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.ledger import Book
@@ -49,7 +49,8 @@ def files(table, tmp_path: Path):
 
 
 def ids(rows):
-    return set(rows.frame(["id"])["id"].tolist())
+    with unsealed():
+        return set(rows.frame(["id"])["id"].tolist())
 
 
 def copies(monkeypatch):

@@ -314,14 +314,11 @@ def test_a_foreign_question_in_between_pays_for_all_that_is_reserved(table, tmp_
 
 def test_a_stopped_batch_leaves_its_reservations_as_spent_and_nothing_released(table, tmp_path, monkeypatch):
     guard = Guard(table, ledger=tmp_path / "book")
-    protected, original = guard._setup.protected.rows, _together.sums_of_all
 
-    def stopped(rows, questions, squares):
-        if rows is protected:
-            raise KeyboardInterrupt
-        return original(rows, questions, squares)
+    def stopped(*settled):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(_together, "sums_of_all", stopped)
+    monkeypatch.setattr(guard._session, "settle_all", stopped)
     with pytest.raises(KeyboardInterrupt):
         guard.ask_all(QUESTIONS[:3])
     monkeypatch.undo()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pandas as pd
 import pytest
 
 from holdfast import Guard, ReusableHoldout, audit, tails
+from holdfast.engines import sums_of_all, unsealed
 from holdfast.errors import HoldfastError, QueryRejected
 from holdfast.guard import CodeHoldout, _clean_room, _seam
 from holdfast.guard._clean_room import Failed, read_protected
@@ -219,7 +221,8 @@ def test_a_room_without_silence_is_caught(
 def test_a_room_that_catches_exceptions_only_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def careless(work: Callable[[], Any], leaves: type, *, silent: bool = False) -> Any:
         try:
-            return work()
+            with unsealed():
+                return work()
         except Exception:
             return Failed()
 
@@ -304,3 +307,43 @@ def test_what_fails_is_charged_and_the_account_goes_on() -> None:
     assert guard.share("x > 0").value > 0
     assert _clean_room._silence.acquire(blocking=False)
     _clean_room._silence.release()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda rows, question: rows.frame(),
+        lambda rows, question: rows.native(),
+        lambda rows, question: rows.content(),
+        lambda rows, question: rows.first(3),
+        lambda rows, question: rows.stored(),
+        lambda rows, question: rows.block(0, 3).frame(),
+        lambda rows, question: rows.nullable_columns(),
+        lambda rows, question: rows.sums(question),
+        lambda rows, question: sums_of_all(rows, [question], [False]),
+        lambda rows, question: rows.order_statistics(question, lambda count: [1]),
+    ],
+)
+def test_protected_rows_are_sealed_outside_the_room(read: Callable[[Any, Any], object]) -> None:
+    guard = Guard(table())
+    rows = guard._setup.protected.rows
+    question = guard._question("mean(x, 0, 1)").checked
+    with pytest.raises((RuntimeError, QueryRejected)):
+        read(rows, question)
+    assert not isinstance(read_protected(lambda: read(rows, question), object), Failed)
+    assert guard.train is not None
+    assert guard.share("x > 0").value > 0
+
+
+@pytest.mark.parametrize("strategy", ["code", "grid-code", "typical-gaussian", "transfer-gaussian", "split"])
+def test_every_strategy_reads_in_the_room(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: with a room that does not lift the seal, no question is answered."""
+    counted = {} if strategy == "code" else {"queries": 3}
+
+    def ask() -> object:
+        return Guard(table(), strategy=strategy, **counted).share("x > 0")
+
+    assert ask() is not None
+    monkeypatch.setattr(_clean_room, "unsealed", nullcontext)
+    with pytest.raises(QueryRejected, match="could not be computed"):
+        ask()

@@ -9,6 +9,17 @@ from holdfast.engines._edges import SCALE_BITS
 from holdfast.engines._open import open_rows
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import Column, Schema
+from holdfast.engines._seal import unsealed
 from holdfast.engines._sums import Question, Sums
 
-__all__ = ["SCALE_BITS", "Column", "Question", "Rows", "Schema", "Sums", "open_rows", "sums_of_all"]
+__all__ = [
+    "SCALE_BITS",
+    "Column",
+    "Question",
+    "Rows",
+    "Schema",
+    "Sums",
+    "open_rows",
+    "sums_of_all",
+    "unsealed",
+]

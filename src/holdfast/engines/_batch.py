@@ -70,6 +70,7 @@ class _Asked:
 
 def sums_of_all(rows: Rows, questions: Sequence[Question], squares: Sequence[bool]) -> list[Sums]:
     """The exact sums of several checked queries, the same integers as one by one, in few statements."""
+    rows.require_readable()
     found: dict[int, Sums] = {}
     for group in _groups(rows, questions, squares):
         if len(group) == 1:

@@ -16,6 +16,7 @@ from holdfast.engines._native import Native
 from holdfast.engines._place import some_by_place, split_by_key, split_by_place
 from holdfast.engines._refusals import by_kind_only, first_that_fails, unstorable_column
 from holdfast.engines._schema import Schema
+from holdfast.engines._seal import require_unsealed
 from holdfast.engines._split import rows_at, split_rows, store
 from holdfast.engines._sums import Question, Sums
 from holdfast.engines._watch import Watch
@@ -88,6 +89,7 @@ class Rows:
         self.where = where
         self.stays = stays
         self.public_categories = public_categories
+        self._sealed = False
         self._compiled: dict[Any, str] = {}
         # The SQL of a query for a part of these rows, chosen without their values; None without a rule.
         self.chosen: Callable[[float], str] | None = None
@@ -105,6 +107,15 @@ class Rows:
     def __repr__(self) -> str:
         return f"Rows({self.count:,} rows, {self.schema!r})"
 
+    def seal(self) -> None:
+        """From here on these rows are read in the clean room only (:func:`holdfast.engines.unsealed`)."""
+        self._sealed = True
+
+    def require_readable(self) -> None:
+        """Refuse to read sealed rows from outside the clean room."""
+        if self._sealed:
+            require_unsealed()
+
     def sums(self, question: Question, *, squares: bool = False) -> Sums:
         """The exact sums of a checked query of kind mean or share, by one aggregate.
 
@@ -114,6 +125,7 @@ class Rows:
         """
         if question.kind not in ("mean", "share"):
             raise InvalidArgument("question", "a checked mean or share", question.kind, of="sums")
+        self.require_readable()
         known = (self._name, self.schema, self._database.dialect)
         if known not in question.statements:
             question.statements[known] = self._values(question)
@@ -152,6 +164,7 @@ class Rows:
             raise InvalidArgument(
                 "question", "a checked quantile or mean", question.kind, of="order_statistics"
             )
+        self.require_readable()
         values = self._database.compile(self._ranked(question))
         column, rows = self._database.dialect.quoted("value"), self.count
         if question.counts:
@@ -169,6 +182,7 @@ class Rows:
     @_by_column
     def nullable_columns(self) -> frozenset[str]:
         """The columns that hold a null or a NaN in some row. Reads every row: for a training part only."""
+        self.require_readable()
         counted = ", ".join(f"count({self._database.dialect.quoted(name)})" for name in self.columns)
         (known,) = self._database.run(f"SELECT {counted} FROM {self._source} AS counted")
         return frozenset(
@@ -179,6 +193,7 @@ class Rows:
     def content(self) -> bytes:
         """A digest of every value and of the order of the rows, the same in any kind of table. Reads every
         row, and is not to be shown: a digest of few rows can be turned back into them by trying."""
+        self.require_readable()
         return content_of(self)
 
     def native(self) -> Any:
@@ -197,6 +212,7 @@ class Rows:
         return ibis.table(self.schema.to_ibis(columns or self.columns[:1]), name=name or self._name)
 
     def _arrow(self, columns: Sequence[str] | None = None, most: int | None = None) -> Any:
+        self.require_readable()
         names = self.columns if columns is None else tuple(columns)
         wanted = ", ".join(map(self._database.dialect.quoted, names))
         schema = self.schema.only(names)
@@ -218,7 +234,7 @@ class Rows:
 
     def part(self, name: str, schema: Schema, count: int) -> Rows:
         """Some of these rows, defined under a name, where they are."""
-        return Rows(
+        part = Rows(
             self._database,
             name,
             schema,
@@ -228,6 +244,8 @@ class Rows:
             where=self.where,
             stays=self.stays,
         )
+        part._sealed = self._sealed
+        return part
 
     def require_blocks(self) -> None:
         """Refuse rows of which no block can be taken, because they were not stored."""

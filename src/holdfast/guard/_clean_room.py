@@ -25,6 +25,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from holdfast.engines import unsealed
+
 _Leaves = TypeVar("_Leaves")
 
 # Streams, warnings and logging belong to the whole process, so only one reading at a time silences them.
@@ -48,7 +50,7 @@ def read_protected(
     (3, Failed())
     """
     try:
-        with _unheard() if silent else ExitStack():
+        with unsealed(), _unheard() if silent else ExitStack():
             value = work()
     except BaseException:  # an exit or an interruption would tell as much as an error
         return Failed()

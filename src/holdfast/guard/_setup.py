@@ -133,6 +133,7 @@ def set_up(
     for part in (protected, training, pilot):
         if part is not None:
             part.rows.limit(limit)
+    protected.rows.seal()
     stated = (
         *model.assumptions,
         *described,
