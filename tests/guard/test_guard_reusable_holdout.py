@@ -516,7 +516,7 @@ def test_a_failure_on_the_holdout_alone_closes_it(rng, failure):
     kept = holdout.ask(column(0))
 
     def treacherous(rows):
-        if rows is train:
+        if np.array_equal(rows, train):
             return rows[:, 0]
         if failure == "error":
             raise RuntimeError(f"secret {rows[0]}")
@@ -540,7 +540,7 @@ def test_everything_is_charged_before_the_holdout_is_read(rng):
     seen = {}
 
     def spy(rows):
-        seen[rows is train] = (holdout.spent, float(holdout.left))
+        seen[np.array_equal(rows, train)] = (holdout.spent, float(holdout.left))
         return rows[:, 0]
 
     holdout.ask(spy)
@@ -549,11 +549,11 @@ def test_everything_is_charged_before_the_holdout_is_read(rng):
     assert holdout.spent == 0.0
 
     def interrupted(rows):
-        if rows is fresh:
+        if np.array_equal(rows, fresh):
             raise KeyboardInterrupt
         return rows[:, 0]
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(QueryRejected, match="nothing more is answered"):
         holdout.ask(interrupted)
     with pytest.raises(BudgetSpent):
         holdout.ask(column(0))
@@ -565,7 +565,7 @@ def test_a_question_inside_a_question_gets_no_more_than_the_budget(rng):
     holdout = ReusableHoldout(train, fresh, threshold=0.04, noise=0.0025, budget=1)
 
     def sly(rows):
-        if rows is train:
+        if np.array_equal(rows, train):
             holdout.ask(column(1))
         return rows[:, 0]
 
@@ -668,7 +668,7 @@ def test_the_code_guard_charges_a_failure_and_goes_on(rng):
     train, fresh = coins(rng)
     code = CodeHoldout(train, fresh)
     with pytest.raises(QueryRejected, match="could not be computed"):
-        code.ask(lambda rows: rows[:, 0] if rows is train else rows[:, 0] * 3.0)
+        code.ask(lambda rows: rows[:, 0] if np.array_equal(rows, train) else rows[:, 0] * 3.0)
     assert code.spent > 0
     assert code.ask(column(0)).low < 0.5
 
@@ -680,7 +680,7 @@ def test_the_code_guard_refuses_what_would_break_a_promised_error(rng):
 
     def wrong_guess(_):
         rule = rng.random(2_000) < 0.5
-        return code.ask(lambda rows: rule if rows is train else ~rule)
+        return code.ask(lambda rows: rule if np.array_equal(rows, train) else ~rule)
 
     with pytest.raises(BudgetSpent):
         list(map(wrong_guess, range(200)))
