@@ -133,3 +133,18 @@ def test_an_error_that_was_not_foreseen_quotes_nothing_either() -> None:
     with pytest.raises(QueryRejected) as leaking:
         refuses.__wrapped__()  # type: ignore[attr-defined]
     assert SECRET in everything_said(leaking.value)
+
+
+def test_a_database_that_cannot_compute_its_view_quotes_no_row(tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "town.duckdb"
+    with duckdb.connect(str(path)) as town:
+        town.execute("CREATE TABLE people AS SELECT '1' AS age FROM range(99)")
+        town.execute(f"INSERT INTO people VALUES ('{SECRET}')")
+        town.execute("CREATE VIEW ages AS SELECT age::INT AS age FROM people WHERE age::INT > 0")
+    with pytest.raises(QueryRejected, match="cannot be read") as refused:
+        Guard(f"duckdb://{path}#ages")
+    assert "Smith" not in everything_said(refused.value)
+    with pytest.raises(QueryRejected, match=r"Cannot open .*nobody"):
+        Guard(f"duckdb://{path}#nobody")

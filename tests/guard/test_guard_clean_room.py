@@ -335,6 +335,15 @@ def test_protected_rows_are_sealed_outside_the_room(read: Callable[[Any, Any], o
     assert guard.share("x > 0").value > 0
 
 
+def test_a_holdout_is_sealed_outside_the_room() -> None:
+    rng = np.random.default_rng(0)
+    for data in (rng.normal(size=(ROWS, 2)), table()):
+        holdout = CodeHoldout(data, data)._parts.holdout
+        with pytest.raises(RuntimeError, match="sealed"):
+            holdout.shown()
+        assert not isinstance(read_protected(holdout.shown, object), Failed)
+
+
 @pytest.mark.parametrize("strategy", ["code", "grid-code", "typical-gaussian", "transfer-gaussian", "split"])
 def test_every_strategy_reads_in_the_room(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: with a room that does not lift the seal, no question is answered."""

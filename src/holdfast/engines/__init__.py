@@ -9,7 +9,7 @@ from holdfast.engines._edges import SCALE_BITS
 from holdfast.engines._open import open_rows
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import Column, Schema
-from holdfast.engines._seal import unsealed
+from holdfast.engines._seal import require_unsealed, unsealed
 from holdfast.engines._sums import Question, Sums
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Schema",
     "Sums",
     "open_rows",
+    "require_unsealed",
     "sums_of_all",
     "unsealed",
 ]

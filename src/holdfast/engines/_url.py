@@ -28,18 +28,23 @@ def open_url(url: str) -> Rows:
         )
     import ibis
 
-    backend = None
+    backend: Any = None
+    table: Any = None
     try:
         backend = ibis.connect(address)
         table = _table(backend, unquote(name))
-        reject_columns(list(table.columns))
-        rows = open_table(table, backend)
-    except Exception as error:
+    except Exception as error:  # No row was read yet, so the database may say what is wrong.
+        reason = without_secrets(error, url)
+    if table is None:
         if backend is not None:
             backend.disconnect()
-        if isinstance(error, QueryRejected):
-            raise
-        raise QueryRejected(f"Cannot open {shown(url)}: {without_secrets(error, url)}.") from None
+        raise QueryRejected(f"Cannot open {shown(url)}: {reason}.")
+    try:
+        reject_columns(list(table.columns))
+        rows = open_table(table, backend)
+    except Exception:
+        backend.disconnect()
+        raise
     # A connection of our own ends with the rows.
     weakref.finalize(rows._database, backend.disconnect)
     return rows

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast import queries
-from holdfast.engines import SCALE_BITS, open_rows
+from holdfast.engines import SCALE_BITS, open_rows, require_unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard._columns import require_columns
 from holdfast.queries import CheckedQuery, Query
@@ -120,13 +120,22 @@ class RowsOf:
             if isinstance(data, (str, dict)) or not isinstance(data, Sized):
                 raise
         self._own: Any = _copy(data, argument, of=of) if self.rows is None else self.rows.frame()
+        self._sealed = False
         self.count = len(data) if self.rows is None else self.rows.count
         if not self.count > 0:
             raise InvalidArgument(argument, "at least one row", data, of=of)
 
+    def seal(self) -> None:
+        """From here on these rows are read in the clean room only."""
+        self._sealed = True
+        if self.rows is not None:
+            self.rows.seal()
+
     def shown(self) -> Any:
         """What a function is given: a pandas frame for a table, else an object like the one that was brought.
         It is a copy, or cannot be written to: whatever a function does to it, the rows stay as they are."""
+        if self._sealed:
+            require_unsealed()
         if isinstance(self._own, np.ndarray) and not self._own.dtype.hasobject:
             return self._own.view()
         return copy.deepcopy(self._own)
@@ -154,6 +163,7 @@ class TwoParts:
     def __init__(self, train: Any, holdout: Any, *, of: str) -> None:
         self.train = RowsOf(train, "train", of=of)
         self.holdout = RowsOf(holdout, "holdout", of=of)
+        self.holdout.seal()
         if self.train.rows is not None and self.holdout.rows is not None:
             require_columns(
                 self.holdout.rows.schema, "the holdout", self.train.rows.schema, "the training part"
