@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 
@@ -59,7 +60,7 @@ def test_the_sharp_theorem_is_what_it_says():
     composed = TypicalStability(0.01, nu=1e-12).compose(100, slack=2e-9)
     assert composed.tau == 2e-9
     assert composed_delta(DP(0.01), 100, composed.eta) == pytest.approx(1e-9, rel=1e-6)
-    assert composed.nu == pytest.approx(100 * 1e-12 * math.exp(composed.eta) / 1e-9, rel=1e-12)
+    assert composed.nu == pytest.approx(1e-12 + 99 * 1e-12 * math.exp(composed.eta) / 1e-9, rel=1e-12)
     possible = TypicalStability(0.01, nu=1e-12)
     assert composed_delta(DP(0.01), 100, 0.5) + math.exp(0.5) * 1e-5 <= 1.65e-5
     assert (
@@ -67,7 +68,7 @@ def test_the_sharp_theorem_is_what_it_says():
     )
 
 
-@given(ETAS, st.sampled_from([1e-15, 1e-9, 1e-4]), st.integers(1, 500), st.floats(-6, -1))
+@given(ETAS, st.sampled_from([1e-15, 1e-9, 1e-4]), st.integers(2, 500), st.floats(-6, -1))
 def test_sharp_with_approximate_steps_spends_half_of_the_slack(eta, tau, k, exponent):
     slack = 10.0**exponent
     outright = -math.expm1(k * math.log1p(-tau))
@@ -176,11 +177,23 @@ def test_sharp_beats_paper(eta, nu, k, slack):
         assert sharp.nu <= paper.nu * HAIR
 
 
-@given(ETAS, NUS, SLACKS)
-def test_composing_once_costs_no_eta(eta, nu, slack):
-    step = TypicalStability(eta, 0.0, nu)
-    assert step.compose(1, slack=slack).eta <= eta * HAIR
+@given(ETAS, st.sampled_from([0.0, 1e-9, 0.3]), NUS, SLACKS, st.sampled_from(["sharp", "paper"]))
+def test_one_step_is_itself(eta, tau, nu, slack, method):
+    """Even where slack is too small for two steps, or outside the domain of the printed theorems."""
+    step = TypicalStability(eta, tau, nu)
+    assert step.compose(1, slack=slack, method=method) == step
     assert step.compose_nonadaptive(1) == step
+
+
+@given(ETAS, NUS, st.integers(2, 2000), SLACKS)
+def test_the_first_step_costs_its_own_nu_and_each_later_one_costs_more(eta, nu, k, slack):
+    composed = TypicalStability(eta, 0.0, nu).compose(k, slack=slack)
+    with mpmath.workdps(40):
+        s = mpmath.mpf(slack) / 2 * mpmath.exp(-mpmath.mpf(composed.eta))
+        exact = min(mpmath.mpf(1), nu + (k - 1) * nu / s)
+        assert exact <= composed.nu <= exact * (1 + mpmath.mpf("1e-9")) + mpmath.mpf("1e-320")
+        # What stood here before, with k steps that all have a history.
+        assert composed.nu <= k * nu / s * (1 + mpmath.mpf("1e-9")) + mpmath.mpf("1e-320")
 
 
 def test_nonadaptive_composition():
@@ -238,6 +251,42 @@ def test_the_enumeration_catches_a_sabotaged_composition():
     far = 1.0 - close(table, oracle[None, :], claim.eta, claim.tau).mean()
     forgot_the_union_and_the_half = claim.nu / (2 * k)
     assert forgot_the_union_and_the_half < far <= claim.nu
+
+
+def _game_with_late_surprises(k, share, values=64, symbols=20):
+    """Data uniform on ``values``; every good step ignores them. The first output is one of ``symbols``, the
+    later ones are 0.
+
+    The first step is bad for the value 0. Step j ≥ 2 is bad, after each symbol, for one value of its own: the
+    symbols are cut into blocks of more than ``share`` of them, and a block has one value. A bad step prints 1
+    and the game ends.
+    """
+    block = math.floor(share * symbols) + 1
+    table = np.zeros((values, 1 + symbols * k))  # broken at once; (symbol, no bad step); (symbol, bad step j)
+    table[:, 1 : 1 + symbols] = 1.0 / symbols
+    oracle = table[1].copy()
+    table[0] = 0.0
+    table[0, 0] = 1.0
+    for j, number in itertools.product(range(1, k), range(symbols // block)):
+        value = 1 + (j - 1) * (symbols // block) + number
+        for symbol in range(number * block, (number + 1) * block):
+            table[value, 1 + symbol] = 0.0
+            table[value, 1 + symbols * j + symbol] = 1.0 / symbols
+    return table, oracle
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_bad_data_of_the_first_step_and_of_later_ones_add_up(k):
+    """The theorem at ε = 0, η = τ = 0: (0, s, ν + (k−1)ν/s). Neither part of ν can be left out."""
+    for share in (0.3, 0.5, 0.75, 0.92):
+        table, oracle = _game_with_late_surprises(k, share)
+        nu = 1.0 / len(table)
+        far = 1.0 - close(table, oracle[None, :], 0.0, share).mean()
+        assert far <= nu + (k - 1) * nu / share
+    assert far > (k - 1) * nu / share
+    assert far > nu + (k - 2) * nu / share
+    composed = TypicalStability(0.0, 0.0, nu).compose(k, slack=share)
+    assert 1.0 - close(table, oracle[None, :], composed.eta, composed.tau).mean() <= composed.nu
 
 
 def test_the_exact_composition_catches_a_smaller_eta():

@@ -32,7 +32,7 @@ class AdaptiveSession:
     >>> heights = np.linspace(1.5, 1.9, 1001)
     >>> session = AdaptiveSession(heights, 2, TypicalStability(0.05, nu=1e-9), slack=1e-6)
     >>> session.stability
-    TypicalStability(eta=0.0999981, tau=1e-06, nu=0.00442068)
+    TypicalStability(eta=0.0999981, tau=1e-06, nu=0.00221034)
     >>> answer = session.ask(np.mean, SubGaussian(0.1).of_mean(1001))
     >>> session.left
     1

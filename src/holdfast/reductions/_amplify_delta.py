@@ -48,7 +48,7 @@ def amplify_delta(
     ...     probabilities=lambda rows: [0.9, 0.1])
     >>> tight = amplify_delta(leaky, epsilon=1.0)
     >>> tight.guarantee, tight.rows_needed
-    (DP(epsilon=1, delta=0), 6240)
+    (DP(epsilon=1, delta=0), 3600)
     """
     of, by = "amplify_delta", "SIS Theorem 6.2"
     algorithm = algorithm_argument(algorithm, ("dp",), of=of, by=by)

@@ -72,17 +72,18 @@ class TypicalStability(_Typical):
     Reference: TS Definition 2.2 (TS1 Definition 2.3). Post-processing is free (TS Lemma 3.1).
 
     >>> TypicalStability(0.01, nu=1e-12).compose(100, slack=1.65e-5)
-    TypicalStability(eta=0.341271, tau=1.65e-05, nu=1.70513e-05)
+    TypicalStability(eta=0.341271, tau=1.65e-05, nu=1.68808e-05)
     """
 
     def compose(self, k: Any, *, slack: Any, method: str = "sharp") -> TypicalStability:
         """``k`` such steps, each chosen after seeing the outputs before it.
 
-        Guarantee: "sharp": (ε, slack, 2kν e^ε / slack), ε the smallest with exact composed δ_k(ε) ≤ slack/2.
-        "paper": TS Theorem 4.2 if tau is 0, else TS Theorem 4.8 (η ≤ 3/2, τ ≤ η/50), with τ' = slack.
+        Guarantee: "sharp": (ε, slack, ν + 2(k − 1)ν e^ε / slack), ε the smallest with exact composed δ_k(ε) ≤
+        slack/2. "paper": TS Theorem 4.2 if tau is 0, else TS Theorem 4.8 (η ≤ 3/2, τ ≤ η/50), with τ' =
+        slack. One step is itself, with both methods.
         Assumes: each step, with the outputs before it held fixed, is (η, τ, ν)-typically stable in oracle
-        form. "sharp" needs slack/2 ≥ 1 − (1 − τ)^k; a smaller slack is refused, and the message names one
-        that suffices.
+        form. "sharp" needs slack/2 ≥ 1 − (1 − τ)^k if k ≥ 2; a smaller slack is refused, and the message
+        names one that suffices.
         Reference: TS Theorems 4.2 and 4.8; sharp: Holdfast with Kairouz, Oh and Viswanath's exact
         composition.
 
@@ -92,14 +93,16 @@ class TypicalStability(_Typical):
         of = "TypicalStability.compose"
         k = checks.whole(k, "k", of=of, by="TS Theorem 4.2")
         slack = checks.real(slack, "slack", "(0, 1)", of=of, by="TS Theorem 4.2")
-        if checks.choice(method, "method", _METHODS, of=of) == "sharp":
+        checks.choice(method, "method", _METHODS, of=of)
+        if k == 1:
+            # Nothing is composed. TS 4.2 is printed for k ≥ 2; extended to k = 1 it is false for η > 25/ν.
+            return self
+        if method == "sharp":
             eta, tau, nu = compose_sharp(self.eta, self.tau, self.nu, k, slack)
         elif self.tau == 0.0:
             eta, tau, nu = compose_pure(self.eta, self.nu, k, slack)
         else:
             eta, tau, nu = compose_approximate(self.eta, self.tau, self.nu, k, slack)
-        if k == 1 and method == "paper":
-            return self  # the theorems are printed for k ≥ 2; extended to k = 1, TS 4.2 is false for η > 25/ν
         return TypicalStability._bound(eta=eta, tau=tau, nu=nu)
 
     def compose_nonadaptive(self, k: Any) -> TypicalStability:

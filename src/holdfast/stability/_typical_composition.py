@@ -105,11 +105,13 @@ def _pure_part(tau: float, k: int, share: float) -> float:
 
 
 def compose_sharp(eta: float, tau: float, nu: float, k: int, slack: float) -> tuple[float, float, float]:
-    """k steps are (ε, δ_k(ε) + e^ε s, kν/s) for every ε and s; here δ_k(ε) = e^ε s = slack/2, so τ* = slack.
+    """k ≥ 2 steps are (ε, δ_k(ε) + e^ε s, ν + (k−1)ν/s) for every ε and s; here δ_k(ε) = e^ε s = slack/2.
 
-    δ_k is the exact composition of (η, τ): 1 − (1 − τ)^k (1 − δ of the pure part), Kairouz, Oh and Viswanath.
+    So τ* = slack. δ_k is the exact composition of (η, τ): 1 − (1 − τ)^k (1 − δ of the pure part), Kairouz, Oh
+    and Viswanath. The first step has no history, so its bad data are bad in both worlds and cost ν itself.
     """
     share = slack / 2.0
     epsilon = _composition.optimal_epsilon(eta, k, _pure_part(tau, k, share))
     epsilon = min(epsilon, rounding.up(k * eta))
-    return epsilon, slack, exp_up(log(k), log(nu), epsilon, math.log(2.0), -math.log(slack))
+    later = exp_up(log(k - 1), log(nu), epsilon, math.log(2.0), -math.log(slack))
+    return epsilon, slack, rounding.probability(nu + later)
