@@ -8,12 +8,13 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from holdfast.dependence import MarkovChain, coupling_bdp, spectral_dp
+from holdfast.dependence._pairs import pairs_bdp
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, BayesianDP
 
@@ -135,7 +136,7 @@ def test_no_mechanism_leaks_more_than_any_bound_says(rng, epsilon):
         n = 4 if len(transition) == 2 else 3
         chain = MarkovChain(transition, n, initial=start)
         supremum = oracle(chain.transition, chain.initial, n, epsilon)
-        for method in ("sharp", "coupling", *(("spectral",) if chain.reversible else ())):
+        for method in ("sharp", "coupling", "pairs", "spectral"):
             assert chain.bayesian_dp(DP(epsilon), method).epsilon >= supremum * (1 - 1e-7), method
 
 
@@ -220,8 +221,8 @@ def test_a_mechanism_that_reveals_nothing_reveals_nothing(method):
 
 def test_the_spectral_method_refuses_chains_outside_its_lemma():
     for chain, word in (
-        (TURNING, "reversible"),
-        (MarkovChain([[0.0, 1.0], [1.0, 0.0]], 5), "aperiodic"),
+        (MarkovChain([[0.0, 1.0], [1.0, 0.0]], 5), "spectral gap"),
+        (MarkovChain(window(3), 5), "spectral gap"),
         (MarkovChain([[1.0, 0.0], [0.5, 0.5]], 5, initial=[0, 1]), "irreducible"),
     ):
         with pytest.raises(InvalidArgument, match=word):
@@ -229,6 +230,103 @@ def test_the_spectral_method_refuses_chains_outside_its_lemma():
         with pytest.raises(InvalidArgument, match=word):
             chain.required_dp(BayesianDP(0.1), "spectral")
         assert chain.bayesian_dp(DP(0.1)).epsilon <= 0.1 * chain.n * (1 + 1e-12)
+
+
+def window(bits, fresh=0.0):
+    """The last ``bits`` of a sequence of fair coins as a chain; all of them new with probability ``fresh``."""
+    states = 2**bits
+    table = np.full((states, states), fresh / states)
+    for state, coin in itertools.product(range(states), (0, 1)):
+        table[state, (2 * state) % states + coin] += (1.0 - fresh) / 2.0
+    return table
+
+
+def remembers(chain, steps):
+    """How much later and earlier rows, ``steps`` away, say about a row: exactly, from the chain's start."""
+    return chain.max_influence([chain.n - 1], chain.n - 1 - steps), chain.max_influence([0], steps)
+
+
+@given(seed=st.integers(0, 10**6), states=st.integers(2, 5), nats=st.floats(0.05, 3.0), stationary=st.booleans())
+@settings(max_examples=60)
+def test_the_norm_bounds_what_any_chain_remembers(seed, states, nats, stationary):
+    """The two steps of the proof: at distance D(x), e^x to the right and e^{2x} to the left."""
+    rng = np.random.default_rng(seed)
+    transition = rng.dirichlet(np.ones(states), states)
+    law = MarkovChain(transition, 1).stationary
+    gap = MarkovChain(transition, 1).spectral_gap
+    steps = math.ceil(-(math.log(math.tanh(nats / 2.0)) + math.log(law.min())) / gap)
+    start = None if stationary else rng.dirichlet(np.ones(states))
+    right, left = remembers(MarkovChain(transition, steps + 1, initial=start), steps)
+    assert right <= nats * (1 + 1e-9)
+    assert left <= 2.0 * nats * (1 + 1e-9)
+
+
+def test_with_eigenvalues_the_spectral_bound_is_false():
+    """A window of six coins: eigenvalues 0, so they put the gap at 1, and five steps seem enough for 0.95."""
+    transition = window(6, fresh=0.1)
+    moduli = np.sort(np.abs(np.linalg.eigvals(np.linalg.matrix_power(transition, 6))))
+    assert moduli[-2] < 1e-6
+    chain = MarkovChain(transition, 6)
+    assert chain.spectral_gap == pytest.approx(0.1)
+    assert not chain.reversible
+    nats, steps = 0.95, 5
+    assert math.ceil(math.log(64 / math.tanh(nats / 2.0))) == steps
+    assert remembers(chain, steps)[0] > 1.2
+
+
+def test_chains_that_are_not_reversible_have_a_spectral_bound():
+    assert not TURNING.reversible
+    bound = TURNING.bayesian_dp(DP(0.001), "spectral").epsilon
+    least = float(TURNING.stationary.min())
+    assert spectral_dp(bound, TURNING.spectral_gap, least) == pytest.approx(0.001, rel=1e-9)
+    assert TURNING.required_dp(BayesianDP(bound), "spectral").epsilon == pytest.approx(0.001, rel=1e-9)
+    supremum = oracle(TURNING.transition, np.full(3, 1 / 3), 3, 0.5, known=(0,))
+    assert MarkovChain(TURNING.transition, 3).bayesian_dp(DP(0.5), "spectral").epsilon >= supremum
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    states=st.integers(2, 4),
+    never=st.booleans(),
+    sparse=st.booleans(),
+    n=st.sampled_from([1, 2, 3, 10, 1000, 10**9]),
+    epsilon=st.floats(1e-4, 5.0),
+)
+@settings(max_examples=40)
+def test_pairs_are_never_worse_than_coupling(seed, states, never, sparse, n, epsilon):
+    """Nor do they warn where a state is never entered again: warnings are errors here."""
+    rng = np.random.default_rng(seed)
+    transition = rng.dirichlet(np.ones(states), states)
+    if never:
+        transition[:, 0] = 0.0
+    if sparse:
+        transition = transition * (rng.random((states, states)) < 0.7)
+        transition[:, -1] += 1e-3
+    transition /= transition.sum(axis=1, keepdims=True)
+    chain = MarkovChain(transition, n, initial=np.full(states, 1 / states))
+    pairs, coupled = (chain.bayesian_dp(DP(epsilon), method).epsilon for method in ("pairs", "coupling"))
+    assert epsilon <= pairs <= coupled
+    assert chain.bayesian_dp(DP(epsilon)).epsilon <= pairs
+    by_pairs, by_coupling = (
+        chain.required_dp(BayesianDP(epsilon), method).epsilon for method in ("pairs", "coupling")
+    )
+    assert by_pairs >= by_coupling * (1 - 1e-9)
+
+
+NEVER_AGAIN = np.array([[0.0, 0.95, 0.05], [0.0, 0.5, 0.5], [0.0, 0.4, 0.6]])
+
+
+def test_a_state_that_is_never_entered_again_counts_where_it_is_possible():
+    """In the first row, and as the value before an entered one; a twin that drops it altogether is caught."""
+    start = np.array([0.5, 0.25, 0.25])
+    chain = MarkovChain(NEVER_AGAIN, 3, initial=start)
+    for epsilon in (0.5, 2.0):
+        supremum = oracle(NEVER_AGAIN, start, 3, epsilon)
+        pairs, coupled = (chain.bayesian_dp(DP(epsilon), method).epsilon for method in ("pairs", "coupling"))
+        assert supremum * (1 - 1e-7) <= pairs < coupled * (1 - 1e-3)
+        assert pairs_bdp(epsilon, NEVER_AGAIN[1:, 1:], 3) < supremum
+    alone = MarkovChain([[0.0, 1.0], [0.0, 1.0]], 5, initial=[0.5, 0.5])
+    assert alone.bayesian_dp(DP(0.3), "pairs").epsilon == pytest.approx(0.3, rel=1e-9)
 
 
 @pytest.mark.parametrize(

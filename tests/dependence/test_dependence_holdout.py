@@ -158,8 +158,10 @@ def test_chains():
     dp = DP(settings.total_epsilon / sharp)
     assert CHAIN.bayesian_dp(dp).epsilon > dp.epsilon
     cycle = MarkovChain([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]], n=100)
-    with pytest.raises(InvalidArgument, match="reversible"):
-        reusable_holdout_rows(**given_, model=cycle, method="paper")
+    assert alone < reusable_holdout_rows(**given_, model=cycle, method="paper")
+    flip = MarkovChain([[0.0, 1.0], [1.0, 0.0]], n=100)
+    with pytest.raises(InvalidArgument, match="spectral gap"):
+        reusable_holdout_rows(**given_, model=flip, method="paper")
 
 
 def test_very_long_chains_keep_a_tail():

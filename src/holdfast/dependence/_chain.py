@@ -396,8 +396,9 @@ class MarkovChain(Dependence):
         """The Bayesian DP of a pure DP mechanism on these rows.
 
         "coupling": the chain bound; "pairs": the same by pairs of values, never worse; "spectral": BDP Lemma
-        4, for reversible chains; "quilt" and "blanket": BDP Lemmas 2 and 3 with 2b; "quilt-paper" and
-        "blanket-paper": as printed, with 4b; "group": n times the parameter; "sharp": the best of them.
+        4, for irreducible chains with a ``spectral_gap`` above 0; "quilt" and "blanket": BDP Lemmas 2 and 3
+        with 2b; "quilt-paper" and "blanket-paper": as printed, with 4b; "group": n times the parameter;
+        "sharp": the best of them.
         Guarantee: whoever knows any of the other rows learns no more than this about a row.
         Assumes: the chain (not checkable from the data).
         Reference: theory 5; BDP Lemmas 2 to 4.

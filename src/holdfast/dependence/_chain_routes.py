@@ -62,9 +62,7 @@ def _spectral_refusal(chain: MarkovChain) -> str:
     """Why Lemma 4 does not apply, as what the chain would have to be; empty if it does."""
     if unreachable(chain.transition) is not None:
         return "an irreducible chain"
-    if not chain.reversible:
-        return "a reversible chain"
-    return "" if chain.spectral_gap > 0.0 else "an aperiodic chain (its spectral gap is 0)"
+    return "" if chain.spectral_gap > 0.0 else "a chain with a spectral gap (here the operator norm is 1)"
 
 
 def _undefined(chain: MarkovChain) -> str:

@@ -265,7 +265,7 @@ def reusable_holdout_rows(
     With ``noise`` σ the claim is Theorem 1's, about the holdout alone: P(some i: |q_i(X) − E q_i| ≥ error) ≤
     ``beta`` for Algorithm 1 with this noise and any threshold; "paper": n_#(B, σ, τ, β/m); c does not enter.
     Assumes: the model (None: independent rows), the training part independent of the holdout; training rows
-    come on top. "paper": product concentration; chains: reversible (Lemma 4).
+    come on top. "paper": product concentration; chains: a spectral gap above 0 (Lemma 4).
     Reference: BDP Theorems 1 and 2 (whose (31) forgets to substitute: 8 times too few rows).
 
     >>> reusable_holdout_rows(queries=1000, budget=10, error=0.1, beta=0.05, method="paper")

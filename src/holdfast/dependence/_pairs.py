@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from holdfast import rounding
-from holdfast.dependence._coupling import cross_ratios, level_sequence
+from holdfast.dependence._coupling import coupling_bdp, cross_ratio, cross_ratios, level_sequence
 from holdfast.dependence._factors import Array
 
 _MOST = 10_000_000
@@ -15,7 +13,7 @@ _SLACK = 1.0 + 1e-13
 
 
 def pair_roots(table: Array) -> Array:
-    """√κ(a,b) for all rows a, b of a table, rounded down."""
+    """√κ(a,b) for all rows a, b of a table without a zero row, rounded down."""
     roots: Array = np.sqrt(cross_ratios(table)) / _SLACK
     return roots
 
@@ -33,25 +31,45 @@ def pairs_bdp(epsilon: float, transition: Array, n: int) -> float:
     """The Bayesian DP that an ``epsilon``-DP mechanism has on a chain, by the cross ratios of pairs.
 
     With m rows on a side, a pair's own step there carries ε + L_{m−1}, where L is the recursion with the
-    least cross ratio: max over rows and pairs of ε + left(a,b) + right(a,b).
+    least cross ratio on that side: max over rows and pairs of ε + left(a,b) + right(a,b). A state that no
+    step enters is possible in the first row only, where nothing is on the left. Never above
+    ``coupling_bdp``, which takes the least cross ratio for every pair.
     """
-    above = np.triu_indices(len(transition), 1)
-    if not len(above[0]):
-        return epsilon
-    right, left = pair_roots(transition)[above], pair_roots(transition.T)[above]
-    least = min(float(right.min()), float(left.min()))
-    if least == 0.0:
-        return rounding.up(n * epsilon)
-    levels = level_sequence(epsilon, least, n)
-    if len(levels) * len(right) > _MOST:
-        levels = levels[-1:]
-    # Without rows on a side nothing is carried; the last level stands for every longer side.
-    on_right, on_left = (
-        np.vstack([np.zeros(len(roots)), carried_by_pairs(epsilon + levels[:, None], roots)])
-        for roots in (right, left)
+    coupled = coupling_bdp(epsilon, cross_ratio(transition), n)
+    if n == 1 or len(transition) == 1:
+        return coupled
+    entered = np.flatnonzero((transition > 0.0).any(axis=0))
+    from_first = pair_roots(transition)
+    to_right = _pairs_of(from_first[np.ix_(entered, entered)])
+    # Any state may come before an entered one: it may be the first row's.
+    to_left = _pairs_of(pair_roots(transition[:, entered].T))
+    if min(to_right.min(initial=1.0), to_left.min(initial=1.0)) == 0.0:
+        return coupled
+    right_levels, left_levels = (
+        level_sequence(epsilon, float(roots.min(initial=1.0)), n) for roots in (to_right, to_left)
     )
-    most = len(levels)
-    before = np.arange(min(n, 2 * most + 2))
-    sums = on_left[np.minimum(before, most)] + on_right[np.minimum(n - 1 - before, most)]
-    bound = rounding.up(epsilon + float(sums.max()))
-    return bound if math.isfinite(bound) and bound < n * epsilon else rounding.up(n * epsilon)
+    beyond = right_levels[min(n - 2, len(right_levels) - 1)]
+    most = float(carried_by_pairs(epsilon + beyond, _pairs_of(from_first)).max())
+    if len(to_right):
+        on_right, on_left = (
+            _carried(epsilon, levels, roots)
+            for levels, roots in ((right_levels, to_right), (left_levels, to_left))
+        )
+        # Both sides grow with their rows and stop growing at their last level: more rows before add nothing.
+        before = np.arange(1, min(n, len(on_left)))
+        sums = on_left[before] + on_right[np.minimum(n - 1 - before, len(on_right) - 1)]
+        most = max(most, float(sums.max()))
+    return min(coupled, rounding.up(epsilon + most))
+
+
+def _pairs_of(table: Array) -> Array:
+    """The entries of a symmetric table for all pairs of different values."""
+    pairs: Array = table[np.triu_indices(len(table), 1)]
+    return pairs
+
+
+def _carried(epsilon: float, levels: Array, roots: Array) -> Array:
+    """What each pair's own step carries of a side with 0, 1, 2, … rows; the last stands for all longer."""
+    if len(levels) * len(roots) > _MOST:
+        levels = levels[-1:]
+    return np.vstack([np.zeros(len(roots)), carried_by_pairs(epsilon + levels[:, None], roots)])

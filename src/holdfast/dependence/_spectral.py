@@ -1,4 +1,4 @@
-"""Bayesian differential privacy of a reversible chain from its spectral gap (BDP Lemma 4)."""
+"""Bayesian differential privacy of a chain from its spectral gap (BDP Lemma 4)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _CANDIDATES = 100_000
 
 
 def spectral_dp(epsilon: Any, gap: Any, least: Any, c: Any = None) -> float:
-    """The h for which h-DP implies ``epsilon``-Bayesian DP on a reversible Markov chain.
+    """The h for which h-DP implies ``epsilon``-Bayesian DP on a Markov chain with a spectral gap.
 
     Guarantee: with g = ``gap``, ρ = ``least`` (the smallest stationary probability) and c in (0, 1/6), d =
     ⌈ln((e^{cε}+1)/(ρ(e^{cε}−1)))/g⌉, s the same with c = 1/6, h = min{(1−6c)ε/(2d−1), (1/3−2c)ε/(d+s)},
     rounded down; any start and any number of rows. Without ``c`` the best c is taken: for every integer d the
     smallest c that has it, and d is scanned.
-    Assumes: a reversible chain with that gap and that smallest stationary probability (not checkable from the
-    data).
-    Reference: BDP Lemma 4, by the 2b form of Lemma 2 (theory 5).
+    Assumes: an irreducible chain with that smallest stationary probability and 1 − g at least its operator
+    norm on mean-zero functions in L²(π) (not checkable from the data). For a chain that is not reversible, 1
+    − the second eigenvalue is not enough.
+    Reference: BDP Lemma 4, by the 2b form of Lemma 2 (theory 5); printed for reversible chains.
 
     >>> round(spectral_dp(0.1, gap=0.5, least=0.2, c=0.1), 10)
     0.0004938272

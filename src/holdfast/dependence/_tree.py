@@ -136,7 +136,7 @@ class Forest:
 
     def pairs_bdp(self, epsilon: float) -> float:
         """The same pair by pair: L(u→v) is a table over pairs of values of u, and what lies beyond v is the
-        largest over pairs of values of v of the sum over its other neighbours."""
+        largest over pairs of values of v of the sum over its other neighbours. Never above ``bayesian_dp``."""
         total = [np.zeros((len(here), len(here))) for here in self._states]
         down = {}
         for node in reversed(self.order):
@@ -150,7 +150,8 @@ class Forest:
                 rest = float((total[above] - down[node]).max()) + _SLACK * float(total[above].max())
                 beyond = epsilon + max(0.0, rest)
                 total[node] = total[node] + carried_by_pairs(beyond, self._pair_roots[node][1])
-        return rounding.up((epsilon + max(float(table.max()) for table in total)) * (1.0 + _SLACK))
+        bound = rounding.up((epsilon + max(float(table.max()) for table in total)) * (1.0 + _SLACK))
+        return min(bound, self.bayesian_dp(epsilon))
 
 
 def _on_axes(table: Array, axes: list[int], dimensions: int) -> Array:
