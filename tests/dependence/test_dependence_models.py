@@ -24,7 +24,7 @@ from holdfast.dependence import (
     reusable_holdout_rows,
 )
 from holdfast.errors import InvalidArgument
-from holdfast.tails import BoundedDifferences, SubGaussian
+from holdfast.tails import BoundedDifferences, Normal
 
 VALID = 1 + 1e-12
 MODELS = [
@@ -113,7 +113,7 @@ def test_the_chromatic_number_of_m_dependent_rows_is_capped_at_n():
     )
 
 
-def test_gaussian_rows_are_subgaussian_with_exactly_their_variance(rng):
+def test_gaussian_rows_are_normal_with_exactly_their_variance(rng):
     factor = rng.normal(size=(6, 6))
     covariance = factor @ factor.T
     model = GaussianRows(covariance)
@@ -126,11 +126,12 @@ def test_gaussian_rows_are_subgaussian_with_exactly_their_variance(rng):
     )
     for t in np.linspace(0.01, 6, 50) * sigma:
         exact = float(erfc(t / sigma / math.sqrt(2)))
-        assert exact <= math.exp(-model.mean_tail().gamma(t))
-    twin = SubGaussian(0.9 * sigma)
-    assert any(
+        assert exact * (1 - 1e-12) <= math.exp(-model.mean_tail().gamma(t)) <= exact * (1 + 1e-8)
+    twin = Normal(0.999 * sigma)
+    assert all(
         float(erfc(t / math.sqrt(2))) > math.exp(-twin.gamma(t * sigma)) for t in np.linspace(1, 12, 50)
     )
+    assert model.mean_tail().radius(0.05) == pytest.approx(1.959964 * sigma, rel=1e-6)
 
 
 def test_gaussian_rows_refuse_bounds_and_say_why():
@@ -139,7 +140,7 @@ def test_gaussian_rows_refuse_bounds_and_say_why():
     with pytest.raises(InvalidArgument, match="unbounded"):
         GaussianRows(np.eye(3)).mean_tail_report(hi=1)
     report = GaussianRows(np.eye(4)).mean_tail_report(nu=0.05)
-    assert report.rows[0].radius == pytest.approx(math.sqrt(math.log(40) / 2), rel=1e-9)
+    assert report.rows[0].radius == pytest.approx(1.959963984540054 / 2, rel=1e-9)
 
 
 def test_gaussian_rows_whose_sum_is_constant_have_a_tiny_radius():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 from scipy.special import bdtr, ndtr
 
 from holdfast.errors import InvalidArgument
-from holdfast.tails import Bernstein, BoundedDifferences, Custom, SubExponential, SubGaussian
+from holdfast.tails import Bernstein, BoundedDifferences, Custom, Normal, SubExponential, SubGaussian
 
 positive = st.floats(1e-3, 1e3)
 TAILS = st.one_of(
     st.builds(BoundedDifferences, delta=positive, n=st.integers(1, 10**6)),
     st.builds(SubGaussian, sigma=positive),
+    st.builds(Normal, sigma=positive),
     st.builds(SubExponential, sigma=positive, b=positive),
     st.builds(Bernstein, variance=st.floats(0, 10), bound=positive, n=st.integers(1, 10**6)),
     st.builds(lambda scale: Custom(lambda alpha: (alpha / scale) ** 1.5), positive),
@@ -69,10 +71,45 @@ def test_the_tails_of_a_mean_hold_exactly_for_coins(n, p):
 def test_the_normal_is_within_its_own_tail_and_a_narrower_one_is_caught():
     alphas = np.linspace(0.1, 6, 60)
     exact = 2 * ndtr(-alphas)
-    claimed = np.exp([-SubGaussian(1.0).gamma(alpha) for alpha in alphas])
-    sabotaged = np.exp([-SubGaussian(0.8).gamma(alpha) for alpha in alphas])
-    assert np.all(exact <= claimed)
-    assert np.any(exact > sabotaged)
+    for tail, narrower in ((SubGaussian(1.0), SubGaussian(0.8)), (Normal(1.0), Normal(1.0 - 1e-9))):
+        claimed = np.exp([-tail.gamma(alpha) for alpha in alphas])
+        sabotaged = np.exp([-narrower.gamma(alpha) for alpha in alphas])
+        assert np.all(exact <= claimed)
+        assert np.any(exact > sabotaged)
+
+
+def _normal_nats(distance: mpmath.mpf) -> mpmath.mpf:
+    """−ln 2Φ(−z); by its asymptotic series where erfc is too small to compute."""
+    if distance < 30:
+        return -mpmath.log(mpmath.erfc(distance / mpmath.sqrt(2)))
+    series = sum((-1) ** k * mpmath.fac2(2 * k - 1) / distance ** (2 * k) for k in range(1, 15))
+    half_width = mpmath.log(distance * mpmath.sqrt(mpmath.pi / 2)) - mpmath.log1p(series)
+    return distance**2 / 2 + half_width
+
+
+@pytest.mark.parametrize("nats", [1e-12, 1e-3, 0.5, 1.0, 1.0 + 1e-9, 3.0, 40.0, 700.0, 5000.0, 1e6, 1e12])
+def test_the_normal_radius_is_exact_to_many_digits(nats):
+    """On the safe side, and a relative 1e-12 less would not be; down to exp(−10⁶) and far beyond."""
+    with mpmath.workdps(60):
+        radius = mpmath.mpf(Normal(3.0).radius_at(nats)) / 3
+        assert _normal_nats(radius) >= nats
+        assert _normal_nats(radius * (1 - mpmath.mpf("1e-12"))) < nats
+        claimed = Normal(3.0).gamma(float(3 * radius))
+        assert nats * (1 - 1e-12) <= claimed <= _normal_nats(mpmath.mpf(float(3 * radius)) / 3)
+
+
+def test_the_normal_radius_at_the_usual_level():
+    assert Normal(1.0).radius(0.05) == pytest.approx(1.959963984540054, rel=1e-13)
+    assert SubGaussian(1.0).radius(0.05) == pytest.approx(2.716203, rel=1e-6)
+    assert Normal(2.0).of_mean(16) == Normal(0.5)
+    assert Normal(1.0).radius_at(0.0) == 0.0
+    assert Normal(1.0).gamma(0.0) == 0.0
+    assert Normal(1e-300).gamma(1e300) == math.inf
+
+
+@given(positive, st.floats(0.0, 1e9))
+def test_normal_is_never_wider_than_subgaussian(sigma, nats):
+    assert Normal(sigma).radius_at(nats) <= SubGaussian(sigma).radius_at(nats)
 
 
 def test_a_centred_exponential_is_within_its_subexponential_tail():
@@ -103,6 +140,10 @@ def test_a_custom_tail_with_a_jump_is_rounded_to_the_safe_side():
     [
         (lambda: SubGaussian(0), "sigma"),
         (lambda: SubGaussian(math.nan), "sigma"),
+        (lambda: Normal(0), "sigma"),
+        (lambda: Normal(1).radius(1), "nu"),
+        (lambda: Normal(1).radius_at(math.nan), "nats"),
+        (lambda: Normal(1).gamma(-1), "alpha"),
         (lambda: SubExponential(1, -1), "b"),
         (lambda: BoundedDifferences(0.1, 0), "n"),
         (lambda: BoundedDifferences("a", 3), "delta"),

@@ -12,7 +12,7 @@ from holdfast import checks, rounding
 from holdfast.dependence._best import TailReport, TailRow, report
 from holdfast.dependence._model import Dependence, few
 from holdfast.errors import InvalidArgument
-from holdfast.tails import SubGaussian
+from holdfast.tails import Normal
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,12 +83,12 @@ class GaussianRows(Dependence):
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
         tail = self.linear_tail(np.full(self.n, 1.0 / self.n))
-        return (TailRow("linear statistic", "exactly Gaussian, variance aᵀΣa", tail),)
+        return (TailRow("linear statistic", "exactly normal, variance aᵀΣa", tail),)
 
-    def linear_tail(self, weights: Any) -> SubGaussian:
+    def linear_tail(self, weights: Any) -> Normal:
         """The tail of the linear statistic Σ a_i X_i.
 
-        Guarantee: subgaussian with σ² = aᵀΣa, exactly its variance.
+        Guarantee: that of a normal with σ² = aᵀΣa, exactly its variance, rounded to the safe side.
         Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
         Reference: theory 1.1.
         """
@@ -105,12 +105,12 @@ class GaussianRows(Dependence):
             4.0 * self.n * float(np.finfo(float).eps) * float(np.abs(a) @ np.abs(self.covariance) @ np.abs(a))
         )
         variance = max(0.0, float(a @ self.covariance @ a)) + slack
-        return SubGaussian(rounding.up(float(np.sqrt(variance))))
+        return Normal(rounding.up(float(np.sqrt(variance))))
 
-    def mean_tail(self, lo: Any = None, hi: Any = None) -> SubGaussian:
+    def mean_tail(self, lo: Any = None, hi: Any = None) -> Normal:
         """The tail of the mean of the rows themselves; a transformed or clipped row is not Gaussian.
 
-        Guarantee: subgaussian with σ² = 1ᵀΣ1/n², exactly its variance.
+        Guarantee: that of a normal with σ² = 1ᵀΣ1/n², exactly its variance, rounded to the safe side.
         Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
         Reference: theory 1.1.
         """

@@ -7,6 +7,7 @@ and :meth:`~holdfast.tails.Tail.radius`, how far one must go for a given probabi
 
 from holdfast.tails._closed import Bernstein, BoundedDifferences, SubExponential, SubGaussian
 from holdfast.tails._custom import Custom
+from holdfast.tails._normal import Normal
 from holdfast.tails._tail import Tail
 
-__all__ = ["Bernstein", "BoundedDifferences", "Custom", "SubExponential", "SubGaussian", "Tail"]
+__all__ = ["Bernstein", "BoundedDifferences", "Custom", "Normal", "SubExponential", "SubGaussian", "Tail"]
