@@ -233,7 +233,7 @@ def test_the_spectral_method_refuses_chains_outside_its_lemma():
 
 
 def window(bits, fresh=0.0):
-    """The last ``bits`` of a sequence of fair coins as a chain; all of them new with probability ``fresh``."""
+    """The last ``bits`` of a sequence of fair coins as a chain; all are new with probability ``fresh``."""
     states = 2**bits
     table = np.full((states, states), fresh / states)
     for state, coin in itertools.product(range(states), (0, 1)):
@@ -246,7 +246,9 @@ def remembers(chain, steps):
     return chain.max_influence([chain.n - 1], chain.n - 1 - steps), chain.max_influence([0], steps)
 
 
-@given(seed=st.integers(0, 10**6), states=st.integers(2, 5), nats=st.floats(0.05, 3.0), stationary=st.booleans())
+@given(
+    seed=st.integers(0, 10**6), states=st.integers(2, 5), nats=st.floats(0.05, 3.0), stationary=st.booleans()
+)
 @settings(max_examples=60)
 def test_the_norm_bounds_what_any_chain_remembers(seed, states, nats, stationary):
     """The two steps of the proof: at distance D(x), e^x to the right and e^{2x} to the left."""

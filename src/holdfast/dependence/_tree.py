@@ -136,7 +136,7 @@ class Forest:
 
     def pairs_bdp(self, epsilon: float) -> float:
         """The same pair by pair: L(u→v) is a table over pairs of values of u, and what lies beyond v is the
-        largest over pairs of values of v of the sum over its other neighbours. Never above ``bayesian_dp``."""
+        largest over pairs of values of v of the sum over its other neighbours. At most ``bayesian_dp``."""
         total = [np.zeros((len(here), len(here))) for here in self._states]
         down = {}
         for node in reversed(self.order):
