@@ -9,6 +9,8 @@ Nothing underflows: the code guard asks for thousands of nats, where δ is no fl
 :func:`kl`                          shares and bounded means, from the mean alone
 :func:`hoeffding`                   bounded means, with a width that does not depend on the data
 :func:`empirical_bernstein`         bounded means of small variance, from mean and variance
+:func:`e_mean`                      bounded means of any variance, from mean and variance, with rates from
+                                    other rows (:func:`e_mean_rates`)
 :func:`betting`                     bounded means of small variance, from the rows in their order
 :func:`quantile`                    quantiles, any distribution
 :func:`from_tail`                   any statistic with a tail, dependent rows included
@@ -19,6 +21,7 @@ Nothing underflows: the code guard asks for thousands of nats, where δ is no fl
 
 from holdfast.intervals._betting import betting
 from holdfast.intervals._compose import difference, filtered_from_tail, from_tail, of_filtered_mean, ratio
+from holdfast.intervals._e_mean import e_mean, e_mean_rates
 from holdfast.intervals._interval import Interval
 from holdfast.intervals._means import empirical_bernstein, empirical_bernstein_radius, hoeffding
 from holdfast.intervals._quantiles import quantile, quantile_ranks, quantile_ranks_from_tail
@@ -29,6 +32,8 @@ __all__ = [
     "betting",
     "clopper_pearson",
     "difference",
+    "e_mean",
+    "e_mean_rates",
     "empirical_bernstein",
     "empirical_bernstein_radius",
     "filtered_from_tail",

@@ -1,0 +1,169 @@
+"""Means of bounded values by an e-value: a product of bets that grows if the mean is elsewhere.
+
+For a rate λ that is fixed before the rows are seen, E(a) = Π(1 + λ(x_i − a)) has expectation at most 1 at the
+true mean and falls in a. So every a with E(a) ≥ 2/δ lies below the mean, but for probability δ/2. The product
+is bounded from below by two sums that any database gives exactly. ``docs/theory/intervals.md`` has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast import checks, rounding
+from holdfast.errors import InvalidArgument
+from holdfast.intervals._arguments import bounds, inside
+from holdfast.intervals._interval import Interval
+
+_LN2 = math.log(2.0)
+# An end is looked for at growing distances from the mean first, and then between two of them.
+_FIRST = 1e-12
+_STEP = 1.25
+_HALVINGS = 50
+# More than the rounding error of the few operations that the logarithm of the product is bounded by.
+_ROUNDING = 1e-13
+
+
+def e_mean(
+    mean: Any,
+    variance: Any,
+    n: Any,
+    nats: Any,
+    *,
+    lo: Any = 0.0,
+    hi: Any = 1.0,
+    rates: tuple[Any, Any],
+) -> Interval:
+    """An interval for the mean of ``n`` values in [lo, hi] that follows their variance, on each side by
+    itself.
+
+    ``variance`` is the sample variance with divisor n − 1. ``rates`` are the rates of the lower and of the
+    upper end, each a number or a sequence of numbers (then their average is used, which is valid too). Rates
+    decide the width and never the validity; :func:`e_mean_rates` chooses good ones from earlier rows.
+
+    Guarantee: holds with probability ≥ 1 − exp(−nats) over the sample, half of the error on each side, for a
+    query fixed in advance.
+    Assumes: independent values (not checkable) that stay in [lo, hi] (checked of ``mean`` only) and whose
+    means have this average; rates that do not depend on the sample (not checkable).
+    Reference: Holdfast, ``docs/theory/intervals.md``; the bets are those of Waudby-Smith and Ramdas 2024 with
+    one rate for all rows.
+
+    >>> rates = e_mean_rates(0.25, 0.01, 1000, 3.0)
+    >>> e_mean(0.25, 0.01, 1000, 3.0, rates=rates)
+    Interval(low=0.240771, high=0.260547)
+    """
+    of = "e_mean"
+    lo, hi = bounds(lo, hi, of=of)
+    mean = inside(mean, "mean", lo, hi, of=of)
+    variance = checks.real(variance, "variance", "[0, inf)", of=of)
+    n = checks.whole(n, "n", of=of)
+    nats = checks.real(nats, "nats", "[0, inf)", of=of)
+    if len(rates) != 2:
+        raise InvalidArgument("rates", "two: of the lower and of the upper end", rates, of=of)
+    lower, upper = (_rates(side, of=of) for side in rates)
+    around = (n - 1) * variance
+    low = _lower_end(mean, around, n, nats + _LN2, lo, lower)
+    high = -_lower_end(-mean, around, n, nats + _LN2, -hi, upper)
+    return Interval(max(lo, low), min(hi, high))
+
+
+def e_mean_rates(
+    guess: Any, variance: Any, n: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0, reach: Any = 0.0
+) -> tuple[float, float]:
+    """The rates that make :func:`e_mean` narrow if the mean is near ``guess`` and the variance as given, both
+    from other rows.
+
+    ``reach`` is how far the mean may well be from the guess. A variance of zero is taken for that of one
+    value in n at the other end of the range.
+
+    Guarantee: none is needed; any rates are valid.
+    Assumes: nothing. The arguments must not come from the sample that :func:`e_mean` is then given.
+    Reference: Holdfast, ``docs/theory/intervals.md``.
+
+    >>> lower, upper = e_mean_rates(0.25, 0.01, 1000, 3.0)
+    >>> round(lower, 4), round(upper, 4)
+    (0.7493, 0.5884)
+    """
+    of = "e_mean_rates"
+    lo, hi = bounds(lo, hi, of=of)
+    guess = inside(guess, "guess", lo, hi, of=of)
+    variance = checks.real(variance, "variance", "[0, inf)", of=of)
+    n = checks.whole(n, "n", of=of)
+    nats = checks.real(nats, "nats", "[0, inf)", of=of)
+    reach = checks.real(reach, "reach", "[0, inf)", of=of)
+    variance = max(variance, (hi - lo) ** 2 / (n + 1.0))
+    return (
+        _best_rate(guess + reach - lo, variance, n, nats + _LN2, hi - lo),
+        _best_rate(hi - (guess - reach), variance, n, nats + _LN2, hi - lo),
+    )
+
+
+def _best_rate(distance: float, variance: float, n: int, level: float, width: float) -> float:
+    """The rate λ with the least level/(λn) + κ(λ·distance)·λ·variance: about the arm it leads to."""
+    from scipy.optimize import minimize_scalar
+
+    distance = max(distance, 1e-9 * width)
+
+    def arm(share: float) -> float:
+        return level * distance / (share * n) + _kappa(share) * share * variance / distance
+
+    best = minimize_scalar(arm, bounds=(1e-12, 1 - 1e-9), method="bounded", options={"xatol": 1e-6})
+    return float(best.x) / distance
+
+
+def _rates(side: Any, *, of: str) -> tuple[float, ...]:
+    listed = list(side) if isinstance(side, Sequence) else [side]
+    if not listed:
+        raise InvalidArgument("rates", "at least one rate for each end", side, of=of)
+    return tuple(checks.real(rate, "rates", "(0, inf)", of=of) for rate in listed)
+
+
+def _kappa(share: float) -> float:
+    """κ(v) = (−ln(1 − v) − v)/v², rounded up: the least number with ln(1 + y) ≥ y − κ(v)y² for all y ≥ −v."""
+    if share < 1e-3:
+        return (0.5 + share / 3 + share**2 / 4 + share**3 / 2) * (1 + _ROUNDING)
+    return (-math.log1p(-share) - share) / share**2 * (1 + 1e-9)
+
+
+def _lower_end(
+    mean: float, around: float, n: int, level: float, lo: float, rates: tuple[float, ...]
+) -> float:
+    """The largest a that is found with ln E(a) ≥ ``level``; ``around`` is Σ(x_i − mean)². Every a that has it
+    is a valid lower end, so nothing depends on finding the very largest."""
+
+    def suffices(radius: float) -> bool:
+        return _log_product(radius, mean - lo, around, n, rates) >= level
+
+    inside, outside = 0.0, (mean - lo) * _FIRST
+    while not suffices(outside):
+        if outside >= mean - lo:
+            return lo
+        inside, outside = outside, min(outside * _STEP, mean - lo)
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        if suffices(middle):
+            outside = middle
+        else:
+            inside = middle
+    return rounding.down(mean - outside)
+
+
+def _log_product(radius: float, reach: float, around: float, n: int, rates: tuple[float, ...]) -> float:
+    """A lower bound on ln E(mean − radius), of the average of the products of all rates; ``reach`` is mean −
+    lo."""
+    logs = [_log_of_one(rate, radius, reach, around, n) for rate in rates]
+    largest = max(logs)
+    if len(logs) == 1 or largest == -math.inf:
+        return largest
+    average = math.fsum(math.exp(log - largest) for log in logs) / len(logs)
+    return largest + math.log(average) - _ROUNDING
+
+
+def _log_of_one(rate: float, radius: float, reach: float, around: float, n: int) -> float:
+    share = rate * (reach - radius)
+    if not share < 1 - 1e-9:
+        return -math.inf
+    gain = n * rate * radius
+    cost = _kappa(max(share, 0.0)) * rate**2 * (around + n * radius**2)
+    return gain - cost - _ROUNDING * (gain + cost)
