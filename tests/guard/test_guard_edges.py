@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from holdfast import Guard
+from holdfast import Guard, plan
 from holdfast.dependence import GaussianRows
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard import Board
@@ -67,7 +67,19 @@ def test_gaussian_rows_are_asked_with_a_tail_and_say_so(table, model, error):
     assert guard.spent > 0
 
 
-@pytest.mark.parametrize("strategy", ["typical-gaussian", "grid-code", "split"])
+@pytest.mark.parametrize("strategy", ["typical-gaussian", "typical-laplace"])
+def test_gaussian_rows_are_asked_with_noise_and_a_tail_within_the_planned_error(table, model, strategy):
+    error = plan(queries=3, confidence=0.95, dependence=model).method(strategy).error
+    guard = Guard(table, dependence=model, strategy=strategy, queries=3, error=error)
+    with pytest.raises(QueryRejected, match=r"tail=model\.mean_tail\(\)"):
+        guard.share("x > 0")
+    answer = guard.custom(lambda rows: rows["x"].mean(), tail=model.mean_tail())
+    assert answer.low < 0 < answer.high
+    assert answer.half_width <= error * (1 + 1e-12)
+    assert guard.spent == 1
+
+
+@pytest.mark.parametrize("strategy", ["grid-code", "split"])
 def test_other_strategies_refuse_gaussian_rows_in_words(table, model, strategy):
     with pytest.raises(QueryRejected, match="code"):
         Guard(table, dependence=model, strategy=strategy, queries=3)

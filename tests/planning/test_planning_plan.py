@@ -324,5 +324,7 @@ def test_a_plan_can_be_read_and_sent():
 def test_one_question_needs_no_protection():
     found = plan(queries=1, confidence=0.95, rows=1000)
     fixed = Independent(1000).mean_tail(0, 1).radius(0.05)
-    for name in ("split", "typical-gaussian", "typical-laplace", "naive"):
-        assert found.method(name).error == pytest.approx(fixed, rel=1e-9)
+    assert found.method("naive").error == pytest.approx(fixed, rel=1e-9)
+    for name in ("split", "typical-gaussian", "typical-laplace"):
+        # Values are scaled to integers, which moves a mean by 2**-24 at most.
+        assert 0 <= found.method(name).error - fixed <= 1.01 * 2**-24

@@ -72,6 +72,8 @@ def _show(found: Plan) -> None:
         number = escape(cells[1 + computed])
         table.add_row("→" if best else "", cells[0], number, escape(_rests_on(entry, common)), style=style)
     console.print(table)
+    if found.other_questions():
+        console.print(found.other_questions(), markup=False)
     console.print("All take for granted: " + " ".join(found.setting.assumptions), style="dim", markup=False)
 
 
@@ -79,4 +81,5 @@ def _rests_on(entry: PlanEntry, common: set[str]) -> str:
     if entry.reason:
         return f"not valid: {entry.reason}"
     own = [sentence for sentence in entry.assumptions if sentence not in common]
-    return " ".join([*own, *([f"Not recommended: {entry.unstated}"] if entry.unstated else [])])
+    unstated = [f"Not recommended: {entry.unstated}"] if entry.unstated else []
+    return " ".join([*own, *unstated, *filter(None, [entry.note])])

@@ -49,6 +49,22 @@ class FixedNumber:
                 unit=self.unit,
             )
 
+    def require_within(
+        self, question: Question, account: Account, half_width: float, promised: float | None
+    ) -> None:
+        """Refuse a question whose answer is known to be wider than was promised. Decided without the rows."""
+        if promised is not None and not half_width <= promised:
+            raise BudgetSpent(
+                f"{question.text} cannot be answered: its answer would be within ±{half_width:.4g}, and "
+                f"±{promised:g} was promised. Nothing was charged. An error counts in the units of the "
+                "question: ask about a narrower range, or open a guard with a larger error, fewer questions "
+                "or more rows (holdfast.plan compares them).",
+                asked=1.0,
+                spent=account.spent,
+                left=self.queries - account.spent,
+                unit=self.unit,
+            )
+
     def left(self, account: Account) -> Left:
         """How many answers are left."""
         left = int(self.queries - account.spent)

@@ -12,8 +12,9 @@ def tail_of_bounded_mean(model: Dependence, low: float, high: float) -> Tail:
     if isinstance(model, GaussianRows):
         raise QueryRejected(
             f"{model.name} say how the mean of the rows themselves varies, and nothing about shares, "
-            "quantiles and clipped values. Use strategy='code' and ask with "
-            "guard.custom(lambda rows: rows['x'].mean(), tail=model.mean_tail()), or give another model."
+            "quantiles and clipped values. Use strategy='code', 'typical-gaussian' or 'typical-laplace' and "
+            "ask with guard.custom(lambda rows: rows['x'].mean(), tail=model.mean_tail()), or give another "
+            "model."
         )
     return model.mean_tail(low, high)
 

@@ -15,28 +15,19 @@ from holdfast.dependence import Dependence, Independent
 from holdfast.errors import QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Preview
+from holdfast.guard._calibration import (
+    Calibrated,
+    best_transfer_plan,
+    transfer_noise,
+    typical_noise,
+    typical_plan,
+)
 from holdfast.guard._fixed import FixedNumber, outcome_of, preview_of
-from holdfast.guard._model_tails import tail_of_bounded_mean
+from holdfast.guard._model_tails import tail_of_bounded_mean, widest_tail
 from holdfast.guard._question import Part, Question, StatisticQuestion
 from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval, ratio
-from holdfast.mechanisms import Noise
-from holdfast.stability import (
-    TransferError,
-    TypicalError,
-    transfer_error,
-    typical_gaussian_error,
-    typical_laplace_error,
-)
-from holdfast.tails import Tail
-
-
-@dataclass(frozen=True)
-class Calibrated:
-    """Noise for one question, and the certified error of its answer."""
-
-    noise: Noise
-    error: float
+from holdfast.stability import TransferError, TypicalError
 
 
 @dataclass(frozen=True)
@@ -45,7 +36,7 @@ class PreparedNoise:
 
     question: Question
     whole: Calibrated  # for the question as it stands
-    unit: Calibrated  # for a share, which a ratio is made of
+    unit: Calibrated  # for a share, which a filtered mean is made of
     error: float | None
     theorem: str
     numbers: dict[str, Any]
@@ -64,18 +55,27 @@ class PreparedNoise:
 
     def preview(self) -> Preview:
         """What the question would cost and show; a ratio is shown as if all rows passed."""
-        return preview_of(self.question, self.whole.error, self.answers, failure_closes=True)
+        return preview_of(self.question, self.half_width, self.answers, failure_closes=True)
+
+    @property
+    def half_width(self) -> float:
+        """The most that half the answer's interval can measure; with a filter, if all rows pass it."""
+        question, reach = self.question, self.whole.error + self.question.resolution
+        if not math.isfinite(question.low + question.high):
+            return reach
+        ends = 2.0**-51 * max(abs(question.low), abs(question.high))  # They are rounded to floats.
+        return min(reach + ends, (question.high - question.low) / 2)
 
     def read(self, part: Part) -> Outcome:
         """Read the rows once and add fresh noise, from the operating system's randomness."""
         question = self.question
         if isinstance(question, StatisticQuestion):
-            value = self.whole.noise.add(question.value(part))
+            value = self.whole.add(question.value(part))
             interval = Interval(value - self.whole.error, value + self.whole.error)
         elif question.filtered:
             value, interval = self._ratio(part)
         else:
-            value = self.whole.noise.add(question.moments(part).mean)
+            value = self.whole.add(question.moments(part).mean)
             reach = self.whole.error + question.resolution
             interval = Interval(value - reach, value + reach)
         return outcome_of(
@@ -85,7 +85,8 @@ class PreparedNoise:
             self.answers,
             theorem=self.theorem,
             numbers=self.numbers,
-            error=self.error,
+            # What a filter lets through is in the answers; without one the width was agreed to beforehand.
+            error=self.error if question.filtered else None,
         )
 
     def _ratio(self, part: Part) -> tuple[float, Interval]:
@@ -94,7 +95,7 @@ class PreparedNoise:
         width = question.high - question.low
         share = moments.rows / part.rows.count
         scaled = share * (moments.mean - question.low) / width if moments.rows else 0.0
-        top, bottom = self.unit.noise.add(scaled), self.unit.noise.add(share)
+        top, bottom = self.unit.add(scaled), self.unit.add(share)
         reach = self.unit.error + question.resolution / width
         inside = ratio(
             Interval(top - reach, top + reach), Interval(bottom - self.unit.error, bottom + self.unit.error)
@@ -120,10 +121,9 @@ class TypicalNoise(FixedNumber):
     def of(
         cls, kind: str, queries: int, failure: float, model: Dependence, promised: float | None
     ) -> TypicalNoise:
-        """The least certified error for ``queries`` answers about means in [0, 1] under the model."""
-        least = {"gaussian": typical_gaussian_error, "laplace": typical_laplace_error}[kind]
-        tail = tail_of_bounded_mean(model, 0.0, 1.0)
-        return cls(queries, model, kind, least(tail, queries, failure), promised)
+        """The least certified error for ``queries`` answers about the widest question that the model has a
+        tail for."""
+        return cls(queries, model, kind, typical_plan(kind, widest_tail(model), queries, failure), promised)
 
     @property
     def theorem(self) -> str:
@@ -133,13 +133,17 @@ class TypicalNoise(FixedNumber):
     def prepare(self, question: Question, account: Account) -> PreparedNoise:
         """Choose the noise without reading the rows: only the tail of the question decides it."""
         _refuse_quantiles(question)
-        tail = question.tail if isinstance(question, StatisticQuestion) else None
+        if isinstance(question, StatisticQuestion):
+            tail = unit = question.tail
+        else:
+            tail = tail_of_bounded_mean(self.model, question.low, question.high)
+            unit = self.model.mean_tail(0.0, 1.0)
         prepared = PreparedNoise(
             question=question,
-            whole=self._calibrated(tail or self.model.mean_tail(question.low, question.high)),
-            unit=self._calibrated(self.model.mean_tail(0.0, 1.0)),
+            whole=typical_noise(self.plan, tail),
+            unit=typical_noise(self.plan, unit),
             error=self.promised,
-            theorem=f"{self.kind} noise",
+            theorem=f"{self.kind} noise" if self.queries > 1 else "the tail of a single question",
             numbers={
                 "question": account.steps + 1,
                 "answers agreed on": self.queries,
@@ -149,16 +153,8 @@ class TypicalNoise(FixedNumber):
             },
         )
         self.require(question, account, prepared.answers)
+        self.require_within(question, account, prepared.half_width, self.promised)
         return prepared
-
-    def _calibrated(self, tail: Tail) -> Calibrated:
-        radius = tail.radius_at(-self.plan.log_nu)
-        if self.queries == 1:
-            # One answer needs no noise: nothing was chosen after it. The plan's radius alone is its error.
-            noise = Noise.of(self.kind, radius * 2.0**-30)
-        else:
-            noise = Noise.hiding(self.kind, radius, self.plan.radius / self.plan.scale)
-        return Calibrated(noise, radius + noise.error(self.plan.b1, answers=self.queries))
 
 
 @dataclass(frozen=True)
@@ -178,10 +174,7 @@ class TransferNoise(FixedNumber):
                 "strategy='transfer-gaussian' needs independent rows; use 'typical-gaussian' or 'code' for "
                 f"{model.name}."
             )
-        plans = [
-            transfer_error(model.n, queries, failure, method=method) for method in ("information", "jung")
-        ]
-        return cls(queries, min(plans, key=lambda plan: plan.error), promised)
+        return cls(queries, best_transfer_plan(model.n, queries, failure), promised)
 
     @property
     def theorem(self) -> str:
@@ -198,8 +191,8 @@ class TransferNoise(FixedNumber):
             )
         prepared = PreparedNoise(
             question=question,
-            whole=self._calibrated(question.high - question.low),
-            unit=self._calibrated(1.0),
+            whole=transfer_noise(self.plan, question.high - question.low),
+            unit=transfer_noise(self.plan),
             error=self.promised,
             theorem="Gaussian noise",
             numbers={
@@ -210,14 +203,8 @@ class TransferNoise(FixedNumber):
             },
         )
         self.require(question, account, prepared.answers)
+        self.require_within(question, account, prepared.half_width, self.promised)
         return prepared
-
-    def _calibrated(self, width: float) -> Calibrated:
-        influence = width / self.plan.n
-        noise = Noise.hiding("gaussian", influence, 1 / (self.plan.n * self.plan.sd))
-        return Calibrated(
-            noise, width * self.plan.generalization + noise.error(self.plan.b1, answers=self.queries)
-        )
 
 
 def _refuse_quantiles(question: Question) -> None:

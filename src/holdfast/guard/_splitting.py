@@ -42,6 +42,19 @@ class PreparedSplit:
         width = question.high - question.low
         return preview_of(question, width * intervals.kl(0.5, self.rows, self.nats).half_width, 1)
 
+    @property
+    def least_half_width(self) -> float:
+        """What half the interval measures at least: all values at one end of the range, and none filtered
+        out. 0 for quantiles, which rest on the values themselves."""
+        question = self.question
+        if question.kind == "quantile":
+            return 0.0
+        if question.binary:
+            return intervals.clopper_pearson(0, self.rows, self.nats).half_width
+        low, high = question.low, question.high
+        inside = intervals.of_filtered_mean(low, self.rows, self.nats, lo=low, hi=high)
+        return inside.clip(low, high).half_width
+
     def read(self, part: Part) -> Outcome:
         """Read this question's own rows, once."""
         own = replace(part, rows=part.rows.block(self.start, self.rows), mask=None)
@@ -114,4 +127,6 @@ class Splitting(FixedNumber):
             )
         self.require(question, account, 1)
         start = account.steps * self.rows
-        return PreparedSplit(question, start, self.rows, self.nats, self.promised, account.steps + 1)
+        prepared = PreparedSplit(question, start, self.rows, self.nats, self.promised, account.steps + 1)
+        self.require_within(question, account, prepared.least_half_width, self.promised)
+        return prepared

@@ -13,7 +13,7 @@ from holdfast.guard._stages import (
 )
 from holdfast.planning._boundary import boundary
 from holdfast.planning._guarded import Code, Parts
-from holdfast.planning._method import MOST_ROWS, Method, Promise
+from holdfast.planning._method import MEANS, MOST_ROWS, Method, Promise
 from holdfast.tails import Tail
 
 
@@ -21,6 +21,7 @@ class AgreedCode(Code):
     """Guesses are checked, and so many may be off; both numbers are fixed in advance (theory 2.2)."""
 
     name = "agreed-code"
+    answers = (MEANS,)
     share = TRAINING_SHARES["agreed-code"]
     share_in_words = "A third of the rows is"
 

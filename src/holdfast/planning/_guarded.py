@@ -14,7 +14,7 @@ from holdfast.dependence._split import part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.guard._choice import TRAINING_SHARES
 from holdfast.planning._code import expected_width, promised_width
-from holdfast.planning._method import Method, Promise, Setting
+from holdfast.planning._method import KINDS, Method, Promise, Setting
 from holdfast.planning._noise import parameters_of
 from holdfast.tails import Tail
 
@@ -34,6 +34,7 @@ class Code(Method):
     """No noise; every surprise is paid for by later intervals (theory 2.2)."""
 
     name = "code"
+    answers: tuple[str, ...] = KINDS
     tolerance = 1e-4
     share: ClassVar[float] = TRAINING_SHARES["code"]
     share_in_words: ClassVar[str] = "Half of the rows are"

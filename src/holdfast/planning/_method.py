@@ -79,11 +79,18 @@ class Setting:
         return (*stated, _BOUNDED if self.bounded else _OF_THE_ROWS, _ONLY_ANSWERS)
 
 
+MEANS, FILTERED, QUANTILES, CUSTOM = KINDS = ("means", "filtered", "quantiles", "custom")
+"""Kinds of questions: means and shares of all rows; the same among rows that pass a filter; quantiles; and
+statistics of one's own with a declared tail. Errors are certified for the first kind."""
+
+
 class Method(ABC):
     """One way to keep a promise, in one setting."""
 
     name: ClassVar[str]
     own_assumptions: ClassVar[tuple[str, ...]] = ()
+    answers: tuple[str, ...] = (MEANS,)
+    noisy: ClassVar[bool] = False
     # How far rows and queries found by search may be from the best ones, where each try takes long.
     tolerance: ClassVar[float] = 0.0
 

@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast import rounding
-from holdfast.planning._method import Method, Promise
+from holdfast.guard._calibration import typical_noise, typical_plan
+from holdfast.planning._method import CUSTOM, FILTERED, MEANS, Method, Promise, Setting
 from holdfast.planning._printed import PrintedError, printed_laplace_error
 from holdfast.records import Record
-from holdfast.stability import TypicalError, typical_gaussian_error, typical_laplace_error
 from holdfast.tails import SubGaussian, Tail
 
 _UNIT = SubGaussian(1.0)
@@ -20,24 +20,6 @@ _UNIT = SubGaussian(1.0)
 def parameters_of(record: Record) -> dict[str, Any]:
     """The numbers of a record that are there, without the error, which the entry shows itself."""
     return {name: value for name, value in record.to_dict().items() if value is not None and name != "error"}
-
-
-@lru_cache(maxsize=512)
-def _unit_gaussian(k: int, beta: float) -> TypicalError:
-    return typical_gaussian_error(_UNIT, k, beta)
-
-
-@lru_cache(maxsize=512)
-def _unit_laplace(k: int, beta: float) -> TypicalError:
-    return typical_laplace_error(_UNIT, k, beta)
-
-
-def _scaled(unit: TypicalError, tail: Tail) -> TypicalError:
-    """The same promise for another tail: only the ratio of noise to radius enters it."""
-    radius = tail.radius_at(-unit.log_nu)
-    scale = rounding.up(unit.scale / unit.radius * radius)
-    noise = rounding.up(unit.noise / unit.radius * radius)
-    return replace(unit, error=rounding.up(radius + noise), radius=radius, scale=scale, noise=noise)
 
 
 @lru_cache(maxsize=512)
@@ -53,38 +35,42 @@ def _scaled_printed(unit: PrintedError, tail: Tail) -> PrintedError:
     return replace(unit, error=rounding.up(radius + noise), radius=radius, scale=scale, noise=noise)
 
 
+def _typical(kind: str, setting: Setting, rows: int, queries: int) -> Promise:
+    """The least certified error, as the guard keeps it."""
+    tail = setting.tail(rows)
+    plan = typical_plan(kind, tail, queries, setting.beta)
+    noise = typical_noise(plan, tail)
+    # A statistic of unbounded rows is not scaled to integers.
+    error = noise.promise(plan.error) if setting.bounded else max(noise.error, plan.error)
+    return Promise(error, parameters_of(plan))
+
+
 class TypicalGaussian(Method):
     """Gaussian noise on every answer (TS Algorithm 3, theory 2.1)."""
 
     name = "typical-gaussian"
+    answers = (MEANS, FILTERED, CUSTOM)
+    noisy = True
     own_assumptions = ("Fresh Gaussian noise on every answer; the number of questions is fixed.",)
     tolerance = 1e-3
 
     def at(self, rows: int, queries: int) -> Promise:
         """The least certified error, with its radius, noise and split of β."""
-        tail, beta = self.setting.tail(rows), self.setting.beta
-        if self.setting.normal_like:
-            found = _scaled(_unit_gaussian(queries, beta), tail)
-        else:
-            found = typical_gaussian_error(tail, queries, beta)
-        return Promise(found.error, parameters_of(found))
+        return _typical("gaussian", self.setting, rows, queries)
 
 
 class TypicalLaplace(Method):
     """Laplace noise on every answer (TS Algorithm 2; TS Theorem 6.1 with explicit constants, theory 2.1)."""
 
     name = "typical-laplace"
+    answers = (MEANS, FILTERED, CUSTOM)
+    noisy = True
     own_assumptions = ("Fresh Laplace noise on every answer; the number of questions is fixed.",)
     tolerance = 1e-3
 
     def at(self, rows: int, queries: int) -> Promise:
         """The least certified error, with its radius, noise and split of β."""
-        tail, beta = self.setting.tail(rows), self.setting.beta
-        if self.setting.normal_like:
-            found = _scaled(_unit_laplace(queries, beta), tail)
-        else:
-            found = typical_laplace_error(tail, queries, beta)
-        return Promise(found.error, parameters_of(found))
+        return _typical("laplace", self.setting, rows, queries)
 
     def printed(self) -> Method:
         """TS 4.2, 3.4 and 5.2 one after the other."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from holdfast import rounding
-from holdfast.planning._method import Method, Promise
+from holdfast.guard._calibration import promised_with
+from holdfast.planning._method import FILTERED, KINDS, MEANS, QUANTILES, Method, Promise
 from holdfast.stability import split_error
 
 
@@ -14,6 +15,7 @@ class Split(Method):
 
     name = "split"
     own_assumptions = ("Every question gets rows of its own.",)
+    answers = (MEANS, FILTERED, QUANTILES)
 
     def reason(self) -> str:
         """Parts of dependent rows are not independent of one another."""
@@ -22,18 +24,21 @@ class Split(Method):
         return "Parts of dependent rows are not independent of one another."
 
     def at(self, rows: int, queries: int) -> Promise:
-        """√(ln(2k/β)/(2⌊n/k⌋))."""
+        """√(ln(2k/β)/(2⌊n/k⌋)), and what scaling values to integers adds."""
         if not self.setting.bounded:
             return Promise(math.inf, {})
-        error = split_error(rows, queries, self.setting.beta)
+        error = rounding.probability(promised_with(split_error(rows, queries, self.setting.beta)))
         return Promise(error, {"k": queries, "beta": self.setting.beta, "rows_per_query": rows // queries})
 
     def rows_for(self, error: float, queries: int) -> int | None:
         """k times the rows that one question needs."""
+        room = error - promised_with(0.0)
+        if not room > 0.0:
+            return None
         nats = math.log(2.0 * queries) - math.log(self.setting.beta)
-        each = max(1, math.floor(nats / (2.0 * error * error)))
+        each = max(1, math.floor(nats / (2.0 * room * room)))
         while self.at(each * queries, queries).error > error:
-            each += 1
+            each += max(1, each >> 40)
         return each * queries
 
 
@@ -42,6 +47,7 @@ class Naive(Method):
 
     name = "naive"
     own_assumptions = ("All questions were chosen before any answer was seen.",)
+    answers = KINDS
 
     def reason(self) -> str:
         """Never valid for adaptive questions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast import checks
@@ -13,7 +13,18 @@ from holdfast.dependence._holdout import resized
 from holdfast.errors import InvalidArgument
 from holdfast.planning._agreed import AgreedCode, GridCode
 from holdfast.planning._guarded import Code
-from holdfast.planning._method import MOST_QUERIES, MOST_ROWS, Method, Promise, Setting
+from holdfast.planning._method import (
+    CUSTOM,
+    FILTERED,
+    KINDS,
+    MEANS,
+    MOST_QUERIES,
+    MOST_ROWS,
+    QUANTILES,
+    Method,
+    Promise,
+    Setting,
+)
 from holdfast.planning._noise import TypicalGaussian, TypicalLaplace
 from holdfast.planning._plain import Naive, Split
 from holdfast.planning._reuse import ReusableHoldout
@@ -31,6 +42,15 @@ METHODS: tuple[type[Method], ...] = (
     ReusableHoldout,
     Naive,
 )
+_NOISY = {method.name for method in METHODS if method.noisy}
+_CALIBRATED = (TypicalLaplace.name, TypicalGaussian.name)
+_NOTE = "For filtered questions and statistics of your own; grid-code is narrower for the rest."
+_IN_WORDS = {
+    MEANS: "means and shares of all rows",
+    FILTERED: "filtered questions",
+    QUANTILES: "quantiles",
+    CUSTOM: "statistics of your own (with a tail)",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,9 +59,11 @@ class PlanEntry(Record):
 
     Two of the three were given and the third was computed; ``rows`` is None where no number of rows is known
     to do. ``valid`` says whether the method holds for the stated dependence, ``reason`` why not; ``unstated``
-    names what the promise needs and the caller did not say. ``parameters`` are all numbers needed to compute
-    the promise again. ``paper`` is the printed route and ``variants`` other ways to the same promise, both
-    entries of their own.
+    names what the promise needs and the caller did not say. ``answers`` are the kinds of questions that the
+    method answers ("means", "filtered", "quantiles", "custom"); the error is certified for means and shares
+    of all rows. ``note`` says where another method is the better choice. ``parameters`` are all numbers
+    needed to compute the promise again. ``paper`` is the printed route and ``variants`` other ways to the
+    same promise, both entries of their own.
     """
 
     name: str
@@ -53,6 +75,8 @@ class PlanEntry(Record):
     parameters: dict[str, Any] = field(hash=False)
     reason: str = ""
     unstated: str = ""
+    answers: tuple[str, ...] = ()
+    note: str = ""
     paper: PlanEntry | None = None
     variants: dict[str, PlanEntry] = field(default_factory=dict, hash=False)
 
@@ -113,6 +137,17 @@ class Plan(Record):
         checks.choice(name, "name", names, of="Plan.method")
         return self.table[names.index(name)]
 
+    def best_for(self, kind: str) -> PlanEntry | None:
+        """The best method that answers a kind of questions: "means" (and shares, of all rows), "filtered",
+        "quantiles", or "custom" (a statistic of your own with a declared tail); None if no valid one does.
+
+        Of those that may be recommended, it is the one with the best promise about means and shares. A
+        filtered question counts as two answers where noise is added, and its width depends on how many rows
+        pass; a statistic of your own is as wide as its tail makes it.
+        """
+        checks.choice(kind, "kind", KINDS, of="Plan.best_for")
+        return next((entry for entry in self.table if entry.valid and kind in entry.answers), None)
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values, with the name of the best method."""
         return {**super().to_dict(), "best": self.best.name, "table": [plain(entry) for entry in self.table]}
@@ -123,7 +158,7 @@ class Plan(Record):
         queries = f"{entry.queries:,}" if entry.queries else "none"
         if entry.queries == MOST_QUERIES:
             queries = f"{queries} or more"
-        remark = entry.reason or entry.unstated
+        remark = entry.reason or entry.unstated or entry.note
         return entry.name, f"±{entry.error:.4g}", rows, queries, remark
 
     def __str__(self) -> str:
@@ -133,7 +168,19 @@ class Plan(Record):
         for line in lines:
             numbers = (cell.rjust(width) for cell, width in zip(line[1:4], widths[1:], strict=True))
             text.append("  ".join((line[0].ljust(widths[0]), *numbers, line[4])).rstrip())
-        return "\n".join(text)
+        return "\n".join([*text, *filter(None, [self.other_questions()])])
+
+    def other_questions(self) -> str:
+        """A sentence about the kinds of questions that the best method does not answer; empty if there is
+        nothing to say."""
+        others = {kind: self.best_for(kind) for kind in KINDS if kind not in self.best.answers}
+        advice = [f"{entry.name} for {_IN_WORDS[kind]}" for kind, entry in others.items() if entry]
+        if not advice:
+            return ""
+        told = " and ".join(_IN_WORDS[kind] for kind in self.best.answers)
+        code = self.method(Code.name)
+        any_number = "; code answers every kind, for any number of questions" if code.valid else ""
+        return f"{self.best.name} answers {told}. Take {', '.join(advice)}{any_number}."
 
     def __repr__(self) -> str:
         return str(self)
@@ -155,7 +202,8 @@ class Plan(Record):
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in self.cells(entry)) + "</tr>"
             for entry in self.table
         )
-        return f"<table><caption>{html.escape(self.headline())}</caption><tr>{head}</tr>{body}</table>"
+        other = f"<p>{html.escape(self.other_questions())}</p>" if self.other_questions() else ""
+        return f"<table><caption>{html.escape(self.headline())}</caption><tr>{head}</tr>{body}</table>{other}"
 
 
 def plan(
@@ -198,7 +246,7 @@ def plan(
     rows = _rows(rows, error, dependence)
     setting = Setting(dependence, 1.0 - confidence, surprises)
     solved_for = "error" if error is None else "rows" if rows is None else "queries"
-    entries = [_entry(method(setting), queries, error, rows) for method in METHODS]
+    entries = _noted([_entry(method(setting), queries, error, rows) for method in METHODS])
     table = tuple(sorted(entries, key=lambda entry: _rank(entry, solved_for)))
     return Plan(queries, confidence, error, rows, surprises, solved_for, table, setting)
 
@@ -249,15 +297,38 @@ def _entry(method: Method, queries: int, error: float | None, rows: int | None) 
         parameters=dict(promise.parameters),
         reason=method.reason(),
         unstated=method.unstated(),
+        answers=method.answers
+        if method.setting.bounded
+        else tuple(kind for kind in method.answers if kind == CUSTOM),
         paper=None if printed is None else _entry(printed, queries, error, rows),
         variants={one.name: _entry(one, queries, error, rows) for one in method.variants()},
     )
 
 
-def _rank(entry: PlanEntry, solved_for: str) -> tuple[bool, bool, bool, float]:
+def _noted(entries: list[PlanEntry]) -> list[PlanEntry]:
+    """Say beside noise calibrated to concentration what cells promise under the same assumption."""
+    (cells,) = (entry for entry in entries if entry.name == GridCode.name)
+    if not cells.valid:
+        return entries
+    return [
+        replace(entry, note=_NOTE) if entry.name in _CALIBRATED and _wider(entry, cells) else entry
+        for entry in entries
+    ]
+
+
+def _wider(entry: PlanEntry, other: PlanEntry) -> bool:
+    """Whether an entry promises less than another: a larger error, more rows, or fewer questions."""
+    rows, others = (math.inf if one.rows is None else one.rows for one in (entry, other))
+    return (entry.error, rows, -entry.queries) > (other.error, others, -other.queries)
+
+
+def _rank(entry: PlanEntry, solved_for: str) -> tuple[bool, bool, bool, float, bool, float]:
     worth = {
         "error": entry.error,
         "rows": math.inf if entry.rows is None else float(entry.rows),
         "queries": -float(entry.queries),
     }[solved_for]
-    return not entry.recommendable, not entry.valid, entry.name == Naive.name, worth
+    # Where promises are alike to four digits, the method without noise goes first.
+    alike = float(f"{worth:.4g}")
+    naive = entry.name == Naive.name
+    return not entry.recommendable, not entry.valid, naive, alike, entry.name in _NOISY, worth

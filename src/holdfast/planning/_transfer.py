@@ -8,8 +8,9 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
+from holdfast.guard._calibration import transfer_noise
 from holdfast.planning._boundary import boundary
-from holdfast.planning._method import MOST_QUERIES, MOST_ROWS, Method, Promise
+from holdfast.planning._method import FILTERED, MEANS, MOST_QUERIES, MOST_ROWS, Method, Promise
 from holdfast.planning._noise import parameters_of
 from holdfast.stability import TransferError, transfer_error
 
@@ -22,6 +23,8 @@ def _error(rows: int, queries: int, beta: float, method: str) -> TransferError:
 class _Transfer(Method):
     own_assumptions = ("Fresh Gaussian noise on every answer; the number of questions is fixed.",)
     route: str
+    answers = (MEANS, FILTERED)
+    noisy = True
 
     def reason(self) -> str:
         """Both proofs go row by row."""
@@ -32,7 +35,7 @@ class _Transfer(Method):
         if not self.setting.bounded:
             return Promise(math.inf, {})
         found = _error(rows, queries, self.setting.beta, self.route)
-        return Promise(found.error, parameters_of(found))
+        return Promise(transfer_noise(found).promise(found.error), parameters_of(found))
 
 
 class Information(_Transfer):
