@@ -103,6 +103,26 @@ def test_lower_is_better_where_it_is(labels):
     assert not board.submit(worse).better
 
 
+def test_each_of_two_processes_pays_for_what_the_other_was_told(labels, tmp_path):
+    """A board looks at the standing while it prepares a submission; the account must not be older."""
+    first, second = (
+        Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
+        for _ in range(2)
+    )
+    for place in range(4):
+        board = (first, second)[place % 2]
+        board.submit(table(labels, 0.6 + place / 10, seed=place))
+    spent, questions = 0.0, 0
+    for event in first._book.events():
+        if event.kind == "release":
+            questions += 1
+            numbers = event.body["released"]["numbers"]
+            assert (numbers["question"], numbers["nats spent before"]) == (questions, pytest.approx(spent))
+            spent += event.body["micro_nats"] / 1e6
+    first.close()
+    second.close()
+
+
 def climb(rng, rows, submissions, *, guarded):
     """The boosting attack of Blum and Hardt: keep every random vector that seems better, then take a vote.
 

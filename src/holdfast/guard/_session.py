@@ -247,8 +247,9 @@ class Session:
             with self._lock, suppress(Stale):
                 if asked.alone and self.balance.open:
                     continue
+                end = self._last  # To prepare may read on in the book; this account ends here.
                 prepared, entry = _reservation(asked, self.balance, self.account)
-                (event,) = self._book.append_all([entry], after=self._last)
+                (event,) = self._book.append_all([entry], after=end)
                 self._apply(event)
                 return prepared, event.sequence
             self.read()
@@ -264,6 +265,7 @@ class Session:
             with self._lock, suppress(Stale):
                 if alone and self.balance.open:
                     continue
+                end = self._last
                 held, entries = Ahead(self._failure, self.balance, self._exact), []
                 for one in asked:
                     try:
@@ -272,9 +274,9 @@ class Session:
                         entries.append(_reservation(one, held.balance, held.account)[1])
                     except Exception:
                         break  # Refused at the worst; when it is its turn it is prepared anew.
-                    held.reserve(self._last + len(entries), entries[-1])
+                    held.reserve(end + len(entries), entries[-1])
                 ahead = Ahead(self._failure, self.balance, self._exact)
-                events = self._book.append_all(entries, after=self._last) if entries else []
+                events = self._book.append_all(entries, after=end) if entries else []
                 for event in events:
                     self._apply(event)
                 return ahead, [event.sequence for event in events]
@@ -331,6 +333,7 @@ class Session:
         the account."""
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
+                end = self._last
                 reserved = self.balance.open[reservation]
                 exact = self._exact + nats
                 body = {
@@ -345,7 +348,7 @@ class Session:
                 entries = [entry] if following is None else [entry, following[2]]
                 if closes and not self.balance.closed:
                     entries.append(_closing())
-                event, *further = self._book.append_all(entries, after=self._last)
+                event, *further = self._book.append_all(entries, after=end)
                 self._apply(event, exact=exact)
                 for line in further:
                     self._apply(line)
