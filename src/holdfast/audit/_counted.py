@@ -7,6 +7,7 @@ come from arrays instead of a database.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -86,9 +87,21 @@ class CountedGuard:
         prepared, output = self.reveal(question)
         return prepared.interval(output), output
 
-    def reveal(self, question: CountedShare) -> tuple[PreparedCode, Output]:
-        """The output, charged, and what it was prepared from; the interval is not computed yet."""
-        prepared = self._strategy.prepare(question, self.account)
+    def ask_all(self, questions: Sequence[CountedShare]) -> list[tuple[Interval, Output]]:
+        """The same for a batch: questions that are fixed before the first of them is answered."""
+        batch = self.account.for_batch(len(questions))
+        answers = []
+        for question in questions:
+            prepared, output = self.reveal(question, replace(batch, experience=self.account.experience))
+            answers.append((prepared.interval(output), output))
+        return answers
+
+    def reveal(self, question: CountedShare, account: Account | None = None) -> tuple[PreparedCode, Output]:
+        """The output, charged, and what it was prepared from; the interval is not computed yet.
+
+        ``account`` is what it is answered from, if that is not the account as it is now.
+        """
+        prepared = self._strategy.prepare(question, self.account if account is None else account)
         output = prepared.reading.output(self._protected, prepared.grid)
         charged = _charged(self.account, prepared, output)
         self.account = charged if self.charges else replace(charged, micro_nats=0, exact=0.0)

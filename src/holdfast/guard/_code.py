@@ -122,6 +122,7 @@ class PreparedCode:
             theorem=self.reading.theorem,
             numbers={
                 "question": self.account.steps + 1,
+                **({"asked together": self.account.together} if self.account.together > 1 else {}),
                 "nats spent before": self.account.spent,
                 "nats of this interval": self.reading.nats,
                 "cell": self.grid.cell,

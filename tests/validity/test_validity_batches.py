@@ -1,0 +1,61 @@
+"""Questions asked together: all intervals hold at once against an analyst who votes on a batch's answers; two
+twins do not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import betaincinv, ndtr
+
+from holdfast.audit._counted import CountedGuard, CountedShare
+
+ROWS, QUESTIONS = 1000, 501
+RUNS = 8  # If 95 % of runs held, as few as 2 of 8 would with a probability of 4 in ten million.
+HALF_CELL = 0.04  # half of the cell that the guard takes here, so that an edge lies at one half
+
+
+def vote(rng: np.random.Generator, *, charges: bool = True, after: bool = True) -> bool:
+    """Ask about fair coins in one batch, with guesses such that every answer is about one bit; then ask about
+    their majority, each coin with the sign of its answer. Returns whether all intervals hold.
+
+    Twins: with ``charges=False`` nobody pays for the batch; with ``after=False`` the majority is counted as
+    one more question of the batch, although it was chosen from its answers.
+    """
+    coins = rng.integers(0, 2, (ROWS, QUESTIONS), dtype=np.int8)
+    guard = CountedGuard(ROWS, charges=charges)
+    counts = coins.sum(0)
+    answers = guard.ask_all([CountedShare(protected=int(count), guess=0.5 + HALF_CELL) for count in counts])
+    signs = np.array([1 if output.cell >= 0 else -1 for _, output in answers])
+    majority = int(((2 * coins.astype(np.int16) - 1) @ signs > 0).sum())
+    gained = float(ndtr(math.sqrt(2 * QUESTIONS / (math.pi * ROWS)))) - 1 / math.sqrt(ROWS)
+    question = CountedShare(protected=majority, guess=min(1.0, gained + guard.cell / 2))
+    if not after:
+        guard = CountedGuard(ROWS)
+        guard.account = guard.account.for_batch(QUESTIONS + 1)
+    last, _ = guard.ask(question)
+    return all(interval.contains(0.5) for interval, _ in answers) and last.contains(0.5)
+
+
+def held(runs: int, seed: int, **twin: bool) -> int:
+    return sum(vote(np.random.default_rng([seed, run]), **twin) for run in range(runs))
+
+
+def test_a_vote_on_the_answers_of_a_batch_breaks_nothing(seed):
+    assert held(RUNS, seed) == RUNS
+
+
+def test_a_batch_that_nobody_pays_for_is_broken(seed):
+    assert held(RUNS, seed, charges=False) <= 2
+
+
+def test_a_vote_that_is_counted_into_its_batch_is_broken(seed):
+    assert held(RUNS, seed, after=False) <= 2
+
+
+@pytest.mark.slow
+def test_a_vote_on_the_answers_of_a_batch_breaks_nothing_in_500_runs(seed):
+    runs = 500
+    good = held(runs, seed)
+    assert float(betaincinv(good, runs - good + 1, 0.001)) >= 0.95 or good == runs
