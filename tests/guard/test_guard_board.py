@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from scipy.special import betaincinv
 
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
-from holdfast.guard import Asker, Board
+from holdfast.guard import Asker, Board, _board
+from holdfast.guard._code import PreparedCode
 from holdfast.guard._ladder import LadderGrid
 from holdfast.guard._prior import Experience, Failure, Surprise
+from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Book, SigningKey
 
 ROWS = 2_000
@@ -103,6 +105,118 @@ def test_lower_is_better_where_it_is(labels):
     assert not board.submit(worse).better
 
 
+def differ_on_sealed_rows(board, frame):
+    """The same predictions on live rows, and the opposite on sealed ones."""
+    changed = frame["prediction"].to_numpy().copy()
+    changed[board._sealed_mask] = 1 - changed[board._sealed_mask]
+    return frame.assign(prediction=changed)
+
+
+def test_a_submission_is_every_prediction_and_who_made_them(labels, tmp_path):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    board = Board(labels, target="y", start=0.5, **place)
+    frame = table(labels, 0.7)
+    ann = board.submit(frame, asker=Asker("ann"))
+    spent = board.spent
+    bob = board.submit(differ_on_sealed_rows(board, frame), asker=Asker("bob"))
+    copied = board.submit(frame, asker=Asker("eve"))
+    assert len({ann.key, bob.key, copied.key}) == 3
+    assert [one.by for one in (ann, bob, copied)] == ["ann", "bob", "eve"]
+    for same in (bob, copied):  # The live rows say the same about all three, and were paid for once.
+        assert (same.value, same.low, same.high, same.steps) == (ann.value, ann.low, ann.high, ann.steps)
+        assert same.cost == 0
+    assert board.spent == spent
+    assert [entry.by for entry in board.standing] == ["ann", "bob", "eve"]
+    final = {entry.by: entry for entry in board.final()}
+    assert {by: entry.key for by, entry in final.items()} == {
+        "ann": ann.key,
+        "bob": bob.key,
+        "eve": copied.key,
+    }
+    assert final["ann"].value == final["eve"].value == pytest.approx(1 - final["bob"].value)
+    standing = board.standing
+    board.close()
+    again = Board(labels, target="y", start=0.5, **place)
+    assert again.submit(differ_on_sealed_rows(board, frame), asker=Asker("bob")) == bob
+    assert again.standing == standing
+    assert again.spent == spent
+    again.close()
+
+
+def test_of_equal_submissions_the_latest_is_in_the_final(labels):
+    board = Board(labels, target="y", start=0.5)
+    frame = differ_on_sealed_rows(board, table(labels, 0.7))
+    board.submit(frame, asker=Asker("ann"))
+    mended = board.submit(table(labels, 0.7), asker=Asker("ann"))
+    board.submit(table(labels, 0.2), asker=Asker("ann"))
+    (score,) = board.final()
+    assert score.key == mended.key
+    assert score.low < 0.7 < score.high
+
+
+def test_who_scores_a_submission_is_not_taken_for_who_made_it(labels):
+    board = Board(labels, target="y", start=0.5)
+    key = board.take_in(table(labels, 0.7), by="ann")
+    told = board.score(key, asker=Asker("bob"))
+    assert (told.key, told.by) == (key, "ann")
+    assert board.standing[0].by == board.final()[0].by == "ann"
+
+
+def test_the_order_of_the_labels_is_told_by_nothing(labels):
+    """A table sorted by its labels would tell them to whoever learns its order."""
+    sorted_by_label = labels.sort_values("y", kind="stable")
+    boards = [Board(frame, target="y", start=0.5) for frame in (labels, sorted_by_label)]
+    assert boards[0].ids == boards[1].ids == list(range(ROWS))
+    frame, told, refusals = table(labels, 0.7), [], []
+    for board in boards:
+        told.append(board.take_in(frame, by="ann"))
+        with pytest.raises(QueryRejected) as refused:
+            board.submit(frame.drop(index=[3, 5, 700]))
+        refusals.append(str(refused.value))
+    assert told[0] == told[1]
+    assert refusals[0] == refusals[1]
+    words = Board(labels.assign(id=[f"row {i}" for i in labels["id"]][::-1]), target="y")
+    assert words.ids == sorted(words.ids)
+
+
+def test_a_board_from_before_rows_were_ordered_goes_on_with_its_rows(labels, tmp_path, monkeypatch):
+    shuffled = labels.sample(frac=1, random_state=3)
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    with monkeypatch.context() as before:
+        before.setattr(_board, "_by_id", lambda table, *_: table)
+        old = Board(shuffled, target="y", start=0.5, **place)
+        told = old.submit(table(labels, 0.7), asker=Asker("ann"))
+        old.close()
+    new = Board(shuffled, target="y", start=0.5, **place)
+    assert new.standing == (told,)
+    assert new.ids == shuffled["id"].tolist()
+    assert new.submit(table(labels, 0.7), asker=Asker("ann")) == told
+    assert new.final()[0].low < 0.7 < new.final()[0].high
+    new.close()
+
+
+def test_the_best_never_falls_when_two_processes_read_at_once(labels, tmp_path, monkeypatch):
+    first, second = (
+        Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
+        for _ in range(2)
+    )
+    read = PreparedCode.read
+
+    def meanwhile(self, part):
+        monkeypatch.setattr(PreparedCode, "read", read)
+        second.submit(table(labels, 0.9, seed=1), asker=Asker("bob"))
+        return read(self, part)
+
+    monkeypatch.setattr(PreparedCode, "read", meanwhile)
+    low = first.submit(table(labels, 0.6), asker=Asker("ann"))  # Released after the better one.
+    assert low.better
+    third = Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
+    for board in (first, second, third):
+        assert [entry.by for entry in board.standing] == ["bob", "ann"]
+        assert board.best == board.standing[0].value > low.value
+        board.close()
+
+
 def test_each_of_two_processes_pays_for_what_the_other_was_told(labels, tmp_path):
     """A board looks at the standing while it prepares a submission; the account must not be older."""
     first, second = (
@@ -119,6 +233,26 @@ def test_each_of_two_processes_pays_for_what_the_other_was_told(labels, tmp_path
             numbers = event.body["released"]["numbers"]
             assert (numbers["question"], numbers["nats spent before"]) == (questions, pytest.approx(spent))
             spent += event.body["micro_nats"] / 1e6
+    first.close()
+    second.close()
+
+
+def test_the_least_is_the_best_where_less_is_better(labels, tmp_path, monkeypatch):
+    first, second = (
+        Board(labels, target="y", metric="brier", keep=tmp_path / "kept", ledger=tmp_path / "book")
+        for _ in range(2)
+    )
+    read = PreparedCode.read
+
+    def meanwhile(self, part):
+        monkeypatch.setattr(PreparedCode, "read", read)
+        second.submit({"id": labels["id"], "prediction": labels["y"] * 0.8 + 0.1}, asker=Asker("bob"))
+        return read(self, part)
+
+    monkeypatch.setattr(PreparedCode, "read", meanwhile)
+    first.submit({"id": labels["id"], "prediction": np.full(ROWS, 0.5)}, asker=Asker("ann"))
+    assert [entry.by for entry in first.standing] == ["bob", "ann"]
+    assert first.best == min(entry.value for entry in first.standing)
     first.close()
     second.close()
 
@@ -203,6 +337,63 @@ def test_the_sealed_part_is_used_once_and_for_the_same_finalists(labels, tmp_pat
     again.close()
 
 
+@pytest.mark.parametrize("finalists", [["0" * 32], [], ["../book"]])
+def test_finalists_who_are_not_there_are_refused_before_anything_is_written(labels, finalists):
+    board = Board(labels, target="y", start=0.5)
+    board.submit(table(labels, 0.7))
+    with pytest.raises(QueryRejected):
+        board.final(finalists)
+    assert not board.finished
+    assert board.final()[0].low < 0.7
+
+
+def test_nobody_uses_the_sealed_part_up(labels):
+    board = Board(labels, target="y", start=0.5)
+    with pytest.raises(QueryRejected, match="nobody to score"):
+        board.final()
+    assert not board.finished
+
+
+def test_what_the_final_said_stays_whatever_becomes_of_the_files(labels, tmp_path):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    board = Board(labels, target="y", start=0.5, **place)
+    told = board.submit(table(labels, 0.7), asker=Asker("ann"))
+    final = board.final([told.key, told.key])
+    assert len(final) == 1
+    for path in (tmp_path / "kept").iterdir():
+        path.unlink()
+    assert board.final() == final
+    board.close()
+
+
+def test_a_submission_whose_file_was_changed_is_nobodys(labels, tmp_path):
+    board = Board(labels, target="y", start=0.5, keep=tmp_path / "kept")
+    key = board.take_in(table(labels, 0.7), by="ann")
+    path = tmp_path / "kept" / f"{key}.json"
+    path.write_bytes(path.read_bytes().replace(b"ann", b"eve"))
+    with pytest.raises(QueryRejected, match="its file was changed"):
+        board.score(key)
+    assert board.score_all([key]) == [None]
+    assert board.spent == 0
+
+
+def test_sealed_labels_that_cannot_be_read_are_not_quoted(labels, monkeypatch):
+    board = Board(labels, target="y", start=0.5)
+    told = board.submit(table(labels, 0.7))
+
+    def fails(self, part, **_):
+        raise ValueError("could not convert string to float: 'Ms Smith, HIV+'")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ScoreQuestion, "moments", fails)
+        with pytest.raises(QueryRejected, match="could not be read") as refused:
+            board.final()
+    error = refused.value
+    assert "HIV" not in f"{error} {error.__cause__}"
+    assert error.__suppress_context__
+    assert board.final()[0].key == told.key
+
+
 def test_a_board_without_a_sealed_part_has_no_final(labels):
     board = Board(labels, target="y", sealed=0)
     assert board.rows == ROWS
@@ -220,13 +411,26 @@ def test_live_and_sealed_rows_are_apart(labels):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda frame: frame.iloc[:-3], "3 ids have no prediction"),
+        (lambda frame: frame.iloc[:-3], r"3 ids have no prediction, for example id 1997\."),
+        (lambda frame: frame.iloc[:-1], r"1 id has no prediction, for example id 1999\."),
         (lambda frame: pd.concat([frame, frame.iloc[:1]]), "twice"),
         (lambda frame: frame.assign(id=frame["id"] + 1), "no row '2000'"),
         (lambda frame: frame.rename(columns={"id": "row"}), "'row'"),
         (lambda frame: frame.assign(extra=1), "'extra'"),
-        (lambda frame: frame.assign(prediction=np.nan), "missing or not finite"),
+        (lambda frame: frame.assign(id=[*frame["id"][:-1].astype(str), ""]), "no row ''"),
+        (lambda frame: frame.assign(prediction=np.nan), "id 0 is missing or not finite"),
+        (lambda frame: frame.assign(prediction=np.inf), "missing or not finite"),
+        (lambda frame: frame.assign(prediction=[None] + [1] * (ROWS - 1)), "id 0 is missing"),
+        (lambda frame: frame.assign(prediction="yes"), "has to be a number, as the labels are; got texts"),
+        (lambda frame: frame.assign(prediction=["no"] + [1] * (ROWS - 1)), "id 0 is not a number"),
+        (lambda frame: frame.assign(prediction=[[1]] * ROWS), "not a number"),
+        (lambda frame: frame.assign(prediction=1j), "not a number"),
+        (lambda frame: frame.assign(prediction=pd.Timestamp("2020-01-01")), "not a number"),
+        (lambda frame: frame.assign(prediction=[2**70] * ROWS), "64 bits"),
         (lambda frame: frame.iloc[:0], "2,000 ids"),
+        (lambda frame: 5, "is a table"),
+        (lambda frame: {"id": [1, 2], "prediction": [1]}, "of the same length"),
+        (lambda frame: frame.set_axis(["id", "id"], axis=1), "'id', 'id'"),
     ],
 )
 def test_a_bad_submission_is_told_what_is_wrong_and_costs_nothing(labels, change, words):
@@ -236,11 +440,51 @@ def test_a_bad_submission_is_told_what_is_wrong_and_costs_nothing(labels, change
     assert board.spent == 0
 
 
-def test_predictions_of_another_kind_are_simply_wrong(labels):
+@pytest.mark.parametrize("wrong", [1.0001, -1e-9, 7])
+def test_what_is_no_probability_is_refused_where_the_score_is_briers(labels, wrong):
+    board = Board(labels, target="y", metric="brier")
+    predictions = np.full(ROWS, 0.5)
+    predictions[-1] = wrong
+    for door in (board.submit, board.take_in):
+        with pytest.raises(QueryRejected, match=r"id 1999 is not a probability; give a number in \[0, 1\]"):
+            door({"id": labels["id"], "prediction": predictions})
+    assert board.spent == 0
+
+
+def test_labels_that_are_texts_take_texts_only(labels):
+    board = Board(labels.assign(y=labels["y"].map({0: "no", 1: "yes"})), target="y", start=0.5)
+    right = labels["y"].map({0: "no", 1: "yes"})
+    told = board.submit({"id": labels["id"], "prediction": right})
+    assert told.better
+    assert board.submit({"id": labels["id"], "prediction": right.astype("category")}) == told
+    with pytest.raises(QueryRejected, match="has to be a text, as the labels are; got numbers"):
+        board.submit({"id": labels["id"], "prediction": labels["y"]})
+    with pytest.raises(QueryRejected, match="id 0 is too long: at most 1,000 characters"):
+        board.submit({"id": labels["id"], "prediction": ["x" * 1001] + ["yes"] * (ROWS - 1)})
+
+
+def test_the_same_numbers_are_the_same_submission_however_they_are_stored(labels):
     board = Board(labels, target="y", start=0.5)
-    words = pd.DataFrame({"id": labels["id"], "prediction": "yes"})
-    told = board.submit(words)
-    assert not told.better
+    numbers = table(labels, 0.7)["prediction"]
+    first = board.submit({"id": labels["id"], "prediction": numbers})
+    for stored in ("float32", "uint64", "Int64", bool, object, "boolean"):
+        assert board.submit({"id": labels["id"], "prediction": numbers.astype(stored)}) == first
+    assert board.submit({"id": labels["id"].astype(str), "prediction": numbers.tolist()}) == first
+
+
+def test_booleans_with_nulls_have_a_brier_score(labels):
+    frame = labels.assign(y=pd.array([None, *(labels["y"][1:] == 1)], dtype="boolean"))
+    board = Board(frame, target="y", metric="brier", sealed=0.1)
+    assert board.submit({"id": labels["id"], "prediction": labels["y"] * 0.8 + 0.1}).better
+    assert board.final()
+
+
+@pytest.mark.parametrize("target", ["day", "name"])
+def test_labels_that_cannot_be_scored_are_refused_when_the_board_is_made(labels, target):
+    frame = labels.assign(day=pd.Timestamp("2020-01-01"), name="Ms Smith, HIV+")
+    with pytest.raises(QueryRejected, match=repr(target)) as refused:
+        Board(frame, target=target, metric="accuracy" if target == "day" else "brier")
+    assert "HIV" not in str(refused.value)
 
 
 def test_bad_boards_are_refused(labels):

@@ -93,6 +93,38 @@ def test_a_blind_board_says_nothing_until_it_is_opened(board, person, owner):
     assert after["standing"][0]["key"] == told["key"]
 
 
+def test_the_final_names_who_submitted_what(board, person, owner, service):
+    ann, bob, found = person("analyst", "ann"), person("analyst", "bob"), service.boards.get("race")
+    frame = board(0.8)
+    changed = frame["prediction"].to_numpy().copy()
+    changed[found._sealed_mask] = 1 - changed[found._sealed_mask]
+    keys = [submit(ann, frame).json()["key"], submit(bob, frame.assign(prediction=changed)).json()["key"]]
+    final = owner("POST", "/boards/race/final").json()["final"]
+    assert [(entry["by"], entry["key"]) for entry in final] == [("/ann", keys[0]), ("/bob", keys[1])]
+    assert final[0]["low"] < 0.8 < final[0]["high"]
+    assert final[1]["low"] < 0.2 < final[1]["high"]
+
+
+def test_texts_are_for_labels_that_are_texts_in_every_format(board, service, owner, person):
+    """And ids come in an order that says nothing about the labels."""
+    ann = person("analyst", "ann")
+    y = np.array(["NA", "007", "1.0", "null"])[np.arange(400) * 4 // 400]
+    frame = pd.DataFrame({"id": [f"row {i * 7 % 400:03}" for i in range(400)], "y": y})
+    frame.to_parquet(service.sources / "words.parquet")
+    terms = {"name": "words", "source": "words.parquet", "target": "y", "start": 0.2}
+    assert owner("POST", "/boards", terms).status_code == 201
+    assert ann("GET", "/boards/words/ids").json() == sorted(frame["id"])
+    sent = frame.rename(columns={"y": "prediction"})
+    told = [submit(ann, sent, kind, name="words").json() for kind in FORMATS]
+    assert told[0]["better"]
+    assert told[0] == told[1] == told[2]
+    for kind in FORMATS:
+        refused = submit(ann, board(0.7).assign(prediction="yes"), kind)
+        assert refused.status_code == 422
+        assert "has to be a number" in refused.json()["detail"]
+    assert service.boards.get("race").spent == 0
+
+
 def test_the_final_is_the_owners_and_happens_once(board, person, owner):
     ann = person("analyst", "ann")
     submit(ann, board(0.8))

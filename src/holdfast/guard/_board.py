@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
@@ -13,18 +14,19 @@ from numpy.typing import NDArray
 
 from holdfast import checks
 from holdfast.engines import open_rows
-from holdfast.errors import NotEnoughRows, QueryRejected
+from holdfast.errors import HoldfastError, NotEnoughRows, QueryRejected
 from holdfast.guard._account import MICRO, Account
+from holdfast.guard._batch import Member, pass_batch
 from holdfast.guard._content import Content, open_session
 from holdfast.guard._ladder import LadderStrategy
-from holdfast.guard._predictions import Predictions
+from holdfast.guard._predictions import Checked, Expected, Predictions, fingerprint, require_different
 from holdfast.guard._question import Part
 from holdfast.guard._readings import BoundedMean, Reading, ShareOfAll
 from holdfast.guard._scores import ScoreQuestion, score_question
 from holdfast.guard._seam import pass_through
 from holdfast.guard._session import NOBODY, Asker, ReadingFailed, Released
 from holdfast.intervals import Interval
-from holdfast.ledger import Book, BookError, Receipt
+from holdfast.ledger import Balance, Book, BookError, Receipt
 from holdfast.records import Record
 
 # Whether more is better, and where a board starts before anyone has submitted.
@@ -73,12 +75,16 @@ class Board:
     """A leaderboard whose scores stay valid however often people submit.
 
     ``labels`` is a table with a column of row ids and the ``target``; a share of its rows (``sealed``) is set
-    aside for one final evaluation, and submissions are scored on the rest. A submission is a table with every
-    id once and a prediction for it. Labels that the database does not hand over within ``seconds`` are not
-    waited for: the submission is charged as one that failed.
+    aside for one final evaluation, and submissions are scored on the rest, the live rows. A submission is a
+    table with every id once and a prediction for it. A table that is no submission is refused before a label
+    is read, and costs nothing. Labels that the database does not hand over within ``seconds`` are not waited
+    for: the submission is charged as one that failed.
+
+    A submission is who submitted and every prediction. Two that agree on the live rows are told the same and
+    paid for once; each has its own place in the standing and its own score in the final.
 
     Guarantee: with probability ``confidence`` all intervals of the standing hold; with the same probability
-    all intervals of the final hold.
+    all intervals of the final hold. Neither rests on people not knowing which rows are sealed.
     Assumes: the labelled rows are independent draws from one distribution, and predictions were made without
     them but for what the board released.
     Reference: theory 2.2 with the alphabet of :class:`LadderGrid`; the sealed part is a fixed query for each
@@ -119,22 +125,26 @@ class Board:
                 raise QueryRejected(
                     f"The labels have no column {column!r}; there are {', '.join(rows.schema)}."
                 )
+        self._expected = _expected(rows.schema[target].kind, target, metric)
         table = rows.frame([id, target])
-        self._predictions = Predictions.of(table[id], keep)
+        require_different(table[id])
         if len(table) < 4:
             raise NotEnoughRows(4, len(table), what="A board")
-        hidden = np.random.default_rng(seed).permutation(len(table)) < round(sealed * len(table))
-        self._sealed_mask: NDArray[np.bool_] = hidden
-        self._live = _part(table, target, ~hidden)
-        self._sealed = _part(table, target, hidden) if hidden.any() else None
         limit = None if seconds is None else checks.real(seconds, "seconds", "(0, inf)", of="Board")
+        self.upward, first = _METRICS[metric]
+        self.start = first if start is None else checks.real(start, "start", "[0, 1]", of="Board")
+        hidden = np.random.default_rng(seed).permutation(len(table)) < round(sealed * len(table))
+        count = int((~hidden).sum())
+        self.step = 1 / math.sqrt(count) if step is None else checks.real(step, "step", "(0, 1]", of="Board")
+        self._book = ledger if isinstance(ledger, Book) else Book(ledger)
+        table = _by_id(table, id, self._book)
+        self._predictions = Predictions(table[id], self._expected, keep)
+        self._sealed_mask: NDArray[np.bool_] = hidden
+        self._live = _part(table, target, metric, ~hidden)
+        self._sealed = _part(table, target, metric, hidden) if hidden.any() else None
         for part in (self._live, self._sealed):
             if part is not None:
                 part.rows.limit(limit)
-        self.upward, first = _METRICS[metric]
-        self.start = first if start is None else checks.real(start, "start", "[0, 1]", of="Board")
-        count = self._live.rows.count
-        self.step = 1 / math.sqrt(count) if step is None else checks.real(step, "step", "(0, 1]", of="Board")
         agreed = {
             "strategy": "board",
             "target": target,
@@ -144,15 +154,14 @@ class Board:
             "start": self.start,
             "sealed": {"share": sealed, "seed": seed},
             "rows": count,
-            "ids": self._predictions.fingerprint,
+            "ids": fingerprint(table[id]),
             "labels": replace(Content.of(table, open_rows(table)), former=None),
         }
-        self._book = ledger if isinstance(ledger, Book) else Book(ledger)
         self._session = open_session(self._book, Account(1 - self.confidence), agreed)
         self._strategy = LadderStrategy(count, self.step, self.upward, lambda: self.best)
         self._lock = RLock()
         self._seen = 0  # the line of the book up to which the standing is known
-        self._standing: list[Submission] = []
+        self._better: list[Submission] = []  # in the order of the book
 
     @property
     def rows(self) -> int:
@@ -161,8 +170,14 @@ class Board:
 
     @property
     def ids(self) -> list[Any]:
-        """Every id that a submission has to have a prediction for."""
-        return self._predictions.ids
+        """Every id that a submission has to have a prediction for, in an order that says nothing about the
+        labels."""
+        return list(self._predictions.ids)
+
+    @property
+    def labels_are_text(self) -> bool:
+        """Whether the labels are texts; predictions have to be, too."""
+        return self._expected.text
 
     @property
     def best(self) -> float:
@@ -172,14 +187,22 @@ class Board:
 
     @property
     def standing(self) -> tuple[Submission, ...]:
-        """Every submission that beat the best of its time, the latest and best first."""
+        """Every submission that beat the best of its time, the best first, and of equal ones the earliest.
+
+        Where two processes score at once, a submission may beat the best of its time and still come after
+        another one that was scored meanwhile.
+        """
+        return tuple(sorted(self._up_to_date(), key=lambda entry: self._rank(entry.value)))
+
+    def _up_to_date(self) -> list[Submission]:
+        """The submissions of the standing in the order of the book."""
         with self._lock:
             for line, released in self._session.history(self._seen):
                 self._seen = line
                 entry = self._submission(released)
                 if entry.better:
-                    self._standing.insert(0, entry)
-            return tuple(self._standing)
+                    self._better.append(entry)
+            return list(self._better)
 
     @property
     def spent(self) -> float:
@@ -189,42 +212,62 @@ class Board:
 
     def submit(self, predictions: Any, *, asker: Asker = NOBODY) -> Submission:
         """Score a table of predictions. The same predictions again cost nothing and say the same."""
-        return self.score(self.take_in(predictions, by=asker.name), asker=asker)
+        return self._score(self._predictions.check(predictions, asker.name), asker)
 
-    def take_in(self, predictions: Any, *, by: str = "") -> str:
-        """Check and keep predictions without scoring them, for a blind phase; returns their key."""
-        return self._predictions.take_in(predictions, by)
+    def take_in(self, predictions: Any, *, by: str = "", permit: Callable[[str], None] | None = None) -> str:
+        """Check and keep predictions without scoring them, for a blind phase; returns their key.
 
-    def score(self, key: str, *, asker: Asker = NOBODY) -> Submission:
-        """Score predictions that were taken in: reserve, read, record, release."""
-        question = self._question(key, self._live, ~self._sealed_mask)
-        try:
-            with self._lock:
-                released = pass_through(
-                    self._session, self._strategy, question, self._live, asker, submission=key, by=asker.name
-                )
-        except ReadingFailed as failed:
-            raise QueryRejected(
-                "The predictions could not be scored; are they of the same kind as the labels? That it "
-                f"failed cost {failed.price:.3g} nats.",
-                asked=failed.price,
-                spent=self.spent,
-            ) from None
-        return self._submission(released)
+        ``permit`` is asked with the key before anything is kept, and refuses by raising.
+        """
+        submission = self._predictions.check(predictions, by)
+        if permit is not None:
+            permit(submission.key)
+        self._predictions.keep(submission)
+        return submission.key
 
-    def final(self, finalists: list[str] | None = None) -> tuple[FinalScore, ...]:
-        """Score the finalists on the sealed part, once: each person's best submission unless keys are given.
+    def score(self, key: str, *, asker: Asker | None = None) -> Submission:
+        """Score predictions that were taken in: reserve, read, record, release. The submission stays that of
+        whoever submitted it; ``asker`` says who pays, if that is somebody else."""
+        submission = self._predictions.read(key)
+        return self._score(submission, Asker(submission.by) if asker is None else asker)
+
+    def score_all(self, keys: Sequence[str]) -> list[Submission | None]:
+        """Score predictions that were taken in before any of them is scored; None stands for one that could
+        not be scored.
+
+        They are one batch: none pays for what the others are told, and whoever submits later pays for all.
+        Each is settled by itself. Call it again with the same keys after a crash: it goes on where it
+        stopped, and what was settled, a failure too, is not charged again.
+
+        Guarantee: that of the board.
+        Assumes: none of them was made with the help of what another one was told.
+        Reference: docs/theory/code-guard.md, "Asked together".
+        """
+        submissions = {key: self._taken_in(key) for key in keys}
+        members = [self._member(submission) for submission in submissions.values() if submission is not None]
+        with self._lock:
+            pass_batch(self._session, self._strategy, members, self._live)
+            told = {member.facts["submission"]: self._told(member) for member in members}
+        return [told.get(key) for key in keys]
+
+    def final(self, finalists: Sequence[str] | None = None) -> tuple[FinalScore, ...]:
+        """Score the finalists on the sealed part, once: each person's best submission unless keys are given,
+        and of equal ones the latest.
 
         The finalists are written down before the sealed rows are read, and nobody else is ever scored on
         them; asking again returns the same.
         """
         if self._sealed is None:
             raise QueryRejected("This board has no sealed part; its standing is all there is.")
-        recorded = self._session.record("act", {"finalists": finalists or self._finalists()}, "final")
-        chosen = recorded["finalists"]
-        nats = -math.log((1 - self.confidence) / max(1, len(chosen)))
-        scores = [self._final_score(key, self._sealed, nats) for key in chosen]
-        return tuple(sorted(scores, key=lambda entry: -entry.value if self.upward else entry.value))
+        written = self._book.about("final scores", "act")
+        if written is None:
+            scores = self._final_scores(self._sealed, self._recorded_finalists(finalists))
+            body = self._session.record(
+                "act", {"scores": [score.to_dict() for score in scores]}, "final scores"
+            )
+        else:
+            body = written.body
+        return tuple(FinalScore(**score) for score in body["scores"])
 
     @property
     def finished(self) -> bool:
@@ -235,28 +278,116 @@ class Board:
         """Close the account book's file."""
         self._session.close()
 
-    def _finalists(self) -> list[str]:
-        best: dict[str, str] = {}
-        for entry in reversed(self.standing):
-            best[entry.by] = entry.key
-        return sorted(best.values())
+    def _recorded_finalists(self, finalists: Sequence[str] | None) -> list[str]:
+        """The finalists in the book; if it has none yet, these are checked and written down."""
+        if not self.finished:
+            chosen = self._finalists() if finalists is None else list(dict.fromkeys(finalists))
+            if not chosen:
+                raise QueryRejected("There is nobody to score: no submission has beaten the start.")
+            for key in chosen:
+                self._predictions.read(key)
+            self._session.record("act", {"finalists": chosen}, "final")
+        written = self._book.about("final", "act")
+        return [] if written is None else list(written.body["finalists"])
 
-    def _final_score(self, key: str, sealed: Part, nats: float) -> FinalScore:
-        question = self._question(key, sealed, self._sealed_mask)
+    def _finalists(self) -> list[str]:
+        """Each person's best submission, and of equal ones the latest."""
+        best: dict[str, Submission] = {}
+        for entry in self._up_to_date():
+            if self._rank(entry.value) <= self._rank(best.get(entry.by, entry).value):
+                best[entry.by] = entry
+        return sorted(entry.key for entry in best.values())
+
+    def _final_scores(self, sealed: Part, finalists: list[str]) -> list[FinalScore]:
+        nats = -math.log((1 - self.confidence) / max(1, len(finalists)))
+        submissions = [self._taken_in(key) for key in finalists]
+        scores = [self._final_score(one, sealed, nats) for one in submissions if one is not None]
+        return sorted(scores, key=lambda score: self._rank(score.value))
+
+    def _rank(self, value: float) -> float:
+        """Smaller is better."""
+        return -value if self.upward else value
+
+    def _score(self, submission: Checked, asker: Asker) -> Submission:
+        """Score a submission that passed the door; it is kept once it may be scored, and before it is."""
+
+        def permit(balance: Balance, price: int) -> None:
+            if asker.permit is not None:
+                asker.permit(balance, price)
+            self._predictions.keep(submission)
+
+        member = self._member(submission, replace(asker, permit=permit))
+        with self._lock:
+            try:
+                if self._session.in_batch(member.question.key) is None:
+                    pass_through(
+                        self._session,
+                        self._strategy,
+                        member.question,
+                        self._live,
+                        member.asker,
+                        **member.facts,
+                    )
+                else:  # A batch that was interrupted has it.
+                    pass_batch(self._session, self._strategy, [member], self._live)
+                told = self._told(member)
+            except ReadingFailed as failed:
+                told, price = None, failed.price
+            else:
+                price = 0.0
+        if told is None:
+            raise QueryRejected(
+                f"The predictions could not be scored. This attempt cost {price:.3g} nats.",
+                asked=price,
+                spent=self.spent,
+            )
+        return told
+
+    def _member(self, submission: Checked, asker: Asker | None = None) -> Member:
+        question = self._question(submission, self._live, ~self._sealed_mask)
+        facts = {"submission": submission.key, "by": submission.by}
+        return Member(question, Asker(submission.by) if asker is None else asker, facts)
+
+    def _told(self, member: Member) -> Submission | None:
+        """What a submission that was scored, or one with the same live predictions, is told; None if that
+        failed."""
+        released = self._session.released(member.question.key)
+        if released is None:
+            return None
+        if released.answer is not None and released.answer["submission"] != member.facts["submission"]:
+            subject = f"submission {member.facts['submission']}"
+            released = self._session.repeat(released, subject, member.asker, **member.facts)
+        return self._submission(released)
+
+    def _taken_in(self, key: str) -> Checked | None:
+        """A submission that was kept; None where it cannot be read, or would not pass the door now."""
+        try:
+            return self._predictions.read(key)
+        except QueryRejected:
+            return None
+
+    def _final_score(self, submission: Checked, sealed: Part, nats: float) -> FinalScore:
+        question = self._question(submission, sealed, self._sealed_mask)
         count = sealed.rows.count
         reading: Reading = (
             ShareOfAll(question, nats, count)
             if question.binary
             else BoundedMean(question, nats, floors=(count,))
         )
-        value = question.moments(sealed).mean
+        try:
+            value = question.moments(sealed).mean
+        except HoldfastError:
+            raise
+        except Exception:
+            raise QueryRejected(
+                "The sealed labels could not be read. Nothing was released; try again."
+            ) from None
         interval: Interval = reading.interval(value - question.resolution, value + question.resolution, 0)
-        by = self._predictions.by(key)
-        return FinalScore(key, by, value, interval.low, interval.high, self.confidence)
+        return FinalScore(submission.key, submission.by, value, interval.low, interval.high, self.confidence)
 
-    def _question(self, key: str, part: Part, mask: NDArray[np.bool_]) -> ScoreQuestion:
+    def _question(self, submission: Checked, part: Part, mask: NDArray[np.bool_]) -> ScoreQuestion:
         return score_question(
-            self._predictions.read(key)[mask],
+            submission.values[mask],
             target=self.target,
             metric=self.metric,
             guess=None,
@@ -281,6 +412,38 @@ class Board:
         )
 
 
-def _part(table: Any, target: str, mask: NDArray[np.bool_]) -> Part:
+def _expected(kind: str, target: str, metric: str) -> Expected:
+    """What predictions have to be, by the kind of the target column."""
+    if metric == "brier" and kind not in ("number", "boolean"):
+        raise QueryRejected(f"The Brier score needs labels of 0 and 1; the column {target!r} is of {kind}s.")
+    if kind not in ("number", "boolean", "text"):
+        raise QueryRejected(
+            f"A board scores labels that are numbers, booleans or texts; the column {target!r} is of another "
+            "kind. Write its values as texts."
+        )
+    return Expected(text=kind == "text", unit=metric == "brier")
+
+
+def _by_id(table: Any, id: str, book: Book) -> Any:
+    """The labels in the order of their ids: the order of the table may say something about the labels, and
+    keys and lists of ids would tell it.
+
+    A book that was opened for the table as it came goes on with that order, because rows were sealed by their
+    place.
+    """
+    ids = table[id]
+    numbers = isinstance(ids.dtype, np.dtype) and ids.dtype.kind in "iuf"
+    ordered = table.sort_values(id, key=None if numbers else lambda column: column.map(str))
+    opening = book.opening
+    if opening is not None and opening.body.get("ids") == fingerprint(ids):
+        return table
+    return ordered.reset_index(drop=True)
+
+
+def _part(table: Any, target: str, metric: str, mask: NDArray[np.bool_]) -> Part:
+    import pandas
+
     chosen = table.loc[mask, [target]].reset_index(drop=True)
+    if metric == "brier":  # Booleans with nulls come as objects.
+        chosen[target] = pandas.to_numeric(chosen[target])
     return Part(open_rows(chosen).stored(), training=False, data_rows=int(mask.sum()))

@@ -1,10 +1,16 @@
-"""Predictions for the rows of a board: checked against its ids, and kept in the order of its rows."""
+"""Predictions for the rows of a board: checked at the door, and kept in the order of its rows.
+
+The door knows public facts only: the ids, the metric, and the kind of the target column. What it refuses has
+touched no label and costs nothing.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,87 +19,151 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidArgument, QueryRejected
 
+_NUMBERS = (bool, int, float, Decimal, np.bool_, np.integer, np.floating)
+# Texts are compared in an array in which each takes as much room as the longest.
+_LONGEST = 1_000
+_WHOLE = 2.0**53
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a prediction has to be: a ``text``, or else a number; with ``unit``, one in [0, 1]."""
+
+    text: bool
+    unit: bool
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A submission as it passed the door: a prediction for every row of the board, in their order.
+
+    ``key`` stands for all of it: who submitted, and every prediction.
+    """
+
+    key: str
+    by: str
+    values: NDArray[Any]
+
+
+def fingerprint(ids: Any) -> str:
+    """What tells these ids, in this order, from others."""
+    return hashlib.sha256("\n".join(map(str, np.asarray(ids).tolist())).encode()).hexdigest()
+
+
+def require_different(ids: Any) -> None:
+    """Refuse ids that a submission could not tell apart."""
+    names = list(map(str, np.asarray(ids).tolist()))
+    if len(set(names)) != len(names):
+        raise InvalidArgument("labels", "a table in which every id occurs once", "repeated ids", of="Board")
+
 
 class Predictions:
     """What was submitted to one board, by key; in a folder if there is one, else in memory."""
 
-    def __init__(self, ids: list[Any], keep: Path | None) -> None:
-        self.ids = ids
-        self._place = {str(one): place for place, one in enumerate(ids)}
-        self._keep = keep
-        self._held: dict[str, tuple[NDArray[Any], str]] = {}
-        if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
+    def __init__(self, ids: Any, expected: Expected, keep: str | Path | None) -> None:
+        self.ids: list[Any] = np.asarray(ids).tolist()
+        self._expected = expected
+        self._place = {str(id): place for place, id in enumerate(self.ids)}
+        self._keep = None if keep is None else Path(keep)
+        self._held: dict[str, Checked] = {}
+        if self._keep is not None:
+            self._keep.mkdir(parents=True, exist_ok=True)
 
-    @classmethod
-    def of(cls, ids: Any, keep: str | Path | None) -> Predictions:
-        """For these ids, which have to be different from each other."""
-        found = np.asarray(ids).tolist()
-        if len({str(one) for one in found}) != len(found):
-            raise InvalidArgument(
-                "labels", "a table in which every id occurs once", "repeated ids", of="Board"
-            )
-        return cls(found, None if keep is None else Path(keep))
+    def check(self, table: Any, by: str) -> Checked:
+        """Refuse a table that is no submission to this board; nothing is kept yet."""
+        frame = _two_columns(table)
+        places = self._places([str(id) for id in frame["id"].tolist()])
+        values = self._fitting(self._plain(frame["prediction"].set_axis(places).sort_index()))
+        return Checked(_key(_content(by, values)), by, values)
 
-    @property
-    def fingerprint(self) -> str:
-        """What tells these ids, in this order, from others."""
-        return hashlib.sha256("\n".join(map(str, self.ids)).encode()).hexdigest()
-
-    def take_in(self, table: Any, by: str) -> str:
-        """Check that every id has one prediction, and keep them; returns the key that stands for them."""
-        import pandas
-
-        frame = table if isinstance(table, pandas.DataFrame) else pandas.DataFrame(dict(table))
-        if set(frame.columns) != {"id", "prediction"}:
-            found = ", ".join(map(repr, frame.columns))
-            raise QueryRejected(f"A submission has the columns 'id' and 'prediction'; this one has {found}.")
-        values = self._in_order([str(one) for one in frame["id"].tolist()], frame["prediction"].to_numpy())
-        content = json.dumps([by, values.dtype.str, values.tolist()]).encode()
-        key = hashlib.sha256(content).hexdigest()[:32]
+    def keep(self, submission: Checked) -> None:
+        """Keep a submission, so that its key is enough from now on."""
         if self._keep is None:
-            self._held[key] = (values, by)
+            self._held[submission.key] = submission
         else:
-            self._write(self._keep / f"{key}.json", content)
-        return key
+            content = _content(submission.by, submission.values)
+            self._write(self._keep / f"{submission.key}.json", content)
 
-    def read(self, key: str) -> NDArray[Any]:
-        """The predictions in the order of the board's rows."""
-        return self._stored(key)[0]
-
-    def by(self, key: str) -> str:
-        """Who submitted them."""
-        return self._stored(key)[1]
-
-    def _stored(self, key: str) -> tuple[NDArray[Any], str]:
-        if self._keep is None:
-            found = self._held.get(key)
-        else:
-            path = self._keep / f"{key}.json"
-            found = None
-            if len(key) == 32 and key.isalnum() and path.is_file():
-                by, kind, values = json.loads(path.read_bytes())
-                found = (np.array(values, dtype=kind), by)
-        if found is None:
+    def read(self, key: str) -> Checked:
+        """A submission that was kept, checked again."""
+        submission = self._held.get(key) if self._keep is None else self._stored(self._keep, key)
+        if submission is None:
             raise QueryRejected(f"There is no submission {key!r}.")
-        return found
+        self._fitting(submission.values)
+        return submission
 
-    def _in_order(self, ids: list[str], predicted: NDArray[Any]) -> NDArray[Any]:
-        if predicted.dtype == object:
-            predicted = predicted.astype(str)
-        if predicted.dtype.kind == "f" and not np.isfinite(predicted).all():
-            raise QueryRejected("A prediction is missing or not finite; give one number for every id.")
-        if unknown := next((one for one in ids if one not in self._place), None):
+    @staticmethod
+    def _stored(folder: Path, key: str) -> Checked | None:
+        path = folder / f"{key}.json"
+        if not (len(key) == 32 and key.isalnum() and path.is_file()):
+            return None
+        content = path.read_bytes()
+        if _key(content) != key:
+            raise QueryRejected(f"The submission {key!r} is not what was submitted: its file was changed.")
+        by, kind, values = json.loads(content)
+        return Checked(key, by, np.array(values, dtype=kind))
+
+    def _places(self, ids: list[str]) -> list[int]:
+        """Where each id stands on the board."""
+        unknown = next((id for id in ids if id not in self._place), None)
+        if unknown is not None:
             raise QueryRejected(f"There is no row {unknown!r} on this board.")
         if len(set(ids)) != len(ids):
             raise QueryRejected("An id occurs twice; give one prediction for every id.")
         if len(ids) != len(self.ids):
             given = set(ids)
-            missing = next(one for one in self._place if one not in given)
-            raise QueryRejected(f"{len(self.ids) - len(ids):,} ids have no prediction, {missing!r} for one.")
-        ordered = np.empty(len(ids), dtype=predicted.dtype)
-        ordered[[self._place[one] for one in ids]] = predicted
-        return ordered
+            missing = next(id for id in self.ids if str(id) not in given)
+            count = len(self.ids) - len(ids)
+            have = "1 id has" if count == 1 else f"{count:,} ids have"
+            raise QueryRejected(f"{have} no prediction, for example id {missing!r}.")
+        return [self._place[id] for id in ids]
+
+    def _plain(self, column: Any) -> NDArray[Any]:
+        """Numbers as whole numbers or floats, texts as texts, however they were stored."""
+        self._refuse(np.asarray(column.isna()), "is missing or not finite; give one prediction for every id")
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+            return self._numbers(column.to_numpy())
+        values = column.tolist()
+        texts = np.array([isinstance(value, str) for value in values])
+        if texts.all():
+            long = np.array([len(value) > _LONGEST for value in values])
+            self._refuse(long, f"is too long: at most {_LONGEST:,} characters")
+            return np.array(values)
+        odd = np.array([not isinstance(value, _NUMBERS) for value in values])
+        self._refuse(odd, f"is not {self._kind}; give one for every id")
+        try:
+            whole = all(isinstance(value, (bool, int, np.bool_, np.integer)) for value in values)
+            return self._numbers(np.array(values, dtype=np.int64 if whole else np.float64))
+        except OverflowError:
+            raise QueryRejected("A prediction is a whole number that 64 bits do not hold.") from None
+
+    def _numbers(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The same numbers in the same form: whole where all are."""
+        if values.dtype.kind != "f":
+            small = values.dtype != np.uint64 or not np.any(values >> np.uint64(63))
+            return values.astype(np.int64) if small else values
+        numbers = values.astype(np.float64)
+        self._refuse(~np.isfinite(numbers), "is missing or not finite; give one prediction for every id")
+        whole = np.all(np.abs(numbers) < _WHOLE) and np.all(numbers == np.floor(numbers))
+        return numbers.astype(np.int64) if whole else numbers + 0.0  # one zero
+
+    def _fitting(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Refuse predictions of another kind than the labels, and probabilities that are none."""
+        if (values.dtype.kind == "U") != self._expected.text:
+            given = "texts" if values.dtype.kind == "U" else "numbers"
+            raise QueryRejected(f"Each prediction has to be {self._kind}, as the labels are; got {given}.")
+        if self._expected.unit:
+            self._refuse(~((values >= 0) & (values <= 1)), "is not a probability; give a number in [0, 1]")
+        return values
+
+    @property
+    def _kind(self) -> str:
+        return "a text" if self._expected.text else "a number"
+
+    def _refuse(self, wrong: NDArray[np.bool_], words: str) -> None:
+        """Refuse a submission for its predictions that are ``wrong``, if there are any."""
+        if wrong.any():
+            raise QueryRejected(f"The prediction for id {self.ids[int(np.argmax(wrong))]!r} {words}.")
 
     @staticmethod
     def _write(path: Path, content: bytes) -> None:
@@ -106,3 +176,26 @@ class Predictions:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+
+
+def _two_columns(table: Any) -> Any:
+    import pandas
+
+    try:
+        frame = table if isinstance(table, pandas.DataFrame) else pandas.DataFrame(dict(table))
+    except (TypeError, ValueError):
+        raise QueryRejected(
+            "A submission is a table with the columns 'id' and 'prediction', of the same length."
+        ) from None
+    if sorted(map(str, frame.columns)) != ["id", "prediction"]:
+        given = ", ".join(map(repr, frame.columns))
+        raise QueryRejected(f"A submission has the columns 'id' and 'prediction'; this one has {given}.")
+    return frame
+
+
+def _content(by: str, values: NDArray[Any]) -> bytes:
+    return json.dumps([by, values.dtype.str, values.tolist()]).encode()
+
+
+def _key(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]

@@ -12,13 +12,14 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
 from holdfast.guard._account import MICRO, Account
 from holdfast.guard._ahead import Ahead, Settled, account_of
 from holdfast.guard._former import failed_before, terms_to_compare
+from holdfast.guard._prior import Experience
 from holdfast.guard._readers import may_be_alive
 from holdfast.guard._turns import Turn, Turns
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
@@ -32,6 +33,8 @@ _CHECKPOINT_EVERY = 1_000
 # makes sense), and how often it is looked after.
 _PATIENCE = 120
 _PAUSE = 0.005
+# In a line that repeats an answer: the question that was answered.
+_REPEATS = "repeats"
 
 _CLOSED = "The account is closed; nothing more is answered from it."
 _FAILED = (
@@ -107,6 +110,10 @@ class Asked(Generic[_Prepared]):
     quick: bool = False
     joins: Any = None
     alone: bool = False
+
+
+class AlreadySettled(BookError):
+    """Another process settled this question of a batch meanwhile."""
 
 
 class OtherTerms(BookError):
@@ -224,10 +231,28 @@ class Session:
         return None if event is None else event.subject
 
     def history(self, after: int = 0) -> Iterator[tuple[int, Released]]:
-        """Everything that was settled beyond line ``after`` of the book, in order, with its line."""
+        """Everything that was released beyond line ``after`` of the book, in order, with its line."""
         self.read()
-        events = self._book.events(min(after, self._last))
-        return ((event.sequence, self._released(event)) for event in events if event.kind == "release")
+        for event in self._book.events(min(after, self._last)):
+            if event.kind == "release":
+                yield event.sequence, self._released(event)
+            elif event.kind == "act" and _REPEATS in event.body:
+                yield event.sequence, self._repeated(event)
+
+    def repeat(self, released: Released, subject: str, asker: Asker, **facts: Any) -> Released:
+        """Record that what was released answers another question too, with other public ``facts``; no rows
+        are read, and it costs nothing."""
+        event = self._book.about(subject, "act")
+        if event is None:
+            if asker.permit is not None:
+                with self._lock:
+                    asker.permit(self.balance, 0)
+            body = {_REPEATS: released.key, "facts": facts, "at": int(time.time()), "by": asker.name}
+            self.record("act", body, subject)
+            event = self._book.about(subject, "act")
+        if event is None:
+            raise BookError(f"The account book {self._book.name} has lost a line that was just written.")
+        return self._repeated(event)
 
     def preview(self, asked: Asked[_Prepared]) -> _Prepared:
         """Prepare a question against the newest account exactly as :meth:`reserve` would, its worst price
@@ -283,6 +308,55 @@ class Session:
             self.read()
         raise BookError("The account book is too busy; nothing was charged. Try again.")
 
+    def reserve_batch(self, asked: Sequence[Asked[_Prepared]]) -> None:
+        """Put the worst prices of questions that are fixed by now on disk in one step, as one batch; those
+        that were settled, or are in a batch already, are left out.
+
+        Each is prepared against the account of the batch, so ``worst`` has to cover every state that the
+        others can leave it in.
+        """
+        for _ in range(_MOST_TRIES):
+            with self._lock, suppress(Stale):
+                end = self._last
+                new = [one for one in asked if not self._is_in_hand(one.key)]
+                account, batch, entries = self.account.for_batch(len(new)), self.balance.batch(len(new)), []
+                for place, one in enumerate(new):
+                    _, entry = _reservation(one, self.balance, account)
+                    entry.body["batch"] = {**batch, "place": place}
+                    entries.append(entry)
+                for event in self._book.append_all(entries, after=end) if entries else []:
+                    self._apply(event)
+                return
+            self.read()
+        raise BookError("The account book is too busy; nothing was charged. Try again.")
+
+    def _is_in_hand(self, key: str) -> bool:
+        """Whether a question was settled, or is a question of a batch that goes on."""
+        settled = any(self._book.about(key, kind) is not None for kind in ("release", "fail"))
+        return settled or self.in_batch(key) is not None
+
+    def in_batch(self, key: str) -> tuple[int, dict[str, Any]] | None:
+        """The line that reserves a question as one of a batch and is not settled yet, whoever wrote it, and
+        what it says."""
+        with self._lock:
+            lines = self.balance.open.items()
+            mine = ((line, body) for line, body in lines if body["subject"] == key and "batch" in body)
+            return next(mine, None)
+
+    def batch_account(self, batch: dict[str, Any], *, calm: bool = False) -> Account:
+        """The account that a question of a batch is answered from: what was spent, and how many were asked,
+        before the batch; with the experience of now or (``calm``) the one in which a surprise is dearest."""
+        account = Account(
+            failure=self._failure,
+            steps=batch["steps"],
+            micro_nats=batch["micro_nats"],
+            exact=batch["micro_nats"] / MICRO,
+            experience=Experience(batch["confirmed"], batch["surprised"]),
+            together=batch["questions"],
+        )
+        now = Experience(self.balance.confirmed, self.balance.surprised)
+        return account.extremes()[0] if calm else replace(account, experience=now)
+
     def settle_all(self, settled: Sequence[Settled], returned: Sequence[int]) -> list[Released]:
         """Record what reserved questions cost and release, in order, and give back what was reserved for
         others of which nothing is released; in one step, before anyone sees any of it. A failure that ends
@@ -334,7 +408,9 @@ class Session:
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 end = self._last
-                reserved = self.balance.open[reservation]
+                reserved = self.balance.open.get(reservation)
+                if reserved is None:
+                    raise AlreadySettled("Another process has settled this question.")
                 exact = self._exact + nats
                 body = {
                     "reservation": reservation,
@@ -441,6 +517,16 @@ class Session:
         if text is None:
             text = str(self._book.at(body["reservation"]).body["text"])
         return Released(event.subject, text, body["micro_nats"], body["released"], self._book.receipt(event))
+
+    def _repeated(self, event: Event) -> Released:
+        original = self.released(event.body[_REPEATS])
+        if original is None or original.answer is None:
+            raise BookError(
+                f"The account book {self._book.name} repeats an answer at line {event.sequence} that it does "
+                "not have."
+            )
+        answer = {**original.answer, **event.body["facts"]}
+        return Released(event.subject, original.text, 0, answer, self._book.receipt(event))
 
 
 def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) -> tuple[_Prepared, Entry]:

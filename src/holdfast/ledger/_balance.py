@@ -17,8 +17,11 @@ class Balance:
 
     ``micro_nats`` counts settled questions only; ``reserved`` those whose outcome is unknown, at the dearest
     price they could have. Whoever asks names themselves in ``by``; a question without a name counts for "".
-    ``recent`` are the times of each person's reservations of the last minute that they asked in; checkpoints
-    do not carry them.
+    ``recent`` are the times of each person's reservations, and of other lines that say when and by whom, of
+    the last minute that they asked in; checkpoints do not carry them.
+
+    The reservations of a *batch* follow each other without a gap. Each says how many there are, its place
+    among them, and the state of the account before the first, from which all of them are answered.
     """
 
     window = 60  # seconds
@@ -48,6 +51,7 @@ class Balance:
     def apply(self, event: Event) -> None:
         """Add one more line. A line that does not fit what came before is refused."""
         body = event.body
+        self._require_batch(event)
         if self.closed and event.kind == "reserve":  # What was reserved before may still be settled.
             raise BookError(f"The account book goes on at line {event.sequence} after it was closed.")
         if event.kind == "reserve":
@@ -70,12 +74,39 @@ class Balance:
                 raise _unfit(event)
         elif event.kind in _FREE:
             self.closed = self.closed or event.kind == "close"
+            if "at" in body:
+                self.note(event)
         else:
             raise BookError(f"The account book has a line {event.sequence} of unknown kind {event.kind!r}.")
 
-    def note(self, reserve: Event) -> None:
-        """Remember when somebody reserved, and forget what was a minute before that."""
-        times, at = self.recent.setdefault(reserve.body.get("by", ""), deque()), reserve.body.get("at", 0)
+    def batch(self, questions: int) -> dict[str, Any]:
+        """What the first reservation of a batch of so many questions says, if it is the next line."""
+        return {
+            "questions": questions,
+            "place": 0,
+            "steps": self.confirmed + self.surprised + len(self.open),
+            "micro_nats": self.micro_nats + self.reserved,
+            "confirmed": self.confirmed,
+            "surprised": self.surprised,
+        }
+
+    def _require_batch(self, event: Event) -> None:
+        """Refuse a batch with a gap, and one that claims another account than the one it begins with."""
+        batch = event.body.get("batch") if event.kind == "reserve" else None
+        previous = self.open.get(event.sequence - 1, {}).get("batch")
+        if previous is not None and previous["place"] + 1 < previous["questions"]:
+            fits = batch == {**previous, "place": previous["place"] + 1}
+        elif batch is not None:
+            questions = batch["questions"]
+            fits = isinstance(questions, int) and questions > 0 and batch == self.batch(questions)
+        else:
+            fits = True
+        if not fits:
+            raise _unfit(event)
+
+    def note(self, event: Event) -> None:
+        """Remember when somebody asked, and forget what was a minute before that."""
+        times, at = self.recent.setdefault(event.body.get("by", ""), deque()), event.body.get("at", 0)
         times.append(at)
         while at - times[0] >= self.window:
             times.popleft()

@@ -197,17 +197,19 @@ class Book:
         return Book(place_of_epoch(self._place, number), key=self.key)
 
     def _last_minute(self, end: int) -> list[Event]:
-        """The reservations up to line ``end`` that are no older than a minute, in order; of so many lines at
-        most that a start takes no longer however fast people ask."""
+        """The reservations, and other lines that say when and by whom, up to line ``end`` that are no older
+        than a minute, in order; of so many lines at most that a start takes no longer however fast people
+        ask."""
         since, last = time.time() - Balance.window, max(0, end - _MOST_BACK)
         found: list[Event] = []
         while end > last:
             start = max(last, end - _BACK)
             lines = islice(self.lines(start), end - start)
-            reserves = [line.event() for line in lines if line.kind == "reserve"]
-            recent = [event for event in reserves if event.body.get("at", 0) > since]
+            asked = [line.event() for line in lines if line.kind in ("reserve", "act")]
+            dated = [event for event in asked if "at" in event.body]
+            recent = [event for event in dated if event.body["at"] > since]
             found = recent + found
-            end = start if len(recent) == len(reserves) else last
+            end = start if len(recent) == len(dated) else last
         return found
 
     def close(self) -> None:

@@ -62,12 +62,12 @@ def ids(name: str, service: TheService, person: Who) -> list[Any]:
 )
 async def submit(name: str, request: Request, service: TheService, person: Who) -> dict[str, Any]:
     """Submit predictions as CSV, Parquet or JSON with the columns ``id`` and ``prediction``."""
-    service.board(person, name, "analyst")
+    board = service.board(person, name, "analyst")
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     content = await request.body()
 
     def score() -> dict[str, Any]:
-        told = service.boards.submit(name, person, _table(kind, content))
+        told = service.boards.submit(name, person, _table(kind, content, text=board.labels_are_text))
         if isinstance(told, Submission):
             receipt = None if told.receipt is None else told.receipt.to_dict()
             return {**told.to_dict(), "better": told.better, "receipt": receipt}
@@ -78,16 +78,18 @@ async def submit(name: str, request: Request, service: TheService, person: Who) 
 
 @router.post("/{name}/unblind")
 def unblind(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """End the blind phase: everything that waited is scored, in the order it came."""
+    """End the blind phase: everything that waited is scored as one batch. What could not be scored is listed
+    under ``unscored``. It can be called again after a crash."""
     service.board(person, name)
-    service.boards.unblind(name)
-    return _described(service, name)
+    unscored = service.boards.unblind(name)
+    return {**_described(service, name), "unscored": [submission.to_dict() for submission in unscored]}
 
 
 @router.post("/{name}/final")
 def final(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """Score each person's best submission on the sealed part, once."""
-    service.board(person, name).final()
+    service.board(person, name)
+    service.boards.final(name)
     return _described(service, name)
 
 
@@ -110,13 +112,16 @@ def _described(service: Service, name: str) -> dict[str, Any]:
     }
 
 
-def _table(kind: str, content: bytes) -> Any:
-    """A table from what was sent; nothing in it is ever run."""
+def _table(kind: str, content: bytes, *, text: bool) -> Any:
+    """A table from what was sent; nothing in it is ever run. CSV has no kinds: ids are texts, predictions are
+    where the labels are, and only an empty prediction is missing."""
     import pandas
 
     try:
         if kind == "text/csv":
-            return pandas.read_csv(io.BytesIO(content), dtype={"id": str})
+            texts = {"id": str, "prediction": str} if text else {"id": str}
+            missing = {"prediction": [""]}
+            return pandas.read_csv(io.BytesIO(content), dtype=texts, na_values=missing, keep_default_na=False)
         if kind == "application/vnd.apache.parquet":
             return pandas.read_parquet(io.BytesIO(content))
         if kind == "application/json":

@@ -103,19 +103,33 @@ class Boards:
         if board.finished:
             raise QueryRejected("This board is finished; nothing more can be submitted.")
         with self._lock:
-            if self.blind(name):
-                self._require_rate_unseen(name, person)
-                key = board.take_in(predictions, by=person.account)
-                self._database.execute(
-                    "INSERT INTO waiting (board, submission, person) VALUES (?, ?, ?)",
-                    (name, key, person.account),
-                )
-                return Received(key, person.account)
+            if self.blind(name) and (received := self._put_by(name, board, person, predictions)):
+                return received
 
         def permit(balance: Balance, price: int) -> None:
             require_rate(self._rates[name], person.account, balance)
 
         return board.submit(predictions, asker=Asker(person.account, permit=permit))
+
+    def _put_by(self, name: str, board: Board, person: Person, predictions: Any) -> Received | None:
+        """Let a submission wait for the end of the blind phase; None if that has come meanwhile."""
+
+        def waits(key: str) -> bool:
+            query = "SELECT 1 FROM waiting WHERE board = ? AND submission = ?"
+            return self._database.execute(query, (name, key)).fetchone() is not None
+
+        def permit(key: str) -> None:
+            if not waits(key):
+                self._require_rate_unseen(name, person)
+
+        key = board.take_in(predictions, by=person.account, permit=permit)
+        if not waits(key):
+            self._database.execute(
+                "INSERT INTO waiting (board, submission, person) "
+                "SELECT name, ?, ? FROM boards WHERE name = ? AND blind",
+                (key, person.account, name),
+            )
+        return Received(key, person.account) if waits(key) else None
 
     def _require_rate_unseen(self, name: str, person: Person) -> None:
         """The same for submissions that are only kept: the board's book does not have them yet."""
@@ -138,19 +152,36 @@ class Boards:
             ).fetchone()
             return int(count)
 
-    def unblind(self, name: str) -> list[Submission]:
-        """End the blind phase: score what waits, in the order it came."""
+    def unblind(self, name: str) -> list[Received]:
+        """End the blind phase: score what waits, as one batch in the order it came; returns what could not be
+        scored.
+
+        A submission waits until it is settled, and the board stays blind until nothing waits, so this can be
+        called again after a crash at any point.
+        """
         board = self.get(name)
+        unscored: list[Received] = []
         with self._lock:
-            self._database.execute("UPDATE boards SET blind = 0 WHERE name = ?", (name,))
-            kept = self._database.execute(
+            while kept := self._database.execute(
                 "SELECT number, submission, person FROM waiting WHERE board = ? ORDER BY number", (name,)
-            ).fetchall()
-            scored = []
-            for number, key, person in kept:
-                scored.append(board.score(key, asker=Asker(person)))
-                self._database.execute("DELETE FROM waiting WHERE number = ?", (number,))
-        return scored
+            ).fetchall():
+                told = board.score_all([key for _, key, _ in kept])
+                for (number, key, person), submission in zip(kept, told, strict=True):
+                    if submission is None:
+                        unscored.append(Received(key, person))
+                    self._database.execute("DELETE FROM waiting WHERE number = ?", (number,))
+            self._database.execute(
+                "UPDATE boards SET blind = 0 WHERE name = ? "
+                "AND NOT EXISTS (SELECT 1 FROM waiting WHERE board = name)",
+                (name,),
+            )
+        return unscored
+
+    def final(self, name: str) -> None:
+        """Score each person's best submission on the sealed part, once."""
+        if self.blind(name):
+            raise QueryRejected("This board is blind; end the blind phase first, then its submissions count.")
+        self.get(name).final()
 
     def close(self) -> None:
         """Close every book."""
