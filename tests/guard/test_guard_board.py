@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from itertools import pairwise
 
@@ -177,6 +179,31 @@ def test_the_order_of_the_labels_is_told_by_nothing(labels):
     assert refusals[0] == refusals[1]
     words = Board(labels.assign(id=[f"row {i}" for i in labels["id"]][::-1]), target="y")
     assert words.ids == sorted(words.ids)
+
+
+def test_keys_in_the_order_of_the_table_give_it_away(labels, monkeypatch):
+    """The twin: rows as they come. Who submits one 1 and zeros learns from the key where that id stands; in a
+    table sorted by its labels, that is its label."""
+    few = labels.head(40).sort_values("y", kind="stable")
+    ones = int(few["y"].sum())
+
+    def place_of(board, id):
+        sent = pd.DataFrame({"id": few["id"], "prediction": (few["id"] == id).astype(int)})
+        key = board.take_in(sent, by="eve")
+        for place in range(40):
+            values = [int(place == here) for here in range(40)]
+            content = json.dumps(["eve", "<i8", values]).encode()
+            if hashlib.sha256(content).hexdigest()[:32] == key:
+                return place
+        raise AssertionError
+
+    def guessed_right():
+        board = Board(few, target="y")
+        return sum((place_of(board, id) >= 40 - ones) == y for id, y in few.to_numpy().tolist())
+
+    assert guessed_right() < 40
+    monkeypatch.setattr(_board, "_by_id", lambda table, *_: table)
+    assert guessed_right() == 40
 
 
 def test_a_board_from_before_rows_were_ordered_goes_on_with_its_rows(labels, tmp_path, monkeypatch):

@@ -319,6 +319,8 @@ class Session:
             with self._lock, suppress(Stale):
                 end = self._last
                 new = [one for one in asked if not self._is_in_hand(one.key)]
+                if new:
+                    self._require_open(alone=False)
                 account, batch, entries = self.account.for_batch(len(new)), self.balance.batch(len(new)), []
                 for place, one in enumerate(new):
                     _, entry = _reservation(one, self.balance, account)
