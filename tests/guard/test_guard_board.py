@@ -416,8 +416,8 @@ def test_sealed_labels_that_cannot_be_read_are_not_quoted(labels, monkeypatch):
         with pytest.raises(QueryRejected, match="could not be read") as refused:
             board.final()
     error = refused.value
-    assert "HIV" not in f"{error} {error.__cause__}"
-    assert error.__suppress_context__
+    assert "HIV" not in str(error)
+    assert error.__cause__ is error.__context__ is None
     assert board.final()[0].key == told.key
 
 

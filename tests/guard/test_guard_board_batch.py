@@ -14,7 +14,7 @@ from guard_board_workers import KEYS, LABELS, opened, score_and_tell, submission
 from guard_workers import people
 
 from holdfast.errors import QueryRejected
-from holdfast.guard import Asker, Board
+from holdfast.guard import Asker, Board, _batch
 from holdfast.guard._account import Account, shared_weight_nats
 from holdfast.guard._code import PreparedCode
 from holdfast.guard._scores import ScoreQuestion
@@ -184,14 +184,14 @@ def test_a_batch_goes_on_after_a_crash_at_any_write(place, tmp_path, monkeypatch
 def test_a_crash_while_the_rows_are_read_costs_nothing_either(place, tmp_path, monkeypatch):
     board, calls = opened(place), count()
     keys = [board.take_in(frame) for frame in submissions()]
-    read = PreparedCode.read
+    read = _batch.read_protected
 
-    def crashing(self, part):
+    def crashing(*arguments, **options):
         if next(calls) == 1:
             raise Crashed
-        return read(self, part)
+        return read(*arguments, **options)
 
-    monkeypatch.setattr(PreparedCode, "read", crashing)
+    monkeypatch.setattr(_batch, "read_protected", crashing)
     with pytest.raises(Crashed):
         board.score_all(keys)
     again = opened(place)
@@ -252,15 +252,15 @@ def test_who_asks_between_two_of_a_batch_has_a_place_and_a_price_after_all_of_it
 def test_submissions_that_come_while_a_batch_is_open_are_another_batch(place, tmp_path, monkeypatch):
     board, calls = opened(place), count()
     keys = [board.take_in(frame) for frame in submissions()]
-    read = PreparedCode.read
+    read = _batch.read_protected
 
-    def crashing(self, part):
+    def crashing(*arguments, **options):
         if next(calls) == 1:
             raise Crashed
-        return read(self, part)
+        return read(*arguments, **options)
 
     with monkeypatch.context() as broken:
-        broken.setattr(PreparedCode, "read", crashing)
+        broken.setattr(_batch, "read_protected", crashing)
         with pytest.raises(Crashed):
             board.score_all(keys[:4])
     board.score_all(keys)

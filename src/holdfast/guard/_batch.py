@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.guard._account import MICRO, Account
+from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readers import reader
 from holdfast.guard._seam import Preparing
 from holdfast.guard._session import AlreadySettled, Asked, Asker, Session
-from holdfast.guard._strategy import Prepared
+from holdfast.guard._strategy import Outcome, Prepared
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ def pass_batch(session: Session, strategy: Preparing, members: Sequence[Member],
     """Settle every question that is not settled yet; the session then has what was released about each.
 
     Assumes: no question was chosen with the help of another one's answer. The strategy's worst price does not
-    grow while the batch goes on, but for what the account learns.
+    grow while the batch goes on, but for what the account learns. To read a question runs no code of whoever
+    asks it: a process that dies because of the rows would tell something about them, and here that is free.
     """
     first = {member.question.key: member for member in reversed(members)}
     ordered = [member for member in members if first[member.question.key] is member]
@@ -77,11 +79,12 @@ def _settle_one(
     if math.ceil(prepared.worst_price * MICRO) > reserved["micro_nats"]:
         # Others asked meanwhile, and the prior learned more from them than was reserved for.
         prepared = strategy.prepare(question, session.batch_account(batch, calm=True))
-    try:
-        outcome = prepared.read(part)
-    except Exception:
-        price = prepared.failure_price
-        session.settle(question.key, reservation, price, surprise=True, released=None, failed=True)
+    outcome = read_protected(lambda: prepared.read(part), Outcome, silent=question.in_process)
+    if isinstance(outcome, Failed):
+        price, closes = prepared.failure_price, strategy.failure_closes
+        session.settle(
+            question.key, reservation, price, surprise=True, released=None, failed=True, closes=closes
+        )
     else:
         released = None if outcome.released is None else {**outcome.released, **member.facts}
         session.settle(question.key, reservation, outcome.price, surprise=outcome.surprise, released=released)

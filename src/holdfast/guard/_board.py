@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from holdfast import checks
 from holdfast.engines import open_rows
-from holdfast.errors import HoldfastError, NotEnoughRows, QueryRejected
+from holdfast.errors import NotEnoughRows, QueryRejected
 from holdfast.guard._account import MICRO, Account
 from holdfast.guard._batch import Member, pass_batch
+from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._content import Content, open_session
 from holdfast.guard._ladder import LadderStrategy
 from holdfast.guard._predictions import Checked, Expected, Predictions, fingerprint, require_different
@@ -374,14 +375,9 @@ class Board:
             if question.binary
             else BoundedMean(question, nats, floors=(count,))
         )
-        try:
-            value = question.moments(sealed).mean
-        except HoldfastError:
-            raise
-        except Exception:
-            raise QueryRejected(
-                "The sealed labels could not be read. Nothing was released; try again."
-            ) from None
+        value = read_protected(lambda: question.moments(sealed).mean, float)
+        if isinstance(value, Failed):
+            raise QueryRejected("The sealed labels could not be read. Nothing was released; try again.")
         interval: Interval = reading.interval(value - question.resolution, value + question.resolution, 0)
         return FinalScore(submission.key, submission.by, value, interval.low, interval.high, self.confidence)
 
@@ -446,4 +442,6 @@ def _part(table: Any, target: str, metric: str, mask: NDArray[np.bool_]) -> Part
     chosen = table.loc[mask, [target]].reset_index(drop=True)
     if metric == "brier":  # Booleans with nulls come as objects.
         chosen[target] = pandas.to_numeric(chosen[target])
-    return Part(open_rows(chosen).stored(), training=False, data_rows=int(mask.sum()))
+    rows = open_rows(chosen).stored()
+    rows.seal()
+    return Part(rows, training=False, data_rows=int(mask.sum()))
