@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
+import pandas as pd
 import pytest
 from observe import observe
-from pairs import TABLES, Wide
-from sessions import guard_session
+from pairs import TABLES, TEXT, Wide, make_pair
+from sessions import guard_session, table_session
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm():
     """Libraries fill their caches and say a few things when they are first used."""
+    observe(guard_session(partial(pd.DataFrame, make_pair(TEXT)[0]), ("mean(x, 0, 9)",)))
     for library in TABLES:
-        observe(guard_session(partial(Wide(library).build, 0), ("mean(x, 0, 9)",)))
+        observe(table_session(partial(Wide(library).build, 0)))

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -350,6 +351,12 @@ def _local(local: Any, callers: tuple[Any, ...]) -> str:
     return shown
 
 
+def _ibis(table: ibis.Table) -> Iterator[tuple[str, Any]]:
+    """An ibis table: what is in it. Its name is drawn anew for every table."""
+    yield "schema", _Leaf(repr(table.schema()))
+    yield "rows", table.to_pyarrow()
+
+
 _FORMS: list[tuple[Any, Any]] = [
     (BaseException, _error),
     (np.ndarray, _array),
@@ -359,6 +366,7 @@ _FORMS: list[tuple[Any, Any]] = [
     (pa.Table, _table),
     (pa.ChunkedArray, _chunks),
     (pa.Array, _arrow_array),
+    (ibis.Table, _ibis),
     (pl.DataFrame, _polars),
     (pl.Series, _polars_series),
     ((bytes, bytearray), _bytes),
