@@ -6,7 +6,6 @@ the same plain form cannot be told apart by looking at them.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import pickle
 import re
@@ -21,7 +20,6 @@ import polars as pl
 import pyarrow as pa
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
-_SHOWN_BYTES = 400
 _MANY = 30
 _DEEPEST = 12
 
@@ -29,10 +27,15 @@ _DEEPEST = 12
 def flat(name: str, value: Any, callers: tuple[Any, ...] = ()) -> dict[str, Any]:
     """The plain form of a value, by place. ``callers`` are objects that the caller brought: where one of them
     turns up again in a frame of a traceback, it is named and not looked into."""
-    return dict(_parts(name, value, callers, _DEEPEST))
+    texts = _texts(callers) if isinstance(value, BaseException) else []
+    return dict(_parts(name, value, list(zip(callers, texts, strict=False)), _DEEPEST))
 
 
-def _parts(name: str, value: Any, callers: tuple[Any, ...], depth: int) -> Iterator[tuple[str, Any]]:
+def _texts(callers: tuple[Any, ...]) -> list[str]:
+    return [_text(brought) for brought in callers]
+
+
+def _parts(name: str, value: Any, callers: list[tuple[Any, str]], depth: int) -> Iterator[tuple[str, Any]]:
     """The places of a value and what is there."""
     if isinstance(value, _Local):
         yield name, _local(value.value, callers)
@@ -54,14 +57,6 @@ class _Leaf:
 
     def __init__(self, value: Any) -> None:
         self.value = value
-
-
-def shown_bytes(content: bytes) -> str:
-    """Bytes as a line of text: all of a few, else their number, their digest and how they begin."""
-    if len(content) <= _SHOWN_BYTES:
-        return repr(content)
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    return f"{len(content)} bytes, {digest}: {content[:_SHOWN_BYTES]!r}"
 
 
 def _text(value: Any) -> str:
@@ -86,9 +81,9 @@ def _anything(value: Any) -> Iterator[tuple[str, Any]]:
     yield "pickle", _Leaf(_pickled(value))
 
 
-def _pickled(value: Any) -> str:
+def _pickled(value: Any) -> bytes | str:
     try:
-        return shown_bytes(pickle.dumps(value, protocol=5))
+        return pickle.dumps(value, protocol=5)
     except Exception as error:
         return f"no pickle: {type(error).__name__}"
 
@@ -98,7 +93,7 @@ def _plain(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _bytes(value: bytes) -> Iterator[tuple[str, Any]]:
-    yield "", _Leaf(shown_bytes(value))
+    yield "", _Leaf(value)
 
 
 def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
@@ -125,18 +120,18 @@ def _array(array: np.ndarray) -> Iterator[tuple[str, Any]]:
         yield "values", _Leaf([(type(item).__name__, _text(item)) for item in array.ravel().tolist()])
         yield "pickle", _Leaf(_pickled(array))
     else:
-        yield "bytes", _Leaf(shown_bytes(array.tobytes()))
+        yield "bytes", _Leaf(array.tobytes())
     if isinstance(array.base, np.ndarray):
         yield "base", array.base
     elif array.base is not None:
         yield "base", _Leaf((type(array.base).__name__, _viewed(array.base)))
 
 
-def _viewed(base: Any) -> str:
+def _viewed(base: Any) -> bytes:
     try:
-        return shown_bytes(bytes(memoryview(base)))
+        return bytes(memoryview(base))
     except (TypeError, BufferError):
-        return "no buffer"
+        return b"no buffer"
 
 
 def _pandas_values(values: Any) -> Iterator[tuple[str, Any]]:
@@ -215,14 +210,14 @@ def _tried(call: Any) -> Any:
         return error
 
 
-def _arrow_bytes(table: pa.Table) -> str:
+def _arrow_bytes(table: pa.Table) -> bytes | str:
     sink = io.BytesIO()
     try:
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
     except (pa.ArrowException, TypeError) as error:
         return f"no file: {type(error).__name__}"
-    return shown_bytes(sink.getvalue())
+    return sink.getvalue()
 
 
 def _table(table: pa.Table) -> Iterator[tuple[str, Any]]:
@@ -250,9 +245,9 @@ def _arrow_array(array: pa.Array) -> Iterator[tuple[str, Any]]:
     yield "nbytes", _Leaf((array.nbytes, array.get_total_buffer_size()))
     for number, buffer in enumerate(array.buffers()):
         if buffer is not None:
-            yield f"buffer {number}", _Leaf((buffer.size, shown_bytes(buffer.to_pybytes())))
+            yield f"buffer {number}", _Leaf((buffer.size, buffer.to_pybytes()))
             if buffer.parent is not None:
-                yield f"buffer {number}.parent", _Leaf(shown_bytes(buffer.parent.to_pybytes()))
+                yield f"buffer {number}.parent", _Leaf(buffer.parent.to_pybytes())
     if isinstance(array, pa.DictionaryArray):
         yield "dictionary", array.dictionary
     elif isinstance(array, pa.ExtensionArray):
@@ -278,7 +273,7 @@ def _polars(frame: pl.DataFrame) -> Iterator[tuple[str, Any]]:
         except Exception as error:
             yield name, _Leaf(f"not written: {type(error).__name__}")
         else:
-            yield name, _Leaf(shown_bytes(sink.getvalue()))
+            yield name, _Leaf(sink.getvalue())
     for series in frame:
         yield f"[{series.name}]", series
 
@@ -341,13 +336,13 @@ class _Local:
         self.value = value
 
 
-def _local(local: Any, callers: tuple[Any, ...]) -> str:
+def _local(local: Any, callers: list[tuple[Any, str]]) -> str:
     """A variable as text, without what the caller brought, as it is or as a copy of it."""
-    if any(local is brought for brought in callers):
+    if any(local is brought for brought, _ in callers):
         return "what the caller brought"
     shown = f"{type(local).__name__} {_text(local)}"
-    for brought in callers:
-        shown = shown.replace(_text(brought), "what the caller brought")
+    for _, text in callers:
+        shown = shown.replace(text, "what the caller brought")
     return shown
 
 

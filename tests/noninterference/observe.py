@@ -6,15 +6,14 @@ tables do. ``look(name, call)`` records what a call returns or raises. What leav
 besides: warnings and the registries in which modules keep them, standard output and error (of Python and of
 the process), log records, and every file that was written.
 
-Only one thing is masked: the keyed digest of the rows in the first line of an account book, and the digests
-and signatures that are computed from it. Their key is in no export (``docs/theory/epochs.md``).
+Only one thing is masked: the keyed digest of all rows in an account book, and the digests and signatures that
+are computed from it. Their key is in no export (``docs/theory/epochs.md``).
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import logging
 import os
 import random
@@ -31,14 +30,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from forms import flat, shown_bytes
+from forms import flat
 
 from holdfast.ledger._event import digest_of
 
-# The terms of a book that stand for protected rows, and nothing else of it.
-_OF_ROWS = ("data", "labels")
-_KEYED = re.compile(r"keyed [0-9a-f]{64}")
-_SIGNATURE = re.compile(r"(?<![0-9a-f])[0-9a-f]{128}(?![0-9a-f])")
+# The terms of a book that stand for protected rows, as JSON or as Python shows them.
+_OF_ROWS = re.compile(r"""(["'](?:data|labels)\\*["']: ?\\*["']keyed )[0-9a-f]{64}""")
+# A digest, or a signature, which is twice as long.
+_DIGITS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{64}){1,2}(?![0-9a-f])")
 _NOW = 1_750_000_000.0
 
 Observations = dict[str, Any]
@@ -47,13 +46,14 @@ Observations = dict[str, Any]
 class Look:
     """Records what a session sees, by name; ``callers`` are the objects that it brought itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
         self.seen: Observations = {}
         self.callers: list[Any] = []
-        self._masks: dict[str, str] = {}
+        self._folder = folder
+        self._digests: dict[str, str] = {}
         self._times: Counter[str] = Counter()
 
-    def __call__(self, name: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def __call__(self, name: str, call: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
         """What a call returns, which is recorded, or None where it raises, and the error is recorded."""
         try:
             value = call(*arguments, **options)
@@ -63,15 +63,17 @@ class Look:
         self.note(name, value)
         return value
 
+    def must(self, name: str, call: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
+        """The same for a call that has to work: a comparison of two failures would show nothing."""
+        value = call(*arguments, **options)
+        self.note(name, value)
+        return value
+
     def note(self, name: str, value: Any) -> None:
         """Record a value."""
         self._times[name] += 1
         name += "'" * (self._times[name] - 1)
         self.seen |= flat(name, value, tuple(self.callers))
-
-    def mask(self, text: str, label: str) -> None:
-        """Show a text under a label wherever it stands."""
-        self._masks[text] = label
 
     def book(self, lines: Any) -> None:
         """Record an account book, line by line; its chain is checked before its digests are masked."""
@@ -80,12 +82,7 @@ class Look:
             sequence, kind, subject, request, body, digest = tuple(line)
             assert digest == digest_of(previous, sequence, kind, subject, request, body)
             previous = digest
-            content = json.loads(body)
-            if sequence == 1:
-                for term in _OF_ROWS:
-                    if _KEYED.fullmatch(str(content.get(term, ""))):
-                        self.mask(content[term], f"keyed digest of {term}")
-            self.mask(digest, f"digest of line {sequence}")
+            self._digests[digest] = f"digest of line {sequence}"
             self.note(f"line {sequence}", [kind, subject, request, body])
 
     def observations(self) -> Observations:
@@ -97,18 +94,23 @@ class Look:
             return type(leaf)(self._masked(item) for item in leaf)
         if isinstance(leaf, dict):
             return {key: self._masked(item) for key, item in leaf.items()}
+        if isinstance(leaf, bytes):
+            return self._masked(leaf.decode("latin-1"))
         if not isinstance(leaf, str):
             return leaf
-        for text, label in self._masks.items():
-            leaf = leaf.replace(text, label)
-        return _SIGNATURE.sub("a signature", leaf)
+        leaf = leaf.replace(self._folder, "the folder")
+        if len(leaf) < 64:
+            return leaf
+        return _DIGITS.sub(self._label, _OF_ROWS.sub(r"\1digest", leaf))
+
+    def _label(self, digits: re.Match[str]) -> str:
+        return "a signature" if len(digits[0]) == 128 else self._digests.get(digits[0], digits[0])
 
 
 def observe(session: Callable[[Look], Any]) -> Observations:
     """Run a session and return everything that could be observed of it."""
-    look = Look()
     with tempfile.TemporaryDirectory() as folder, _standing_still(), _working_in(Path(folder)):
-        look.mask(str(Path(folder).resolve()), "the folder")
+        look = Look(str(Path(folder).resolve()))
         with _logs() as records, _warnings() as warned, _output() as written:
             gc.freeze()
             session(look)
@@ -275,10 +277,6 @@ def _note_database(look: Look, path: Path) -> None:
             if name == "events":
                 look.book(rows)
             else:
-                look.note(f"{name} of {path}", [list(map(_cell, row)) for row in rows])
+                look.note(f"{name} of {path}", [list(row) for row in rows])
     finally:
         connection.close()
-
-
-def _cell(value: Any) -> Any:
-    return shown_bytes(value) if isinstance(value, bytes) else value

@@ -222,11 +222,9 @@ class Wide:
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """The questions about all columns."""
+        """A question about each of the columns."""
         return tuple(
-            re.sub(r"\bs\b", f"s{number}", question)
-            for number, kind in enumerate(self.kinds)
-            for question in kind.values.questions
+            re.sub(r"\bs\b", f"s{number}", kind.values.questions[0]) for number, kind in enumerate(self.kinds)
         )
 
     def build(self, which: int) -> Any:

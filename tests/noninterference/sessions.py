@@ -39,13 +39,11 @@ def table_session(make: Callable[[], Any], questions: tuple[str, ...] = (), **op
     def session(look: Look) -> None:
         data = make()
         look.callers.append(data)
-        guard = look("guard", Guard, data, split_seed=SEED, ledger=BOOK, **options)
-        assert guard is not None, look.seen
+        guard = look.must("guard", Guard, data, split_seed=SEED, ledger=BOOK, **options)
         look("train", getattr, guard, "train")
         look("training rows", guard.training_rows)
         look("schema", lambda: [dict(guard.schema), repr(guard.schema), guard.rows])
-        answers = look("answers", guard.ask_all, questions)
-        assert answers is not None, look.seen
+        look.must("answers", guard.ask_all, questions)
         guard.close()
 
     return session
@@ -57,8 +55,7 @@ def account_session(make: Callable[[], Any], questions: tuple[str, ...], **optio
     def session(look: Look) -> None:
         data = make()
         look.callers.append(data)
-        guard = look("guard", Guard, data, split_seed=SEED, ledger=BOOK, **options)
-        assert guard is not None, look.seen
+        guard = look.must("guard", Guard, data, split_seed=SEED, ledger=BOOK, **options)
         for question in questions:
             look(f"preview {question}", guard.cost_preview, question)
             look(question, guard.ask, question)
@@ -75,8 +72,7 @@ def guard_session(make: Callable[[], Any], questions: tuple[str, ...], **options
     def session(look: Look) -> None:
         data = make()
         look.callers.append(data)
-        guard = look("guard", Guard, data, split_seed=SEED, ledger=BOOK, **options)
-        assert guard is not None, look.seen
+        guard = look.must("guard", Guard, data, split_seed=SEED, ledger=BOOK, **options)
         look("train", getattr, guard, "train")
         for question in questions:
             look(f"preview {question}", guard.cost_preview, question)
@@ -89,7 +85,7 @@ def guard_session(make: Callable[[], Any], questions: tuple[str, ...], **options
         look("plot", lambda: drawn(guard.plot()))
         guard.close()
         look("export", _exported, BOOK)
-        again = look("opened again", Guard, data, split_seed=SEED, ledger=BOOK, **options)
+        again = look.must("opened again", Guard, data, split_seed=SEED, ledger=BOOK, **options)
         look("history again", getattr, again, "history")
         look("on other terms", Guard, data, split_seed=SEED, ledger=BOOK, confidence=0.9)
         look("closed for good", again.close_account)
