@@ -51,6 +51,7 @@ class Telling:
 
 
 TAIL = SubGaussian(0.05)
+NOISE = {"strategy": "typical-gaussian", "queries": 3}
 
 
 def custom(look: Look, columns, tells):
@@ -72,10 +73,11 @@ def score(look: Look, columns, tells):
 def noise(look: Look, columns, tells):
     """A failure may end the account, so each function has one of its own."""
     for how, tell in tells.items():
-        guard = Guard(people(columns), training_share=0.5, strategy="typical-gaussian", queries=3)
+        guard = Guard(people(columns), training_share=0.5, ledger=f"{how}.holdfast", **NOISE)
         look(how, guard.custom, Telling(tell).statistic, tail=TAIL, name="f")
         look(f"{how} and then", guard.share, "x > 3")
         show(look, guard)
+        guard.close()
 
 
 def code_holdout(look: Look, columns, tells):
@@ -107,13 +109,6 @@ _COSTLY = (noise, reusable_holdout)
 _FEW = ("prints", "logs", "warns", "lets numpy warn", "raises", "raises out of reach", "returns NaN")
 
 
-_TOLD = pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="what foreign code says while it sees protected rows leaves",
-)
-
-
 def compared(place, tells):
     """Run the same session on both tables; whatever differs is a leak."""
     assert_same(*(observe(partial(place, columns=columns, tells=tells)) for columns in TABLES))
@@ -123,19 +118,16 @@ def _few(place, tells):
     return {how: tell for how, tell in tells.items() if place not in _COSTLY or how in _FEW}
 
 
-@_TOLD
 @places
 def test_what_a_function_says_stays_inside(place):
     compared(place, _few(place, TALKATIVE))
 
 
-@_TOLD
 @places
 def test_why_a_function_fails_stays_inside(place):
     compared(place, _few(place, FAILING))
 
 
-@_TOLD
 @pytest.mark.slow
 @pytest.mark.parametrize("tells", [TALKATIVE, FAILING], ids=["talkative", "failing"])
 @pytest.mark.parametrize("place", _COSTLY, ids=lambda place: place.__name__)
@@ -143,7 +135,6 @@ def test_nothing_of_it_leaves_where_a_failure_ends_the_account(place, tells):
     compared(place, tells)
 
 
-@_TOLD
 @pytest.mark.parametrize("place", [custom, score, code_holdout], ids=lambda place: place.__name__)
 def test_what_is_written_past_python_stays_inside(place):
     compared(place, PAST_PYTHON)
