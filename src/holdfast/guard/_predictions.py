@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidArgument, QueryRejected
 
 _NUMBERS = (bool, int, float, Decimal, np.bool_, np.integer, np.floating)
-# Texts are compared in an array in which each takes as much room as the longest.
-_LONGEST = 1_000
+# Texts are compared in an array in which each takes as much room as the longest, so on a large board they
+# are to be short.
+_LONGEST, _LONG_ENOUGH = 1_000, 100
+_MOST_CHARACTERS = 10**8
 _WHOLE = 2.0**53
 
 
@@ -126,8 +128,9 @@ class Predictions:
         values = column.tolist()
         texts = np.array([isinstance(value, str) for value in values])
         if texts.all():
-            long = np.array([len(value) > _LONGEST for value in values])
-            self._refuse(long, f"is too long: at most {_LONGEST:,} characters")
+            longest = min(_LONGEST, max(_LONG_ENOUGH, _MOST_CHARACTERS // max(1, len(values))))
+            long = np.array([len(value) > longest for value in values])
+            self._refuse(long, f"is too long: at most {longest:,} characters")
             return np.array(values)
         odd = np.array([not isinstance(value, _NUMBERS) for value in values])
         self._refuse(odd, f"is not {self._kind}; give one for every id")
