@@ -54,26 +54,27 @@ def test_rows_of_its_own_training_part_are_not_needed():
     )
 
 
+def same_cell():
+    """Two tables whose counts of large ``x`` differ by one, and lie in one cell of the grid."""
+    return [_with_ones(ones) for ones in (60, 61)]
+
+
+def _with_ones(ones):
+    """A table with so many protected rows in which ``x`` is 9; in the others it is 0."""
+    frame = pd.DataFrame(make_pair(TEXT)[0])
+    protected = np.flatnonzero(~training_mask())
+    frame.loc[protected, "x"] = 0
+    frame.loc[protected[:ones], "x"] = 9
+    return frame
+
+
 def test_a_count_that_stays_in_its_cell_is_not_told():
-    """The released value is a cell of a grid: tables whose counts lie in one cell look alike."""
-    frames = []
-    for extra in (0, 1):
-        frame = pd.DataFrame(make_pair(TEXT)[0])
-        protected = np.flatnonzero(~training_mask())
-        frame.loc[protected, "x"] = 0
-        frame.loc[protected[: 60 + extra], "x"] = 9
-        frames.append(frame)
     questions = ("share(x > 3, guess = 0.5)",)
-    assert_same(*(observe(account_session(frame.copy, questions)) for frame in frames))
+    assert_same(*(observe(account_session(frame.copy, questions)) for frame in same_cell()))
 
 
 def test_a_count_in_another_cell_is_told():
     """The comparison sees what is released."""
-    frames = []
-    for ones in (20, 100):
-        frame = pd.DataFrame(make_pair(TEXT)[0])
-        frame.loc[~training_mask(), "x"] = 0
-        frame.loc[np.flatnonzero(~training_mask())[:ones], "x"] = 9
-        frames.append(frame)
+    frames = [_with_ones(ones) for ones in (20, 100)]
     first, second = (observe(account_session(frame.copy, ("share(x > 3)",))) for frame in frames)
     assert any(place.startswith("share(x > 3).value") for place in differences(first, second))
