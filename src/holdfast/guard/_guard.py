@@ -4,6 +4,7 @@ chosen."""
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, lru_cache, partial
 from itertools import islice
@@ -180,14 +181,25 @@ class Guard:
         guess: Any = None,
         name: str | None = None,
     ) -> Answer:
-        """The score of predictions against the column ``target``: "accuracy", "error" or "brier" (mean
-        squared error of probabilities).
+        """The score of predictions against the column ``target``: "accuracy", "error" or "brier".
 
         ``predictions`` is an expression over the columns, an array with one prediction for each row of the
-        data or each protected row, or a fitted model with ``predict``, which is applied in this process to
-        all other columns.
+        data or each protected row, or a fitted model. A model is applied in this process, as a copy, to the
+        columns it was fitted on (all but the target, where it does not say).
+
+        "accuracy" and "error" compare a model's ``predict`` with the target. "brier" is the mean of
+        (probability − outcome)²: an array gives the probability that a target of 0 and 1 is 1; a model gives
+        the probability of the second of its two ``classes_`` by ``predict_proba``, and the outcome is 1 where
+        the target is that class. A model with more classes, or without ``predict_proba``, is refused.
+
+        The same array, or a model with the same content, is the same question and costs nothing again.
+        ``name`` is a label for readers, and never decides what is the same: another model under the same name
+        is another question. A model whose content has no stable digest is a new question each time, and the
+        answer's notes say so.
+
         Guarantee: as for :meth:`share`; the predictions must not have been made with the protected rows'
-        targets.
+        targets. What is wrong with predictions is told before anything is charged, where public facts or the
+        training rows show it.
         """
         if isinstance(predictions, str):
             expression = score_text(predictions, target=target, metric=metric)
@@ -202,6 +214,7 @@ class Guard:
                 guess=guess,
                 name=name,
                 protected=self._setup.protected,
+                training=self._setup.training,
             )
         )
 
@@ -332,8 +345,10 @@ class Guard:
     def history_page(self, after: int = 0, limit: int = 100) -> dict[int, Answer]:
         """At most ``limit`` answers by their line in the account book, those beyond line ``after``: a long
         history a page at a time."""
-        answered = (item for item in self._session.history(after) if item[1].answer is not None)
-        return {line: self._answered.recall(released) for line, released in islice(answered, limit)}
+        first = checks.whole(after, "after", at_least=0, of="Guard.history_page")
+        most = min(checks.whole(limit, "limit", of="Guard.history_page"), sys.maxsize)
+        answered = (item for item in self._session.history(first) if item[1].answer is not None)
+        return {line: self._answered.recall(released) for line, released in islice(answered, most)}
 
     @property
     def certificate(self) -> Certificate:

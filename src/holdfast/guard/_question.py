@@ -71,6 +71,7 @@ class Question(ABC):
     filtered: bool = False
     resolution: float = 0.0  # how far the integer scaling may move the mean
     level: float = math.nan  # of a quantile
+    notes: tuple[str, ...] = ()  # what else to know about the answer
 
     @property
     def in_training(self) -> bool:

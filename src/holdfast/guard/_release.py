@@ -12,6 +12,7 @@ from holdfast.guard._account import MICRO
 from holdfast.guard._answer import Answer
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._question import Question, TableQuestion
+from holdfast.guard._scores import ScoreQuestion
 from holdfast.guard._session import Released
 from holdfast.guard._strategy import Strategy
 from holdfast.intervals import Interval
@@ -36,9 +37,9 @@ def released(
     numbers: dict[str, Any],
 ) -> dict[str, Any]:
     """Everything that leaves with an answer, as the book keeps it."""
-    notes = []
+    notes = [*question.notes]
     unsaid = isinstance(question, TableQuestion) and question.checked.unsaid
-    if question.kind == "mean":
+    if question.kind == "mean" and not isinstance(question, ScoreQuestion):
         missing = f"; a missing one counts as {question.low:g}" if unsaid else ""
         notes.append(f"Values outside [{question.low:g}, {question.high:g}] are clipped{missing}.")
     if question.kind == "quantile" and unsaid:
