@@ -182,6 +182,65 @@ def test_questions_that_are_read_at_the_same_time_are_paid_for():
     assert prepared.cells.count >= schedule.cells(1)
 
 
+ROWS_MEANWHILE = 10**6
+
+
+class Meanwhile:
+    """The most that intervals can fail, over all transcripts and over all that other processes may have
+    reserved while a question is prepared and may give back before it is settled."""
+
+    def __init__(self, strategy, beta):
+        self.strategy, self.beta, self.computed = strategy, beta, {}
+
+    def failing(self, confirmed, surprised, spent):
+        """From so many outputs on, which cost so much, for one of the transcripts that have them."""
+        state = confirmed, surprised, round(spent, 9)
+        if state not in self.computed:
+            schedule = self.strategy.schedule
+            left = min(schedule.agreement.queries - confirmed - surprised, schedule.stages - surprised)
+            chances = (self._read(confirmed, surprised, spent, held) for held in range(left))
+            self.computed[state] = max(chances, default=0.0)
+        return self.computed[state]
+
+    def _read(self, confirmed, surprised, spent, held):
+        """A question that is read while ``held`` others are reserved, which are then given back."""
+        reserved = 0.0
+        for stage in range(surprised, surprised + held):
+            reserved += price(self.strategy.schedule.cells(stage))
+        account = Account(
+            self.beta,
+            confirmed + surprised + held,
+            micro_nats=math.ceil((spent + reserved) * MICRO),
+            experience=Experience(confirmed, surprised),
+        )
+        prepared = self.strategy.prepare(Share(rows=ROWS_MEANWHILE, guess=0.5), account)
+        symbols = prepared.cells.count + 1
+        later = symbols * self.failing(confirmed, surprised + 1, spent + math.log(symbols))
+        return math.exp(-prepared.reading.nats) + self.failing(confirmed + 1, surprised, spent) + later
+
+
+def test_reservations_that_are_given_back_while_another_process_reads_break_nothing(monkeypatch):
+    """Where nearly all guesses may be off, the last stages have few patterns, and a question that was counted
+    to one of them belongs to an earlier one once the others are given back."""
+    beta = 0.05
+    strategy = strategy_of(ROWS_MEANWHILE, 10, beta, 9, error=0.4)
+    assert strategy.schedule.cells(8) == 2
+    assert Meanwhile(strategy, beta).failing(0, 0, 0.0) <= beta * (1 + 1e-6)
+
+    def as_if_nothing_were_given_back(self, account, stage):
+        return max(self.schedule.nats(stage), self.schedule.agreement.nats(stage, account.spent))
+
+    monkeypatch.setattr(AgreedCode, "_nats", as_if_nothing_were_given_back)
+    assert Meanwhile(strategy, beta).failing(0, 0, 0.0) > 1.04 * beta
+
+
+def test_one_process_by_itself_reads_as_planned():
+    strategy = strategy_of(300, 6, 0.05, 5)
+    for surprised in range(6):
+        prepared = strategy.prepare(Share(rows=300, guess=0.5), account_at(strategy, surprised, surprised))
+        assert prepared.reading.nats == pytest.approx(strategy.schedule.nats(surprised), abs=1e-5)
+
+
 def test_an_error_that_does_not_last_has_no_schedule():
     assert Schedule.of(unit(1000), 0.05, Agreement(100, 0.05)) is None
     assert len(list(runs(unit(1000), 0.02, Agreement(100, 0.05)))) == 0

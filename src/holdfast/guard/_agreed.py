@@ -217,8 +217,7 @@ class AgreedCode:
         _refuse_others(question)
         self._require(question, account)
         stage, schedule, rows = self._stage(account), self.schedule, self.setup.protected.rows.count
-        # Where other processes were reading at the same time, more than planned may have been spent.
-        nats = max(schedule.nats(stage), schedule.agreement.nats(stage, account.spent))
+        nats = self._nats(account, stage)
         cells = schedule.cells_at(self.tail, stage, nats)
         if not cells:
             raise self._spent(question, account, "Too much was read at the same time by other processes")
@@ -246,6 +245,17 @@ class AgreedCode:
         """Everything that was not confirmed moves on, a reading that was never settled included."""
         confirmed = 0 if self.schedule.agreement.surprises is None else account.experience.confirmed
         return account.steps - confirmed
+
+    def _nats(self, account: Account, stage: int) -> float:
+        """ln(1/δ) of the next question: as planned, or more where other processes are reading.
+
+        What they have reserved is counted as spent, and as moved on. Should it be given back, the question
+        belongs to an earlier stage, which may have more patterns; so it is read as if it were at any of them.
+        """
+        agreement = self.schedule.agreement
+        earliest = stage if agreement.surprises is None else account.experience.surprised
+        stages = range(earliest, stage + 1)
+        return max(self.schedule.nats(stage), *(agreement.nats(at, account.spent) for at in stages))
 
     def _guess(self, question: Question, nats: float, tail: Tail | None) -> float | None:
         if self.schedule.agreement.surprises is None:
