@@ -71,7 +71,11 @@ def test_threads_that_ask_the_same_question_get_one_answer(path):
 
 def test_a_question_whose_reader_was_stopped_is_asked_and_charged_anew(path, monkeypatch):
     guard = Guard(table(), ledger=path)
-    monkeypatch.setattr(PreparedCode, "read", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+
+    def stopped(*settled, **how):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(guard._session, "settle", stopped)
     with pytest.raises(KeyboardInterrupt):
         guard.share("x > 0.5")
     held = guard.spent
