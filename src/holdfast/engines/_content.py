@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from holdfast.engines._rows import Rows
 
-__all__ = ["content_of"]
+__all__ = ["content_of", "plain_columns"]
 
 _WHOLE_FLOATS = 2**53
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -18,22 +19,24 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 def content_of(rows: Rows) -> bytes:
     """Read every row once. Rows have to come in an order of their own."""
-    table = rows._database.arrow(f"SELECT {_columns(rows)} FROM {rows._source} AS wanted", rows.schema)
+    table = rows._database.arrow(
+        f"SELECT {plain_columns(rows, rows.columns)} FROM {rows._source} AS wanted", rows.schema
+    )
     whole = hashlib.sha256()
     for column in table.columns:
         whole.update(_digest(column))
     return whole.digest()
 
 
-def _columns(rows: Rows) -> str:
-    """The columns as they are asked about; those that cannot be asked about as text, or as a moment where the
-    text would depend on where this runs."""
+def plain_columns(rows: Rows, names: Collection[str]) -> str:
+    """The named columns as they are asked about; those that cannot be asked about as text, or as a moment
+    where the text would depend on where this runs."""
     quoted, types = rows._database.dialect.quoted, {}
-    if any(column.kind == "other" for column in rows.schema.values()):
+    if any(rows.schema[name].kind == "other" for name in names):
         types = {name: dtype for name, dtype, *_ in rows._database.run(f"DESCRIBE {rows._source}")}
     wanted = []
-    for name, column in rows.schema.items():
-        if column.kind != "other":
+    for name in names:
+        if rows.schema[name].kind != "other":
             wanted.append(quoted(name))
         elif types[name] == "TIMESTAMP WITH TIME ZONE":
             wanted.append(f"epoch_us({quoted(name)}) AS {quoted(name)}")

@@ -8,13 +8,15 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.engines import _order, _sums
-from holdfast.engines._content import content_of
+from holdfast.engines._content import content_of, plain_columns
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._native import Native
 from holdfast.engines._place import some_by_place, split_by_key, split_by_place
 from holdfast.engines._refusals import by_kind_only, first_that_fails, unstorable_column
+from holdfast.engines._row_digests import digests_of, numbering_of
 from holdfast.engines._schema import Schema
 from holdfast.engines._seal import require_unsealed
 from holdfast.engines._split import rows_at, split_rows, store
@@ -195,6 +197,24 @@ class Rows:
         row, and is not to be shown: a digest of few rows can be turned back into them by trying."""
         self.require_readable()
         return content_of(self)
+
+    def row_digests(self, key: bytes, columns: Sequence[str]) -> NDArray[np.uint64]:
+        """A digest for each row of the named columns, the same for equal rows in any kind of table. Reads
+        every row; only whoever has the ``key`` can tell which rows they are of."""
+        return digests_of(self, key, columns)
+
+    def numbering(self) -> tuple[str, ...]:
+        """The columns that may only number the rows. Reads every row."""
+        self.require_readable()
+        return numbering_of(self)
+
+    def plain(self, columns: Sequence[str]) -> Any:
+        """The named columns as an arrow table, those that cannot be asked about as text. Reads every row."""
+        self.require_readable()
+        schema = self.schema.only(columns)
+        chosen = ", ".join(map(self._database.dialect.quoted, columns)) if self.in_database else None
+        wanted = chosen or plain_columns(self, columns)
+        return self._database.arrow(f"SELECT {wanted} FROM {self._source} AS wanted", schema)
 
     def native(self) -> Any:
         """The rows as the kind of table that was opened: pandas, polars, pyarrow, dict of arrays or ibis; a

@@ -1,0 +1,160 @@
+"""A keyed digest for each row: equal rows have equal digests in any kind of table and in any order."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from holdfast.engines._rows import Rows
+
+__all__ = ["digests_of", "numbering_of"]
+
+Digests = NDArray[np.uint64]
+
+_AT_ONCE = 1 << 16
+_DENSE = 4
+_WHOLE_FLOATS = 2**53
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_LONGEST_NUMBER = 40
+_FIRST = frozenset("+-.0123456789")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# A value is written as two words of eight bytes: what it is, and which kind that is. A text is sixteen bytes
+# of its own keyed digest.
+_REAL, _WHOLE, _LARGE, _MISSING, _MOMENT = range(5)
+
+
+def digests_of(rows: Rows, key: bytes, columns: Sequence[str]) -> Digests:
+    """One digest of eight bytes for each row of the named columns, in the order the rows come in.
+
+    Numbers are compared as numbers: 3, 3.0, true as 1, and the text "3" are one value. Null and NaN are one
+    value, a day and its midnight too. Without the key a digest says nothing. Reads every row.
+    """
+    names = sorted(columns)
+    own = hashlib.blake2b("\n".join(names).encode(), key=key, digest_size=32).digest()
+    table = rows.plain(names)
+    parts = [_batch(batch, own) for batch in table.to_batches(max_chunksize=_AT_ONCE)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
+
+
+def numbering_of(rows: Rows) -> tuple[str, ...]:
+    """The columns that may only number the rows: whole numbers, all different, of which at least every fourth
+    one between the least and the greatest occurs. Reads every row."""
+    whole = [name for name, column in rows.schema.items() if column.whole]
+    if not whole or not rows.count:
+        return ()
+    quoted = [rows._database.dialect.quoted(name) for name in whole]
+    wanted = ", ".join(f"min({name}), max({name}), count(DISTINCT {name})" for name in quoted)
+    (facts,) = rows._database.run(f"SELECT {wanted} FROM {rows._source} AS numbered")
+    return tuple(
+        name
+        for name, least, greatest, different in zip(whole, facts[0::3], facts[1::3], facts[2::3], strict=True)
+        if different == rows.count and greatest - least < _DENSE * rows.count
+    )
+
+
+def _batch(batch: Any, key: bytes) -> Digests:
+    words = np.empty((batch.num_rows, 2 * batch.num_columns), dtype="<u8")
+    for place, column in enumerate(batch.columns):
+        words[:, 2 * place], words[:, 2 * place + 1] = _words(column, key)
+    width = words.shape[1] * 8
+    lines = memoryview(words.tobytes())
+    blake = hashlib.blake2b
+    joined = b"".join(
+        blake(lines[start : start + width], digest_size=8, key=key).digest()
+        for start in range(0, len(lines), width)
+    )
+    return np.frombuffer(joined, dtype="<u8").astype(np.uint64)
+
+
+def _words(column: Any, key: bytes) -> tuple[Digests, Digests]:
+    """Every value of a column as two words."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.dictionary_decode()
+        kind = column.type
+    missing = np.asarray(pc.is_null(column, nan_is_null=True).cast(pa.uint8())).astype(bool)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        values, kinds = _of_whole(np.asarray(pc.fill_null(column.cast(_whole_type(kind)), 0)))
+    elif pa.types.is_floating(kind):
+        values, kinds = _of_real(np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0)))
+    elif pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+        values, kinds = _of_moments(column, kind)
+    else:
+        values, kinds = _of_text(column.cast(pa.large_string()), key)
+    values[missing], kinds[missing] = 0, _MISSING
+    return values, kinds
+
+
+def _whole_type(kind: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.uint64() if pa.types.is_uint64(kind) else pa.int64()
+
+
+def _of_real(numbers: Any) -> tuple[Digests, Digests]:
+    plain = np.ascontiguousarray(numbers, dtype="<f8") + 0.0  # There is one zero.
+    return plain.view("<u8").copy(), np.full(len(plain), _REAL, dtype="<u8")
+
+
+def _of_whole(numbers: Any) -> tuple[Digests, Digests]:
+    """Whole numbers as floats where a float holds them, else as they are."""
+    values, kinds = _of_real(numbers)
+    beyond = np.flatnonzero((numbers > _WHOLE_FLOATS) | (numbers < -_WHOLE_FLOATS))
+    for place in beyond.tolist():
+        values[place], kinds[place] = _number(int(numbers[place]))
+    return values, kinds
+
+
+def _of_moments(column: Any, kind: Any) -> tuple[Digests, Digests]:
+    """Seconds since 1970 and, beside the kind, nanoseconds, whatever the unit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_date32(kind):
+        seconds = np.asarray(pc.fill_null(column.cast(pa.int32()), 0)).astype(np.int64) * 86_400
+        rest = np.zeros_like(seconds)
+    else:
+        per = _PER_SECOND[kind.unit]
+        units = np.asarray(pc.fill_null(column.cast(pa.int64()), 0))
+        seconds = units // per
+        rest = (units - seconds * per) * (10**9 // per)
+    return seconds.view("<u8").copy(), (_MOMENT + (rest.astype("<u8") << np.uint64(8))).astype("<u8")
+
+
+def _of_text(column: Any, key: bytes) -> tuple[Digests, Digests]:
+    """Each different text once; one that is a number as that number."""
+    encoded = column.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    if not texts:
+        return np.zeros(len(column), dtype="<u8"), np.full(len(column), _MISSING, dtype="<u8")
+    words = np.frombuffer(b"".join([_text(text, key) for text in texts]), dtype="<u8").reshape(-1, 2)
+    places = np.asarray(encoded.indices.fill_null(0))
+    return words[places, 0], words[places, 1]
+
+
+def _text(text: str, key: bytes) -> bytes:
+    if text[:1] in _FIRST and len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text):
+        words = _number(int(text) if text.lstrip("+-").isdigit() else float(text))
+        return b"".join(word.to_bytes(8, "little") for word in words)
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), key=key, digest_size=16).digest()
+
+
+def _number(number: int | float) -> tuple[int, int]:
+    """The two words of one number: as a float where a float holds it, else as it is."""
+    try:
+        real = float(number)
+    except OverflowError:
+        real = float("inf")
+    if real == number or isinstance(number, float):
+        return int.from_bytes(struct.pack("<d", real + 0.0), "little"), _REAL
+    return number % 2**64, _WHOLE if -(2**63) <= number < 2**63 else _LARGE
