@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from holdfast.ledger import Balance, Book, BookError, Entry, SigningKey, Stale, _book
+from holdfast.ledger import Balance, Book, BookError, Entry, SigningKey, Stale, _book, export
 
 
 def _settled(book: Book, count: int) -> Balance:
@@ -171,3 +171,23 @@ def test_a_question_is_found_without_reading_the_book(tmp_path):
     assert len(plans) == 2
     assert all("USING INDEX" in str(plan) for plan in plans), plans
     connection.close()
+
+
+def test_bytes_are_kept_beside_the_lines_and_in_no_export(place, tmp_path):
+    book = Book(place)
+    book.append("open", {"rows": 1}, after=0)
+    assert book.kept("earlier") is None
+    book.keep("earlier", b"\x00first")
+    book.keep("earlier", b"\x00second\xff")
+    book.keep("other", b"")
+    assert (book.kept("earlier"), book.kept("other"), book.kept("none")) == (b"\x00second\xff", b"", None)
+    export(book, tmp_path / "export.jsonl")
+    assert b"second" not in (tmp_path / "export.jsonl").read_bytes()
+    book.close()
+    again = Book(place)
+    assert again.kept("earlier") == b"\x00second\xff"
+    assert not again.in_memory
+    again.close()
+    with pytest.raises(BookError):
+        again.kept("earlier")
+    assert Book().in_memory

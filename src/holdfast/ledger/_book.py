@@ -32,6 +32,8 @@ class Lines(Protocol):
     def requested(self, request: str) -> Line | None: ...
     def checkpoint(self, before: int) -> Line | None: ...
     def secret(self) -> str: ...
+    def keep(self, name: str, content: bytes) -> None: ...
+    def kept(self, name: str) -> bytes | None: ...
     def close(self) -> None: ...
 
 
@@ -188,9 +190,23 @@ class Book:
         return Balance(), 0
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the book is gone once it is closed."""
+        return self._place is None
+
+    @property
     def secret(self) -> bytes:
         """Random bytes that are this book's own: kept beside its lines, and never in an export."""
         return bytes.fromhex(self._lines.secret())
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep bytes beside the lines, in place of what was kept there under this name. They are never in an
+        export, and nothing shows that they were changed: whoever needs that writes their digest in a line."""
+        self._lines.keep(name, content)
+
+    def kept(self, name: str) -> bytes | None:
+        """The bytes that are kept under a name; None where there are none."""
+        return self._lines.kept(name)
 
     def of_epoch(self, number: int) -> Book:
         """The book of another epoch of the same table, kept beside this one and signed with the same key."""

@@ -32,6 +32,10 @@ CREATE OR REPLACE TRIGGER no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON holdf
     FOR EACH STATEMENT EXECUTE FUNCTION holdfast_append_only();
 """
 _SECRETS = "CREATE TABLE holdfast_secrets (book TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_KEPT = (
+    "CREATE TABLE IF NOT EXISTS holdfast_kept (book TEXT, name TEXT, content BYTEA NOT NULL, "
+    "PRIMARY KEY (book, name))"
+)
 _COLUMNS = "sequence, kind, subject, request, body, digest"
 _ROW = "(%s, %s::bigint, %s, %s, %s, %s, %s)"
 _LAST = "(SELECT digest FROM holdfast_events WHERE book = %s ORDER BY sequence DESC LIMIT 1)"
@@ -129,6 +133,34 @@ class PostgresLines:
             except self._database.Error as error:
                 raise self._failed("written", error) from None
         return str(found[0])
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep bytes in a table beside the lines."""
+        with self._lock:
+            try:
+                with self._connection.transaction():
+                    self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+                    self._connection.execute(_KEPT)
+                    self._connection.execute(
+                        "INSERT INTO holdfast_kept VALUES (%s, %s, %s) "
+                        "ON CONFLICT (book, name) DO UPDATE SET content = excluded.content",
+                        (self._book, name, content),
+                    )
+            except self._database.Error as error:
+                raise self._failed("written", error) from None
+
+    def kept(self, name: str) -> bytes | None:
+        """The bytes that are kept under a name."""
+        with self._lock:
+            try:
+                if self._connection.execute("SELECT to_regclass('holdfast_kept')").fetchone() == (None,):
+                    return None
+                found = self._connection.execute(
+                    "SELECT content FROM holdfast_kept WHERE book = %s AND name = %s", (self._book, name)
+                ).fetchone()
+            except self._database.Error as error:
+                raise self._failed("read", error) from None
+        return None if found is None else bytes(found[0])
 
     def close(self) -> None:
         """Close the connection."""

@@ -28,6 +28,8 @@ CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON events
 CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'the account book is append-only'); END;
 """
+_KEPT = "CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT"
+_HAS_KEPT = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'kept'"
 _COLUMNS = "sequence, kind, subject, request, body, digest"
 _ROW = "(?, ?, ?, ?, ?, ?)"
 _LAST = "(SELECT digest FROM events ORDER BY sequence DESC LIMIT 1)"
@@ -104,6 +106,28 @@ class SqliteLines:
             except sqlite3.Error as error:
                 raise self._failed("written", error) from None
         return str(found[0])
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep bytes in a table beside the lines."""
+        with self._lock:
+            try:
+                self._connection.execute(_KEPT)
+                self._connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (name, content))
+            except sqlite3.Error as error:
+                raise self._failed("written", error) from None
+
+    def kept(self, name: str) -> bytes | None:
+        """The bytes that are kept under a name."""
+        with self._lock:
+            try:
+                if not self._connection.execute(_HAS_KEPT).fetchone():
+                    return None
+                found = self._connection.execute(
+                    "SELECT content FROM kept WHERE name = ?", (name,)
+                ).fetchone()
+            except sqlite3.Error as error:
+                raise self._failed("read", error) from None
+        return None if found is None else bytes(found[0])
 
     def close(self) -> None:
         """Close the file."""
