@@ -76,7 +76,7 @@ def test_mistakes_write_nothing_and_say_what_to_do(months, holdfast, tmp_path):
     assert "holdfast epoch open february.csv --after january.csv" in " ".join(said.split())
     (tmp_path / "copy.csv").write_bytes((tmp_path / "january.csv").read_bytes())
     for words, arguments in {
-        "begins with the rows": ("epoch", "open", "copy.csv", *AFTER),
+        "has rows of epoch 1 again": ("epoch", "open", "copy.csv", *AFTER, "--close"),
         "nowhere.csv": ("epoch", "open", "nowhere.csv", *AFTER, "--close"),
         "confidence is given": (
             "epoch",

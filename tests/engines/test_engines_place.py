@@ -366,3 +366,21 @@ def test_some_rows_of_a_database_are_a_random_part(table, to_postgres):
     for part in (some, open_rows(there).some(0.1)):
         assert 450 < part.count < 750
         assert abs(part.frame()["k"].mean() - 4) < 0.5
+
+
+def test_rows_in_a_database_are_compared_where_they_are_few(rng, to_postgres, monkeypatch):
+    """A small table of a database is read once for it; a large one is not, and the certificate says so."""
+    rows = 300
+    table = pa.table({"x": rng.random(rows), "n": rng.integers(0, 9, rows), "y": rng.integers(0, 2, rows)})
+    fresh = pa.table({"x": rng.random(rows), "n": rng.integers(0, 9, rows), "y": rng.integers(0, 2, rows)})
+    guard = Guard(to_postgres(table), training_share=0)
+    guard.close_account()
+    copy = table.take(rng.permutation(rows)[:200])
+    for again in (copy, to_postgres(copy)):
+        with pytest.raises(InvalidArgument, match="has rows of epoch 1 again"):
+            guard.next_epoch(again)
+    assert "not compared" not in str(guard.next_epoch(to_postgres(fresh), ledger=Book()).certificate)
+    monkeypatch.setattr("holdfast.engines._rows._MOST_COPIED", 10)
+    large = Guard(to_postgres(table), training_share=0)
+    later = large.next_epoch(to_postgres(copy))
+    assert "not compared with those of epoch 1" in str(later.certificate)

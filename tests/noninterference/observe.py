@@ -6,8 +6,8 @@ tables do. ``look(name, call)`` records what a call returns or raises. What leav
 besides: warnings and the registries in which modules keep them, standard output and error (of Python and of
 the process), log records, and every file that was written.
 
-Only one thing is masked: the keyed digest of all rows in an account book, and the digests and signatures that
-are computed from it. Their key is in no export (``docs/theory/epochs.md``).
+Only one thing is masked: keyed digests of rows in and beside an account book, and the digests and signatures
+that are computed from them. Their key is in no export (``docs/theory/epochs.md``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from forms import flat
 from holdfast.ledger._event import digest_of
 
 # The terms of a book that stand for protected rows, as JSON or as Python shows them.
-_OF_ROWS = re.compile(r"""(["'](?:data|labels)\\*["']: ?\\*["']keyed )[0-9a-f]{64}""")
+_OF_ROWS = re.compile(r"""(["'](?:data|labels|earlier)\\*["']: ?\\*["']keyed )[0-9a-f]{64}""")
 # A digest, or a signature, which is twice as long.
 _DIGITS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{64}){1,2}(?![0-9a-f])")
 _NOW = 1_750_000_000.0
@@ -276,6 +276,8 @@ def _note_database(look: Look, path: Path) -> None:
             rows = connection.execute(f'SELECT * FROM "{name}"').fetchall()
             if name == "events":
                 look.book(rows)
+            elif name == "kept":  # Keyed digests, for whoever may read the key in the table beside it.
+                look.note(f"{name} of {path}", [[row[0], len(row[1])] for row in rows])
             else:
                 look.note(f"{name} of {path}", [list(row) for row in rows])
     finally:

@@ -38,10 +38,10 @@ def epochs_session(look: Look, before, after, close, changed=()):
     later.close()
 
 
+# Protected rows in another order are not among them: whether they are told is an answer, and is paid for.
 CHANGED = {
     "the rows of the first": lambda before, after: before,
     "the same rows again": lambda before, after: after,
-    "the same rows in reverse": lambda before, after: after[::-1],
     "other columns": lambda before, after: after.rename(columns={"s": "t"}),
     "numbers in place of texts": lambda before, after: after.assign(s=after["x"]),
     "texts in place of numbers": lambda before, after: after.assign(x=after["s"]),
@@ -51,12 +51,6 @@ CHANGED = {
 }
 
 
-_QUOTED = pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="next_epoch puts a protected value into an error"
-)
-
-
-@_QUOTED
 def test_the_next_epoch_tells_nothing_of_either_while_both_are_open():
     earlier, later = _tables(TEXT, 0), _tables(TEXT, 1)
     session = partial(epochs_session, close=False, changed=CHANGED)

@@ -11,6 +11,8 @@ import pytest
 from server_caller import Caller
 from starlette.testclient import TestClient
 
+from holdfast.engines import unsealed
+from holdfast.guard._account import look_nats
 from holdfast.ledger import Book, EpochLink, Receipt, verify_epochs
 from holdfast.server import Policy, Service, create_app
 
@@ -211,7 +213,7 @@ MISTAKES = [
     ({"source": "nowhere.csv"}, "source"),
     ({"source": "../tokens.sqlite"}, "source"),
     ({"source": "people.csv"}, "epoch 1 is about"),
-    ({"source": "copy.csv"}, "begins with the rows"),
+    ({"source": "copy.csv"}, "has rows of epoch 1 again"),
     ({"source": "other.parquet"}, "column"),
     ({"confidence": 0.9, "together": 0.8}, "confidence is given"),
     ({"together": 0.99}, "below"),
@@ -242,6 +244,43 @@ def test_mistakes_open_nothing_write_nothing_and_say_what_to_do(service, owner, 
     assert len(again.datasets.epochs("people")) == 1
     again.close()
     assert owner("POST", "/datasets/people/epochs", {"source": new}).json()["epoch"] == 2
+
+
+def protected_rows(service, name="people"):
+    with unsealed():
+        return service.datasets.get(name).guard._setup.protected.rows.frame()
+
+
+def test_earlier_rows_are_refused_in_any_order_and_what_that_says_is_charged(service, owner, arrive, analyst):
+    """Every earlier epoch is compared, whose books the service keeps."""
+    hidden = protected_rows(service)
+    assert owner("POST", "/datasets/people/epochs", {"source": arrive()}).status_code == 201
+    people = pd.read_csv(service.sources / "people.csv")
+    again = {
+        "training rows": people.sample(frac=1, random_state=1),
+        "protected rows": hidden.sample(frac=1, random_state=1),
+    }
+    for part, table in again.items():
+        table.to_csv(service.sources / "again.csv", index=False)
+        refused = owner("POST", "/datasets/people/epochs", {"source": "again.csv"})
+        assert refused.status_code == 422
+        assert f"has rows of epoch 1 again (of its {part})" in refused.json()["detail"]
+        assert not any(str(value) in refused.text for value in hidden["income"][:50])
+        spent = [epoch["spent"] for epoch in described(owner)["epochs"]]
+        assert spent == [0 if part == "training rows" else pytest.approx(look_nats(2), abs=1e-5), 0]
+    assert owner("POST", "/datasets/people/epochs", {"source": arrive()}).json()["epoch"] == 3
+
+
+def test_no_value_is_quoted_where_a_column_changes_its_type(service, owner):
+    frame = pd.DataFrame({"who": [f"person{i}" for i in range(200)], "y": range(200)})
+    frame.to_csv(service.sources / "named.csv", index=False)
+    frame.assign(who=range(200)).to_csv(service.sources / "numbered.csv", index=False)
+    for first, second in (("named", "numbered"), ("numbered", "named")):
+        assert owner("POST", "/datasets", {"name": first, "source": f"{first}.csv"}).status_code == 201
+        told = owner("POST", f"/datasets/{first}/epochs", {"source": f"{second}.csv"})
+        assert told.status_code == 422
+        assert "who" in told.json()["detail"]
+        assert "person" not in told.text
 
 
 def test_rows_that_depend_on_each_other_lose_a_gap_and_need_the_old_account_closed(service, owner, rng):

@@ -75,8 +75,9 @@ def open_epoch(
       holdfast epoch open march.csv --after january.csv --after february.csv
       holdfast ask march.csv --after january.csv --after february.csv -q "share(paid)"
 
-    With --service an owner opens it in a service, where DATA is one of its sources. That the rows are new,
-    and were not chosen by their values, is for you to know.
+    With --service an owner opens it in a service, where DATA is one of its sources. Rows of an earlier
+    epoch are refused where they can be told. That rows are new in every other way, and were not chosen by
+    their values, is for you to know.
     """
     _one_place(after, service)
     terms: dict[str, Any] = {"confidence": confidence, "together": together}
@@ -94,9 +95,7 @@ def open_epoch(
 
     open_rows(data)  # What cannot be opened closes no account.
     with opened_epochs(after, ledger or beside(after[0]), train) as guards:
-        if close:
-            guards[-1].close_account()
-        guards.append(guards[-1].next_epoch(data, **terms))
+        guards.append(guards[-1].next_epoch(data, close=close, **terms))
         _show([standing(guard) for guard in guards], as_json)
 
 

@@ -22,8 +22,10 @@ from holdfast.records import Record
 
 MICRO = 1_000_000
 
-# Σ 1/(i ln² i) over i ≥ 2 is 2.109742…; rounded up, so that the weights sum to less than 1.
+# Σ 1/(i ln² i) over i ≥ 2 is 2.1097428…; rounded up, so that the weights sum to 1 − 3.4e-6. What they leave
+# pays for looks at the rows that are no questions.
 _WEIGHT_SUM = 2.10975
+_FOR_LOOKS = 3e-6
 
 
 def weight_nats(step: int) -> float:
@@ -39,6 +41,15 @@ def shared_weight_nats(step: int, questions: int) -> float:
         return weight_nats(step)
     total = math.fsum(math.exp(-weight_nats(place)) for place in range(step, step + questions))
     return math.log(questions / total)
+
+
+def look_nats(number: int) -> float:
+    """What the ``number``-th look at the rows costs where it says "yes"; where it says "no" it is free.
+
+    Looks have the weights 3·10⁻⁶/(i(i+1)), which together with those of all questions sum to less than 1, so
+    a "no" has all the weight that it had before (``docs/theory/epochs.md``, "What a refusal costs").
+    """
+    return math.log(number * (number + 1) / _FOR_LOOKS)
 
 
 @dataclass(frozen=True, repr=False)

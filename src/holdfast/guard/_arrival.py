@@ -1,4 +1,4 @@
-"""The rows of a later epoch: which of them are fresh, what may be trained on, and whether they are new."""
+"""The rows of a later epoch: which of them are fresh, and what may be trained on."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from holdfast.dependence import Dependence, Independent
 from holdfast.engines import open_rows, unsealed
 from holdfast.errors import InvalidArgument
 from holdfast.guard._epoch import After, link_in
-from holdfast.guard._question import Part
 from holdfast.guard._setup import Setup, set_up
 from holdfast.ledger import Book
 
-# So many rows in order tell one table from another; a shorter one, or one whose rows are all alike, is not
-# compared.
-_COMPARED = 1_000
-_TELLING = 20
 # So many rows of each earlier part are copied to train on; guesses from more would hardly be better.
 _MOST_TRAINING = 5_000_000
 
@@ -96,27 +89,3 @@ def earlier_rows(setup: Setup, *, closed: bool) -> Any:
     with unsealed():  # of protected rows only those of a closed account: nobody can be asked about them
         frames = [part.rows.first(_MOST_TRAINING).frame() for part in parts]
     return pandas.concat(frames, ignore_index=True) if frames else None
-
-
-def require_new_rows(data: Any, known: Part) -> None:
-    """Refuse a table that begins with the rows of the epoch before it, in order. Overlap in any other order
-    is not looked for: equal rows may well be different people."""
-    if not known.rows.has_order:
-        return
-    with unsealed():
-        frame = known.rows.first(_COMPARED).frame()
-    if len(frame) < _TELLING or len(frame.drop_duplicates()) == 1:
-        return
-    places = np.arange(len(frame)) if known.mask is None else np.flatnonzero(known.mask)[: len(frame)]
-    rows = open_rows(data)
-    if rows.count <= places[-1] or not rows.has_order or set(rows.columns) != set(frame.columns):
-        return
-    same = rows.first(int(places[-1]) + 1).frame(list(frame.columns)).iloc[places].reset_index(drop=True)
-    if same.equals(frame.astype(same.dtypes)):
-        raise InvalidArgument(
-            "data",
-            "the rows that arrived since; this table begins with the rows of the epoch before",
-            f"{rows.count:,} rows",
-            of="Guard.next_epoch",
-            reference="docs/theory/epochs.md",
-        )

@@ -12,6 +12,7 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.guard._account import Account
 from holdfast.guard._content import Content, open_session
+from holdfast.guard._newness import Arrival
 from holdfast.guard._session import OtherTerms, Session
 from holdfast.ledger import Book, BookError, EpochLink
 from holdfast.records import Record
@@ -51,6 +52,7 @@ class After:
     before: Book
     epoch: Epoch  # the one before
     ledger: str | Path | Book | None  # beside the one before where None
+    arrival: Arrival  # the table that is brought for it
     trains: bool  # whether the training part is made of earlier rows
     closed: bool  # whether the account before was closed for good when they were taken
 
@@ -67,10 +69,15 @@ class After:
         return self.before.of_epoch(self.number) if self.ledger is None else Book(self.ledger)
 
     def announce(self, facts: dict[str, Any]) -> EpochLink:
-        """Write into the earlier book, once, which rows the next epoch is about; refuse to do it again for
-        other rows, or for a book that was lost."""
+        """Write into the earlier book, once, which rows the next epoch is about; refuse rows that are not
+        new, and to do it again for other rows, or for a book that was lost.
+
+        Whether rows are new is looked at last, when nothing else is wrong with them.
+        """
         content: Content = facts["data"]
         said = {"epoch": self.number, "rows": facts["rows"], "data": content.under(self.before.secret)}
+        if self.before.about(EpochLink.ANNOUNCED, "act") is None:
+            self.arrival.require_new()
         told = self.session.record("act", said, EpochLink.ANNOUNCED)
         if told not in (said, {**said, "data": content.former}):
             raise BookError(
@@ -144,7 +151,8 @@ def confidence_after(epoch: Epoch, confidence: float | None, together: float | N
     epochs i ≥ e take β·e/(i(i+1)), which is β in all, however many follow.
     """
     if together is None:
-        return epoch.confidence if confidence is None else confidence
+        given = epoch.confidence if confidence is None else confidence
+        return checks.real(given, "confidence", "(0, 1)", of="Guard.next_epoch")
     if confidence is not None:
         raise InvalidArgument(
             "together", "left out where confidence is given", together, of="Guard.next_epoch"
@@ -179,6 +187,8 @@ def open_account(
 
 def _open_after(after: After, account: Account, agreed: dict[str, Any]) -> tuple[Book, Session, EpochLink]:
     link = after.announce(agreed)
+    if after.book.opening is None:
+        agreed = {**agreed, **after.arrival.earlier.keep(after.book, after.arrival.missing)}
     session = _session(after.book, account, agreed, link)
     after.opened()
     return after.book, session, link

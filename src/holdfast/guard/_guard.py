@@ -17,13 +17,15 @@ from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._account import Account
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._answered import Answered
-from holdfast.guard._arrival import earlier_rows, model_after, require_new_rows, set_up_in
+from holdfast.guard._arrival import earlier_rows, model_after, set_up_in
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._choice import STRATEGIES, TRAINING_SHARES, choose_strategy
 from holdfast.guard._content import bound_later
 from holdfast.guard._custom import custom_question
+from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
 from holdfast.guard._former import FAILURE
+from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._scores import score_question, score_text
@@ -132,10 +134,20 @@ class Guard:
             agreed[FAILURE] = "closes"
         self._book, self._session, link = open_account(ledger, Account(failure), agreed)
         self.epoch = Epoch.of(link, self.confidence)
+        after = ledger if isinstance(ledger, After) else None
+        self._trains = after is not None and after.trains
+        own = EpochAccount(
+            self.epoch.number,
+            self._session,
+            in_memory=self._book.in_memory,
+            priced=strategy == "code",
+            alone=self._strategy.failure_closes,
+        )
+        self._accounts = (*(after.arrival.accounts if after is not None else ()), own)
         self._options = {name: agreed[name] for name in ("strategy", "queries", "surprises", "error")}
         self._options |= {"training_share": training_share, "split_seed": split_seed}
         self._options |= {"split_by": split_by, "seconds": seconds, "public_categories": public_categories}
-        assumptions = (*self._setup.assumptions, *bound_later(self._book))
+        assumptions = (*self._setup.assumptions, *bound_later(self._book), *not_compared(self._book))
         self._records = Records(self.confidence, self._strategy, assumptions)
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)
@@ -381,6 +393,7 @@ class Guard:
         together: float | None = None,
         dependence: Dependence | None = None,
         ledger: str | Path | Book | None = None,
+        close: bool = False,
         **options: Any,
     ) -> Guard:
         """A guard on the rows that arrived since, with an account of its own; called again, it goes on.
@@ -388,25 +401,31 @@ class Guard:
         Without ``train`` the guesses come from this epoch's training part and, once its account is closed for
         good, from its protected rows too; all new rows are protected. With ``together`` the confidence is
         such that all epochs that ever follow hold together with that probability. The ``ledger`` is beside
-        this one, and ``options`` of :class:`Guard` are as they are here, unless they are given.
+        this one, and ``options`` of :class:`Guard` are as they are here, unless they are given. ``close``
+        ends this account for good first, unless something is known to be wrong with the table.
 
         Guarantee: the new epoch's intervals all hold with its confidence, whatever is known about earlier
         rows, and those of all epochs with ``guard.epoch.together`` (``docs/theory/epochs.md``).
         Assumes: the new rows are independent of the earlier ones, up to what their model charges for, and
-        were not chosen by their values. A table that begins with the old rows is refused; other overlap
-        cannot be told from equal rows.
+        were not chosen by their values. A table that has rows of any earlier epoch again is refused, in any
+        order; rows of few values cannot be told apart. Where that is decided by protected rows that can still
+        be asked about, a refusal is charged to their account, and new rows are free.
         """
-        require_new_rows(data, self._setup.protected)
+        confidence = confidence_after(self.epoch, confidence, together)
+        model_after(self._setup, dependence, closed=close or closed_in_time(self._book))
+        arrival = Arrival(data, self._setup, self._book, self._accounts, self._trains)
+        if close:
+            arrival.require_not_known()
+            self.close_account()
         closed = closed_in_time(self._book)
-        model_after(self._setup, dependence, closed=closed)
         options = {**self._options, **options}
         trains = train is None and options["strategy"] in TRAINING_SHARES and options["split_by"] is None
         return Guard(
             data,
             train=earlier_rows(self._setup, closed=closed) if trains else train,
-            confidence=confidence_after(self.epoch, confidence, together),
+            confidence=confidence,
             dependence=dependence,
-            ledger=cast(Any, After(self._session, self._book, self.epoch, ledger, trains, closed)),
+            ledger=cast(Any, After(self._session, self._book, self.epoch, ledger, arrival, trains, closed)),
             **options,
         )
 

@@ -216,6 +216,24 @@ class Session:
             self.read()
         raise BookError("The account book is too busy; nothing was written. Try again.")
 
+    def record_next(self, kind: str, body: dict[str, Any], subject: str) -> int:
+        """Write down a line that costs nothing and is the next of its subject; returns its number, from 1."""
+        number = 1
+        for _ in range(_MOST_TRIES):
+            while self._book.about(f"{subject} {number}", kind) is not None:
+                number += 1
+            with self._lock, suppress(Stale):
+                line = self._book.append(kind, body, after=self._last, subject=f"{subject} {number}")
+                self._apply(line)
+                return number
+            self.read()
+        raise BookError("The account book is too busy; nothing was written. Try again.")
+
+    @property
+    def left(self) -> bool:
+        """Whether the book was closed here."""
+        return self._left
+
     def close_account(self, because: str = "") -> None:
         """Write down that nothing more is answered from this account, and why if it was not the owner."""
         self.record("close", {"because": because} if because else {}, "account")

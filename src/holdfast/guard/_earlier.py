@@ -1,0 +1,336 @@
+"""What is kept of the rows of earlier epochs: keyed digests of a bounded sample, beside the book and in no
+export."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from holdfast.engines import Rows
+from holdfast.guard._overlap import (
+    MOST_KEPT,
+    Digests,
+    Sketch,
+    commonest_share,
+    numbered_again,
+    telling,
+)
+from holdfast.guard._question import Part
+from holdfast.guard._setup import Setup
+from holdfast.ledger import Book, BookError, EpochLink
+
+TRAINING, PROTECTED, TABLE = "training rows", "protected rows", "table"
+# Under this name a book keeps its earlier epochs' digests, and says in its first line which they are.
+KEPT = "earlier"
+# A digest and how often its row occurs; and how many more rows than were meant a sample may have.
+_A_ROW, _ROOM = 9, 1_000
+# The term of a book that lists the epochs whose rows its own were not compared with.
+UNCOMPARED = "not compared with"
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """The table that is brought for the next epoch, by the digests of its rows."""
+
+    rows: Rows
+    key: bytes
+    _digests: dict[tuple[str, ...], Digests] = field(default_factory=dict, repr=False, compare=False)
+    _sketches: dict[tuple[str, ...], Sketch] = field(default_factory=dict, repr=False, compare=False)
+
+    def digests(self, columns: tuple[str, ...]) -> Digests:
+        """One digest a row, of these columns."""
+        if columns not in self._digests:
+            self._digests[columns] = self.rows.row_digests(self.key, columns)
+        return self._digests[columns]
+
+    def sketch(self, columns: tuple[str, ...]) -> Sketch:
+        """All rows, by these columns."""
+        if columns not in self._sketches:
+            self._sketches[columns] = Sketch.of(self.digests(columns))
+        return self._sketches[columns]
+
+    def commonest(self, columns: tuple[str, ...]) -> float:
+        """The share of its commonest row, by these columns."""
+        return commonest_share(self.digests(columns))
+
+    @cached_property
+    def numbering(self) -> frozenset[str]:
+        """The columns that may only number its rows."""
+        return frozenset(self.rows.numbering())
+
+
+@dataclass(frozen=True)
+class EarlierPart:
+    """One part of an earlier epoch as a table of its own.
+
+    ``numbering`` are the columns that may only number its rows. ``sketch`` is of all columns, ``unnumbered``
+    of the others, in which the ``commonest`` row has that share; ``sketches`` says how many of the two there
+    can be. ``begins`` is a digest of all ``count`` rows' digests in order, where their order tells them from
+    other tables; None where it does not, or is not known.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    numbering: tuple[str, ...]
+    count: int
+    sketches: int
+    sketch: Sketch | None
+    unnumbered: Sketch | None
+    commonest: float
+    begins: str | None
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The columns that do not number the rows."""
+        return tuple(name for name in self.columns if name not in self.numbering)
+
+    def again_in(self, table: NewTable) -> bool:
+        """Whether the new table has rows of this part again."""
+        if not set(self.columns) <= set(table.rows.columns):
+            return False
+        if self.sketch is not None and self._repeated_in(table, self.sketch):
+            return True
+        if self.begins is None or not table.rows.has_order or table.rows.count < self.count:
+            return False
+        if not table.numbering.issuperset(self.numbering):
+            return False
+        first = table.digests(self.others)[: self.count]
+        return hmac.compare_digest(_in_order(first, table.key), self.begins)
+
+    def _repeated_in(self, table: NewTable, sketch: Sketch) -> bool:
+        if not (self.numbering and table.numbering.issuperset(self.numbering)):
+            return sketch.again_in(table.sketch(self.columns))
+        # Tables that number their rows anew have equal numbers by that alone.
+        if self.unnumbered is None:
+            return False
+        shares = self.commonest, table.commonest(self.others)
+        return self.unnumbered.again_in(table.sketch(self.others)) or numbered_again(
+            sketch, table.sketch(self.columns), shares
+        )
+
+
+@dataclass(frozen=True)
+class EarlierEpoch:
+    """The rows of one epoch, and whether its account was closed for good when this was written down."""
+
+    number: int
+    closed: bool
+    parts: tuple[EarlierPart, ...]
+
+
+@dataclass(frozen=True)
+class EarlierRows:
+    """The rows of all epochs up to one, under the one key that the chain of their books has."""
+
+    key: bytes
+    epochs: tuple[EarlierEpoch, ...]
+
+    @classmethod
+    def before(cls, book: Book) -> EarlierRows:
+        """What a book keeps of the epochs before its own."""
+        opening = book.opening
+        body = {} if opening is None else opening.body
+        if KEPT not in body:  # A first epoch, or a book that was opened before digests were kept.
+            return cls(_keyed(book.secret, b"rows of epochs"), ())
+        content = book.kept(KEPT)
+        if content is None or not hmac.compare_digest(_named(content, book), body[KEPT]):
+            raise BookError(
+                f"What the account book {book.name} keeps of the rows of earlier epochs was lost or changed, "
+                "so new rows cannot be compared with them. Bring the book back as it was."
+            )
+        return _unpacked(content)
+
+    def with_epoch(self, number: int, setup: Setup, *, trains: bool) -> EarlierRows:
+        """The same and the rows of one more epoch, which are read for it. ``trains``: its training part is
+        made of earlier rows, which are there already."""
+        parts = tuple(_parts_of(setup, self.key, training=not trains))
+        return replace(self, epochs=(*self.epochs, EarlierEpoch(number, False, parts)))
+
+    def keep(self, book: Book, missing: list[int]) -> dict[str, Any]:
+        """Keep it beside the next epoch's book; returns what the first line of that book says about it."""
+        content = _packed(self)
+        book.keep(KEPT, content)
+        return {KEPT: _named(content, book), UNCOMPARED: missing}
+
+
+def not_compared(book: Book) -> tuple[str, ...]:
+    """What is assumed of an epoch's rows because they were not compared with those of earlier ones."""
+    opening = book.opening
+    if opening is None or EpochLink.said(opening.body) is None:
+        return ()
+    if KEPT not in opening.body:
+        return (
+            "The epoch was opened by an earlier version, which compared its rows with the first ones of the "
+            "epoch before only: that they are no other earlier rows is taken on trust.",
+        )
+    if not opening.body[UNCOMPARED]:
+        return ()
+    epochs = ", ".join(f"epoch {number}" for number in opening.body[UNCOMPARED])
+    return (
+        f"The rows were not compared with those of {epochs}: one side stays where it is, or is not known "
+        "here. That they are new is taken on trust.",
+    )
+
+
+def can_be_compared(rows: Rows) -> bool:
+    """Whether rows are read for it: all but large tables that stay where they are."""
+    return rows.is_small or not rows.stays
+
+
+def _parts_of(setup: Setup, key: bytes, *, training: bool) -> Iterator[EarlierPart]:
+    """Both parts of an epoch, and the table that they make up."""
+    known = {PROTECTED: setup.protected}
+    if training and setup.training is not None:
+        known[TRAINING] = setup.training
+    made = {}
+    for name, part in known.items():
+        if can_be_compared(part.rows):
+            made[name] = _part(name, part.rows, key)
+            yield made[name][0]
+    if len(made) == 2 and made[PROTECTED][0].columns == made[TRAINING][0].columns:
+        yield from _table(setup, made, key)
+
+
+def _part(name: str, rows: Rows, key: bytes) -> tuple[EarlierPart, Digests]:
+    """One part, and its rows' digests without the columns that number them."""
+    columns, numbering = tuple(sorted(rows.columns)), rows.numbering()
+    whole = any(column.whole for column in rows.schema.values())  # Only such a column can number rows.
+    digests = rows.row_digests(key, columns)
+    part = EarlierPart(
+        name, columns, numbering, rows.count, 2 if whole else 1, Sketch.of(digests), None, 1.0, None
+    )
+    if numbering:
+        digests = rows.row_digests(key, part.others) if part.others else np.zeros_like(digests)
+        unnumbered = Sketch.of(digests) if part.others else None
+        part = replace(part, unnumbered=unnumbered, commonest=commonest_share(digests))
+    if rows.has_order and telling(digests):
+        part = replace(part, begins=_in_order(digests, key))
+    return part, digests
+
+
+def _table(setup: Setup, made: dict[str, tuple[EarlierPart, Digests]], key: bytes) -> Iterator[EarlierPart]:
+    """The whole table by the order of its rows, where no row was dropped from it."""
+    (protected, hidden), (training, shown) = made[PROTECTED], made[TRAINING]
+    masks = [part.mask for part in (setup.protected, setup.training) if isinstance(part, Part)]
+    count = setup.protected.data_rows
+    if any(mask is None for mask in masks) or len(hidden) + len(shown) != count:
+        return
+    digests = np.zeros(count, dtype=np.uint64)
+    if protected.numbering != training.numbering:
+        hidden, shown = np.zeros_like(hidden), np.zeros_like(shown)
+    for mask, part in zip(masks, (hidden, shown), strict=True):
+        digests[mask] = part
+    begins = _in_order(digests, key) if telling(digests) else None
+    yield EarlierPart(TABLE, protected.columns, protected.numbering, count, 0, None, None, 1.0, begins)
+
+
+def _in_order(digests: Digests, key: bytes) -> str:
+    return hashlib.blake2b(digests.astype("<u8").tobytes(), key=key, digest_size=32).hexdigest()
+
+
+def _named(content: bytes, book: Book) -> str:
+    """What a book says of bytes that it keeps: nothing to whoever has not got its secret."""
+    return f"keyed {_keyed(book.secret, content).hex()}"
+
+
+def _keyed(secret: bytes, content: bytes) -> bytes:
+    return hmac.new(secret, content, "sha256").digest()
+
+
+def _packed(earlier: EarlierRows) -> bytes:
+    """The key and all parts, with a sample of their rows: a head of JSON, then the digests and counts. How
+    long it is follows from the columns and the numbers of rows, and from nothing else."""
+    arrays: list[bytes] = []
+
+    def sketch(of: Sketch | None) -> dict[str, int] | None:
+        if of is None:
+            return None
+        kept = of.sampled()
+        arrays.extend((kept.digests.astype("<u8").tobytes(), kept.counts.tobytes()))
+        return {"rows": kept.rows, "below": kept.below, "kept": len(kept.digests)}
+
+    text = _head(
+        earlier,
+        lambda part: {
+            "numbering": part.numbering,
+            "sketch": sketch(part.sketch),
+            "unnumbered": sketch(part.unnumbered),
+            "commonest": part.commonest,
+            "begins": part.begins,
+        },
+    )
+    content = struct.pack("<Q", len(text)) + text + b"".join(arrays)
+    longest = {"rows": 2**63, "below": 2**64 - 1, "kept": 2**63}
+    room = 8 + len(
+        _head(
+            earlier,
+            lambda part: {
+                "numbering": part.columns,
+                "sketch": longest,
+                "unnumbered": longest,
+                "commonest": -sys.float_info.max,
+                "begins": "0" * 64,
+            },
+        )
+    )
+    parts = [part for epoch in earlier.epochs for part in epoch.parts]
+    rows = sum(part.sketches * min(part.count, MOST_KEPT + _ROOM) for part in parts)
+    return content.ljust(room + _A_ROW * rows, b"\0")
+
+
+def _head(earlier: EarlierRows, facts: Callable[[EarlierPart], dict[str, Any]]) -> bytes:
+    """What is kept but the digests, with these facts about each part."""
+    epochs = [
+        {
+            "number": epoch.number,
+            "closed": epoch.closed,
+            "parts": [
+                {
+                    "name": part.name,
+                    "columns": part.columns,
+                    "count": part.count,
+                    "sketches": part.sketches,
+                    **facts(part),
+                }
+                for part in epoch.parts
+            ],
+        }
+        for epoch in earlier.epochs
+    ]
+    return json.dumps({"key": earlier.key.hex(), "epochs": epochs}).encode()
+
+
+def _unpacked(content: bytes) -> EarlierRows:
+    (length,) = struct.unpack_from("<Q", content)
+    head = json.loads(content[8 : 8 + length])
+    place = 8 + length
+
+    def sketch(said: dict[str, int] | None) -> Sketch | None:
+        nonlocal place
+        if said is None:
+            return None
+        kept = said["kept"]
+        digests = np.frombuffer(content, dtype="<u8", count=kept, offset=place).astype(np.uint64)
+        counts = np.frombuffer(content, dtype=np.uint8, count=kept, offset=place + 8 * kept)
+        place += 9 * kept
+        return Sketch(said["rows"], digests, counts, said["below"])
+
+    def part(said: dict[str, Any]) -> EarlierPart:
+        lists = {name: tuple(said[name]) for name in ("columns", "numbering")}
+        sketches = {name: sketch(said[name]) for name in ("sketch", "unnumbered")}
+        return EarlierPart(**{**said, **lists, **sketches})
+
+    epochs = [
+        EarlierEpoch(said["number"], said["closed"], tuple(part(one) for one in said["parts"]))
+        for said in head["epochs"]
+    ]
+    return EarlierRows(bytes.fromhex(head["key"]), tuple(epochs))
