@@ -119,6 +119,14 @@ GAPPED_NUMBERS = Values(
     st.none(),
     ("share(s < 5, nulls = false)", "mean(x, 0, 9)"),
 )
+# No training row has a gap; in the second table protected rows have, which count as the lowest value.
+HIDDEN_GAPS = Values(
+    [5.0, 7.0],
+    [0.0, -3.0],
+    [None],
+    st.none() | st.floats(-1e300, 0),
+    ("mean(s, 0, 10)", "share(s > 1)", "quantile(s, 0.9)"),
+)
 WHOLE = Values(
     [1, 2],
     [10, 2**52, 999],
@@ -267,6 +275,7 @@ _WORDS = pa.dictionary(pa.int32(), pa.string())
 KINDS = [
     Kind("pandas", "float64", NUMBERS, _pandas("float64")),
     Kind("pandas", "float64 with gaps", GAPPED_NUMBERS, _pandas("float64")),
+    Kind("pandas", "float64 with hidden gaps", HIDDEN_GAPS, _pandas("float64")),
     Kind("pandas", "float32", SMALL, _pandas("float32")),
     Kind("pandas", "int64", WHOLE, _pandas("int64")),
     Kind("pandas", "int8", SMALL, _pandas("int8")),
@@ -301,6 +310,7 @@ KINDS = [
     Kind("polars", "String", TEXT, _polars(pl.String)),
     Kind("polars", "String with gaps", GAPPED_TEXT, _polars(pl.String)),
     Kind("polars", "Float64 with gaps", GAPPED_NUMBERS, _polars(pl.Float64)),
+    Kind("polars", "Float64 with hidden gaps", HIDDEN_GAPS, _polars(pl.Float64)),
     Kind("polars", "Int64", WHOLE, _polars(pl.Int64)),
     Kind("polars", "Categorical", CATEGORIES, _polars(pl.Categorical)),
     Kind("polars", "Categorical of its own", CATEGORIES, _polars(pl.Categorical(pl.Categories("words")))),
@@ -317,6 +327,7 @@ KINDS = [
     Kind("pyarrow", "string with gaps", GAPPED_TEXT, _arrow(pa.string())),
     Kind("pyarrow", "large_string", TEXT, _arrow(pa.large_string())),
     Kind("pyarrow", "double with gaps", GAPPED_NUMBERS, _arrow(pa.float64())),
+    Kind("pyarrow", "double with hidden gaps", HIDDEN_GAPS, _arrow(pa.float64())),
     Kind("pyarrow", "dictionary", CATEGORIES, _arrow(_WORDS)),
     Kind("pyarrow", "ordered dictionary", TEXT, _arrow(pa.dictionary(pa.int8(), pa.string(), ordered=True))),
     Kind("pyarrow", "list", LISTS, _arrow(pa.list_(pa.string()))),
@@ -331,6 +342,7 @@ KINDS = [
     Kind("dict", "of lists", TEXT, list),
     Kind("dict", "of lists with gaps", GAPPED_TEXT, list),
     Kind("dict", "of numbers with gaps", GAPPED_NUMBERS, list),
+    Kind("dict", "of numbers with hidden gaps", HIDDEN_GAPS, list),
     Kind("dict", "of texts", TEXT, np.array),
     Kind("dict", "of objects", GAPPED_TEXT, lambda s: np.array(s, dtype=object)),
     Kind("dict", "of floats", NUMBERS, np.array),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from observe import assert_same, observe
-from pairs import KINDS, SHAPES, TABLES, Wide, make_pair
+from pairs import KINDS, SHAPES, TABLES, TEXT, Wide, make_pair
 from sessions import table_session
 
 
@@ -22,6 +23,28 @@ def test_a_training_part_shows_nothing_of_the_protected_rows(library):
 def test_what_stands_beside_the_columns_shows_nothing_either(shape):
     tables = make_pair(shape.values)
     assert_same(*(observe(table_session(partial(shape.build, t), ("mean(x, 0, 9)",))) for t in tables))
+
+
+DECLARED = sorted({"a", *map(str, TEXT.first), *map(str, TEXT.second)})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda s: pd.Categorical(s, DECLARED, ordered=True),
+        lambda s: pd.Series(s).astype(pd.CategoricalDtype(DECLARED)),
+    ],
+    ids=["ordered", "unordered"],
+)
+def test_categories_that_are_declared_public_tell_no_more_than_themselves(column):
+    """Both tables declare the same categories, and different ones occur among the protected rows."""
+
+    def build(columns):
+        return pd.DataFrame({**columns, "s": column(columns["s"])})
+
+    options = {"public_categories": True}
+    tables = make_pair(TEXT)
+    assert_same(*(observe(table_session(partial(build, t), ("share(s = 'a')",), **options)) for t in tables))
 
 
 @pytest.mark.slow
