@@ -25,7 +25,7 @@ from holdfast.engines import Column, Schema
 from holdfast.engines._address import shown
 from holdfast.guard import Answer, Certificate, Epoch, Left, Preview
 from holdfast.guard._plot import plot_answers
-from holdfast.guard._scores import score_text
+from holdfast.guard._scores import score_query
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 
@@ -125,10 +125,7 @@ class Client:
                 "A service scores predictions that are an expression over its columns, as text. Predictions "
                 "of your own, or a model's, go to a board: client.submit(board, table)."
             )
-        expression = score_text(predictions, target=target, metric=metric)
-        if metric == "brier":
-            return self.mean(expression, bounds=(0, 1), guess=guess)
-        return self.share(expression, guess=guess)
+        return self.ask(score_query(predictions, target=target, metric=metric, guess=guess))
 
     def custom(self, function: Any, *, tail: Any, guess: Any = None, name: str | None = None) -> Answer:
         """A service runs no code of those who ask: always refuses, and says what can be asked instead."""

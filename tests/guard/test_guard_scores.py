@@ -478,3 +478,31 @@ def test_every_strategy_that_scores_recognises_models(table, options):
     rows = table if guard.train is None else protected_rows(table, guard)
     exact = float(np.mean((model.predict_proba(rows[["x", "z"]])[:, 1] - rows["y"]) ** 2))
     assert answer.low <= exact <= answer.high
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "error", "brier"])
+def test_a_missing_label_counts_as_wrong_however_predictions_are_given(metric):
+    """By an expression, an array and a model: the same score, with a third of the labels missing."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, ROWS).astype(float)
+    label[rng.random(ROWS) < 1 / 3] = np.nan
+    frame = pd.DataFrame({"p": label.copy(), "label": label})
+    frame["p"] = np.where(np.isnan(label), 1.0, label)
+
+    class Copies:
+        classes_ = np.array([0, 1])
+
+        def predict(self, rows):
+            return rows["p"].to_numpy()
+
+        def predict_proba(self, rows):
+            return np.column_stack([1 - rows["p"], rows["p"]])
+
+    values = [
+        Guard(frame).score(given, target="label", metric=metric)
+        for given in ("p", frame["p"].to_numpy(), Copies())
+    ]
+    wrong = 1 / 3 if metric != "accuracy" else 2 / 3
+    assert values[0].low <= wrong <= values[0].high
+    for other in values[1:]:
+        assert (other.value, other.low, other.high) == (values[0].value, values[0].low, values[0].high)

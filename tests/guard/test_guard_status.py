@@ -335,3 +335,56 @@ def test_a_preview_without_a_guess_names_none():
         assert "guess" not in repr(preview)
         assert " for 1 answer" in repr(preview)
         assert guard.share("c0 = 1").half_width <= 1.0001 * preview.half_width
+
+
+def test_a_preview_of_a_filter_does_not_promise_the_width_of_all_rows():
+    for name in ("split", "typical-gaussian"):
+        guard = Guard(TABLE, **STRATEGIES[name])
+        question = "share(c0 = 1, where = c1 = 1)"
+        preview = guard.cost_preview(question)
+        assert "the fewer pass the filter, the wider it is" in repr(preview)
+        assert guard.ask(question).half_width > 1.1 * preview.half_width
+    split = Guard(TABLE, strategy="split", queries=2, error=0.2)
+    quantile = split.cost_preview("quantile(c0 + c1, 0.5)")
+    assert "unknown width for 1 answer" in repr(quantile)
+    assert "could be wider than the promised ±0.2" in quantile.why
+    assert split.cost_preview("share(c0 = 1)").why == ""
+
+
+def test_answers_say_what_was_left_out_and_what_was_not_used():
+    values = np.where(np.arange(ROWS) % 10 == 0, np.nan, 0.5)
+    guard = Guard({"m": values, "c": np.arange(ROWS) % 2})
+    skipped, filtered = "Rows without a value do not enter.", "Rows for which the filter is false or null"
+    notes = {
+        where: " ".join(guard.mean("m", bounds=(0, 1), nulls="skip", where=where).notes)
+        for where in (None, "c = 1")
+    }
+    assert skipped in notes[None]
+    assert filtered not in notes[None]
+    assert skipped in notes["c = 1"]
+    assert filtered in notes["c = 1"]
+    grid = Guard(TABLE, strategy="grid-code", queries=2)
+    assert "guess was not used" in grid.share("c0 = 1", guess=0.9).notes[-1]
+    assert grid.share("c1 = 1").notes == ()
+
+
+def test_a_wider_interval_around_the_guess_is_called_that():
+    """Fewer rows pass the filter than in the training part: the value is as guessed, the width is not."""
+    protected = {"x": np.arange(2000) % 2, "f": (np.arange(2000) < 20).astype(int)}
+    train = {"x": np.arange(2000) % 2, "f": np.ones(2000, dtype=int)}
+    answer = Guard(protected, train=train).share("x = 1", where="f = 1")
+    assert not answer.confirmed
+    assert answer.value == answer.guess
+    assert "(as guessed, but wider than expected; cost " in repr(answer)
+
+
+def test_a_picture_names_the_unit_and_no_guess_where_there_is_none():
+    pytest.importorskip("matplotlib")
+    for name, unit, label in (("code", "nats", "as guessed"), ("grid-code", "answers", "answer")):
+        guard = Guard(TABLE, **STRATEGIES[name])
+        guard.share("c0 = 1")
+        axes = guard.plot().axes
+        assert axes[-1].get_ylabel() == f"{unit} spent"
+        labels = [text.get_text() for text in axes[0].get_legend().get_texts()]
+        assert label in labels
+        assert ("guess" in labels) == (name == "code")

@@ -52,7 +52,11 @@ def _show_answer(console: Console, answer: Answer, cost: str) -> None:
 def _outcome(answer: Answer) -> str:
     if math.isnan(answer.guess):
         return "no guess"
-    return "as guessed" if answer.confirmed else f"a surprise: the guess was {answer.guess:.4g}"
+    if answer.confirmed:
+        return "as guessed"
+    if answer.value == answer.guess:
+        return "a surprise: as guessed, but wider than expected"
+    return f"a surprise: the guess was {answer.guess:.4g}"
 
 
 def show_preview(console: Console, preview: Preview) -> None:
@@ -63,14 +67,14 @@ def show_preview(console: Console, preview: Preview) -> None:
     elif not preview.allowed:
         console.print(f"  would be refused: {preview.why}", style="yellow", markup=False)
     elif math.isnan(preview.guess):
-        console.print(f"  about ±{preview.half_width:.3g}, cost {preview.prices}", highlight=False)
+        console.print(f"  {preview.width_alone}, cost {preview.prices}", highlight=False)
     else:
         value, interval = interval_words(preview.guess, preview.low, preview.high)
         console.print(Text.assemble("  guess ", (value, "bold"), "; if confirmed, ", (interval, "cyan")))
         _draw(console, preview.query, preview.guess, preview.low, preview.high, None)
         console.print(f"  cost {preview.prices}", highlight=False)
-        if preview.why:
-            console.print(f"  {preview.why}", style="dim", markup=False)
+    if preview.allowed and preview.why:
+        console.print(f"  {preview.why}", style="dim", markup=False)
     if preview.failure_closes:
         console.print("  If it fails on the protected rows, the account is closed.", style="yellow")
 

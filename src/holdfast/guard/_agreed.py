@@ -26,6 +26,8 @@ from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval
 from holdfast.tails import Tail
 
+_FRESH_ROWS = "Questions that were answered before stay free; new ones need a new guard on fresh rows."
+
 
 @dataclass(frozen=True)
 class EvenCells:
@@ -282,12 +284,15 @@ class AgreedCode:
                 question,
                 account,
                 f"Its answer would be within ±{reach:.4g}, and ±{self.promised:g} was promised",
+                advice="An error counts in the units of the question: ask about a narrower range, or open a "
+                "guard with a larger error, fewer questions or more rows (holdfast.plan compares them).",
             )
 
-    def _spent(self, question: Question, account: Account, reason: str) -> BudgetSpent:
+    def _spent(
+        self, question: Question, account: Account, reason: str, *, advice: str = _FRESH_ROWS
+    ) -> BudgetSpent:
         return BudgetSpent(
-            f"{question.text} cannot be answered. {reason}. Questions that were answered before stay free; "
-            "new ones need a new guard on fresh rows.",
+            f"{question.text} cannot be answered. {reason}. {advice}",
             asked=1.0,
             spent=self.spent(account),
             left=float(self.left(account)),

@@ -60,8 +60,12 @@ class Answer(Record):
         if math.isnan(self.guess):
             noisy = self.certificate.interval.lower().endswith("noise")
             how = "with noise" if noisy else "without a guess, no noise added"
+        elif self.confirmed:
+            how = "as guessed"
+        elif self.value == self.guess:
+            how = "as guessed, but wider than expected"
         else:
-            how = "as guessed" if self.confirmed else f"guessed {show(self.guess)}"
+            how = f"guessed {show(self.guess)}"
         return f"{how}; cost {amount(self.cost, self.unit)}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,6 +86,14 @@ class Answer(Record):
             f"answers hold together with probability {self.confidence:.6g}</small>"
             f"{notes}</div>"
         )
+
+
+def perhaps_too_wide(error: float) -> str:
+    """What a preview says where the rows decide whether a promised error can be kept."""
+    return (
+        f"If the rows are not as expected, the interval could be wider than the promised ±{error:g}. Then no "
+        "answer is released, and finding that out is charged as an answer."
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,13 +142,17 @@ class Preview(Record):
             return f"{self.query}: answered before, costs nothing"
         if not self.allowed:
             return f"{self.query}: would be refused. {self.why}".rstrip()
-        if math.isnan(self.guess):
-            return f"{self.query}: about ±{show(self.half_width)} for {self.prices}{self._warning}"
-        words = (
-            f"{self.query}: guess {show(self.guess)}, then {_range(self.low, self.high)}; "
-            f"{self.prices}{self._warning}"
-        )
+        shown = f"guess {show(self.guess)}, then {_range(self.low, self.high)};"
+        alone = f"{self.width_alone} for"
+        words = f"{self.query}: {alone if self.width_alone else shown} {self.prices}{self._warning}"
         return f"{words}. {self.why}" if self.why else words
+
+    @property
+    def width_alone(self) -> str:
+        """The width in words, where the strategy expects no value; empty where there is a guess."""
+        if not math.isnan(self.guess):
+            return ""
+        return f"about ±{self.half_width:.3g}" if math.isfinite(self.half_width) else "unknown width"
 
     @property
     def prices(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
 from holdfast.guard._account import Account
-from holdfast.guard._answer import Left, Preview
+from holdfast.guard._answer import Left, Preview, perhaps_too_wide
 from holdfast.guard._expectation import Expectation, Public, expect, look_ahead
 from holdfast.guard._grid import Grid, best_half_cell
 from holdfast.guard._left import Capacity, describe_unlimited, widest_question
@@ -33,10 +33,6 @@ from holdfast.tails import Tail
 # deviations of the guess's error. Otherwise the promise is kept near the guess, and should the statistic be
 # far from it, that refusal is paid for.
 _COMFORT = 3.0
-_PERHAPS = (
-    "If the rows are far from the guess, the interval could be wider than the promised ±{:g}. Then no answer "
-    "is released, and finding that out is charged as a surprise."
-)
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ class PreparedCode:
             if_confirmed=self.price(Output(0)),
             if_surprised=self.price(Output(1)),
             at_most=self.worst_price,
-            why="" if sure else _PERHAPS.format(self.error),
+            why="" if sure or self.error is None else perhaps_too_wide(self.error),
         )
 
     def read(self, part: Part) -> Outcome:

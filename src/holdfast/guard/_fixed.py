@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.errors import BudgetSpent
 from holdfast.guard._account import Account
-from holdfast.guard._answer import Left, Preview
+from holdfast.guard._answer import Left, Preview, perhaps_too_wide
 from holdfast.guard._question import Question
 from holdfast.guard._release import released
 from holdfast.guard._strategy import Outcome
@@ -75,10 +75,20 @@ class FixedNumber:
 
 
 def preview_of(
-    question: Question, half_width: float, answers: int, *, failure_closes: bool = False
+    question: Question,
+    half_width: float,
+    answers: int,
+    *,
+    error: float | None,
+    failure_closes: bool = False,
 ) -> Preview:
     """What an answer will look like: its width is known, its place is not; it is shown in the middle, and
-    there is no guess."""
+    there is no guess. With a filter the width is that for all rows, and wider the fewer pass."""
+    notes = []
+    if question.filtered:
+        notes.append("The width is that for all rows: the fewer pass the filter, the wider it is.")
+    if error is not None and (question.filtered or half_width > error):
+        notes.append(perhaps_too_wide(error))
     middle = (question.low + question.high) / 2 if math.isfinite(question.low + question.high) else 0.0
     price = float(answers)
     return Preview(
@@ -90,6 +100,7 @@ def preview_of(
         if_surprised=price,
         at_most=price,
         unit=FixedNumber.unit,
+        why=" ".join(notes),
         failure_closes=failure_closes,
     )
 

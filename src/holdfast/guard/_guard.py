@@ -28,7 +28,7 @@ from holdfast.guard._former import FAILURE
 from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
-from holdfast.guard._scores import score_question, score_text
+from holdfast.guard._scores import score_query, score_question
 from holdfast.guard._seam import pass_through
 from holdfast.guard._session import NOBODY, Asked, Asker, ReadingFailed
 from holdfast.guard._strategy import Prepared
@@ -202,7 +202,8 @@ class Guard:
         "accuracy" and "error" compare a model's ``predict`` with the target. "brier" is the mean of
         (probability − outcome)²: an array gives the probability that a target of 0 and 1 is 1; a model gives
         the probability of the second of its two ``classes_`` by ``predict_proba``, and the outcome is 1 where
-        the target is that class. A model with more classes, or without ``predict_proba``, is refused.
+        the target is that class. A model with more classes, or without ``predict_proba``, is refused. A row
+        without a prediction or a target counts as wrong.
 
         The same array, or a model with the same content, is the same question and costs nothing again.
         ``name`` is a label for readers, and never decides what is the same: another model under the same name
@@ -214,10 +215,9 @@ class Guard:
         training rows show it.
         """
         if isinstance(predictions, str):
-            expression = score_text(predictions, target=target, metric=metric)
-            if metric == "brier":
-                return self.mean(expression, bounds=(0, 1), guess=guess)
-            return self.share(expression, guess=guess)
+            return self.ask(
+                score_query(predictions, target=target, metric=metric, guess=guess, schema=self.schema)
+            )
         return self._answer(
             score_question(
                 predictions,

@@ -55,7 +55,7 @@ class PreparedNoise:
 
     def preview(self) -> Preview:
         """What the question would cost and show; a ratio is shown as if all rows passed."""
-        return preview_of(self.question, self.half_width, self.answers, failure_closes=True)
+        return preview_of(self.question, self.half_width, self.answers, error=self.error, failure_closes=True)
 
     @property
     def half_width(self) -> float:

@@ -32,7 +32,7 @@ def plot_answers(answers: Sequence[Answer]) -> Any:
         where="mid",
         color=_ANSWER,
     )
-    axes[-1].set_ylabel("spent")
+    axes[-1].set_ylabel(f"{answers[0].unit} spent" if answers else "spent")
     axes[-1].set_xlabel("question")
     axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     if answers:
@@ -57,10 +57,11 @@ def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int]) -> None:
     values = np.array([answer.value for answer in shown])
     reach = np.array([[a.value - a.low, a.high - a.value] for a in shown]).reshape(-1, 2).T
     surprised = np.array([not answer.confirmed for answer in shown], dtype=bool)
-    axis.scatter(
-        places + 1, [answer.guess for answer in shown], marker="_", color=_GUESS, label="guess", zorder=2
-    )
-    for chosen, colour, label in ((~surprised, _ANSWER, "as guessed"), (surprised, _SURPRISE, "a surprise")):
+    guesses = [answer.guess for answer in shown]
+    if np.isfinite(guesses).any():
+        axis.scatter(places + 1, guesses, marker="_", color=_GUESS, label="guess", zorder=2)
+    calm = "as guessed" if np.isfinite(guesses).any() else "answer"
+    for chosen, colour, label in ((~surprised, _ANSWER, calm), (surprised, _SURPRISE, "a surprise")):
         if chosen.any():
             axis.errorbar(
                 places[chosen] + 1,

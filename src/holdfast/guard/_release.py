@@ -44,8 +44,9 @@ def released(
         notes.append(f"Values outside [{question.low:g}, {question.high:g}] are clipped{missing}.")
     if question.kind == "quantile" and unsaid:
         notes.append("A missing value counts as less than any other.")
-    if question.filtered:
-        notes.append("Rows for which the filter is false or null do not enter.")
+    notes += _left_out(question)
+    if guess is None and question.guess is not None:
+        notes.append("Your guess was not used: this strategy answers without one.")
     return {
         "value": value,
         "low": interval.low if math.isfinite(interval.low) else None,
@@ -57,6 +58,15 @@ def released(
         "numbers": numbers,
         "notes": notes,
     }
+
+
+def _left_out(question: Question) -> list[str]:
+    """Which rows do not enter."""
+    if not isinstance(question, TableQuestion):
+        return ["Rows for which the filter is false or null do not enter."] * question.filtered
+    query = question.checked.query
+    filtered = ["Rows for which the filter is false or null do not enter."] * (query.where is not None)
+    return filtered + ["Rows without a value do not enter."] * (query.nulls == "skip")
 
 
 def not_computed(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import checks
+from holdfast import checks, queries
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard._model_key import model_key
@@ -28,6 +28,7 @@ from holdfast.guard._prediction_values import (
     of_one_kind,
 )
 from holdfast.guard._question import Moments, Part, Question
+from holdfast.queries import Query
 
 METRICS = ("accuracy", "error", "brier")
 
@@ -360,9 +361,15 @@ def _require_kind(predictions: NDArray[Any], target: str, metric: str, part: Par
         )
 
 
-def score_text(predictions: str, *, target: str, metric: str) -> str:
-    """The score of one row, where the predictions are an expression."""
+def score_query(predictions: str, *, target: str, metric: str, guess: Any, schema: Any = None) -> Query:
+    """The score of predictions that are an expression, as a query. A row without a prediction or a target
+    counts as wrong, as it does for arrays and models."""
     checks.choice(metric, "metric", METRICS, of="Guard.score")
     if metric == "brier":
-        return f"(({predictions}) - ({target})) * (({predictions}) - ({target}))"
-    return f"({predictions}) {'=' if metric == 'accuracy' else '<>'} ({target})"
+        difference = f"(({predictions}) - ({target}))"
+        square = f"{difference} * {difference}"
+        return queries.mean(square, bounds=(0, 1), nulls=1, guess=guess, schema=schema)
+    sign = "=" if metric == "accuracy" else "<>"
+    return queries.share(
+        f"({predictions}) {sign} ({target})", nulls=metric == "error", guess=guess, schema=schema
+    )

@@ -38,9 +38,10 @@ class PreparedSplit:
         """What the question would cost and show: an interval around the middle is the widest there is."""
         question = self.question
         if not math.isfinite(question.low + question.high):
-            return preview_of(question, math.inf, 1)
+            return preview_of(question, math.inf, 1, error=self.error)
         width = question.high - question.low
-        return preview_of(question, width * intervals.kl(0.5, self.rows, self.nats).half_width, 1)
+        half_width = width * intervals.kl(0.5, self.rows, self.nats).half_width
+        return preview_of(question, half_width, 1, error=self.error)
 
     @property
     def least_half_width(self) -> float:

@@ -68,8 +68,8 @@ class Policy(Record):
                 left = max(0.0, share - spent / _MICRO)
                 raise BudgetSpent(
                     f"The share of {who} is {share:g} {self.share_unit}. {left:.4g} are left, and this "
-                    f"question could cost up to {price / _MICRO:.4g}. Bring a closer guess, or ask the owner "
-                    "for a larger share.",
+                    f"question could cost up to {price / _MICRO:.4g}, which is reserved before the rows are "
+                    "read. Ask the owner for a larger share.",
                     asked=price / _MICRO,
                     spent=spent / _MICRO,
                     left=left,

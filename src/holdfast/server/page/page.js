@@ -263,7 +263,8 @@ function previewSoon() {
       if (found.known) words = `Answered before, in ${interval(found)}: costs nothing.`;
       else if (!found.allowed) words = `This would be refused, and nothing charged. ${found.why}`;
       else if (found.guess === null) {
-        words = `About ±${number((found.high - found.low) / 2, 3)} for ${amount(found.at_most, found.unit)}.`;
+        const width = found.low === null || found.high === null ? "Unknown width" : `About ±${number((found.high - found.low) / 2, 3)}`;
+        words = `${width} for ${amount(found.at_most, found.unit)}. ${found.why}`;
       } else {
         words = `Guess ${number(found.guess)}. If the rows agree: ${interval(found)} for ${amount(found.if_confirmed, found.unit)}; ` +
           `a surprise from ${amount(found.if_surprised, found.unit)}, at most ${number(found.at_most, 3)}. ${found.why}`;
