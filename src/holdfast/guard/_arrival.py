@@ -10,7 +10,7 @@ from holdfast.dependence import Dependence, Independent
 from holdfast.engines import open_rows, unsealed
 from holdfast.errors import InvalidArgument
 from holdfast.guard._epoch import After, link_in
-from holdfast.guard._setup import Setup, set_up
+from holdfast.guard._setup import Setup, random_few, set_up
 from holdfast.ledger import Book
 
 # So many rows of each earlier part are copied to train on; guesses from more would hardly be better.
@@ -87,5 +87,5 @@ def earlier_rows(setup: Setup, *, closed: bool) -> Any:
     if closed:
         parts.append(setup.protected)
     with unsealed():  # of protected rows only those of a closed account: nobody can be asked about them
-        frames = [part.rows.first(_MOST_TRAINING).frame() for part in parts]
+        frames = [random_few(part, _MOST_TRAINING, 0).rows.frame() for part in parts]
     return pandas.concat(frames, ignore_index=True) if frames else None

@@ -19,7 +19,7 @@ from holdfast.guard._question import Part
 
 _PILOT_ROWS = 20_000
 # What a seed decides besides the split, each by draws of its own.
-_FOR_ORDER, _FOR_PILOT = 1, 2
+_FOR_ORDER, _FOR_FEW = 1, 2
 
 _SAME_LAW = "The rows are draws from one distribution, which is what the answers are about."
 _PUBLIC = (
@@ -129,7 +129,8 @@ def set_up(
         facts["public_categories"] = sorted(rows.public_categories)
     facts |= {"rows": protected.rows.count, "training_rows": training.rows.count if training else 0}
     nullable = training.rows.nullable_columns() if training else frozenset()
-    pilot = _pilot(training, seed)
+    # A few training rows, for what a question needs to know besides its guess.
+    pilot = None if training is None else random_few(training, _PILOT_ROWS, seed)
     for part in (protected, training, pilot):
         if part is not None:
             part.rows.limit(limit)
@@ -235,18 +236,17 @@ def _shuffled(part: Part, seed: int) -> tuple[Part, dict[str, Any]]:
     return replace(part, rows=part.rows.reordered(places)), told
 
 
-def _pilot(training: Part | None, seed: int) -> Part | None:
-    """A random few of the training rows, for what a question needs to know besides its guess: tables are
-    often sorted."""
-    if training is None or training.rows.count <= _PILOT_ROWS:
-        return training
-    count, mask = training.rows.count, training.mask
-    if training.rows.stays:
-        return replace(training, rows=training.rows.some(_PILOT_ROWS / count))
-    places = np.random.default_rng([seed, _FOR_PILOT]).choice(count, _PILOT_ROWS, replace=False)
+def random_few(part: Part, most: int, seed: int) -> Part:
+    """A part with at most about ``most`` of its rows, chosen at random: tables are often sorted."""
+    count, mask = part.rows.count, part.mask
+    if count <= most:
+        return part
+    if part.rows.stays:
+        return replace(part, rows=part.rows.some(most / count))
+    places = np.random.default_rng([seed, _FOR_FEW]).choice(count, most, replace=False)
     chosen = np.zeros(count, dtype=bool)
     chosen[places] = True
     if mask is not None:
         mask = mask.copy()
         mask[mask] = chosen
-    return replace(training, rows=training.rows.at(chosen), mask=mask)
+    return replace(part, rows=part.rows.at(chosen), mask=mask)
