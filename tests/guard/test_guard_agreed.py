@@ -47,7 +47,8 @@ class Share(Question):
     rows: int
 
     def moments(self, part: Any, *, squares: bool = False) -> Moments:
-        return Moments(self.rows, self.total / self.rows, math.nan)
+        share = self.total / self.rows
+        return Moments(self.rows, share, math.nan, share)
 
     @property
     def record(self) -> Any:

@@ -12,6 +12,7 @@ from holdfast import Guard
 from holdfast.dependence import MarkovChain
 from holdfast.engines import unsealed
 from holdfast.errors import BudgetSpent, InvalidArgument, NotEnoughRows, QueryRejected
+from holdfast.mechanisms import Noise
 from holdfast.stability import split_error, transfer_error, typical_gaussian_error, typical_laplace_error
 from holdfast.tails import BoundedDifferences, SubGaussian
 
@@ -160,3 +161,22 @@ def test_answers_with_noise_outlive_the_session(table, tmp_path):
     again = Guard(table, **options)
     assert again.share("coin = 1").to_dict() == first.to_dict()
     assert again.left == 4
+
+
+@pytest.mark.parametrize("strategy", NOISY)
+@pytest.mark.parametrize("where", [None, "coin >= 0"])
+def test_one_row_moves_what_noise_is_added_to_by_its_influence_wherever_the_range_is(
+    strategy, where, monkeypatch
+):
+    """Far from zero floats have few digits: rounded to them, a mean may move by more than one row's share."""
+    rows, low, added = 5_000, 2.0**40, []
+    add = Noise.add
+    monkeypatch.setattr(Noise, "add", lambda noise, value: added.append(value) or add(noise, value))
+    for last in (0.0, 1.0):
+        table = {"x": low + np.append(np.full(rows - 1, 0.25), last), "coin": np.zeros(rows)}
+        guard = Guard(table, strategy=strategy, queries=4)
+        answer = guard.mean("x", bounds=(low, low + 1), where=where)
+        assert answer.low <= low + 0.25 <= answer.high
+    first, second = added[0], added[len(added) // 2]
+    assert 0 <= first < second <= 1
+    assert second - first <= 1 / rows * (1 + 1e-9)

@@ -53,7 +53,8 @@ class CountedShare(Question):
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
         count = self.training if part.training else self.protected
-        return Moments(part.rows.count, count / part.rows.count, math.nan)
+        share = count / part.rows.count
+        return Moments(part.rows.count, share, math.nan, share)
 
     @property
     def record(self) -> Any:

@@ -110,7 +110,7 @@ class _EvenShare(Question):
     """A share that is true of every second training row: no share has a wider interval. Reads no rows."""
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
-        return Moments(part.rows.count, 0.5, math.nan)
+        return Moments(part.rows.count, 0.5, math.nan, 0.5)
 
     @property
     def record(self) -> str:

@@ -60,11 +60,14 @@ class PreparedNoise:
     @property
     def half_width(self) -> float:
         """The most that half the answer's interval can measure; with a filter, if all rows pass it."""
-        question, reach = self.question, self.whole.error + self.question.resolution
-        if not math.isfinite(question.low + question.high):
-            return reach
-        ends = 2.0**-51 * max(abs(question.low), abs(question.high))  # They are rounded to floats.
-        return min(reach + ends, (question.high - question.low) / 2)
+        width = self.question.high - self.question.low
+        return min(self.whole.error + self._rounding, width / 2) if math.isfinite(width) else self.whole.error
+
+    @property
+    def _rounding(self) -> float:
+        """What scaling values to integers and rounding the interval's ends to floats can add to the error."""
+        question = self.question
+        return question.resolution + 2.0**-51 * max(abs(question.low), abs(question.high))
 
     def read(self, part: Part) -> Outcome:
         """Read the rows once and add fresh noise, from the operating system's randomness."""
@@ -75,8 +78,11 @@ class PreparedNoise:
         elif question.filtered:
             value, interval = self._ratio(part)
         else:
-            value = self.whole.add(question.moments(part).mean)
-            reach = self.whole.error + question.resolution
+            # Noise is added before ``low`` is: at the size of ``low`` a float may have too few digits to
+            # move by no more than one row's influence.
+            width = question.high - question.low
+            value = question.low + self.whole.add(width * question.moments(part).position)
+            reach = self.whole.error + self._rounding
             interval = Interval(value - reach, value + reach)
         return outcome_of(
             question,
@@ -94,7 +100,7 @@ class PreparedNoise:
         question, moments = self.question, self.question.moments(part)
         width = question.high - question.low
         share = moments.rows / part.rows.count
-        scaled = share * (moments.mean - question.low) / width if moments.rows else 0.0
+        scaled = share * moments.position if moments.rows else 0.0
         top, bottom = self.unit.add(scaled), self.unit.add(share)
         reach = self.unit.error + question.resolution / width
         inside = ratio(

@@ -37,11 +37,13 @@ class Part:
 @dataclass(frozen=True)
 class Moments:
     """How many rows passed the filter, their mean, and their variance with divisor rows − 1 where it was
-    asked for."""
+    asked for. ``position`` is where in the range from low to high the mean lies, from 0 to 1; it is not
+    rounded to the digits that a number of the size of low has."""
 
     rows: int
     mean: float
     variance: float
+    position: float = math.nan
 
     @classmethod
     def from_integers(
@@ -51,11 +53,12 @@ class Moments:
         division each."""
         if rows == 0:
             return cls(0, math.nan, math.nan)
-        width = high - low
-        mean = low + width * (total / (rows * scale))
+        width, position = high - low, total / (rows * scale)
+        mean = low + width * position
         if squares is None or rows < 2:
-            return cls(rows, mean, math.nan)
-        return cls(rows, mean, width**2 * ((squares * rows - total * total) / (rows * (rows - 1) * scale**2)))
+            return cls(rows, mean, math.nan, position)
+        variance = width**2 * ((squares * rows - total * total) / (rows * (rows - 1) * scale**2))
+        return cls(rows, mean, variance, position)
 
 
 @dataclass(frozen=True, kw_only=True)
