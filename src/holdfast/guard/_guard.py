@@ -68,7 +68,9 @@ class Guard:
     Every ``strategy`` but "code" ("agreed-code", "grid-code", "typical-gaussian", "typical-laplace",
     "transfer-gaussian", "split") fixes the number of ``queries`` in advance and counts answers instead of
     nats; ``holdfast.plan`` compares them. "agreed-code" also fixes how many guesses may be off
-    (``surprises``) and sets a third of the rows aside; the others need no guesses and set none aside.
+    (``surprises``) and sets a third of the rows aside; the others need no guesses and set none aside. With
+    noise ("typical-…", "transfer-gaussian") a question that fails on the protected rows closes the account;
+    "split" reads the rows in a random order that ``split_seed`` decides.
 
     >>> import numpy as np
     >>> coins = np.random.default_rng(0).integers(0, 2, size=(10_000, 3))
