@@ -71,6 +71,7 @@ class Chain:
             "half of the earlier protected rows": hidden[: len(hidden) // 2],
             "earlier protected rows among new ones": joined(self.new, hidden[:60]),
             "every row twice": joined(hidden, hidden),
+            "a column less": self.first.drop(columns="x0"),
         }
 
     def bring(self, table):
@@ -92,6 +93,7 @@ BROUGHT = (
     "half of the earlier protected rows",
     "earlier protected rows among new ones",
     "every row twice",
+    "a column less",
 )
 
 

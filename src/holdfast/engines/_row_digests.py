@@ -6,6 +6,7 @@ import hashlib
 import re
 import struct
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,10 @@ _AT_ONCE = 1 << 16
 _DENSE = 4
 _WHOLE_FLOATS = 2**53
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_LONGEST_NUMBER = 40
+_LONGEST_MEANT = 40
+_TRUTH = {"true": 1, "false": 0}
+_NOTHING = frozenset(("", "nan", "none", "null", "nat", "<na>"))
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _FIRST = frozenset("+-.0123456789")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # A value is written as two words of eight bytes: what it is, and which kind that is. A text is sixteen bytes
@@ -33,8 +37,9 @@ _REAL, _WHOLE, _LARGE, _MISSING, _MOMENT = range(5)
 def digests_of(rows: Rows, key: bytes, columns: Sequence[str]) -> Digests:
     """One digest of eight bytes for each row of the named columns, in the order the rows come in.
 
-    Numbers are compared as numbers: 3, 3.0, true as 1, and the text "3" are one value. Null and NaN are one
-    value, a day and its midnight too. Without the key a digest says nothing. Reads every row.
+    Values are compared by what they say: 3, 3.0 and the text "3" are one value, so are true and 1; null, NaN
+    and an empty text; a day, its midnight, and the text of either. Without the key a digest says nothing.
+    Reads every row.
     """
     names = sorted(columns)
     own = hashlib.blake2b("\n".join(names).encode(), key=key, digest_size=32).digest()
@@ -143,10 +148,34 @@ def _of_text(column: Any, key: bytes) -> tuple[Digests, Digests]:
 
 
 def _text(text: str, key: bytes) -> bytes:
-    if text[:1] in _FIRST and len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text):
-        words = _number(int(text) if text.lstrip("+-").isdigit() else float(text))
+    words = _meant(text) if len(text) <= _LONGEST_MEANT else None
+    if words is not None:
         return b"".join(word.to_bytes(8, "little") for word in words)
     return hashlib.blake2b(text.encode(errors="surrogatepass"), key=key, digest_size=16).digest()
+
+
+def _meant(text: str) -> tuple[int, int] | None:
+    """The two words of what a text says where it is a number, a truth value, a moment or nothing."""
+    if text[:1] in _FIRST:
+        if _NUMBER.fullmatch(text):
+            return _number(int(text) if text.lstrip("+-").isdigit() else float(text))
+        return _moment(text) if _DAY.match(text) else None
+    plain = text.lower()
+    if plain in _TRUTH:
+        return _number(_TRUTH[plain])
+    return (0, _MISSING) if plain in _NOTHING else None
+
+
+def _moment(text: str) -> tuple[int, int] | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is not None:
+        return None
+    since = moment - datetime(1970, 1, 1)
+    seconds = since.days * 86_400 + since.seconds
+    return seconds % 2**64, _MOMENT + (since.microseconds * 1_000 << 8)
 
 
 def _number(number: int | float) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import hmac
 import json
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -149,10 +149,14 @@ class EarlierRows:
             )
         return _unpacked(content)
 
-    def with_epoch(self, number: int, setup: Setup, *, trains: bool) -> EarlierRows:
-        """The same and the rows of one more epoch, which are read for it. ``trains``: its training part is
-        made of earlier rows, which are there already."""
-        parts = tuple(_parts_of(setup, self.key, training=not trains))
+    def with_epoch(
+        self, number: int, setup: Setup, *, trains: bool = False, only: Collection[str] | None = None
+    ) -> EarlierRows:
+        """The same and the rows of one more epoch, which are read for it; ``only`` by these columns.
+
+        ``trains``: its training part is made of earlier rows, which are there already.
+        """
+        parts = tuple(_parts_of(setup, self.key, training=not trains, only=only))
         return replace(self, epochs=(*self.epochs, EarlierEpoch(number, False, parts)))
 
     def keep(self, book: Book, missing: list[int]) -> dict[str, Any]:
@@ -186,7 +190,9 @@ def can_be_compared(rows: Rows) -> bool:
     return rows.is_small or not rows.stays
 
 
-def _parts_of(setup: Setup, key: bytes, *, training: bool) -> Iterator[EarlierPart]:
+def _parts_of(
+    setup: Setup, key: bytes, *, training: bool, only: Collection[str] | None
+) -> Iterator[EarlierPart]:
     """Both parts of an epoch, and the table that they make up."""
     known = {PROTECTED: setup.protected}
     if training and setup.training is not None:
@@ -194,15 +200,16 @@ def _parts_of(setup: Setup, key: bytes, *, training: bool) -> Iterator[EarlierPa
     made = {}
     for name, part in known.items():
         if can_be_compared(part.rows):
-            made[name] = _part(name, part.rows, key)
+            made[name] = _part(name, part.rows, key, part.rows.columns if only is None else only)
             yield made[name][0]
     if len(made) == 2 and made[PROTECTED][0].columns == made[TRAINING][0].columns:
         yield from _table(setup, made, key)
 
 
-def _part(name: str, rows: Rows, key: bytes) -> tuple[EarlierPart, Digests]:
+def _part(name: str, rows: Rows, key: bytes, only: Collection[str]) -> tuple[EarlierPart, Digests]:
     """One part, and its rows' digests without the columns that number them."""
-    columns, numbering = tuple(sorted(rows.columns)), rows.numbering()
+    columns = tuple(sorted(column for column in rows.columns if column in only))
+    numbering = tuple(column for column in rows.numbering() if column in only)
     whole = any(column.whole for column in rows.schema.values())  # Only such a column can number rows.
     digests = rows.row_digests(key, columns)
     part = EarlierPart(

@@ -69,21 +69,36 @@ class Arrival:
     @property
     def earlier(self) -> EarlierRows:
         """The rows of all epochs so far, by their digests, and which of their accounts are closed by now."""
+        return self._with_closed(self._digested)
+
+    def _with_closed(self, earlier: EarlierRows) -> EarlierRows:
         closed = {account.number for account in self.accounts if account.closed}
-        epochs = (
-            replace(epoch, closed=epoch.closed or epoch.number in closed) for epoch in self._digested.epochs
-        )
-        return replace(self._digested, epochs=tuple(epochs))
+        epochs = (replace(epoch, closed=epoch.closed or epoch.number in closed) for epoch in earlier.epochs)
+        return replace(earlier, epochs=tuple(epochs))
+
+    @cached_property
+    def _before(self) -> EarlierRows:
+        return EarlierRows.before(self.book)
 
     @cached_property
     def _digested(self) -> EarlierRows:
+        return self._with_newest(trains=self.trains and bool(self._before.epochs))
+
+    @cached_property
+    def _compared(self) -> EarlierRows:
+        """The rows that the new ones are compared with. Where the new table lacks columns, those that are at
+        hand are compared by the others: the newest epoch's, and all that it trains on."""
+        assert self._table is not None
+        columns = self._table.rows.columns
+        if set(self.setup.protected.rows.columns) <= set(columns):
+            return self._digested
+        return self._with_newest(only=columns)
+
+    def _with_newest(self, **how: Any) -> EarlierRows:
         """Reads the rows of the newest epoch. What goes wrong with that stays inside, because it may depend
         on them."""
-        known = EarlierRows.before(self.book)
-        trains = self.trains and bool(known.epochs)
-        every = read_protected(
-            lambda: known.with_epoch(self._newest.number, self.setup, trains=trains), EarlierRows
-        )
+        number = self._newest.number
+        every = read_protected(lambda: self._before.with_epoch(number, self.setup, **how), EarlierRows)
         if not isinstance(every, Failed):
             return every
         raise BookError(
@@ -94,7 +109,7 @@ class Arrival:
     @cached_property
     def _table(self) -> NewTable | None:
         rows = open_rows(self.data)
-        return NewTable(rows, self._digested.key) if can_be_compared(rows) else None
+        return NewTable(rows, self._before.key) if can_be_compared(rows) else None
 
     @property
     def missing(self) -> list[int]:
@@ -102,8 +117,11 @@ class Arrival:
         every = range(1, self._newest.number + 1)
         if self._table is None:
             return list(every)
+        columns = set(self._table.rows.columns)
         compared = {
-            epoch.number for epoch in self._digested.epochs if any(part.sketch for part in epoch.parts)
+            epoch.number
+            for epoch in self._compared.epochs
+            if any(part.sketch and part.columns and columns.issuperset(part.columns) for part in epoch.parts)
         }
         return [number for number in every if number not in compared]
 
@@ -130,7 +148,7 @@ class Arrival:
 
     def _known_again(self) -> tuple[int, str] | None:
         """The first epoch and part of which everybody may know that its rows come again."""
-        for epoch in self.earlier.epochs if self._table is not None else ():
+        for epoch in self._with_closed(self._compared).epochs if self._table is not None else ():
             for part in epoch.parts:
                 if (part.name == TRAINING or epoch.closed) and self._comes_again(part):
                     return epoch.number, part.name
@@ -139,7 +157,7 @@ class Arrival:
     def _open_epochs(self) -> list[int]:
         """The epochs whose accounts may still be asked; all of those have to be at hand."""
         at_hand = {account.number for account in self.accounts if not account.session.left}
-        numbers = [epoch.number for epoch in self.earlier.epochs if not epoch.closed]
+        numbers = [epoch.number for epoch in self._with_closed(self._compared).epochs if not epoch.closed]
         for number in numbers:
             if number not in at_hand:
                 raise BookError(
@@ -185,7 +203,7 @@ class Arrival:
 
     def _hidden_again(self, number: int) -> bool:
         """Whether protected rows of an epoch come again."""
-        (epoch,) = (epoch for epoch in self._digested.epochs if epoch.number == number)
+        (epoch,) = (epoch for epoch in self._compared.epochs if epoch.number == number)
         return any(self._comes_again(part) for part in epoch.parts if part.name != TRAINING)
 
     def _comes_again(self, part: EarlierPart) -> bool:
