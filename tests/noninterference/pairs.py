@@ -107,9 +107,9 @@ GAPPED_TEXT = Values(
 CATEGORIES = Values(["a"], [f"protected {n}" for n in range(300)], ["c"], _TEXT, TEXT.questions)
 NUMBERS = Values(
     [1.0, 2.5],
-    [10.0, 1e300, 12345.678901, 2.0**53],
+    [10.0, 12345.678901, 1e300, 2.0**53, float("inf")],
     [11.0, 17.0],
-    st.floats(10, 1e300),
+    st.floats(10, allow_nan=False),
     ("share(s > 5)", "mean(s, 0, 10)", "quantile(s, 0.25)"),
 )
 GAPPED_NUMBERS = Values(
@@ -134,6 +134,7 @@ WHOLE = Values(
     st.integers(10, 2**52),
     ("share(s > 5)", "mean(s, 0, 10)", "quantile(s, 0.25)"),
 )
+LARGE = replace(WHOLE, first=[10, 11, 2**64 - 1, 2**63], more=st.integers(10, 2**64 - 1))
 # For types that can hold nulls, a question says what they count as.
 MASKED = replace(WHOLE, questions=("share(s > 5, nulls = false)", "mean(s, 0, 10, nulls = 0)"))
 SMALL = Values([1, 2], [10, 127, 99], [11], st.integers(10, 127), ("share(s > 5)", "mean(s, 0, 10)"))
@@ -279,6 +280,7 @@ KINDS = [
     Kind("pandas", "float32", SMALL, _pandas("float32")),
     Kind("pandas", "int64", WHOLE, _pandas("int64")),
     Kind("pandas", "int8", SMALL, _pandas("int8")),
+    Kind("pandas", "uint64", LARGE, _pandas("uint64")),
     Kind("pandas", "Int64", MASKED, _pandas("Int64")),
     Kind("pandas", "Float64 with gaps", GAPPED_NUMBERS, lambda s: pd.array(_without_nan(s), "Float64")),
     Kind("pandas", "bool", TRUTHS, _pandas("bool")),

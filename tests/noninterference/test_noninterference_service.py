@@ -11,7 +11,7 @@ import mcp
 import numpy as np
 import pandas as pd
 from observe import Look, assert_same, observe
-from pairs import ROWS, TEXT, make_pair
+from pairs import ROWS, TEXT, make_pair, training_mask
 from sessions import show
 from starlette.testclient import TestClient
 
@@ -108,6 +108,36 @@ def day_at_the_service(look: Look, columns, later):
 def test_a_day_at_the_service_shows_nothing_of_the_protected_rows():
     tables = zip(make_pair(TEXT), make_pair(TEXT, seed=1), strict=True)
     assert_same(*(observe(partial(day_at_the_service, columns=one, later=two)) for one, two in tables))
+
+
+BROKEN = {
+    "a line with a field more": ("3,HIV,41", "3,b,7,8"),
+    "an open quote": ('3,"HIV', '3,"b'),
+    "another encoding": ("3,HIV\udce9", "3,b\udcff"),
+    "a text among numbers": ("Ms Smith,a", "Mr Jones,a"),
+}
+
+
+def broken_files(look: Look, which):
+    """Files that an owner registers, and asks for an epoch of, though they cannot be read."""
+    place = int(np.flatnonzero(~training_mask())[3])
+    service = _service()
+    with TestClient(create_app(service), raise_server_exceptions=False) as http:
+        owner = Calls(look, http, service.tokens.issue("owner", role="owner")[0], "owner")
+        _put(make_pair(TEXT)[0], "people.csv")
+        owner("POST", "/datasets", {"name": "people", "source": "people.csv", "policy": {}})
+        for number, lines in enumerate(BROKEN.values()):
+            rows = [lines[which] if row == place else f"{row},a" for row in range(ROWS)]
+            content = "\n".join(["x,s", *rows]).encode("utf-8", "surrogateescape")
+            Path(f"brought/{number}.csv").write_bytes(content)
+            owner("POST", "/datasets", {"name": f"d{number}", "source": f"{number}.csv", "policy": {}})
+            owner("POST", "/datasets/people/epochs", {"source": f"{number}.csv"})
+            owner("POST", f"/datasets/d{number}/questions", {"query": "mean(x, 0, 9)"})
+    service.close()
+
+
+def test_files_that_cannot_be_read_are_not_quoted_by_the_service():
+    assert_same(*(observe(partial(broken_files, which=which)) for which in (0, 1)))
 
 
 def board_at_the_service(look: Look, columns, later):
