@@ -245,3 +245,16 @@ def test_arrow_types_come_back_as_they_were() -> None:
     assert train.to_pylist() == kept
     changed = {name for name in table.column_names if train[name].type != table[name].type}
     assert changed == {"ordered"}  # the order of categories is not public
+
+
+@pytest.mark.parametrize("as_frame", [True, False])
+def test_keys_of_dicts_are_values_and_stay_with_their_rows(as_frame: bool) -> None:
+    """Arrow makes one struct of all dicts, with the keys of protected rows in every training row."""
+    cells = [{"name": "a"} if TRAIN[place] else {"name": "a", SECRET: 1} for place in range(ROWS)]
+    table = {"x": list(range(ROWS)), "cell": cells, "cells": [[cell] for cell in cells]}
+    rows = open_rows(pd.DataFrame(table) if as_frame else table)
+    train, _ = rows.split(TRAIN)
+    assert rows.schema["cell"].kind == "text"
+    assert SECRET not in repr(train.frame().to_dict())
+    assert train.frame()["cell"].iloc[0] == '{"name": "a"}'
+    assert train.native()["cell"][0] == {"name": "a"}

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -305,8 +306,32 @@ def test_what_fails_is_charged_and_the_account_goes_on() -> None:
         guard.score(Model(interrupt, guard.rows), target="y")
     assert guard.spent > 0
     assert guard.share("x > 0").value > 0
-    assert _clean_room._silence.acquire(blocking=False)
-    _clean_room._silence.release()
+
+
+def test_a_reading_inside_a_reading_is_silent_too_and_none_waits_for_another(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """A function that has another guard asked in a thread, and waits for it."""
+    first, second = Guard(table(), training_share=0.4), Guard(table(), training_share=0.4)
+
+    def inner(frame: pd.DataFrame) -> float:
+        print(SECRET)
+        return 0.0
+
+    def outer(frame: pd.DataFrame) -> float:
+        if len(frame) == first.rows:
+            thread = threading.Thread(
+                target=lambda: second.custom(inner, tail=tails.SubGaussian(0.1), guess=0.0)
+            )
+            thread.start()
+            thread.join(timeout=60)
+            assert not thread.is_alive()
+            print(SECRET)
+        return 0.0
+
+    assert first.custom(outer, tail=tails.SubGaussian(0.1), guess=0.0).value == 0
+    print("heard again")
+    assert capfd.readouterr() == ("heard again\n", "")
 
 
 @pytest.mark.parametrize(

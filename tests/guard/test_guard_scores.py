@@ -506,3 +506,20 @@ def test_a_missing_label_counts_as_wrong_however_predictions_are_given(metric):
     assert values[0].low <= wrong <= values[0].high
     for other in values[1:]:
         assert (other.value, other.low, other.high) == (values[0].value, values[0].low, values[0].high)
+
+
+def test_a_model_that_uses_a_module_of_the_callers_own_is_a_new_question_each_time(tmp_path, monkeypatch):
+    """What such a module holds may change, and is no part of the model."""
+    (tmp_path / "own_settings.py").write_text("flip = False\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import own_settings
+
+    class Flips:
+        def predict(self, frame):
+            return ((frame["x"] > 0) != own_settings.flip).astype(int).to_numpy()
+
+    x = np.random.default_rng(0).normal(size=2_000)
+    guard = Guard(pd.DataFrame({"x": x, "y": (x > 0).astype(int)}))
+    assert guard.score(Flips(), target="y").value > 0.9
+    own_settings.flip = True
+    assert guard.score(Flips(), target="y").value < 0.1

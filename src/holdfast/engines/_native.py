@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,10 +60,25 @@ def _column_arrow(name: str, values: Any) -> Any:
     import pyarrow as pa
 
     try:
-        return pa.array(values, from_pandas=True)
+        array = pa.array(values, from_pandas=True)
+        # The fields of a struct would be the keys of all dicts, and keys are values: dicts become text.
+        inferred = str(getattr(values, "dtype", "object")) == "object" and _has_struct(array.type)
+        return pa.array([_as_json(value) for value in values], pa.string()) if inferred else array
     except Exception as error:  # an OverflowError or a UnicodeError too; its text quotes the value
         refusal = unreadable_column(name, type(error))
     raise refusal
+
+
+def _has_struct(kind: Any) -> bool:
+    """Whether values of an arrow type have named fields, at any depth."""
+    import pyarrow as pa
+
+    inside = (kind.field(place).type for place in range(kind.num_fields))
+    return pa.types.is_struct(kind) or any(map(_has_struct, inside))
+
+
+def _as_json(value: Any) -> str | None:
+    return None if value is None or value is np.nan else json.dumps(value, default=str)
 
 
 def _numpy_nullable(dtype: Any) -> bool | None:

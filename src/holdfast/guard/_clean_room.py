@@ -20,7 +20,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
-from threading import RLock
+from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 import numpy as np
@@ -28,9 +29,6 @@ import numpy as np
 from holdfast.engines import unsealed
 
 _Leaves = TypeVar("_Leaves")
-
-# Streams, warnings and logging belong to the whole process, so only one reading at a time silences them.
-_silence = RLock()
 
 
 @dataclass(frozen=True)
@@ -50,30 +48,55 @@ def read_protected(
     (3, Failed())
     """
     try:
-        with unsealed(), _unheard() if silent else ExitStack():
+        with unsealed(), _silence.kept() if silent else ExitStack():
             value = work()
     except BaseException:  # an exit or an interruption would tell as much as an error
         return Failed()
     return value if isinstance(value, leaves) else Failed()
 
 
-@contextmanager
-def _unheard() -> Iterator[None]:
-    """Drop warnings, log records, and what goes to standard output and error, from Python or not."""
-    with _silence, ExitStack() as stack:
+class _Silence:
+    """Streams, warnings and logging belong to the whole process: the first reading silences them, and the
+    last one to end lets them speak again."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._readings = 0
+        self._restore = ExitStack()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Drop warnings, log records, and what goes to standard output and error, from Python or not."""
+        with self._lock:
+            if self._readings == 0:
+                self._begin()
+            self._readings += 1
+        try:
+            with np.errstate(all="ignore"):
+                yield
+        finally:
+            with self._lock:
+                self._readings -= 1
+                if self._readings == 0:
+                    self._restore.close()
+
+    def _begin(self) -> None:
+        stack = self._restore
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        stack.enter_context(np.errstate(all="ignore"))
         stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable(sys.maxsize)
-        nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8", errors="replace"))
+        nowhere = Path(os.devnull).open("w", encoding="utf-8", errors="replace")  # noqa: SIM115
+        stack.enter_context(nowhere)
         _flush()
         for descriptor in (1, 2):
             _point_elsewhere(descriptor, nowhere.fileno(), stack)
         stack.callback(_flush)
         stack.enter_context(redirect_stdout(nowhere))
         stack.enter_context(redirect_stderr(nowhere))
-        yield
+
+
+_silence = _Silence()
 
 
 def _point_elsewhere(descriptor: int, target: int, stack: ExitStack) -> None:

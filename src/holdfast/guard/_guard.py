@@ -213,8 +213,8 @@ class Guard:
         answer's notes say so.
 
         Guarantee: as for :meth:`share`; the predictions must not have been made with the protected rows'
-        targets. What is wrong with predictions is told before anything is charged, where public facts or the
-        training rows show it.
+        targets, and for an array the order of the rows must say nothing about them. What is wrong with
+        predictions is told before anything is charged, where public facts or the training rows show it.
         """
         if isinstance(predictions, str):
             return self.ask(

@@ -75,6 +75,9 @@ class _Digest(NumpyHasher):  # type: ignore[misc]
             self.save(("code", place, list(parts)))
 
     def save_module(self, module: ModuleType) -> None:
+        if not _comes_with_a_package(module):
+            # What the model uses of it may change, and is not looked for: such a model has no digest.
+            raise ValueError(f"{module.__name__} is a module of the caller's own")
         self.save(("module", module.__name__, _version(module.__name__)))
 
     def save_frozenset(self, items: frozenset[Any]) -> None:
@@ -151,11 +154,17 @@ def _is_installed(obj: Any) -> bool:
     module = sys.modules.get(obj.__module__ or "")
     if module is None or obj.__module__ == "__main__" or "<locals>" in obj.__qualname__:
         return False
-    if obj.__module__.partition(".")[0] == "holdfast":
+    return _comes_with_a_package(module)
+
+
+def _comes_with_a_package(module: ModuleType) -> bool:
+    """Whether a module is one of Python's own or of an installed package, which do not change by
+    themselves."""
+    if module.__name__.partition(".")[0] == "holdfast":
         return True
     file = getattr(module, "__file__", None)
     if file is None:
-        return obj.__module__ in sys.builtin_module_names
+        return module.__name__ in sys.builtin_module_names
     path = Path(file).resolve()
     return any(path.is_relative_to(place) for place in _installed_places())
 

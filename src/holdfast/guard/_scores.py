@@ -40,6 +40,10 @@ _NEW_EACH_TIME = (
     "This model cannot be recognised: its content has no digest that stays the same. Scoring it again is a "
     "new question, with a new charge."
 )
+_BY_PLACE = (
+    "The predictions follow the rows by place. The order of the rows must say nothing about them: shuffle a "
+    "sorted table before it is opened."
+)
 _ZERO_OR_ONE = (
     "Brier score: the mean of (probability − target)², where the target is 0 or 1. A missing value counts as "
     "the worst, 1."
@@ -199,7 +203,7 @@ def _of_array(
         guess=guess,
         predictions=given,
         everywhere=protected.mask is not None and len(given) == protected.data_rows,
-        notes=(_ZERO_OR_ONE,) if metric == "brier" else (),
+        notes=(_BY_PLACE, *((_ZERO_OR_ONE,) if metric == "brier" else ())),
     )
 
 
