@@ -7,13 +7,11 @@ from functools import partial
 import pandas as pd
 import pytest
 from observe import observe
-from pairs import TABLES, TEXT, Wide, make_pair
-from sessions import guard_session, table_session
+from pairs import TEXT, make_pair
+from sessions import guard_session
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm():
     """Libraries fill their caches and say a few things when they are first used."""
     observe(guard_session(partial(pd.DataFrame, make_pair(TEXT)[0]), ("mean(x, 0, 9)",)))
-    for library in TABLES:
-        observe(table_session(partial(Wide(library).build, 0)))

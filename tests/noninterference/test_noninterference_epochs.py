@@ -51,9 +51,13 @@ CHANGED = {
 }
 
 
-def test_the_next_epoch_tells_nothing_of_either_while_both_are_open():
+_FEW = ("the rows of the first", "texts in place of numbers")
+
+
+@pytest.mark.parametrize("changed", [_FEW, pytest.param(tuple(CHANGED), marks=pytest.mark.slow)], ids=len)
+def test_the_next_epoch_tells_nothing_of_either_while_both_are_open(changed):
     earlier, later = _tables(TEXT, 0), _tables(TEXT, 1)
-    session = partial(epochs_session, close=False, changed=CHANGED)
+    session = partial(epochs_session, close=False, changed=changed)
     assert_same(*(observe(partial(session, before=earlier[n], after=later[n])) for n in (0, 1)))
 
 

@@ -64,20 +64,27 @@ def memtable(columns):
     return ibis.memtable(pa.table(columns))
 
 
-FILES = (csv, compressed_csv, parquet, parquet_of_categories, parquet_in_groups, several_files, memtable)
+FILES = [
+    csv,
+    parquet_in_groups,
+    *(
+        pytest.param(make, marks=pytest.mark.slow)
+        for make in (compressed_csv, parquet, parquet_of_categories, several_files, memtable)
+    ),
+]
+files = pytest.mark.parametrize("make", FILES, ids=lambda make: make.__name__)
 
 
-@pytest.mark.parametrize("make", FILES, ids=lambda make: make.__name__)
+@files
 def test_a_file_shows_nothing_of_its_protected_rows(make):
     tables = make_pair(TEXT)
     assert_same(*(observe(table_session(partial(make, t), QUESTIONS)) for t in tables))
 
 
-@pytest.mark.parametrize("make", [csv, parquet], ids=lambda make: make.__name__)
-def test_a_gap_in_a_file_is_not_told(make):
+def test_a_gap_in_a_file_is_not_told():
     tables = make_pair(GAPPED_TEXT)
     questions = ("share(s = 'a', nulls = false)",)
-    assert_same(*(observe(table_session(partial(make, t), questions)) for t in tables))
+    assert_same(*(observe(table_session(partial(csv, t), questions)) for t in tables))
 
 
 def _numbered(columns):

@@ -10,6 +10,7 @@ from pathlib import Path
 import mcp
 import numpy as np
 import pandas as pd
+import pytest
 from observe import Look, assert_same, observe
 from pairs import ROWS, TEXT, make_pair, training_mask
 from sessions import show
@@ -118,7 +119,7 @@ BROKEN = {
 }
 
 
-def broken_files(look: Look, which):
+def broken_files(look: Look, which, names):
     """Files that an owner registers, and asks for an epoch of, though they cannot be read."""
     place = int(np.flatnonzero(~training_mask())[3])
     service = _service()
@@ -126,7 +127,7 @@ def broken_files(look: Look, which):
         owner = Calls(look, http, service.tokens.issue("owner", role="owner")[0], "owner")
         _put(make_pair(TEXT)[0], "people.csv")
         owner("POST", "/datasets", {"name": "people", "source": "people.csv", "policy": {}})
-        for number, lines in enumerate(BROKEN.values()):
+        for number, lines in enumerate(BROKEN[name] for name in names):
             rows = [lines[which] if row == place else f"{row},a" for row in range(ROWS)]
             content = "\n".join(["x,s", *rows]).encode("utf-8", "surrogateescape")
             Path(f"brought/{number}.csv").write_bytes(content)
@@ -136,8 +137,13 @@ def broken_files(look: Look, which):
     service.close()
 
 
-def test_files_that_cannot_be_read_are_not_quoted_by_the_service():
-    assert_same(*(observe(partial(broken_files, which=which)) for which in (0, 1)))
+@pytest.mark.parametrize(
+    "names",
+    [("a text among numbers",), pytest.param(tuple(BROKEN), marks=pytest.mark.slow)],
+    ids=["one", "all"],
+)
+def test_files_that_cannot_be_read_are_not_quoted_by_the_service(names):
+    assert_same(*(observe(partial(broken_files, which=which, names=names)) for which in (0, 1)))
 
 
 def board_at_the_service(look: Look, columns, later):

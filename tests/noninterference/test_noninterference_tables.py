@@ -14,6 +14,13 @@ from pairs import KINDS, RECORDS, SHAPES, TABLES, TEXT, Wide, make_pair
 from sessions import table_session
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _warm_kinds():
+    """Some types fill caches when a column first has them."""
+    for library in TABLES:
+        observe(table_session(partial(Wide(library).build, 0)))
+
+
 @pytest.mark.parametrize("library", TABLES)
 def test_a_training_part_shows_nothing_of_the_protected_rows(library):
     wide = Wide(library)
