@@ -55,9 +55,6 @@ def test_categories_that_are_declared_public_tell_no_more_than_themselves(column
     assert_same(*(observe(table_session(partial(build, t), ("share(s = 'a')",), **options)) for t in tables))
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="keys of dicts in protected rows stand in training_rows()"
-)
 def test_keys_that_only_protected_rows_have_are_not_told():
     """Arrow makes one type of all dicts of a column, with every key that occurs."""
     values = replace(RECORDS, second=[{"name": "c", "HIV": 1}])

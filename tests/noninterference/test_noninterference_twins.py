@@ -90,7 +90,7 @@ def _told(place, tells):
 
 @pytest.mark.parametrize("how", _some(TALKATIVE, ("prints when collected", "fails in a thread")))
 def test_a_room_without_silence_is_caught(how, monkeypatch):
-    monkeypatch.setattr(_clean_room, "_unheard", contextlib.nullcontext)
+    monkeypatch.setattr(_clean_room, "_silence", SimpleNamespace(kept=contextlib.nullcontext))
     assert caught(*_told(custom, {how: TALKATIVE[how]}))
 
 
@@ -249,7 +249,7 @@ def test_a_warning_that_is_remembered_is_caught(monkeypatch):
             warnings.simplefilter("default")
             yield
 
-    monkeypatch.setattr(_clean_room, "_unheard", remembering)
+    monkeypatch.setattr(_clean_room, "_silence", SimpleNamespace(kept=remembering))
     assert any("registries" in place for place in caught(*_told(custom, {"warns": TALKATIVE["warns"]})))
 
 
