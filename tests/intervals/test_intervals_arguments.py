@@ -19,6 +19,8 @@ GOOD = {
     "clopper_pearson": {"successes": 5, "n": 10, "nats": 1.0, "most": 7},
     "empirical_bernstein": {"mean": 0.5, "variance": 0.1, "n": 10, "nats": 1.0, "lo": 0.0, "hi": 1.0},
     "empirical_bernstein_radius": {"variance": 0.1, "n": 10, "nats": 1.0, "width": 1.0},
+    "e_mean": {"mean": 0.5, "variance": 0.1, "n": 10, "nats": 1.0, "lo": 0.0, "hi": 1.0, "rates": (1.0, 1.0)},
+    "e_mean_rates": {"guess": 0.5, "variance": 0.1, "n": 10, "nats": 1.0, "lo": 0.0, "hi": 1.0, "reach": 0.1},
     "betting": {"values": [0.0, 0.5, 1.0], "nats": 1.0, "lo": 0.0, "hi": 1.0},
     "quantile_ranks": {"n": 10, "q": 0.5, "nats": 1.0},
     "quantile": {"sorted_values": [1.0, 2.0, 3.0], "q": 0.5, "nats": 1.0},
@@ -71,6 +73,9 @@ BAD = {
     "denominator": [None, (0.0, 1.0), 0.5],
     "count": [*NOT_NUMBERS, -1, 2.5],
     "share": [*NOT_NUMBERS, -0.1, 1.1],
+    "guess": [*NOT_NUMBERS, -0.1, 1.1],
+    "reach": [*NOT_NUMBERS, -0.1],
+    "rates": [None, 1.0, (1.0,), (0.0, 1.0), (1.0, math.nan), ([], 1.0), ("1", 1.0)],
 }
 CASES = [(name, argument, bad) for name, good in GOOD.items() for argument in good for bad in BAD[argument]]
 

@@ -59,7 +59,7 @@ def e_mean(
     variance = checks.real(variance, "variance", "[0, inf)", of=of)
     n = checks.whole(n, "n", of=of)
     nats = checks.real(nats, "nats", "[0, inf)", of=of)
-    if len(rates) != 2:
+    if not isinstance(rates, Sequence) or len(rates) != 2:
         raise InvalidArgument("rates", "two: of the lower and of the upper end", rates, of=of)
     lower, upper = (_rates(side, of=of) for side in rates)
     around = (n - 1) * variance
