@@ -30,7 +30,7 @@ from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import _scores
 from holdfast.guard._model_key import model_key
 
-ROWS = 4_000
+ROWS = 2_000
 OFFSET = 0.25  # a variable of this module that a model below uses
 
 
@@ -252,23 +252,23 @@ def test_no_number_is_too_large_for_a_sentence(used_guard, call):
 
 def test_the_same_fitted_model_is_the_same_question(table):
     guard = Guard(table)
-    model = fitted(guard, "y", RandomForestClassifier(n_estimators=10, random_state=0))
+    model = fitted(guard, "y", RandomForestClassifier(n_estimators=3, random_state=0))
     first = guard.score(model, target="y")
     spent = guard.spent
     for same in (
         model,
         copy.deepcopy(model),
         pickle.loads(pickle.dumps(model)),
-        fitted(guard, "y", RandomForestClassifier(n_estimators=10, random_state=0)),
+        fitted(guard, "y", RandomForestClassifier(n_estimators=3, random_state=0)),
     ):
         assert guard.score(same, target="y") is first
     assert guard.score(model, target="y", name="forest") is first
     assert (guard.spent, len(guard.history)) == (spent, 1)
     for other in (
-        fitted(guard, "y", RandomForestClassifier(n_estimators=10, random_state=1)),
-        fitted(guard, "y", RandomForestClassifier(n_estimators=11, random_state=0)),
-        RandomForestClassifier(n_estimators=10, random_state=0).fit(
-            guard.train[["x", "z"]].head(999), guard.train["y"].head(999)
+        fitted(guard, "y", RandomForestClassifier(n_estimators=3, random_state=1)),
+        fitted(guard, "y", RandomForestClassifier(n_estimators=4, random_state=0)),
+        RandomForestClassifier(n_estimators=3, random_state=0).fit(
+            guard.train[["x", "z"]].head(499), guard.train["y"].head(499)
         ),
     ):
         assert guard.score(other, target="y") is not first

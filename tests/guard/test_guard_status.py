@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from copy import copy
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -19,6 +20,10 @@ from holdfast.errors import BudgetSpent, HoldfastError
 from holdfast.guard import Preview
 from holdfast.guard._account import Account
 from holdfast.guard._answered import Answered
+from holdfast.guard._code import CodeStrategy, PreparedCode
+from holdfast.guard._left import widest_question
+from holdfast.guard._prior import Experience
+from holdfast.guard._readings import Output
 from holdfast.guard._session import Asker, Session
 from holdfast.intervals import clopper_pearson
 from holdfast.ledger import Book, Closed, export, verify
@@ -117,7 +122,7 @@ def disagreements(name, steps, limit, preview_of=as_it_is):
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(steps=STEPS, limit=LIMITS)
 def test_a_question_is_refused_if_and_only_if_its_preview_says_so(name, steps, limit):
     assert disagreements(name, steps, limit) == []
@@ -207,14 +212,14 @@ def status_without_the_cell(guard):
 
 
 def agrees(promised, answered):
-    """Whether two half-widths agree as far as two digits say, and the share is not exactly one half."""
-    return abs(promised - answered) <= 0.06 * answered
+    """Whether two half-widths agree: two digits, of a share that is not exactly one half."""
+    return abs(promised - answered) <= 0.08 * answered
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5])
 def test_the_status_line_promises_what_a_confirmed_share_gets(share, rng):
     """At every state of the account: after confirmed guesses, after surprises, with and without training."""
-    table = {f"c{j}": rng.integers(0, 2, 5000) for j in range(40)}
+    table = {f"c{j}": rng.integers(0, 2, 3000) for j in range(40)}
     guard = Guard(table, training_share=share)
     compared = 0
     for j in range(20):
@@ -226,21 +231,21 @@ def test_the_status_line_promises_what_a_confirmed_share_gets(share, rng):
             compared += 1
             assert agrees(promised, answer.half_width), (j, promised, answer)
             assert not agrees(without, answer.half_width)  # The old line is caught by the same check.
-            assert exact == pytest.approx(answer.half_width, rel=1e-3 if share else 1e-9)
+            assert exact == pytest.approx(answer.half_width, rel=0.02 if share else 1e-9)
         if j % 4 == 3:
             guard.share(f"c{20 + j} = 1", guess=0.9)
-    assert compared >= 15
+    assert compared >= 10
 
 
-def test_the_status_line_knows_the_model_of_the_rows(rng):
-    states = np.cumsum(rng.random(6000) > 0.75) % 2
+def test_the_status_line_knows_the_model_of_the_rows():
+    states = np.arange(6000) // 3 % 2
     guard = Guard({"s": states}, dependence=MarkovChain([[0.75, 0.25], [0.25, 0.75]], 6000))
-    answer_width = guard.left.share_half_width
+    expected = guard.left.share_half_width
     answer = guard.share("s = 1")
     assert answer.confirmed
-    assert answer.half_width == pytest.approx(answer_width, rel=1e-3)
+    assert answer.half_width == pytest.approx(expected, rel=1e-3)
     model = GaussianRows(0.01 * np.eye(200))
-    gauss = Guard({"x": rng.normal(0, 0.1, 200)}, dependence=model, training_share=0)
+    gauss = Guard({"x": np.linspace(-0.2, 0.2, 200)}, dependence=model, training_share=0)
     (width,) = re.findall(r"^The mean of the rows asked now gets about ±([\d.]+)\. ", gauss.left.words)
     assert math.isnan(gauss.left.share_half_width)
     answer = gauss.custom(lambda rows: rows["x"].mean(), tail=model.mean_tail(), guess=0.0)
@@ -250,24 +255,83 @@ def test_the_status_line_knows_the_model_of_the_rows(rng):
 def test_under_a_promise_the_status_line_and_the_next_share_agree_to_the_end(rng):
     """While the status says that a share would be answered it is, and once it says that it would not it is
     not; the fraction left falls to nothing."""
-    table = {f"c{j}": rng.integers(0, 2, 3000) for j in range(60)}
-    guard = Guard(table, error=0.06, training_share=0)
+    table = {f"c{j}": rng.integers(0, 2, 1500) for j in range(60)}
+    guard = Guard(table, error=0.085, training_share=0)
     fractions = [guard.left.fraction]
     assert fractions == [1.0]
     for j in range(60):
         left = guard.left
         if left.confirmed == 0:
             break
-        assert left.share_half_width <= 0.06
-        assert guard.share(f"c{j} = 1", guess=0.5).half_width <= 0.06
+        assert left.share_half_width <= 0.085
+        assert guard.share(f"c{j} = 1", guess=0.5).half_width <= 0.085
         fractions.append(guard.left.fraction)
     else:
         pytest.fail("nothing was ever refused")
     assert fractions == sorted(fractions, reverse=True)
     assert (float(left), left.surprises, left.fraction) == (0.0, 0, 0.0)
-    assert left.words == "A share would be refused now: its interval would be wider than ±0.06"
+    assert left.words == "A share would be refused now: its interval would be wider than ±0.085"
     with pytest.raises(BudgetSpent):
         guard.share("c59 = 1", guess=0.5)
+
+
+def all_outputs(prepared):
+    """Every output that a share of all rows can have, with its half-width."""
+    rows = prepared.reading.rows
+    cells = {prepared.grid.index(count / rows) for count in range(rows + 1)}
+    return {cell: prepared.interval(Output(cell)).half_width for cell in cells}
+
+
+def kept_by_the_cell_itself(prepared, places):
+    """The old check: the interval of the cell at each place, and not of the cells beside it."""
+    outputs = (Output(prepared.grid.index(place)) for place in places)
+    return all(prepared.interval(output).half_width <= prepared.error for output in outputs)
+
+
+def too_wide_outputs(rows, error, guess, spent):
+    """What a prepared share promises and breaks: outputs near the guess, and any where it says it is sure."""
+    account = Account(0.05, steps=spent, micro_nats=spent * 10**6, experience=Experience(spent, 0))
+    question = widest_question(None, guessed=False)
+    question = replace(question, guess=guess)
+    try:
+        prepared = CodeStrategy(rows, None, None, None, error).prepare(question, account)
+    except BudgetSpent:
+        return []
+    sure = prepared.preview().why == ""
+    return [
+        cell for cell, width in all_outputs(prepared).items() if width > error and (sure or abs(cell) <= 2)
+    ]
+
+
+PROMISES = {
+    "rows": st.integers(20, 900),
+    "error": st.floats(0.03, 0.4),
+    "guess": st.floats(0, 1),
+    "spent": st.integers(0, 30),
+}
+
+
+@settings(max_examples=40)
+@given(**PROMISES)
+def test_no_output_that_was_promised_is_refused(rows, error, guess, spent):
+    """By enumeration of every number of rows: within two cells of the guess, and everywhere if a preview has
+    no doubt, the interval keeps the promise, and nothing is charged for a refusal there."""
+    assert too_wide_outputs(rows, error, guess, spent) == []
+
+
+@pytest.mark.slow
+@settings(max_examples=1500)
+@given(**PROMISES)
+def test_no_output_that_was_promised_is_refused_at_many_states(rows, error, guess, spent):
+    assert too_wide_outputs(rows, error, guess, spent) == []
+
+
+def test_the_old_check_of_cells_is_caught(monkeypatch):
+    """It looked at every second cell: the ones between touched one row more."""
+    states = [(rows, 0.085, 0.5, spent) for rows in (1000, 1200, 1500) for spent in range(8)]
+    assert not any(too_wide_outputs(*state) for state in states)
+    monkeypatch.setattr(PreparedCode, "keeps", kept_by_the_cell_itself)
+    assert any(too_wide_outputs(*state) for state in states)
 
 
 @pytest.mark.parametrize("name", COUNTED)

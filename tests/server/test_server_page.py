@@ -87,6 +87,29 @@ def test_mistakes_are_told_in_place_and_cost_nothing(visit):
     assert page.locator("#facts dd").nth(3).inner_text() == spent
 
 
+def test_an_account_that_counts_answers_is_shown_in_answers(visit):
+    """The demonstration counts nats; here its replies say what those of another account would."""
+    counted = {"unit": "answers", "spent": 2, "left": 98, "total": 100, "words": "98 of 100 answers"}
+    prices = {"unit": "answers", "guess": None, "low": 0.4, "high": 0.6, "if_confirmed": 1, "at_most": 1}
+
+    def told(**changes):
+        def handle(route):
+            reply = route.fetch()
+            route.fulfill(response=reply, json={**reply.json(), **changes})
+
+        return handle
+
+    page = visit("analyst")
+    page.route("**/v1/datasets/diamonds", told(**counted))
+    page.route("**/preview", told(**prices, why="The width is that for all rows."))
+    page.reload()
+    expect(page.locator("#left")).to_have_text("98 of 100 answers")
+    expect(page.locator("#facts dd").nth(3)).to_have_text("2 answers")
+    expect(page.locator("#meter")).to_have_attribute("aria-label", "2 % of the account is spent")
+    page.get_by_label("Question", exact=True).fill("share(carat > 3.3)")
+    expect(page.locator("#preview")).to_have_text("About ±0.1 for 1 answer. The width is that for all rows.")
+
+
 def test_the_certificate_and_the_book_can_be_looked_at(visit, served):
     page = visit("auditor")
     expect(page.locator("#ask")).to_be_hidden()

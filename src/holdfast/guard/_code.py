@@ -50,8 +50,10 @@ class PreparedCode:
 
     def interval(self, output: Output) -> Interval:
         """The interval an output stands for, clipped to the values the statistic can take."""
+        return self._clipped(self.reading.interval(*self.grid.edges(output.cell), output.width_class))
+
+    def _clipped(self, inside: Interval) -> Interval:
         question = self.question
-        inside = self.reading.interval(*self.grid.edges(output.cell), output.width_class)
         return Interval(
             max(question.low, inside.low - question.resolution),
             min(question.high, inside.high + question.resolution),
@@ -74,10 +76,12 @@ class PreparedCode:
         return max(self.account.price(dearest), self.failure_price, self.account.price(None))
 
     def keeps(self, places: Iterable[float]) -> bool:
-        """Whether the interval keeps the promise wherever the statistic is at one of these places, with the
-        width that is expected."""
-        outputs = (Output(self.grid.index(place)) for place in places)
-        return self.error is None or all(self.interval(output).half_width <= self.error for output in outputs)
+        """Whether the interval keeps the promise if the statistic is at one of these places, with the width
+        that is expected, wherever the numbers of rows lie in its cell."""
+        cells = (self.grid.edges(self.grid.index(place)) for place in places)
+        return self.error is None or all(
+            self._clipped(self.reading.widest(*edges)).half_width <= self.error for edges in cells
+        )
 
     def preview(self) -> Preview:
         """What the question would cost and show."""
@@ -249,8 +253,12 @@ class CodeStrategy:
 
 
 def _near(grid: Grid) -> Iterable[float]:
-    """Places around the guess."""
-    return (grid.middle(cell) for cell in (-2, 0, 2))
+    """Places around the guess, and the one between them that is nearest to the middle of the range, where
+    intervals are widest."""
+    around = tuple(grid.middle(cell) for cell in (-2, 0, 2))
+    if not math.isfinite(grid.low + grid.high):
+        return around
+    return (*around, min(max((grid.low + grid.high) / 2, around[0]), around[2]))
 
 
 def _all_over(grid: Grid) -> Iterable[float]:

@@ -210,7 +210,8 @@ class Guard:
         The same array, or a model with the same content, is the same question and costs nothing again.
         ``name`` is a label for readers, and never decides what is the same: another model under the same name
         is another question. A model whose content has no stable digest is a new question each time, and the
-        answer's notes say so.
+        answer's notes say so. One that changes when you let it predict (it counts, or keeps what it saw) is
+        another model afterwards; scoring it here does not change it.
 
         Guarantee: as for :meth:`share`; the predictions must not have been made with the protected rows'
         targets, and for an array the order of the rows must say nothing about them. What is wrong with

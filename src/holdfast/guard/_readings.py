@@ -63,6 +63,10 @@ class Reading(ABC):
         """The union of the fixed-query intervals when the statistic lies in [low, high] and the width in this
         class."""
 
+    def widest(self, low: float, high: float) -> Interval:
+        """The widest interval of a cell as wide as [low, high] that lies about here, in width class 0."""
+        return self.interval(low, high, 0)
+
     @abstractmethod
     def output(self, part: Part, grid: Grid) -> Output:
         """Read the protected rows. The only place that does."""
@@ -78,6 +82,13 @@ class ShareOfAll(Reading):
     def interval(self, low: float, high: float, width_class: int) -> Interval:
         fewest = math.floor(max(low, 0.0) * self.rows)
         most = math.ceil(min(high, 1.0) * self.rows)
+        return intervals.clopper_pearson(fewest, self.rows, self.nats, most=most)
+
+    def widest(self, low: float, high: float) -> Interval:
+        """Cells of one width touch numbers of rows that differ by one or two, depending on where they lie."""
+        low, high = max(low, 0.0), min(high, 1.0)
+        fewest = math.floor(low * self.rows)
+        most = min(fewest + math.ceil((high - low) * self.rows) + 1, self.rows)
         return intervals.clopper_pearson(fewest, self.rows, self.nats, most=most)
 
     def output(self, part: Part, grid: Grid) -> Output:
