@@ -65,7 +65,9 @@ class Client:
             raise errors.MissingExtra("server", what="The client") from None
         if not (token.isascii() and token.isprintable()):
             raise errors.InvalidArgument("token", "one that the service issued", "another text", of="Client")
-        self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=timeout)
+        # Sockets take no longer waits than about three hundred years.
+        seconds = checks.real(timeout, "timeout", "(0, 9e9]", of="Client")
+        self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=seconds)
         try:
             self._http.base_url = url.rstrip("/") + "/v1"
             self._url = shown(url)

@@ -133,6 +133,20 @@ def test_a_token_that_is_none_is_refused_unseen(token):
     assert "secr" not in str(refused.value)
 
 
+@pytest.mark.parametrize("bad", [{"timeout": 10**400}, {"timeout": 0}, {"tries": 10**400}, {"tries": 0}])
+def test_numbers_of_a_client_are_checked(bad):
+    (name,) = bad
+    with pytest.raises(InvalidArgument, match=f"'{name}' argument of Client"):
+        Client("http://127.0.0.1:9", "hf_x", **bad)
+
+
+def test_a_long_timeout_is_one_that_sockets_take():
+    client = Client("http://127.0.0.1:9", "hf_x", dataset="x", tries=1, timeout=9e9)
+    with pytest.raises(HoldfastError, match="No service answers"):
+        client.spent  # noqa: B018
+    client.close()
+
+
 def test_predictions_are_a_table_or_a_map(served, client):
     owner = Client(served["url"], served["tokens"]["owner"])
     ids = range(53_940)
