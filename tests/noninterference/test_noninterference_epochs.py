@@ -68,6 +68,7 @@ def test_rows_of_a_closed_account_are_free_and_those_of_the_next_are_not():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("close", [False, True], ids=["open", "closed"])
 def test_gaps_in_the_protected_rows_of_a_later_epoch_are_not_told(close):
     earlier, later = _tables(TEXT, 0)[0], _tables(GAPPED_TEXT, 1)

@@ -104,25 +104,27 @@ def reusable_holdout(look: Look, columns, tells):
 places = pytest.mark.parametrize(
     "place", [custom, score, noise, code_holdout, reusable_holdout], ids=lambda place: place.__name__
 )
+quick = pytest.mark.parametrize("place", [custom, score, reusable_holdout], ids=lambda place: place.__name__)
 # A few functions stand for all; the slow part takes the others.
 _FEW = ("prints", "logs", "lets numpy warn", "raises out of reach")
 
 
 def compared(place, tells):
     """Run the same session on both tables; whatever differs is a leak."""
-    assert_same(*(observe(partial(place, columns=columns, tells=tells)) for columns in TABLES))
+    sessions = (partial(place, columns=columns, tells=tells) for columns in TABLES)
+    assert_same(*(observe(session, foreign=True) for session in sessions))
 
 
 def _few(place, tells):
     return {how: tell for how, tell in tells.items() if place is custom or how in _FEW}
 
 
-@places
+@quick
 def test_what_a_function_says_stays_inside(place):
     compared(place, _few(place, TALKATIVE))
 
 
-@places
+@quick
 def test_why_a_function_fails_stays_inside(place):
     compared(place, _few(place, FAILING))
 

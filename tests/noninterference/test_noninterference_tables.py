@@ -27,7 +27,12 @@ def test_a_training_part_shows_nothing_of_the_protected_rows(library):
     assert_same(*(observe(table_session(partial(wide.build, which), wide.questions)) for which in (0, 1)))
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=repr)
+_QUICK = ("pandas CategoricalIndex", "pandas MultiIndex", "pyarrow pandas metadata")
+
+
+@pytest.mark.parametrize(
+    "shape", [pytest.param(s, marks=() if s.name in _QUICK else pytest.mark.slow) for s in SHAPES], ids=repr
+)
 def test_what_stands_beside_the_columns_shows_nothing_either(shape):
     tables = make_pair(shape.values)
     assert_same(*(observe(table_session(partial(shape.build, t), ("mean(x, 0, 9)",))) for t in tables))

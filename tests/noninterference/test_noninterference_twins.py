@@ -39,9 +39,9 @@ def _some(names, quick):
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
 
 
-def caught(*sessions) -> list[str]:
+def caught(*sessions, **options) -> list[str]:
     """Where two sessions differ."""
-    return differences(*(observe(session) for session in sessions))
+    return differences(*(observe(session, **options) for session in sessions))
 
 
 def _tables_of(name):
@@ -91,7 +91,7 @@ def _told(place, tells):
 @pytest.mark.parametrize("how", _some(TALKATIVE, ("prints when collected", "fails in a thread")))
 def test_a_room_without_silence_is_caught(how, monkeypatch):
     monkeypatch.setattr(_clean_room, "_silence", SimpleNamespace(kept=contextlib.nullcontext))
-    assert caught(*_told(custom, {how: TALKATIVE[how]}))
+    assert caught(*_told(custom, {how: TALKATIVE[how]}), foreign=True)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_digest_of_the_rows_without_a_key_is_caught(monkeypatch):
     assert caught(*_tables_of("pandas float64"))
     nobody = np.zeros(ROWS, dtype=bool)
     tables = make_pair(TEXT, training=nobody, moved=False)
-    boards = [partial(board_session, columns=t, plain="a", metric="accuracy") for t in tables]
+    boards = [partial(board_session, columns=t, plain="a", submitted=("all plain",)) for t in tables]
     assert caught(*boards)
 
 
