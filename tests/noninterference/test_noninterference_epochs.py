@@ -31,7 +31,9 @@ def epochs_session(look: Look, before, after, close, changed=()):
     look("epoch", getattr, later, "epoch")
     look("no table", later.next_epoch, 3)
     for name, table in tables.items():
-        look(name, later.next_epoch, table)
+        opened = look(name, later.next_epoch, table)
+        if opened is not None:
+            opened.close()
     show(look, guard)
     show(look, later)
     guard.close()
