@@ -7,9 +7,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from observe import assert_same, differences, observe
-from pairs import NUMBERS, ROWS, TEXT, make_pair, training_mask
+from pairs import CATEGORIES, HIDDEN_GAPS, NUMBERS, ROWS, SEED, TEXT, WHOLE, make_pair, training_mask
 from sessions import account_session, guard_session
+
+from holdfast.dependence import Clusters, MarkovChain, MDependent
 
 STRATEGIES = {
     "code with an error": {"error": 0.35},
@@ -21,6 +25,12 @@ STRATEGIES = {
     "split": {"strategy": "split", "queries": 8},
 }
 QUESTIONS = ("share(s > 5)", "mean(s, 0, 10)", "mean(x, 0, 9, where = s > 5)", "quantile(s, 0.25)")
+
+
+def _first_quick(names):
+    """The first of several always, the others with the slow tests."""
+    first, *others = names
+    return [first, *(pytest.param(name, marks=pytest.mark.slow) for name in others)]
 
 
 def _mask(options):
@@ -40,6 +50,43 @@ def test_a_session_is_the_same_with_every_strategy(name):
     options = STRATEGIES[name]
     # A question of its own block of rows would see who stands where.
     tables = make_pair(NUMBERS, training=_mask(options), moved=name != "split")
+    assert_same(*(observe(account_session(partial(pd.DataFrame, t), QUESTIONS, **options)) for t in tables))
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(data=st.data())
+def test_any_session_is_the_same_whatever_the_protected_rows_are(data):
+    """Hypothesis chooses the strategy, the kind of values, the values, their order and the questions."""
+    name = data.draw(st.sampled_from(sorted(STRATEGIES)))
+    values = data.draw(st.sampled_from([NUMBERS, HIDDEN_GAPS, WHOLE, TEXT, CATEGORIES]))
+    pools = data.draw(values.pools())
+    seed = data.draw(st.integers(0, 99))
+    questions = data.draw(
+        st.lists(st.sampled_from([*values.questions, "mean(x, 0, 9)"]), min_size=1, max_size=6)
+    )
+    mask = _mask(STRATEGIES[name])
+    tables = make_pair(values, *pools, seed=seed, training=mask, moved=name != "split")
+    sessions = (
+        account_session(partial(pd.DataFrame, t), tuple(questions), **STRATEGIES[name]) for t in tables
+    )
+    assert_same(*map(observe, sessions))
+
+
+MODELS = {
+    "chain": MarkovChain([[0.6, 0.4], [0.4, 0.6]], ROWS),
+    "clusters": Clusters([4] * (ROWS // 4)),
+    "neighbours": MDependent(ROWS, 2),
+}
+
+
+@pytest.mark.parametrize("name", _first_quick(MODELS))
+def test_rows_that_depend_on_each_other_show_nothing_either(name):
+    """Blocks of rows become the training part, and those between are dropped: they show as little."""
+    model = MODELS[name]
+    split = model.split(0.5, np.random.default_rng(SEED), 0.05)
+    tables = make_pair(NUMBERS, training=split.train, moved=False)
+    options = {"dependence": model}
     assert_same(*(observe(account_session(partial(pd.DataFrame, t), QUESTIONS, **options)) for t in tables))
 
 
