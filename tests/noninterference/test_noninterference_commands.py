@@ -45,7 +45,21 @@ def commands(look: Look, columns, later):
     assert look("verify", _run, "", "verify", "account.holdfast", "--export", "export.jsonl") == 0
     look("verify the export", _run, "", "verify", "export.jsonl", "--json")
     look("no such file", _run, "", "ask", "brought/nobody.csv", "-q", "share(x > 3)")
-    look("epoch", _run, "", "epoch", "brought/later.csv", "--after", "brought/people.csv")
+    after = ("--after", "brought/people.csv", "--ledger", "account.holdfast")
+    assert look("epoch", _run, "", "epoch", "open", "brought/later.csv", *after) == 0
+    assert look("ask later", _run, "", "ask", "brought/later.csv", *after, "-q", "share(s = 'a')") == 0
+    look("epochs", _run, "", "epoch", "list", "brought/later.csv", *after)
+    look(
+        "the same again",
+        _run,
+        "",
+        "epoch",
+        "open",
+        "brought/people.csv",
+        "--after",
+        "brought/later.csv",
+        *after,
+    )
 
 
 def test_commands_show_nothing_of_the_protected_rows(monkeypatch):

@@ -200,7 +200,6 @@ def agent_session(look: Look, columns, later):
             look(f"preview {question}", client.cost_preview, question)
             look(question, client.ask, question)
         look("train", getattr, client, "train")
-        look("verified", client.verify)
         show(look, client)
         asked = [(name, {"question": question}) for question in QUESTIONS for name in ("preview", "ask")]
         calls = [*asked, ("left", {}), ("certificate", {}), ("boards", {}), ("submit", {})]
