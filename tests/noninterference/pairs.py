@@ -103,6 +103,7 @@ GAPPED_TEXT = Values(
     st.none() | _TEXT,
     ("share(s = 'a', nulls = false)",),
 )
+DECLARED = replace(TEXT, more=st.sampled_from([*_ODD_TEXT[0], *_ODD_TEXT[1]]))
 # A category that a training row has, and many that none has: 300 need codes of two bytes.
 CATEGORIES = Values(["a"], [f"protected {n}" for n in range(300)], ["c"], _TEXT, TEXT.questions)
 NUMBERS = Values(
@@ -316,7 +317,7 @@ KINDS = [
     Kind("polars", "Int64", WHOLE, _polars(pl.Int64)),
     Kind("polars", "Categorical", CATEGORIES, _polars(pl.Categorical)),
     Kind("polars", "Categorical of its own", CATEGORIES, _polars(pl.Categorical(pl.Categories("words")))),
-    Kind("polars", "Enum", TEXT, _polars(pl.Enum(["a", *_ODD_TEXT[0], *_ODD_TEXT[1]]))),
+    Kind("polars", "Enum", DECLARED, _polars(pl.Enum(["a", *_ODD_TEXT[0], *_ODD_TEXT[1]]))),
     Kind("polars", "List", LISTS, _polars(pl.List(pl.String))),
     Kind("polars", "List of Categorical", LISTS, _polars(pl.List(pl.Categorical))),
     Kind("polars", "Struct", RECORDS, _polars(pl.Struct({"name": pl.String}))),
