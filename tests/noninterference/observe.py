@@ -140,9 +140,9 @@ def differences(first: Observations, second: Observations) -> list[str]:
 
 def assert_same(first: Observations, second: Observations) -> None:
     """Fail with every place at which two sessions differ."""
-    found = differences(first, second)
-    if found:
-        raise AssertionError(f"{len(found)} differences, each a leak:\n" + "\n".join(found[:40]))
+    leaks = differences(first, second)
+    if leaks:
+        raise AssertionError(f"{len(leaks)} differences, each a leak:\n" + "\n".join(leaks[:40]))
 
 
 def _short(leaf: Any) -> str:

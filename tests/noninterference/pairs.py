@@ -364,9 +364,9 @@ def _with_attrs(columns: Columns) -> pd.DataFrame:
 
 
 def _with_metadata(columns: Columns) -> pa.Table:
-    said = {"longest": max(columns["s"], key=len), "values": str(len(set(columns["s"])))}
-    table = pa.table(columns).replace_schema_metadata(said)
-    return table.cast(table.schema.set(2, table.schema.field("s").with_metadata(said)))
+    metadata = {"longest": max(columns["s"], key=len), "values": str(len(set(columns["s"])))}
+    table = pa.table(columns).replace_schema_metadata(metadata)
+    return table.cast(table.schema.set(2, table.schema.field("s").with_metadata(metadata)))
 
 
 SHAPES = [

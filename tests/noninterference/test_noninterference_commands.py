@@ -65,7 +65,7 @@ def commands(look: Look, columns, later):
 def test_commands_show_nothing_of_the_protected_rows(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     tables = zip(make_pair(TEXT), make_pair(TEXT, seed=1), strict=True)
-    assert_same(*(observe(partial(commands, columns=one, later=two)) for one, two in tables))
+    assert_same(*(observe(partial(commands, columns=first, later=later)) for first, later in tables))
 
 
 def _broken(line: str) -> str:

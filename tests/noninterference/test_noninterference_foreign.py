@@ -33,21 +33,21 @@ class Telling:
     def __init__(self, tell):
         self.tell = tell
 
-    def told(self, frame):
+    def speak(self, frame):
         """What telling returned, where rows are protected; else None."""
         return self.tell(frame["s"].tolist()) if frame["kept"].any() else None
 
     def statistic(self, frame):
-        told = self.told(frame)
-        return float((frame["x"] > 3).mean()) if told is None else told
+        spoken = self.speak(frame)
+        return float((frame["x"] > 3).mean()) if spoken is None else spoken
 
     def predict(self, frame):
-        told = self.told(frame)
-        return np.ones(len(frame)) if told is None else told
+        spoken = self.speak(frame)
+        return np.ones(len(frame)) if spoken is None else spoken
 
     def of_rows(self, frame):
-        told = self.told(frame)
-        return np.asarray(frame["x"] > 3) if told is None else told
+        spoken = self.speak(frame)
+        return np.asarray(frame["x"] > 3) if spoken is None else spoken
 
 
 TAIL = SubGaussian(0.05)

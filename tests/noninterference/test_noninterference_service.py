@@ -108,7 +108,9 @@ def day_at_the_service(look: Look, columns, later):
 
 def test_a_day_at_the_service_shows_nothing_of_the_protected_rows():
     tables = zip(make_pair(TEXT), make_pair(TEXT, seed=1), strict=True)
-    assert_same(*(observe(partial(day_at_the_service, columns=one, later=two)) for one, two in tables))
+    assert_same(
+        *(observe(partial(day_at_the_service, columns=first, later=later)) for first, later in tables)
+    )
 
 
 BROKEN = {
