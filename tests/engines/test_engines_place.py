@@ -100,7 +100,8 @@ def test_only_a_pilot_of_a_large_training_part_is_copied(table, tmp_path, large,
     monkeypatch.setattr(_setup, "_PILOT_ROWS", 100)
     made = copies(monkeypatch)
     Guard(str(tmp_path / "rows.parquet"), train=str(tmp_path / "rows.parquet"))
-    assert made == [100]
+    (copied,) = made  # about so many: which rows are taken follows from a hash of their places
+    assert 60 <= copied <= 140
 
 
 def test_in_place_and_copied_rows_give_the_same_answers(files, table, large, monkeypatch):
