@@ -76,7 +76,7 @@ def test_a_share_that_does_not_reach_is_told_in_its_place_and_the_others_go_on(s
     ]
     # What it takes, as the same rows show elsewhere: enough for all but the third.
     paid = sum(one["answer"]["cost"] for one in batch(owner, asked[:2]).json()["outcomes"])
-    dear, cheap = (service.datasets.get("other").preview(one).at_most for one in asked[2:])
+    dear, cheap = (service.datasets.get("other").guard.cost_preview(one).at_most for one in asked[2:])
     share = paid + (cheap + dear) / 2
     service.datasets.register("shared", "other.parquet", Policy(shares={"red/bob": share}))
     bob = person("analyst", "bob", team="red")
