@@ -9,12 +9,16 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from playwright.sync_api import expect
 from server_caller import Caller
 from starlette.testclient import TestClient
 
 from holdfast.server import Policy, Service, create_app
 
 ROWS = 4_000
+
+# A page is waited for until it shows what is expected, however busy the machine is.
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture
