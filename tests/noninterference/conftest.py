@@ -6,9 +6,9 @@ from functools import partial
 
 import pandas as pd
 import pytest
+from compared_sessions import guard_session
 from observe import observe
 from pairs import TEXT, make_pair
-from sessions import guard_session
 
 
 @pytest.fixture(scope="session", autouse=True)

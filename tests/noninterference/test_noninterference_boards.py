@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from compared_sessions import BOOK, show
 from observe import Look, assert_same, observe
 from pairs import ROWS, TEXT, WHOLE, make_pair
-from sessions import BOOK, show
 
 from holdfast.guard import Board
 

@@ -6,9 +6,9 @@ from functools import partial
 
 import pandas as pd
 import pytest
+from compared_sessions import BOOK, show
 from observe import Look, assert_same, observe
 from pairs import GAPPED_TEXT, SEED, TEXT, make_pair
-from sessions import BOOK, show
 
 from holdfast import Guard
 

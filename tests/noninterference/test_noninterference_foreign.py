@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from compared_sessions import BOOK, show
 from gossip import FAILING, PAST_PYTHON, TALKATIVE
 from observe import Look, assert_same, observe
 from pairs import SEED, TEXT, make_pair, training_mask
-from sessions import BOOK, show
 
 from holdfast import Guard, ReusableHoldout
 from holdfast.guard import CodeHoldout

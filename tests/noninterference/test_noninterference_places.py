@@ -11,9 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from compared_sessions import account_session, table_session
 from observe import assert_same, observe
 from pairs import GAPPED_TEXT, ROWS, SEED, TEXT, make_pair
-from sessions import account_session, table_session
 
 from holdfast import Guard
 

@@ -11,9 +11,9 @@ import mcp
 import numpy as np
 import pandas as pd
 import pytest
+from compared_sessions import show
 from observe import Look, assert_same, observe
 from pairs import ROWS, TEXT, make_pair, training_mask
-from sessions import show
 from starlette.testclient import TestClient
 
 from holdfast.client import Client

@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from compared_sessions import account_session, guard_session
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from observe import assert_same, differences, observe
 from pairs import CATEGORIES, HIDDEN_GAPS, NUMBERS, ROWS, SEED, TEXT, WHOLE, make_pair, training_mask
-from sessions import account_session, guard_session
 
 from holdfast.dependence import Clusters, MarkovChain, MDependent
 

@@ -7,11 +7,11 @@ from functools import partial
 
 import pandas as pd
 import pytest
+from compared_sessions import table_session
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from observe import assert_same, observe
 from pairs import KINDS, RECORDS, SHAPES, TABLES, TEXT, Wide, make_pair
-from sessions import table_session
 
 
 @pytest.fixture(scope="module", autouse=True)

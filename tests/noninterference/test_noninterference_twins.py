@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from compared_sessions import account_session, table_session
 from gossip import FAILING, PAST_PYTHON, TALKATIVE
 from observe import differences, observe
 from pairs import KINDS, ROWS, SHAPES, TEXT, make_pair, training_mask
-from sessions import account_session, table_session
 from test_noninterference_boards import board_session
 from test_noninterference_foreign import custom
 from test_noninterference_opening import BROKEN, opened

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from compared_sessions import BOOK, show
 from observe import Look, assert_same, observe
 from pairs import ROWS, SEED, TEXT, WHOLE, make_pair, training_mask
-from sessions import BOOK, show
 
 from holdfast import Guard, queries
 from holdfast.guard import CodeHoldout, ReusableHoldout
