@@ -107,18 +107,16 @@ class Look:
         return "a signature" if len(digits[0]) == 128 else self._digests.get(digits[0], digits[0])
 
 
-def observe(session: Callable[[Look], Any], *, foreign: bool = False) -> Observations:
-    """Run a session and return everything that could be observed of it; with ``foreign`` code also what is
-    said when the last objects are thrown away."""
+def observe(session: Callable[[Look], Any]) -> Observations:
+    """Run a session and return everything that could be observed of it, also what is said, and which files
+    are closed, when its last objects are thrown away."""
     with tempfile.TemporaryDirectory() as folder, _standing_still(), _working_in(Path(folder)):
         look = Look(str(Path(folder).resolve()))
         with _logs() as records, _warnings() as warned, _output() as written:
-            if foreign:
-                gc.freeze()  # What is there already is not looked through again.
+            gc.freeze()  # What is there already is not looked through again.
             session(look)
-            if foreign:
-                gc.collect()
-                gc.unfreeze()
+            gc.collect()
+            gc.unfreeze()
         look.note("warnings", [(w.category.__name__, str(w.message)) for w in warned])
         look.note("warning registries", _registries())
         look.note("logs", records)

@@ -112,7 +112,7 @@ _FEW = ("prints", "logs", "lets numpy warn", "raises out of reach")
 def compared(place, tells):
     """Run the same session on both tables; whatever differs is a leak."""
     sessions = (partial(place, columns=columns, tells=tells) for columns in TABLES)
-    assert_same(*(observe(session, foreign=True) for session in sessions))
+    assert_same(*(observe(session) for session in sessions))
 
 
 def _few(place, tells):

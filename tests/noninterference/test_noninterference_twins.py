@@ -39,9 +39,9 @@ def _some(names, quick):
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
 
 
-def caught(*sessions, **options) -> list[str]:
+def caught(*sessions) -> list[str]:
     """Where two sessions differ."""
-    return differences(*(observe(session, **options) for session in sessions))
+    return differences(*(observe(session) for session in sessions))
 
 
 def _tables_of(name):
@@ -91,7 +91,7 @@ def _told(place, tells):
 @pytest.mark.parametrize("how", _some(TALKATIVE, ("prints when collected", "fails in a thread")))
 def test_a_room_without_silence_is_caught(how, monkeypatch):
     monkeypatch.setattr(_clean_room, "_silence", SimpleNamespace(kept=contextlib.nullcontext))
-    assert caught(*_told(custom, {how: TALKATIVE[how]}), foreign=True)
+    assert caught(*_told(custom, {how: TALKATIVE[how]}))
 
 
 @pytest.mark.parametrize(

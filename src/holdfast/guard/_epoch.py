@@ -181,8 +181,13 @@ def open_account(
             ledger.leave()
             raise
     book = ledger if isinstance(ledger, Book) else Book(ledger)
-    link = EpochLink.of(book)
-    return book, _session(book, account, agreed, link), link
+    try:
+        link = EpochLink.of(book)
+        return book, _session(book, account, agreed, link), link
+    except BaseException:
+        if book is not ledger:
+            book.close()
+        raise
 
 
 def _open_after(after: After, account: Account, agreed: dict[str, Any]) -> tuple[Book, Session, EpochLink]:
