@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,8 +16,22 @@ from hypothesis import settings
 # The contracts are no test files themselves; here, so that no test file imports one first.
 pytest.register_assert_rewrite("contracts.engine")
 
+# Books and databases wait for the disk at every write; in memory that is no wait. Programs that tests start
+# take their folder from here as well.
+_MEMORY = "/dev/shm"
+if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2**31:
+    os.environ["TMPDIR"] = _MEMORY
+    tempfile.tempdir = None  # Looked up anew.
+
 settings.register_profile("holdfast", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("quick", settings.get_profile("holdfast"), max_examples=15)
 settings.load_profile("holdfast")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The quick part of the suite tries fewer examples of everything, and the whole suite all of them."""
+    if "not slow" in config.option.markexpr:
+        settings.load_profile("quick")
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from contracts.examples import examples
 from holdfast.dependence import BayesianNetwork, MarkovChain, MarkovNetwork, Quilt, coupling_bdp
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, BayesianDP
@@ -450,7 +451,7 @@ def test_a_tree_with_impossible_values_ignores_them():
     assert found == pytest.approx(chain.bayesian_dp(DP(0.2), "coupling").epsilon, rel=1e-9)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     epsilon=st.floats(1e-5, 5),
     stay=st.floats(0.02, 0.98),
@@ -512,7 +513,7 @@ def test_bad_rows_and_quilts_are_refused():
     assert chain.quilts(3)[0] == Quilt(3, (2, 4), (), (0, 1, 5, 6, 7, 8, 9))
 
 
-@pytest.mark.parametrize("n", [7, 5000])
+@pytest.mark.parametrize("n", [7, 40, pytest.param(5000, marks=pytest.mark.slow)])
 def test_chains_that_turn_or_end_have_finite_bounds(n):
     """A chain with a period, from one value; one that is caught; one whose first value soon is too rare."""
     turn = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from compared_sessions import account_session, guard_session
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from observe import assert_same, differences, observe
 from pairs import CATEGORIES, HIDDEN_GAPS, NUMBERS, ROWS, SEED, TEXT, WHOLE, make_pair, training_mask
 
+from contracts.examples import examples
 from holdfast.dependence import Clusters, MarkovChain, MDependent
 
 STRATEGIES = {
@@ -54,7 +55,7 @@ def test_a_session_is_the_same_with_every_strategy(name):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_any_session_is_the_same_whatever_the_protected_rows_are(data):
     """Hypothesis chooses the strategy, the kind of values, the values, their order and the questions."""

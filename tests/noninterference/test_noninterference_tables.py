@@ -8,10 +8,12 @@ from functools import partial
 import pandas as pd
 import pytest
 from compared_sessions import table_session
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from observe import assert_same, observe
 from pairs import KINDS, RECORDS, SHAPES, TABLES, TEXT, Wide, make_pair
+
+from contracts.examples import examples
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -69,7 +71,7 @@ def test_keys_that_only_protected_rows_have_are_not_told():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, *SHAPES], ids=repr)
-@settings(max_examples=10)
+@examples(10)
 @given(data=st.data())
 def test_nothing_is_seen_whatever_the_protected_rows_are(kind, data):
     pools = data.draw(kind.values.pools())

@@ -9,13 +9,14 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reductions_ballots import election
 from reductions_learner import CLASS, ROWS, SAYS, WRONG, agnostic, hypotheses, labelings, law_of, learner
 from reductions_oracles import hockey_stick, lower_limit, vote_law
 from scipy import stats
 
+from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, _agnostic
 from holdfast.reductions._agnostic_plan import AgnosticPlan, agnostic_plan, labelled_rows
@@ -302,7 +303,7 @@ def test_delta_is_spent_only_where_it_saves_rows(outcomes):
 
 
 @given(st.floats(0.3, 4.0), st.floats(1e-9, 0.1), st.floats(0.02, 0.3), st.integers(2, 50))
-@settings(max_examples=4)
+@examples(4)
 def test_more_room_needs_no_more_rows(epsilon, delta, beta, growth):
     def rows(**changes) -> int:
         asked = {"epsilon": epsilon, "delta": delta, "beta": beta, "growth": growth}

@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 from estimation_limits import PAIRS, lower_limit, upper_limit
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import betaln, polygamma
 
+from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, gaussian_mean, sample_size
 from holdfast.replicable._gaussian import GaussianGrid, _failure, _grid, _mismatch, round_in_turn
@@ -156,7 +157,7 @@ def test_the_median_log_variance_is_above_its_mean_by_a_falling_amount(freedom):
     assert above[0] > above[1] > above[2] > 0.0
 
 
-@settings(max_examples=4)
+@examples(4)
 @given(st.floats(0.05, 1.0), st.floats(0.05, 0.5), st.floats(0.02, 0.3), st.integers(1, 6))
 def test_a_clearly_weaker_promise_never_needs_more_rows(accuracy, rho, beta, dimension):
     """Clearly weaker: the widths are searched on a grid, so sizes are monotone up to its step."""

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 from estimation_limits import PAIRS, lower_limit, upper_limit
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import chndtr
 
+from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, identity_test, sample_size
 from holdfast.replicable._identity import _rows, _span, _start
@@ -101,7 +102,7 @@ def test_sizes():
     assert narrow < 2.3 * wide
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.floats(0.05, 1.0), st.floats(0.02, 0.4), st.floats(0.01, 0.4), st.integers(1, 50))
 def test_a_weaker_promise_never_needs_more_rows(distance, rho, beta, dimension):
     rows = sample_size("identity_test", distance=distance, rho=rho, beta=beta, dimension=dimension)

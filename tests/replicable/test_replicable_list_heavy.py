@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from replicable_pairs import PAIRS, clearly_above, clearly_below, not_above, pairs_of_counts
 from scipy import stats
 
+from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, list_heavy_hitter, sample_size
 from holdfast.replicable._items import item_name
@@ -123,7 +124,7 @@ def test_the_simulation_is_the_statistic(rng):
         assert list_heavy_hitter(sample + [["other"]] * 999, tape=tape, **PROMISE) == result
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(
     eta=st.floats(0.01, 0.95), size=st.integers(1, 10**6), rho=st.floats(0.01, 0.5), beta=st.floats(1e-6, 0.5)
 )

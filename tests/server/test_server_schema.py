@@ -13,6 +13,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
+from contracts.examples import examples
 from holdfast.server import Policy, Service, create_app
 
 DESCRIPTION = schemathesis.openapi.from_dict(create_app(None).openapi())
@@ -39,7 +40,7 @@ def owner(tmp_path_factory):
 def test_no_request_leads_to_an_internal_error(operation, mode, owner):
     cases = OPERATIONS[operation].as_strategy(generation_mode=mode)
 
-    @settings(max_examples=6, suppress_health_check=list(HealthCheck), deadline=None, database=None)
+    @settings(examples(6), suppress_health_check=list(HealthCheck), deadline=None, database=None)
     @given(cases)
     def send(case):
         if "name" in (case.path_parameters or {}):

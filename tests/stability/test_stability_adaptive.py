@@ -9,10 +9,11 @@ import time
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from contracts.examples import examples, thinned
 from holdfast.errors import InvalidArgument
 from holdfast.stability._adaptive import adaptive_failure
 from holdfast.stability._profiles import Gaussian, Laplace
@@ -177,9 +178,10 @@ def binned_laplace(ratio, edges):
     return laws[0], laws[1]
 
 
-@pytest.mark.parametrize("ratio", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize("k", [1, 2, 3])
-@pytest.mark.parametrize("p", [1e-9, 1e-3, 0.1, 0.45, 0.8])
+@pytest.mark.parametrize(
+    ("ratio", "k", "p"),
+    thinned(itertools.product([0.1, 1.0, 4.0], [1, 2, 3], [1e-9, 1e-3, 0.1, 0.45, 0.8]), 4),
+)
 def test_laplace_curve_against_neyman_and_pearson(ratio, k, p):
     edges = np.linspace(0.0, ratio, {1: 20_000, 2: 1200, 3: 120}[k])
     real, ideal = binned_laplace(ratio, edges)
@@ -233,8 +235,13 @@ def test_union_bound_when_the_noise_drowns_everything():
         assert adaptive_failure(10**6, 1e-300, noise(1e4)) == 1.0
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 100, 10**6])
-@pytest.mark.parametrize("ratio", [5e-324, 1e-100, 1e-12, 1e-5, 0.01, 1.0, 40.0, 1e10, 1e308])
+@pytest.mark.parametrize(
+    ("k", "ratio"),
+    thinned(
+        itertools.product([1, 2, 3, 100, 10**6], [5e-324, 1e-100, 1e-12, 1e-5, 0.01, 1.0, 40.0, 1e10, 1e308]),
+        4,
+    ),
+)
 def test_logs_all_the_way(k, ratio):
     for noise in (Gaussian(ratio), Laplace(ratio)):
         values = [adaptive_failure(k, nu, noise) for nu in (0.0, 1e-300, 1e-100, 1e-20, 0.3 / k, 0.8 / k)]
@@ -256,7 +263,7 @@ counts = st.integers(1, 300)
 tails = st.floats(1e-12, 1e-3)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(noises, ratios, counts, tails, tails)
 def test_monotone_in_nu_and_event(noise, ratio, k, first, second):
     low, high = sorted((first, second))
@@ -266,21 +273,21 @@ def test_monotone_in_nu_and_event(noise, ratio, k, first, second):
     assert one >= low + k * low
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(noises, ratios, counts, counts, tails)
 def test_monotone_in_k(noise, ratio, first, second, nu):
     low, high = sorted((first, second))
     assert adaptive_failure(low, nu, noise(ratio)) <= adaptive_failure(high, nu, noise(ratio)) * (1 + 1e-7)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(noises, ratios, ratios, counts, tails)
 def test_monotone_in_the_ratio(noise, first, second, k, nu):
     low, high = sorted((first, second))
     assert adaptive_failure(k, nu, noise(low)) <= adaptive_failure(k, nu, noise(high)) * (1 + 1e-7)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(ratios, counts, tails)
 def test_pure_privacy_bounds_the_laplace_curve(ratio, k, nu):
     found = adaptive_failure(k, nu, Laplace(ratio))

@@ -10,11 +10,12 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import binomtest
 
+from contracts.examples import examples
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import Noise
 from holdfast.stability._profiles import gaussian_delta
@@ -186,7 +187,7 @@ def test_the_sign_attack_stays_within_the_promise_and_breaks_a_naive_one(rng):
     assert binomtest(missed, trials, beta, alternative="greater").pvalue < 1e-6
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     st.integers(1, 10**7), st.integers(1, 10**7), st.integers(1, 10**6), st.sampled_from([0.001, 0.05, 0.5])
 )
@@ -200,7 +201,7 @@ def test_information_and_split_are_monotone(first, second, k, beta):
     assert transfer_error(low, k, beta).error <= transfer_error(low, k, beta / 2).error * (1 + 1e-6)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(st.integers(100, 10**7), st.integers(100, 10**7), st.integers(1, 10**6))
 def test_jung_is_monotone(first, second, k):
     low, high = sorted((first, second))
