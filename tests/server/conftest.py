@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -21,19 +22,30 @@ ROWS = 4_000
 expect.set_options(timeout=60_000)
 
 
-@pytest.fixture
-def service(tmp_path):
+@pytest.fixture(scope="session")
+def set_up(tmp_path_factory):
+    """The folder of a service that was set up and stopped: two datasets and a board."""
+    home = tmp_path_factory.mktemp("home")
     rng = np.random.default_rng(0)  # Always the same people: what is tested here is the service.
-    (tmp_path / "data").mkdir()
+    (home / "data").mkdir()
     pd.DataFrame({"age": rng.integers(18, 90, ROWS), "income": rng.normal(4e4, 9e3, ROWS)}).to_csv(
-        tmp_path / "data" / "people.csv", index=False
+        home / "data" / "people.csv", index=False
     )
-    pd.DataFrame({"x": rng.random(ROWS)}).to_parquet(tmp_path / "data" / "other.parquet")
-    service = Service(tmp_path)
+    pd.DataFrame({"x": rng.random(ROWS)}).to_parquet(home / "data" / "other.parquet")
+    service = Service(home)
     service.datasets.register("people", "people.csv", Policy(error=0.08, shares={"red/bob": 3.0}))
     service.datasets.register("other", "other.parquet", Policy())
-    pd.DataFrame({"id": range(100), "y": 1}).to_csv(tmp_path / "data" / "y.csv", index=False)
+    pd.DataFrame({"id": range(100), "y": 1}).to_csv(home / "data" / "y.csv", index=False)
     service.boards.register("people", "y.csv", {"target": "y"}, blind=False)
+    service.close()
+    return home
+
+
+@pytest.fixture
+def service(set_up, tmp_path):
+    """Started in a copy of that folder, which costs a test less than to set it up."""
+    shutil.copytree(set_up, tmp_path, dirs_exist_ok=True)
+    service = Service(tmp_path)
     yield service
     service.close()
 

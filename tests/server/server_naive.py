@@ -26,8 +26,9 @@ class Naive:
     def __init__(self, table: pd.DataFrame, *, noise: float = 0.0, cell: float = 0.0, seed: int = 0) -> None:
         self._rows, self._noise, self._cell = table, noise, cell
         self._rng = np.random.default_rng(seed)
-        self._database = duckdb.connect()
-        self._database.register("rows", table)
+        self._database = duckdb.connect(config={"threads": 1})
+        self._database.register("given", table)
+        self._database.execute("create table rows as select * from given")
 
     def app(self) -> FastAPI:
         app = FastAPI()

@@ -50,6 +50,15 @@ def test_a_blind_phase_ends_whole_after_a_crash_at_any_write(tmp_path, writes):
     ended(tmp_path)
 
 
+def test_it_ends_whole_after_crashes_at_some_writes_in_turn(tmp_path):
+    house(tmp_path)
+    assert killed(tmp_path, 3)
+    while killed(tmp_path, 3):
+        pass
+    ended(tmp_path)
+
+
+@pytest.mark.slow
 def test_it_ends_whole_after_a_crash_at_every_write_in_turn(tmp_path):
     house(tmp_path)
     while killed(tmp_path, 1):

@@ -100,7 +100,11 @@ class Team(RuleBasedStateMachine):
 
     def start(self):
         self.service = Service(self.home)
-        self.client = TestClient(create_app(self.service), raise_server_exceptions=False)
+        self.client = TestClient(create_app(self.service), raise_server_exceptions=False).__enter__()
+
+    def stop(self):
+        self.client.__exit__()
+        self.service.close()
 
     def time(self):
         return self.now
@@ -110,7 +114,7 @@ class Team(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        self.service.close()
+        self.stop()
         self.start()
 
     @rule()
@@ -288,7 +292,7 @@ class Team(RuleBasedStateMachine):
     def teardown(self):
         for name in self.epochs():
             assert self.caller("olga")("GET", f"/datasets/{name}/verify").json()["whole"]
-        self.service.close()
+        self.stop()
         for patch in self.patches:
             patch.stop()
         self.folder.cleanup()
@@ -347,11 +351,11 @@ def run(examples, steps=25, team=Team, **options):
 
 
 def test_the_service_agrees_with_its_model():
-    run(8)
+    run(4)
 
 
 def test_the_service_agrees_with_its_model_where_tables_grow():
-    run(5, team=GrowingTeam)
+    run(3, team=GrowingTeam)
 
 
 @pytest.mark.slow
