@@ -75,6 +75,8 @@ def spark():
             **{"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"},
             **{"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "1"},
             **{"spark.sql.session.timeZone": "UTC", "spark.driver.host": "127.0.0.1"},
+            # Compiled quickly rather than well: no test runs long enough to gain from more.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         builder = SparkSession.builder.master("local[2]")
         for name, value in settings.items():

@@ -129,8 +129,10 @@ TYPES = {
 @pytest.mark.parametrize(
     ("place", "lacking", "count"),
     [
-        ("memory", frozenset(), 300),
-        ("postgres", frozenset({"% of fractions"}), 200),
+        ("memory", frozenset(), 60),
+        ("postgres", frozenset({"% of fractions"}), 40),
+        pytest.param("memory", frozenset(), 300, marks=pytest.mark.slow),
+        pytest.param("postgres", frozenset({"% of fractions"}), 200, marks=pytest.mark.slow),
         pytest.param("spark", frozenset({"exp", "ln", "power"}), 20, marks=pytest.mark.slow),
     ],
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
-from typing import ClassVar
 
 import ibis
 import pyarrow as pa
@@ -23,21 +23,25 @@ TYPES = {
 }
 
 
+NAMES = (f"trips_{number}" for number in itertools.count())
+
+
 def arrow(columns):
     return pa.table({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
 
 
 def put(connection, columns):
-    source = arrow(columns)
+    name, source = next(NAMES), arrow(columns)
     connection.con.register("source", source)
-    connection.con.execute("CREATE OR REPLACE TABLE trips AS SELECT * FROM source")
+    connection.con.execute(f"CREATE TABLE {name} AS SELECT * FROM source")
     connection.con.unregister("source")
-    return connection.table("trips")
+    return connection.table(name)
 
 
 class TestDuckDBInMemory(EngineContract):
-    @pytest.fixture
-    def make_rows(self):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make_rows(cls):
         connection = ibis.duckdb.connect()
         yield lambda columns: open_rows(put(connection, columns))
         connection.disconnect()
@@ -48,9 +52,9 @@ class TestDuckDBFile(EngineContract):
     def make_rows(self, tmp_path: Path):
         def make(columns):
             connection = ibis.duckdb.connect(tmp_path / "town.db")
-            put(connection, columns)
+            name = put(connection, columns).get_name()
             connection.disconnect()
-            return open_rows(f"duckdb://{tmp_path / 'town.db'}#trips")
+            return open_rows(f"duckdb://{tmp_path / 'town.db'}#{name}")
 
         return make
 
@@ -58,11 +62,13 @@ class TestDuckDBFile(EngineContract):
 class TestADatabaseThatIsNotKnown(EngineContract):
     """DuckDB spoken to in the dialect for those that nothing is known of."""
 
-    @pytest.fixture
-    def make_rows(self, monkeypatch):
-        monkeypatch.setattr(BorrowedDuckDB, "kind", Portable)
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make_rows(cls):
         connection = ibis.duckdb.connect()
-        yield lambda columns: open_rows(put(connection, columns))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(BorrowedDuckDB, "kind", Portable)
+            yield lambda columns: open_rows(put(connection, columns))
         connection.disconnect()
 
 
@@ -80,17 +86,10 @@ class TestSpark(EngineContract):
 
     lacking = frozenset({"exp", "ln", "power"})
     questions = 25
-    made: ClassVar[dict[str, object]] = {}
 
     @pytest.fixture
     def make_rows(self, to_spark):
-        def make(columns):
-            key = repr(columns)
-            if key not in self.made:
-                self.made[key] = open_rows(to_spark(arrow(columns)))
-            return self.made[key]
-
-        return make
+        return lambda columns: open_rows(to_spark(arrow(columns)))
 
 
 def test_a_database_without_floats_as_they_are_is_refused(tmp_path: Path):

@@ -56,10 +56,11 @@ def compare(guard, other, writer, count):
     return answered
 
 
-def test_postgres_releases_the_answers_of_duckdb(to_postgres, seed):
+@pytest.mark.parametrize("count", [25, pytest.param(110, marks=pytest.mark.slow)])
+def test_postgres_releases_the_answers_of_duckdb(to_postgres, seed, count):
     train = known(seed)
     here, there = (Guard(rows, train=train) for rows in (protected(seed), to_postgres(protected(seed))))
-    assert compare(here, there, Questions(seed, frozenset({"% of fractions"})), 110) >= 100
+    assert compare(here, there, Questions(seed, frozenset({"% of fractions"})), count) >= 0.9 * count
 
 
 def test_spark_releases_the_answers_of_duckdb(to_spark, seed):
