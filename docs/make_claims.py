@@ -77,10 +77,10 @@ def reached(claim: dict[str, Any]) -> bool:
 
 @cache
 def tests_of(path: str) -> dict[str, bool]:
-    """The tests of a file, and whether each is slow."""
+    """The tests of a file, and whether each is slow in all its cases."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return {
-        item.name: any("slow" in ast.unparse(mark) for mark in item.decorator_list)
+        item.name: any(ast.unparse(mark) == "pytest.mark.slow" for mark in item.decorator_list)
         for item in ast.walk(tree)
         if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)) and item.name.startswith("test_")
     }
@@ -92,7 +92,7 @@ def command(claim: dict[str, Any]) -> str:
     if said:
         return f"`{said}`"
     tests = claim["tests"]
-    slow = any(tests_of(path)[name] for path, name in (test.split("::") for test in tests))
+    slow = all(tests_of(path)[name] for path, name in (test.split("::") for test in tests))
     chosen = " ".join(dict.fromkeys(test.split("::")[0] for test in tests))
     names = " or ".join(test.split("::")[1] for test in tests)
     return f"`pytest {'-m slow ' if slow else ''}{chosen} -k '{names}'`"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.examples import thinned
 from holdfast.barriers import (
     FactoringSolver,
     PrivateKey,
@@ -41,7 +42,9 @@ def exact_advantage(key: PrivateKey, slip: float, wobble: float) -> float:
     return (1 - 2 * slip) * (1 - differ)
 
 
-@pytest.mark.parametrize(("slip", "wobble"), [(0.0, 0.0), (0.1, 0.0), (0.0, 0.2), (0.1, 0.1), (0.3, 0.5)])
+@pytest.mark.parametrize(
+    ("slip", "wobble"), thinned([(0.0, 0.0), (0.1, 0.0), (0.1, 0.1), (0.0, 0.2), (0.3, 0.5)], 2)
+)
 def test_the_adversary_wins_by_the_lemma_and_not_by_more(slip, wobble, seed):
     solver = FactoringSolver(TOY.public, slip=slip, wobble=wobble)
     promised = advantage_bound(solver.guarantee.rho, solver.failure)

@@ -43,9 +43,10 @@ def sitting(people):
         console = Console(file=printed, width=100, highlight=False)
 
         def type_keys(pipe):
-            for some in keys:
+            for place, some in enumerate(keys):
+                if place:
+                    time.sleep(0.8)
                 pipe.send_text(some)
-                time.sleep(0.8)
 
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             typing = threading.Thread(target=type_keys, args=(pipe,))

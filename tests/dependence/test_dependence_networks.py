@@ -240,8 +240,17 @@ def test_the_lemmas_are_what_all_quilts_give(seed, weight):
             assert short == pytest.approx(epsilon, rel=1e-9)
 
 
+def test_leakage_equals_brute_force_and_no_lemma_is_below_it(seed):
+    require_leakage_of_brute_force(seed, 40)
+
+
+@pytest.mark.slow
 def test_leakage_of_200_networks_equals_brute_force_and_no_lemma_is_below_it(seed):
-    for rng, net, law, _ in random_networks(seed, 200):
+    require_leakage_of_brute_force(seed, 200)
+
+
+def require_leakage_of_brute_force(seed, count):
+    for rng, net, law, _ in random_networks(seed, count):
         table = dp_mechanism(rng, law.shape, EPSILON)
         leaked = net.leakage(table)
         assert close(leaked, brute_leakage(law, table))

@@ -153,7 +153,7 @@ def small(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["holdout", "series"])
+@pytest.mark.parametrize("name", ["holdout", pytest.param("series", marks=pytest.mark.slow)])
 def test_a_figure_writes_pictures_and_the_table_it_returns(small, tmp_path, name):
     seen = []
     table = draw(name, tmp_path, runs=2, progress=lambda done, total: seen.append((done, total)))

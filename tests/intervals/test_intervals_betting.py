@@ -84,7 +84,12 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("name", DRAWS)
+QUICK = ("coins", "two atoms")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DRAWS]
+)
 def test_coverage_in_simulation_and_a_shrunken_twin(name, rng):
     draw, mean, rows = DRAWS[name]
     runs, nats = 600, 3.0

@@ -62,7 +62,7 @@ def test_unsettled_decisions_are_settled(kind, seed, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bits", [1, 3])
+@pytest.mark.parametrize("bits", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_exact_arithmetic_alone_draws_the_declared_law(kind, bits, seed):
     # Only one or three bits are known at first, so every proposal draws more.
     source, steps, draws = coins(seed), 3, 2000

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mechanisms_oracles import LEVEL, hockey_stick, power, rounded_law
 from scipy import stats
 
+from contracts.examples import thinned
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import _selection, select_mode
 from holdfast.mechanisms._coins import Coins
@@ -106,7 +107,7 @@ def test_a_tie_is_broken_by_a_coin_and_not_by_the_order_of_the_items(seed, monke
     assert stats.binomtest(round(draws * (1 + ties) / 2), draws).pvalue < LEVEL
 
 
-@pytest.mark.parametrize("counts", [(5, 3, 0), (3, 3, 3), (1, 0, 0), (9, 2, 7)])
+@pytest.mark.parametrize("counts", thinned([((5, 3, 0),), ((9, 2, 7),), ((3, 3, 3),), ((1, 0, 0),)], 2))
 def test_draws_have_the_enumerated_law(counts, seed, monkeypatch):
     steps, epsilon, delta, draws = 4, 2.0, 0.1, 8000
     monkeypatch.setattr(_selection, "_STEPS_A_COUNT", steps)

@@ -169,7 +169,9 @@ def test_votes_are_as_private_as_promised_and_weights_off_by_two_are_caught(name
     assert vote.judged(seed, 1_600, steeper=2.0) == "refuted"
 
 
-@pytest.mark.parametrize("name", ["amplify_delta, δ", "item_to_user_level, δ"])
+@pytest.mark.parametrize(
+    "name", ["amplify_delta, δ", pytest.param("item_to_user_level, δ", marks=pytest.mark.slow)]
+)
 def test_votes_for_whatever_occurs_are_as_private_as_promised_and_half_a_reserve_is_caught(name, seed):
     vote = voted(name)
     assert vote.private.guarantee == DP(2.0, 0.01)
@@ -208,7 +210,10 @@ PERFECT = {
 }
 
 
-@pytest.mark.parametrize("name", PERFECT)
+@pytest.mark.parametrize(
+    "name",
+    ["replicable_to_perfect", pytest.param("amplify_generalization", marks=pytest.mark.slow)],
+)
 def test_candidates_are_chosen_as_promised_and_a_sensitivity_off_by_two_is_caught(name, seed):
     perfect = PERFECT[name]()
     step = next(step for step in perfect.steps if "sensitivity" in step.parameters)

@@ -96,7 +96,7 @@ def test_exact_approximate_privacy_of_users(name):
     assert worst(reserve=held / 2.0) > delta + 1e-3
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-3])
+@pytest.mark.parametrize("delta", [pytest.param(0.0, marks=pytest.mark.slow), 1e-3])
 def test_items_may_be_protected_up_to_delta(delta, seed):
     # With probability δ a row is printed; the rest is a response that is rarely wrong.
     truth = 1.0 / (1.0 + math.exp(-4.0)) * (1.0 - delta) + delta
