@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule
 from peers import (
     PEERS,
     Thresholdout,
@@ -42,7 +43,6 @@ from sessions import (
 )
 
 from holdfast.dependence import Independent, MarkovChain
-from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule
 from holdfast.planning import Plan, plan
 from holdfast.stability import transfer_error
 from holdfast.tails import Tail

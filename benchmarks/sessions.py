@@ -9,13 +9,13 @@ from functools import cached_property
 
 import numpy as np
 from coins import Words
+from holdfast.guard._stages import Schedule
 from numpy.typing import NDArray
 from peers import GuessAndCheck, Ladder, ParameterFreeLadder, Thresholdout
 
 from holdfast.audit._counted import CountedBoard, CountedGuard, CountedShare
 from holdfast.errors import BudgetSpent
 from holdfast.guard._agreed import EvenCells
-from holdfast.guard._stages import Schedule
 from holdfast.tails import Tail
 
 Floats = NDArray[np.float64]

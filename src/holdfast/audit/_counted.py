@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from holdfast.guard._account import Account
+from holdfast.coding import Account, Output, Weights
 from holdfast.guard._code import CodeStrategy, PreparedCode
 from holdfast.guard._ladder import LadderStrategy
 from holdfast.guard._question import Moments, Part, Question
-from holdfast.guard._readings import Output
 from holdfast.intervals import Interval
 from holdfast.tails import Tail
 
@@ -72,11 +71,12 @@ class CountedGuard:
     error: float | None = None
     charges: bool = True
     tail: Tail | None = None
+    weights: Weights = field(default_factory=Weights)
     account: Account = field(init=False)
     cell: float = field(init=False, default=math.nan)
 
     def __post_init__(self) -> None:
-        self.account = Account(self.failure)
+        self.account = Account(self.failure, weights=self.weights)
         training = _part(self.training_rows, training=True) if self.training_rows else None
         self._protected = _part(self.rows, training=False)
         self._strategy = CodeStrategy(self.rows, training, training, None, self.error)
@@ -93,7 +93,8 @@ class CountedGuard:
         batch = self.account.for_batch(len(questions))
         answers = []
         for question in questions:
-            prepared, output = self.reveal(question, replace(batch, experience=self.account.experience))
+            now = replace(batch, experience=self.account.experience, learned=self.account.learned)
+            prepared, output = self.reveal(question, now)
             answers.append((prepared.interval(output), output))
         return answers
 
@@ -140,4 +141,9 @@ def _part(rows: int, *, training: bool) -> Part:
 
 def _charged(account: Account, prepared: PreparedCode, output: Output) -> Account:
     price = prepared.price(output)
-    return account.after(account.charge(price), surprise=not output.confirmed, exact=account.exact + price)
+    return account.after(
+        account.charge(price),
+        surprise=not output.confirmed,
+        exact=account.exact + price,
+        learned=prepared.alphabet.after(output),
+    )

@@ -8,20 +8,20 @@ every answer is within one error that is known before the first question. Theory
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.coding import Account, Schedule, checked_schedule, grid_schedule, price
 from holdfast.dependence import Independent
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview
-from holdfast.guard._expectation import Public, expect, look_ahead
+from holdfast.guard._expectation import Public, expect, look
 from holdfast.guard._model_tails import tail_of_bounded_mean
 from holdfast.guard._question import Part, Question, StatisticQuestion
-from holdfast.guard._readings import BoundedMean, MeanOfDependentRows, Reading, ShareOfAll
+from holdfast.guard._readings import BoundedMean, MeanOfDependentRows, Reading, Share
 from holdfast.guard._release import released
 from holdfast.guard._setup import Setup
-from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule, price
 from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval
 from holdfast.tails import Tail
@@ -76,16 +76,18 @@ class PreparedCells:
         """Any cell, and a failure to read: they all cost the same."""
         return price(self.cells.count)
 
-    failure_price = worst_price
+    def failed(self) -> Outcome:
+        """A failure costs as much as any answer."""
+        return Outcome(self.worst_price, surprise=True, released=None)
 
     def interval(self, low: float, high: float) -> Interval:
         """The interval when the statistic lies in [low, high], clipped to the values it can take."""
         question, reading = self.question, self.reading
-        if isinstance(reading, ShareOfAll):
+        if isinstance(reading, Share):
             # A share is a whole number of rows: the outermost counts within, aimed at between two of them.
             low = (math.ceil(max(low, 0.0) * reading.rows - 1e-6) + 0.5) / reading.rows
             high = (math.floor(min(high, 1.0) * reading.rows + 1e-6) - 0.5) / reading.rows
-        inside = reading.interval(low, high, 0)
+        inside = reading.around(low, high)
         return Interval(
             max(question.low, inside.low - question.resolution),
             min(question.high, inside.high + question.resolution),
@@ -151,6 +153,7 @@ class AgreedCode:
     theorem = "the code guard with agreed numbers (docs/theory/code-guard.md)"
     failure_closes = False  # A failure is one of the symbols that are counted.
     unit = "answers"
+    together = False  # The stage of a question is how many were answered before.
 
     def spent(self, account: Account) -> float:
         """The answers that were given. The book also keeps what each told, in nats, for the next interval."""
@@ -207,12 +210,10 @@ class AgreedCode:
             total=float(agreement.queries),
         )
 
-    def look_ahead(self, question: Question) -> bool:
-        """Look at the training rows before it is the question's turn; whether preparing it needs only the
-        account then."""
-        if self.schedule.agreement.surprises is None:
-            return True
-        return look_ahead(question, self.setup.training, self.setup.pilot)
+    def look(self, questions: Sequence[Question]) -> None:
+        """Look at the training rows for what preparing these questions needs of them."""
+        if self.schedule.agreement.surprises is not None:
+            look(questions, self.setup.training, self.setup.pilot)
 
     def prepare(self, question: Question, account: Account) -> PreparedCells:
         """Decide everything about a question without reading the protected rows, or refuse it."""
@@ -302,10 +303,10 @@ class AgreedCode:
 
 def _reading(question: Question, nats: float, rows: int, tail: Tail | None) -> Reading:
     if tail is not None:
-        return MeanOfDependentRows(question, nats, (rows,), tail, rows)
+        return MeanOfDependentRows(question, nats, None, tail, rows)
     if question.binary:
-        return ShareOfAll(question, nats, rows)
-    return BoundedMean(question, nats, (rows,))
+        return Share(question, nats, None, rows)
+    return BoundedMean(question, nats, None, rows)
 
 
 def _refuse_others(question: Question) -> None:

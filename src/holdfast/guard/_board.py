@@ -13,19 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks
+from holdfast.coding import MICRO, Account
 from holdfast.engines import open_rows
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._account import MICRO, Account
-from holdfast.guard._batch import Member, pass_batch
+from holdfast.guard._asking import Member, answer_together
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._content import Content, open_session
-from holdfast.guard._ladder import LadderStrategy
+from holdfast.guard._ladder import LadderStrategy, score_reading
 from holdfast.guard._predictions import Checked, Expected, Predictions, fingerprint, require_different
 from holdfast.guard._question import Part
-from holdfast.guard._readings import BoundedMean, Reading, ShareOfAll
 from holdfast.guard._scores import ScoreQuestion, score_question
-from holdfast.guard._seam import pass_through
-from holdfast.guard._session import NOBODY, Asker, ReadingFailed, Released
+from holdfast.guard._session import NOBODY, Asker, Released
 from holdfast.intervals import Interval
 from holdfast.ledger import Balance, Book, BookError, Receipt
 from holdfast.records import Record
@@ -247,7 +245,7 @@ class Board:
         submissions = {key: self._taken_in(key) for key in keys}
         members = [self._member(submission) for submission in submissions.values() if submission is not None]
         with self._lock:
-            pass_batch(self._session, self._strategy, members, self._live)
+            answer_together(self._session, self._strategy, members, self._live)
             told = {member.facts["submission"]: self._told(member) for member in members}
         return [told.get(key) for key in keys]
 
@@ -319,23 +317,8 @@ class Board:
 
         member = self._member(submission, replace(asker, permit=permit))
         with self._lock:
-            try:
-                if self._session.in_batch(member.question.key) is None:
-                    pass_through(
-                        self._session,
-                        self._strategy,
-                        member.question,
-                        self._live,
-                        member.asker,
-                        **member.facts,
-                    )
-                else:  # A batch that was interrupted has it.
-                    pass_batch(self._session, self._strategy, [member], self._live)
-                told = self._told(member)
-            except ReadingFailed as failed:
-                told, price = None, failed.price
-            else:
-                price = 0.0
+            failed = answer_together(self._session, self._strategy, [member], self._live)
+            told, price = self._told(member), failed.get(member.question.key, 0.0)
         if told is None:
             raise QueryRejected(
                 f"The predictions could not be scored. This attempt cost {price:.3g} nats.",
@@ -370,15 +353,11 @@ class Board:
     def _final_score(self, submission: Checked, sealed: Part, nats: float) -> FinalScore:
         question = self._question(submission, sealed, self._sealed_mask)
         count = sealed.rows.count
-        reading: Reading = (
-            ShareOfAll(question, nats, count)
-            if question.binary
-            else BoundedMean(question, nats, floors=(count,))
-        )
+        reading = score_reading(question, nats, count)
         value = read_protected(lambda: question.moments(sealed).mean, float)
         if isinstance(value, Failed):
             raise QueryRejected("The sealed labels could not be read. Nothing was released; try again.")
-        interval: Interval = reading.interval(value - question.resolution, value + question.resolution, 0)
+        interval: Interval = reading.around(value - question.resolution, value + question.resolution)
         return FinalScore(submission.key, submission.by, value, interval.low, interval.high, self.confidence)
 
     def _question(self, submission: Checked, part: Part, mask: NDArray[np.bool_]) -> ScoreQuestion:

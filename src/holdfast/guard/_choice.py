@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from holdfast import checks
+from holdfast.coding import PROMISES, Weights, training_share
 from holdfast.dependence import Independent
 from holdfast.errors import InvalidArgument
 from holdfast.guard._agreed import AgreedCode
 from holdfast.guard._code import CodeStrategy
+from holdfast.guard._former import share_in
 from holdfast.guard._noise import TransferNoise, TypicalNoise
 from holdfast.guard._setup import Setup
 from holdfast.guard._splitting import Splitting
@@ -23,9 +26,32 @@ STRATEGIES = (
     "transfer-gaussian",
     "split",
 )
-# What takes its guesses from a training part sets one aside: half of the rows where intervals follow the
-# guesses, a third where a promise is wide enough for nearly all of them.
-TRAINING_SHARES = {"code": 1 / 2, "agreed-code": 1 / 3}
+# What takes its guesses from a training part sets rows aside; the others set none.
+TRAINING_SHARES = {"code": training_share(Weights()), "agreed-code": 1 / 3}
+
+
+def checked_weights(strategy: str, expect: Any, promise: Any) -> Weights:
+    """How the failure probability is shared out among the questions."""
+    checks.choice(promise, "promise", PROMISES, of="Guard")
+    if expect is not None:
+        expect = checks.real(expect, "expect", "[1, inf)", of="Guard")
+        if not math.isfinite(expect):
+            raise InvalidArgument("expect", "a finite number of questions", expect, of="Guard")
+    for name, value, usual in (("expect", expect, None), ("promise", promise, "all")):
+        if strategy != "code" and value != usual:
+            raise InvalidArgument(
+                name, f"left out: strategy {strategy!r} fixes its own terms", value, of="Guard"
+            )
+    return Weights(promise, expect)
+
+
+def default_share(strategy: str, ledger: Any, weights: Weights) -> float:
+    """The share of the rows that becomes the training part where none is given: the one that a book of the
+    same account has, else what is narrowest on the whole."""
+    kept = share_in(ledger)
+    if kept is not None:
+        return kept
+    return training_share(weights) if strategy == "code" else TRAINING_SHARES.get(strategy, 0.0)
 
 
 def choose_strategy(

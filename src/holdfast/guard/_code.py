@@ -1,29 +1,27 @@
-"""The code guard (theory 2.2): no noise, any fixed-query interval, pay for surprises only.
+"""The code guard (theory 2.2): no noise, any fixed-query interval, pay for what an answer reveals.
 
-A question is prepared from public facts alone: the guess, the reading, the grid, and the price of every
-possible output. Then the rows are read once, the output is looked up on the grid, and its interval is
-released. The output is all that leaves.
+A question is prepared from public facts alone: the guess, the reading, the cells, and the price of every
+possible output. Then the rows are read once, the output is found, and its interval is released. The output is
+all that leaves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from holdfast.coding import Account, Alphabet, Grid, LadderAlphabet, Output, best_half_cell
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
-from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview, perhaps_too_wide
-from holdfast.guard._expectation import Expectation, Public, expect, look_ahead
-from holdfast.guard._grid import Grid, best_half_cell
+from holdfast.guard._expectation import Expectation, Public, expect, look
 from holdfast.guard._left import Capacity, describe_unlimited, widest_question
 from holdfast.guard._model_tails import tail_of_bounded_mean
-from holdfast.guard._prior import Failure, Surprise
 from holdfast.guard._question import Part, Question
-from holdfast.guard._readings import Output, Reading
+from holdfast.guard._readings import Reading
 from holdfast.guard._release import released
 from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval
@@ -45,12 +43,17 @@ class PreparedCode:
     question: Question
     account: Account
     reading: Reading
-    grid: Grid
+    alphabet: Alphabet | LadderAlphabet
     error: float | None
+
+    @property
+    def grid(self) -> Grid:
+        """The cells."""
+        return self.alphabet.grid
 
     def interval(self, output: Output) -> Interval:
         """The interval an output stands for, clipped to the values the statistic can take."""
-        return self._clipped(self.reading.interval(*self.grid.edges(output.cell), output.width_class))
+        return self._clipped(self.reading.interval(*self.grid.edges(output.cell), output))
 
     def _clipped(self, inside: Interval) -> Interval:
         question = self.question
@@ -61,23 +64,22 @@ class PreparedCode:
 
     def price(self, output: Output) -> float:
         """What an output costs, in nats."""
-        surprise = Surprise(output.cell, output.width_class, self.reading.classes)
-        return self.account.price(None if output.confirmed else surprise)
+        return self.alphabet.price(output)
 
     @property
     def failure_price(self) -> float:
         """What it costs, in nats, if the rows cannot be read."""
-        return self.account.price(Failure())
+        return self.alphabet.failure_price
 
     @property
     def worst_price(self) -> float:
-        """The dearest output of the whole alphabet, a failure included."""
-        dearest = Surprise(self.grid.farthest, self.reading.classes - 1, self.reading.classes)
-        return max(self.account.price(dearest), self.failure_price, self.account.price(None))
+        """The dearest output of the whole alphabet, a failure included, whatever others of its batch
+        reveal."""
+        return self.alphabet.worst_price(self.account.together - 1)
 
     def keeps(self, places: Iterable[float]) -> bool:
-        """Whether the interval keeps the promise if the statistic is at one of these places, with the width
-        that is expected, wherever the numbers of rows lie in its cell."""
+        """Whether the interval keeps the promise if the statistic is at one of these places, with the arms
+        that are expected, wherever the numbers of rows lie in its cell."""
         cells = (self.grid.edges(self.grid.index(place)) for place in places)
         return self.error is None or all(
             self._clipped(self.reading.widest(*edges)).half_width <= self.error for edges in cells
@@ -86,7 +88,7 @@ class PreparedCode:
     def preview(self) -> Preview:
         """What the question would cost and show."""
         interval = self.interval(Output(0))
-        sure = self.error is None or (self.reading.classes == 1 and self.keeps(_all_over(self.grid)))
+        sure = self.error is None or (self.reading.arms is None and self.keeps(_all_over(self.grid)))
         return Preview(
             query=self.question.record,
             guess=self.grid.guess,
@@ -109,13 +111,23 @@ class PreparedCode:
             price=self.price(output),
             surprise=not output.confirmed,
             released=self._released(output, interval) if kept else None,
+            learned=self.alphabet.after(output),
+        )
+
+    def failed(self) -> Outcome:
+        """What comes of rows that could not be read."""
+        return Outcome(
+            price=self.failure_price, surprise=True, released=None, learned=self.alphabet.after(None)
         )
 
     def _released(self, output: Output, interval: Interval) -> dict[str, Any]:
         question = self.question
+        value = (question.low + question.high) / 2 if output.whole else self.grid.middle(output.cell)
+        if not math.isfinite(value):
+            value = self.grid.guess
         return released(
             question,
-            value=min(max(self.grid.middle(output.cell), question.low), question.high),
+            value=min(max(value, question.low), question.high),
             interval=interval,
             guess=self.grid.guess,
             confirmed=output.confirmed,
@@ -127,9 +139,18 @@ class PreparedCode:
                 "nats of this interval": self.reading.nats,
                 "cell": self.grid.cell,
                 "cells from the guess": output.cell,
-                "width class": output.width_class,
+                **(
+                    {}
+                    if self.reading.arms is None
+                    else {"class of the arms": "whole range" if output.whole else output.arm}
+                ),
             },
         )
+
+    def _arms_shown(self, output: Output) -> dict[str, Any]:
+        if self.reading.arms is None:
+            return {}
+        return {"class of the arms": "the whole range" if output.whole else output.arm}
 
 
 @dataclass(frozen=True)
@@ -146,6 +167,7 @@ class CodeStrategy:
 
     theorem = "the code guard (docs/theory/code-guard.md)"
     unit = "nats"
+    together = True
 
     def spent(self, account: Account) -> float:
         """Nats spent so far."""
@@ -171,10 +193,9 @@ class CodeStrategy:
             return describe_unlimited(question, half_width)
         return self.capacity.describe(account, question, half_width)
 
-    def look_ahead(self, question: Question) -> bool:
-        """Look at the training rows before it is the question's turn; whether preparing it needs only the
-        account then."""
-        return look_ahead(question, self.training, self.pilot)
+    def look(self, questions: Sequence[Question]) -> None:
+        """Look at the training rows for what preparing these questions needs of them."""
+        look(questions, self.training, self.pilot)
 
     def prepare(self, question: Question, account: Account) -> PreparedCode:
         """Decide everything about a question without reading the protected rows.
@@ -184,8 +205,8 @@ class CodeStrategy:
         public = Public(account.nats(), self.rows, self.training, self.pilot, self._tail(question))
         expected = expect(question, public)
         if self.error is None:
-            radius = expected.reading.interval(expected.guess, expected.guess, 0).half_width
-            half_cell = best_half_cell(account, expected.guess_error, radius)
+            arm = expected.reading.around(expected.guess, expected.guess).half_width
+            half_cell = best_half_cell(account, expected.guess_error, arm, nats=question.nats)
             return self._on_grid(question, account, expected, half_cell)
         everywhere = self._widest(question, account, expected, _all_over)
         if everywhere is not None and everywhere.grid.cell >= 2 * _COMFORT * expected.guess_error:
@@ -226,12 +247,13 @@ class CodeStrategy:
         self, question: Question, account: Account, expected: Expectation, half_cell: float
     ) -> PreparedCode:
         grid = Grid(question.low, question.high, expected.guess, 2 * half_cell)
-        return PreparedCode(question, account, expected.reading, grid, self.error)
+        alphabet = Alphabet(grid, expected.guess_error, expected.reading.arms, account.learned)
+        return PreparedCode(question, account, expected.reading, alphabet, self.error)
 
     def _spent(self, account: Account, question: Question) -> BudgetSpent:
         """Say whether it is refused because of what was spent, or could never have been answered."""
         left = self.capacity.left(account) if self.capacity else None
-        fresh = Account(account.failure)
+        fresh = Account(account.failure, weights=account.weights)
         public = Public(fresh.nats(), self.rows, self.training, self.pilot, self._tail(question))
         if self._widest(question, fresh, expect(question, public), _near) is None:
             reason = (
@@ -246,7 +268,7 @@ class CodeStrategy:
             )
         return BudgetSpent(
             f"{question.text} cannot be answered within the promised ±{self.error:g} {reason}",
-            asked=account.price(None),
+            asked=0.0,
             spent=account.spent,
             left=left,
         )

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.coding import Account
 from holdfast.engines import Rows
-from holdfast.guard._account import Account
 from holdfast.guard._session import OtherTerms, Session
 from holdfast.ledger import Book
 

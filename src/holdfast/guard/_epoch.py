@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import checks, rounding
+from holdfast.coding import Account
 from holdfast.errors import InvalidArgument
-from holdfast.guard._account import Account
 from holdfast.guard._content import Content, open_session
 from holdfast.guard._newness import Arrival
 from holdfast.guard._session import OtherTerms, Session

@@ -9,26 +9,30 @@ two.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast import intervals
+from holdfast.coding import ArmClasses, guess_deviation
+from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._question import Part, Question, StatisticQuestion, TableQuestion
+from holdfast.guard._question import Moments, Part, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import (
-    BoundedMean,
     DeclaredTail,
-    LowVarianceMean,
+    MeanByBets,
     MeanOfDependentRows,
     QuantileOfRows,
+    Ranks,
     Reading,
-    ShareOfAll,
+    Share,
+    bets_interval,
 )
 from holdfast.tails import Tail
 
-# Room between what the training part predicts and where the next width class begins, in standard deviations.
-_ROOM = 4.0
-# Wider than so many doublings is told as no bound at all: each doubling costs ln 2 nats.
-_MOST_CLASSES = 32
+# How well the logarithm of an arm is known beforehand, at best and at worst.
+_ARM_ERRORS = (0.01, 0.5)
+# Without training rows an average of bets is used, for standard deviations that halve from half the range.
+_UNSEEN_SPREADS = 5
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,12 @@ class Public:
     training: Part | None
     pilot: Part | None
     tail: Tail | None
+
+    @property
+    def rows_a_training_row(self) -> float:
+        """How many protected rows there are for one training row; 1 without a training part, where a guess is
+        taken to be as good as one from a fresh sample of the same size."""
+        return 1.0 if self.training is None else self.rows / max(1, self.training.rows.count)
 
 
 @dataclass(frozen=True)
@@ -67,14 +77,19 @@ def expect(question: Question, public: Public) -> Expectation:
     return _expect_mean(question, public)
 
 
-def look_ahead(question: Question, training: Part | None, pilot: Part | None) -> bool:
-    """Look at what :func:`expect` will need of the free rows; whether it needs no more of them then."""
-    if not isinstance(question, TableQuestion) or question.kind == "quantile":
-        return False
-    part = training if question.guess is None else pilot
-    if part is not None and (question.guess is None or not _needs_no_look(question)):
-        _look(question, part)
-    return True
+def look(questions: Sequence[Question], training: Part | None, pilot: Part | None) -> None:
+    """Look at what :func:`expect` will need of the free rows, for several questions in few scans; what is
+    seen there is kept with the question."""
+    summed = [one for one in questions if isinstance(one, TableQuestion) and one.is_sum]
+    guessed = [one for one in summed if one.guess is not None and not _needs_no_look(one)]
+    for part, wanted in ((training, [one for one in summed if one.guess is None]), (pilot, guessed)):
+        if part is None:
+            continue
+        rows = part.rows
+        new = [one for one in wanted if (rows, not one.binary) not in one.seen]
+        squares = [not one.binary for one in new]
+        for one, sums in zip(new, sums_of_all(rows, [one.checked for one in new], squares), strict=True):
+            one.seen[rows, not one.binary] = one.moments_of(sums)
 
 
 def _needs_no_look(question: Question) -> bool:
@@ -99,6 +114,10 @@ class _Sight:
     def share(self) -> float:
         """The share of rows that passes, with one more of each kind than was seen."""
         return (self.passing + 1) / (self.looked + 2)
+
+    def count_error(self, rows: int) -> float:
+        """The standard deviation of the logarithm of how many of ``rows`` pass."""
+        return math.sqrt((1 - self.share) / self.share * (1 / rows + 1 / (self.looked + 1)))
 
 
 def _look(question: Question, part: Part | None) -> _Sight:
@@ -133,46 +152,65 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
         else:
             sight = _look(question, public.pilot)
     passing = max(1.0, rows * sight.share) if question.filtered else float(rows)
-    floors = _count_floors(rows, sight) if question.filtered else (rows,)
+    count_error = sight.count_error(rows) if question.filtered else 0.0
     error = max(sight.spread * math.sqrt(1 / passing + 1 / min(behind_guess, passing)), width / (4 * passing))
     if public.tail is not None:
-        error = max(error, _error_within(public.tail, public.nats))
+        share = passing / rows
+        error = max(error, _error_within(public.tail, public) / math.sqrt(share))
+        radius = public.tail.radius_at(public.nats) / share
+        arms = _classes(count_error, width / radius) if question.filtered else None
         return Expectation(
-            guess, error, MeanOfDependentRows(question, public.nats, floors, public.tail, rows)
+            guess, error, MeanOfDependentRows(question, public.nats, arms, public.tail, rows, share)
         )
-    if question.binary and not question.filtered:
-        return Expectation(guess, error, ShareOfAll(question, public.nats, rows))
-    plain = BoundedMean(question, public.nats, floors)
-    if not question.binary and floors[0] > 1:
-        variance = _largest_variance(sight, passing, width)
-        radius = intervals.empirical_bernstein_radius(variance, floors[0], public.nats, width=width)
-        if radius < plain.interval(guess, guess, 0).half_width:
-            return Expectation(guess, error, LowVarianceMean(question, public.nats, _doubling(radius, width)))
-    return Expectation(guess, error, plain)
+    if question.binary:
+        return Expectation(guess, error, _share(question, public, guess, round(passing), count_error))
+    return Expectation(guess, error, _by_bets(question, public, guess, error, sight, passing, count_error))
 
 
-def _count_floors(rows: int, sight: _Sight) -> tuple[int, ...]:
-    """Class boundaries for the number of rows that pass: the predicted count less some room, then halves,
-    then 0."""
-    share = sight.share
-    deviation = math.sqrt(rows * share * (1 - share) * (1 + rows / sight.looked)) if sight.looked else 0.0
-    floors = [max(1, math.floor(rows * share - _ROOM * deviation))]
-    while floors[-1] > 1:
-        floors.append(floors[-1] // 2)
-    return (*floors, 0)
+def _share(question: Question, public: Public, guess: float, passing: int, count_error: float) -> Share:
+    if not question.filtered:
+        return Share(question, public.nats, None, public.rows)
+    # A middle guess has the longest arms of all, so no class is missing where the guess is at an end.
+    known = intervals.clopper_pearson(passing // 2, passing, public.nats)
+    return Share(question, public.nats, _classes(count_error / 2, 1 / known.half_width), passing)
 
 
-def _largest_variance(sight: _Sight, passing: float, width: float) -> float:
-    """The variance to be expected among the protected rows, with room: (x − μ)² is at most width²."""
-    seen = max(1, sight.passing)
-    room = _ROOM * width * sight.spread * math.sqrt(1 / passing + 1 / seen) + _ROOM**2 * width**2 / passing
-    return min(sight.spread**2 + room, width**2 / 2)
+def _by_bets(
+    question: Question,
+    public: Public,
+    guess: float,
+    error: float,
+    sight: _Sight,
+    passing: float,
+    count_error: float,
+) -> MeanByBets:
+    low, high, rows = question.low, question.high, max(1, round(passing))
+    width, middle = high - low, min(max(guess, low), high)
+    seen = sight.looked > 0
+    spreads = [sight.spread / 2**halving for halving in range(1 if seen else _UNSEEN_SPREADS)]
+    chosen = [
+        intervals.e_mean_rates(
+            middle, spread**2, rows, public.nats, lo=low, hi=high, reach=min(3 * error, width)
+        )
+        for spread in spreads
+    ]
+    rates = tuple(lower for lower, _ in chosen), tuple(upper for _, upper in chosen)
+    predicted = bets_interval(question, Moments(rows, middle, sight.spread**2), public.nats, rates)
+    assert predicted is not None
+    # At an end of the range an arm is cut off there; the statistic may turn out to be elsewhere.
+    least = math.sqrt(
+        2 * (public.nats + math.log(2)) * max(sight.spread**2 / rows, (width / (2 * rows)) ** 2)
+    )
+    expected = max(middle - predicted.low, least), max(predicted.high - middle, least)
+    spread_error = width / max(sight.spread, width / rows) * math.sqrt(1 / rows + 1 / max(1, sight.passing))
+    arm_error = math.hypot(count_error / 2, spread_error / 4)
+    arms = _classes(arm_error if seen else math.inf, width / min(expected))
+    return MeanByBets(question, public.nats, arms, rates, expected)
 
 
-def _doubling(first: float, limit: float) -> tuple[float, ...]:
-    """Radii that double from ``first``; the last one is ``limit``, which always suffices."""
-    radii = [first * 2.0**step for step in range(_MOST_CLASSES - 1)]
-    return (*(radius for radius in radii if radius < limit), limit)
+def _classes(arm_error: float, longest: float) -> ArmClasses:
+    """The classes of arms that are predicted up to this relative error, the longest so many times that."""
+    return ArmClasses.predicted(min(max(arm_error, _ARM_ERRORS[0]), _ARM_ERRORS[1]), longest)
 
 
 def _expect_statistic(question: StatisticQuestion, public: Public) -> Expectation:
@@ -181,56 +219,61 @@ def _expect_statistic(question: StatisticQuestion, public: Public) -> Expectatio
         guess = question.value(public.training)
     if guess is None:
         raise AssertionError("expect() asks for a guess where there is no training part")
-    return Expectation(guess, _error_within(question.tail, public.nats), DeclaredTail(question, public.nats))
+    error = _error_within(question.tail, public)
+    return Expectation(guess, error, DeclaredTail(question, public.nats, None))
 
 
-def _error_within(tail: Tail, nats: float) -> float:
-    """The error of a guess from a fresh sample, if both samples were normal with this tail's radius at these
+def _error_within(tail: Tail, public: Public) -> float:
+    """The error of a guess from the training part, if both were normal with this tail's radius at these
     nats."""
-    return math.sqrt(2) * tail.radius_at(nats) / math.sqrt(2 * (nats + math.log(2)))
+    return guess_deviation(tail, public.nats, public.rows_a_training_row)
 
 
 def _expect_quantile(question: Question, public: Public) -> Expectation:
-    reading = QuantileOfRows(question, public.nats, (math.inf,), public.rows, public.tail)
-    lower, upper = reading.ranks(public.rows)
+    ranks = Ranks(question.level, public.nats, public.rows, public.tail)
+    lower, upper = ranks.bounds(public.rows)
     if not question.filtered and (lower < 1 or upper > public.rows):
         raise NotEnoughRows(
-            _rows_needed(reading), public.rows, what=f"The {question.level:g}-quantile at this step"
+            _rows_needed(ranks), public.rows, what=f"The {question.level:g}-quantile at this step"
         )
-    guess, radius = _seen_spacing(question, reading, public)
+    guess, expected, passing = _seen_spacing(question, ranks, public)
     guess = guess if question.guess is None else question.guess
-    radius = max(radius, 2.0**-40 * max(1.0, abs(guess)))
-    error = math.sqrt(2) * radius / math.sqrt(2 * (public.nats + math.log(2)))
-    reading = QuantileOfRows(question, public.nats, _doubling(radius, math.inf), public.rows, public.tail)
-    return Expectation(guess, error, reading)
+    least = 2.0**-40 * max(1.0, abs(guess))
+    expected = max(expected[0], least), max(expected[1], least)
+    deviations = math.sqrt(2 * (public.nats + math.log(2)))
+    error = (expected[0] + expected[1]) / 2 / deviations * math.sqrt(1 + public.rows_a_training_row)
+    lower, upper = ranks.bounds(passing)
+    between = max(1.0, (upper - lower) / 2)
+    arms = _classes(math.sqrt((1 + public.rows_a_training_row) / between), math.inf)
+    return Expectation(guess, error, QuantileOfRows(question, public.nats, arms, ranks, expected))
 
 
-def _seen_spacing(question: Question, reading: QuantileOfRows, public: Public) -> tuple[float, float]:
-    """The quantile in the training part, and how far from it the order statistics lie that bound it among as
-    many rows as will be read, a fifth farther out."""
+def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[float, tuple[float, float], int]:
+    """The quantile in the training part, how far below and above it the order statistics lie that bound it
+    among as many rows as will be read, and how many those are."""
     training, unseen = public.training, 2.0**-7 * max(1.0, abs(question.guess or 0.0))
     if training is None:
-        return 0.0, unseen
+        return 0.0, (unseen, unseen), public.rows
+    passing = public.rows
 
     def wanted(count: int) -> list[int]:
+        nonlocal passing
         passing = max(1, round(public.rows * count / training.rows.count))
-        lower, upper = reading.ranks(passing)
-        reach = 1.2 * max(question.level - lower / passing, upper / passing - question.level)
-        levels = (question.level - reach, question.level, question.level + reach)
+        lower, upper = ranks.bounds(passing)
+        levels = (lower / passing, question.level, upper / passing)
         return [min(max(1, math.ceil(level * count)), count) for level in levels] if count else []
 
     _, values = question.order_statistics(training, wanted)
-    if not values or not math.isfinite(values[1]):
-        return 0.0, unseen
-    spacing = max(values[1] - values[0], values[2] - values[1])
-    return values[1], spacing if math.isfinite(spacing) else unseen
+    if not values or not all(map(math.isfinite, values)):
+        return 0.0, (unseen, unseen), passing
+    return values[1], (values[1] - values[0], values[2] - values[1]), passing
 
 
-def _rows_needed(reading: QuantileOfRows) -> int:
+def _rows_needed(ranks: Ranks) -> int:
     """The number of rows, up to a factor of two, from which both order statistics exist."""
-    rows = reading.rows
+    rows = ranks.rows
     while True:
         rows *= 2
-        lower, upper = reading.ranks(rows)
+        lower, upper = ranks.bounds(rows)
         if lower >= 1 and upper <= rows:
             return rows

@@ -7,11 +7,12 @@ Their account is kept in answers instead of nats: ``spent`` counts them, and ``l
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.coding import Account
 from holdfast.errors import BudgetSpent
-from holdfast.guard._account import Account
 from holdfast.guard._answer import Left, Preview, perhaps_too_wide
 from holdfast.guard._question import Question
 from holdfast.guard._release import released
@@ -26,6 +27,10 @@ class FixedNumber:
     queries: int
 
     unit = "answers"
+    together = False  # The number of an answer decides how it is given.
+
+    def look(self, questions: Sequence[Question]) -> None:
+        """Nothing is needed of the free rows."""
 
     def spent(self, account: Account) -> float:
         """The answers that were given."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from holdfast.ledger import Book, BookError
@@ -18,6 +19,23 @@ _CONSECUTIVE = (
     "Its answers stay in the book (holdfast.ledger.export); they hold if the rows came in random order. Open "
     "a new book, for rows that no question has read yet."
 )
+
+
+def share_in(ledger: Any) -> float | None:
+    """The share of the rows that an account set aside, where it goes on: earlier versions had another
+    default. None where there is no account yet, or none of our own was set aside."""
+    if not isinstance(ledger, (str, Path, Book)):
+        return None
+    if not isinstance(ledger, Book) and "://" not in str(ledger) and not Path(ledger).exists():
+        return None
+    book = ledger if isinstance(ledger, Book) else Book(ledger)
+    try:
+        opening = book.opening
+    finally:
+        if book is not ledger:
+            book.close()
+    share = None if opening is None else opening.body.get("training", {}).get("share")
+    return None if share is None else float(share)
 
 
 def terms_to_compare(book: Book, agreed: dict[str, Any], opened: dict[str, Any]) -> dict[str, Any]:

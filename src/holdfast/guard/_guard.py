@@ -5,21 +5,29 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Collection, Iterable
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from holdfast import checks, queries
+from holdfast.coding import PRECISE_NATS, Account
 from holdfast.dependence import Dependence
-from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._account import Account
+from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._answered import Answered
 from holdfast.guard._arrival import earlier_rows, model_after, set_up_in
+from holdfast.guard._asking import Member, answer_together
 from holdfast.guard._certificate import Certificate
-from holdfast.guard._choice import STRATEGIES, TRAINING_SHARES, choose_strategy
+from holdfast.guard._choice import (
+    STRATEGIES,
+    TRAINING_SHARES,
+    checked_weights,
+    choose_strategy,
+    default_share,
+)
 from holdfast.guard._content import bound_later
 from holdfast.guard._custom import custom_question
 from holdfast.guard._earlier import not_compared
@@ -29,10 +37,8 @@ from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._scores import score_query, score_question
-from holdfast.guard._seam import pass_through
-from holdfast.guard._session import NOBODY, Asked, Asker, ReadingFailed
+from holdfast.guard._session import NOBODY, Asked, Asker
 from holdfast.guard._strategy import Prepared
-from holdfast.guard._together import Together
 from holdfast.ledger import Balance, Book, Closed
 from holdfast.queries import Query
 from holdfast.records import amount
@@ -40,6 +46,10 @@ from holdfast.tails import Tail
 
 # So many questions are kept as they were written: who polls, or looks at a preview first, has them read once.
 _READ = 1_000
+
+_OTHER_REQUEST = "This request was made before, with another question. Give each its own key."
+
+_Q = TypeVar("_Q", bound=Question)
 
 
 class Guard:
@@ -53,8 +63,9 @@ class Guard:
     certificate says so.
 
     ``data`` and ``train`` are data frames (pandas, polars, pyarrow), dicts of arrays, paths to CSV or
-    Parquet, or ibis tables. Without ``train`` half of the rows (``training_share``) is set aside as a free
-    training part, which gives the guesses and may be looked at as ``guard.train``. With ``error`` every
+    Parquet, or ibis tables. Without ``train`` a third of the rows (``training_share``; a quarter where at
+    most ten questions are expected) is set aside as a free training part, which gives the guesses and may be
+    looked at as ``guard.train``. With ``error`` every
     interval has at most that half-width, and questions that would break the promise are refused with
     :class:`~holdfast.errors.BudgetSpent`; without it nothing is refused and intervals widen. ``ledger`` is a
     path: the account is kept there, and the next guard on the same data goes on with it. A question that the
@@ -64,6 +75,11 @@ class Guard:
     ``public_categories`` names the columns (True: all) whose declared categories are public, such as those of
     an ordered categorical or a polars Enum: ``guard.train`` then keeps them, and questions may compare them
     in their order. Elsewhere ``guard.train`` has the categories that its own rows use.
+
+    ``expect`` is about how many questions there will be: a hint that makes so many answers narrower, and that
+    the promise never rests on. ``promise`` is "all" (with probability ``confidence`` every interval holds) or
+    "each" (each interval, however its question was chosen, holds with that probability: narrower, and no
+    statement about several answers at once).
 
     Every ``strategy`` but "code" ("agreed-code", "grid-code", "typical-gaussian", "typical-laplace",
     "transfer-gaussian", "split") fixes the number of ``queries`` in advance and counts answers instead of
@@ -92,6 +108,8 @@ class Guard:
         ledger: str | Path | Book | None = None,
         queries: int | None = None,
         surprises: int | None = None,
+        expect: float | None = None,
+        promise: str = "all",
         training_share: float | None = None,
         split_seed: int = 0,
         split_by: str | None = None,
@@ -101,8 +119,9 @@ class Guard:
         self.confidence = checks.real(confidence, "confidence", "(0, 1)", of="Guard")
         self.error = None if error is None else checks.real(error, "error", "(0, inf)", of="Guard")
         checks.choice(strategy, "strategy", STRATEGIES, of="Guard")
+        weights = checked_weights(strategy, expect, promise)
         failure = 1 - self.confidence
-        share = TRAINING_SHARES.get(strategy, 0.0) if training_share is None else training_share
+        share = default_share(strategy, ledger, weights) if training_share is None else training_share
         self._setup = set_up_in(
             ledger,
             data,
@@ -132,9 +151,13 @@ class Guard:
             "error": self.error,
             **self._setup.facts,
         }
+        if expect is not None:
+            agreed["expect"] = weights.expect
+        if promise != "all":
+            agreed["promise"] = promise
         if self._strategy.failure_closes:
             agreed[FAILURE] = "closes"
-        self._book, self._session, link = open_account(ledger, Account(failure), agreed)
+        self._book, self._session, link = open_account(ledger, Account(failure, weights=weights), agreed)
         self.epoch = Epoch.of(link, self.confidence)
         after = ledger if isinstance(ledger, After) else None
         self._trains = after is not None and after.trains
@@ -147,44 +170,72 @@ class Guard:
         )
         self._accounts = (*(after.arrival.accounts if after is not None else ()), own)
         self._options = {name: agreed[name] for name in ("strategy", "queries", "surprises", "error")}
+        self._options |= {"expect": expect, "promise": promise}
         self._options |= {"training_share": training_share, "split_seed": split_seed}
         self._options |= {"split_by": split_by, "seconds": seconds, "public_categories": public_categories}
         assumptions = (*self._setup.assumptions, *bound_later(self._book), *not_compared(self._book))
-        self._records = Records(self.confidence, self._strategy, assumptions)
+        self._records = Records(self.confidence, self._strategy, assumptions, promise)
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)
 
     def mean(
-        self, expression: Any, *, bounds: Any, where: Any = None, guess: Any = None, nulls: Any = None
+        self,
+        expression: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
     ) -> Answer:
         """The mean of an expression, its values clipped to ``bounds`` = (lo, hi), among the rows where
         ``where`` is true.
 
         Guarantee: the interval holds together with all others (see :class:`Guard`). ``nulls`` says what a
-        missing value counts as, or "skip".
+        missing value counts as, or "skip". ``precise`` and ``nats`` are those of :meth:`ask`.
         """
-        return self.ask(
-            queries.mean(expression, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self.schema)
+        query = queries.mean(
+            expression, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self.schema
         )
+        return self.ask(query, precise=precise, nats=nats)
 
-    def share(self, condition: Any, *, where: Any = None, guess: Any = None, nulls: Any = None) -> Answer:
+    def share(
+        self,
+        condition: Any,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
         """The share of rows for which ``condition`` is true, among those where ``where`` is true.
 
-        Guarantee: the interval holds together with all others (see :class:`Guard`).
+        Guarantee: the interval holds together with all others (see :class:`Guard`). ``precise`` and ``nats``
+        are those of :meth:`ask`.
         """
-        return self.ask(queries.share(condition, where=where, guess=guess, nulls=nulls, schema=self.schema))
+        query = queries.share(condition, where=where, guess=guess, nulls=nulls, schema=self.schema)
+        return self.ask(query, precise=precise, nats=nats)
 
     def quantile(
-        self, expression: Any, q: float, *, where: Any = None, guess: Any = None, nulls: Any = None
+        self,
+        expression: Any,
+        q: float,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
     ) -> Answer:
         """The ``q``-quantile of an expression, among the rows where ``where`` is true.
 
         Guarantee: the interval contains every q-quantile of the distribution, together with all others (see
-        :class:`Guard`).
+        :class:`Guard`). ``precise`` and ``nats`` are those of :meth:`ask`.
         """
-        return self.ask(
-            queries.quantile(expression, q, where=where, guess=guess, nulls=nulls, schema=self.schema)
-        )
+        query = queries.quantile(expression, q, where=where, guess=guess, nulls=nulls, schema=self.schema)
+        return self.ask(query, precise=precise, nats=nats)
 
     def score(
         self,
@@ -194,6 +245,8 @@ class Guard:
         metric: str = "accuracy",
         guess: Any = None,
         name: str | None = None,
+        precise: bool = False,
+        nats: float | None = None,
     ) -> Answer:
         """The score of predictions against the column ``target``: "accuracy", "error" or "brier".
 
@@ -218,23 +271,28 @@ class Guard:
         predictions is told before anything is charged, where public facts or the training rows show it.
         """
         if isinstance(predictions, str):
-            return self.ask(
-                score_query(predictions, target=target, metric=metric, guess=guess, schema=self.schema)
-            )
-        return self._answer(
-            score_question(
-                predictions,
-                target=target,
-                metric=metric,
-                guess=guess,
-                name=name,
-                protected=self._setup.protected,
-                training=self._setup.training,
-            )
+            query = score_query(predictions, target=target, metric=metric, guess=guess, schema=self.schema)
+            return self.ask(query, precise=precise, nats=nats)
+        question = score_question(
+            predictions,
+            target=target,
+            metric=metric,
+            guess=guess,
+            name=name,
+            protected=self._setup.protected,
+            training=self._setup.training,
         )
+        return self._answer(self._finer(question, precise=precise, nats=nats))
 
     def custom(
-        self, function: Callable[[Any], float], *, tail: Tail, guess: Any = None, name: str | None = None
+        self,
+        function: Callable[[Any], float],
+        *,
+        tail: Tail,
+        guess: Any = None,
+        name: str | None = None,
+        precise: bool = False,
+        nats: float | None = None,
     ) -> Answer:
         """A statistic of your own: ``function`` of a pandas frame, with a declared ``tail`` on the protected
         rows.
@@ -242,34 +300,65 @@ class Guard:
         Guarantee: as for :meth:`mean`, if the tail is right (assumed, and said on the certificate). Runs in
         this process. The same ``name`` is the same question; without one every call is a new question.
         """
-        return self._answer(custom_question(function, tail=tail, guess=guess, name=name))
+        question = custom_question(function, tail=tail, guess=guess, name=name)
+        return self._answer(self._finer(question, precise=precise, nats=nats))
 
-    def ask(self, query: Query | str, *, asker: Asker | None = None) -> Answer:
+    def ask(
+        self,
+        query: Query | str,
+        *,
+        precise: bool = False,
+        nats: float | None = None,
+        asker: Asker | None = None,
+    ) -> Answer:
         """Answer a question given as a record (``holdfast.queries``) or as text, ``"share(age > 40)"``.
 
-        The same question, in the same or in other words, returns the same answer and costs nothing. ``asker``
+        The same question, in the same or in other words, returns the same answer and costs nothing. With
+        ``precise`` or ``nats`` the answer is told on finer cells, for more of the account: ``nats`` is about
+        what it costs on average if the guess is as good as expected, and ``precise`` means three. ``asker``
         says on whose behalf it is asked, where several people share the account.
         """
-        return self._answer(self._question(query), asker or NOBODY)
+        return self._answer(self._question(query, precise=precise, nats=nats), asker or NOBODY)
 
-    def ask_all(self, questions: Iterable[Query | str]) -> list[Answer]:
-        """Answer several questions in order, with the answers and prices they have one by one, in few scans.
-        All are checked before the first is asked."""
-        return [answer() for answer in self.in_turn([(query, NOBODY) for query in questions])]
+    def ask_all(
+        self, questions: Iterable[Query | str], *, precise: bool = False, nats: float | None = None
+    ) -> list[Answer]:
+        """Answer several questions together: none of them pays for what the others reveal, and whoever asks
+        later pays for all. They are checked, and refused if one has to be, before anything is charged.
 
-    def in_turn(self, questions: Iterable[tuple[Query | str, Asker]]) -> list[Callable[[], Answer]]:
-        """The same as one call for each question and who asks it, to be made in this order."""
-        asked = [(self._question(query), asker) for query, asker in questions]
-        together = Together(asked, self._session, self._strategy, self._setup)
-        return [partial(self._answer, question, asker, together) for question, asker in asked]
+        Guarantee: that of the guard, because all of them were fixed before the first was answered
+        (``docs/theory/code-guard.md``, "Asked together"). Strategies that count answers give them one by one.
+        """
+        asked = [Member(self._question(query, precise=precise, nats=nats)) for query in questions]
+        answers = self._answers(asked)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return [answer for answer in answers if isinstance(answer, Answer)]
 
-    def cost_preview(self, query: Query | str, *, asker: Asker | None = None) -> Preview:
+    def answer_each(
+        self, questions: Sequence[tuple[Query | str, Asker]], *, stop: bool = False
+    ) -> list[Answer | HoldfastError]:
+        """The same for questions of several people, who may be refused one by one: each has its answer, or
+        the refusal, in its place. With ``stop`` nothing is asked after the first refusal."""
+        refused: dict[str, Exception] = {}
+        asked = [Member(self._question(query), asker) for query, asker in questions]
+        return self._answers(asked, refused=refused, stop=stop)
+
+    def cost_preview(
+        self,
+        query: Query | str,
+        *,
+        precise: bool = False,
+        nats: float | None = None,
+        asker: Asker | None = None,
+    ) -> Preview:
         """What a question would cost and show. Never reads protected rows; charges and changes nothing.
 
         Guarantee: the preview and :meth:`ask` use the same rule and the same account. ``allowed`` is False if
         and only if asking now, for the same ``asker``, is refused before the protected rows are read.
         """
-        question = self._question(query)
+        question = self._question(query, precise=precise, nats=nats)
         asked: Asked[Prepared] = Asked(
             question.key,
             question.text,
@@ -448,15 +537,40 @@ class Guard:
             f"{amount(account.steps, 'questions')}, {spent} spent; {self.left.words.rstrip('.')})"
         )
 
-    def _question(self, query: Query | str) -> TableQuestion:
+    def _question(
+        self, query: Query | str, *, precise: bool = False, nats: float | None = None
+    ) -> TableQuestion:
         """Read and check a question; whatever is wrong with it is found here, without data and without
         charge."""
         if not isinstance(query, (str, Query)):
             raise InvalidArgument("query", "a query from holdfast.queries or a text", query, of="Guard.ask")
         try:
-            return self._read(query) if isinstance(query, str) else self._checked(query)
+            question = self._read(query) if isinstance(query, str) else self._checked(query)
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
+        return self._finer(question, precise=precise, nats=nats)
+
+    def _finer(self, question: _Q, *, precise: bool, nats: float | None) -> _Q:
+        """The question with what it is wished to cost."""
+        if nats is None and not precise:
+            return question
+        wished = PRECISE_NATS if nats is None else checks.real(nats, "nats", "(0, inf)", of="Guard.ask")
+        if self._options["strategy"] != "code":
+            raise InvalidArgument(
+                "nats",
+                "left out: only strategy 'code' has cells of its own for a question",
+                wished,
+                of="Guard.ask",
+            )
+        if wished > self.left:
+            raise BudgetSpent(
+                f"{question.text} cannot be given {wished:g} nats: {float(self.left):.3g} are left. Nothing "
+                "was charged. Ask for fewer, or without nats=.",
+                asked=wished,
+                spent=self.spent,
+                left=float(self.left),
+            )
+        return replace(question, nats=wished)
 
     def _checked(self, query: Query | str) -> TableQuestion:
         record = queries.read(query) if isinstance(query, str) else query
@@ -470,29 +584,104 @@ class Guard:
     def _too_wide(self, text: str) -> BudgetSpent:
         return too_wide(text, self.error, unit=self.unit, spent=self.spent, left=float(self.left))
 
-    def _answer(self, question: Question, asker: Asker = NOBODY, ahead: Together | None = None) -> Answer:
-        """Prepare without data, reserve, read, record, release: always in this order."""
-        if asker.request and self._session.requested(asker.request) not in (None, question.key):
-            raise self._with_account(
-                QueryRejected("This request was made before, with another question. Give each its own key.")
-            )
-        known = self._answered.known(question)
-        if known is not None:
-            return known
+    def _answer(self, question: Question, asker: Asker = NOBODY) -> Answer:
+        (answer,) = self._answers([Member(question, asker)])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _answers(
+        self,
+        members: Sequence[Member],
+        *,
+        refused: dict[str, Exception] | None = None,
+        stop: bool = False,
+    ) -> list[Answer | HoldfastError]:
+        """The answer to each question, or why it has none; up to the first without one, with ``stop``."""
+        new: dict[str, Member] = {}
+        outcomes: dict[str, Answer | HoldfastError] = {}
+        for member in members:
+            question, request = member.question, member.asker.request
+            if request and self._session.requested(request) not in (None, question.key):
+                outcomes[question.key] = self._with_account(
+                    QueryRejected(
+                        "This request was made before, with another question. Give each its own key."
+                    )
+                )
+            elif question.key not in outcomes and (known := self._known(question)) is not None:
+                outcomes[question.key] = known
+            elif question.key not in outcomes:
+                new.setdefault(question.key, member)
+            if stop and isinstance(outcomes.get(question.key), Exception):
+                break
+        if new:
+            outcomes |= self._new_answers(list(new.values()), refused, stop=stop)
+        return _in_order(members, outcomes, stop=stop)
+
+    def _known(self, question: Question) -> Answer | HoldfastError | None:
+        """What was answered before, or the same refusal."""
         try:
-            if ahead is not None and (released := ahead.released(question)) is not None:
+            return self._answered.known(question)
+        except BudgetSpent as too_wide:
+            return too_wide
+
+    def _new_answers(
+        self, members: Sequence[Member], refused: dict[str, Exception] | None, *, stop: bool
+    ) -> dict[str, Answer | HoldfastError]:
+        """Ask what is new: together where the strategy can, else one by one."""
+        outcomes: dict[str, Answer | HoldfastError] = {}
+        groups = [members] if self._strategy.together else [[member] for member in members]
+        for group in groups:
+            try:
+                self._setup.protected.rows.require_unchanged()
+                failed = answer_together(
+                    self._session, self._strategy, group, self._setup.protected, refused=refused, stop=stop
+                )
+            except QueryRejected as rejected:
+                raise self._with_account(rejected) from None
+            for member in group:
+                outcome = self._outcome(member.question, failed, refused or {})
+                if outcome is not None:
+                    outcomes[member.question.key] = outcome
+        return outcomes
+
+    def _outcome(
+        self, question: Question, failed: dict[str, float], refused: dict[str, Exception]
+    ) -> Answer | HoldfastError | None:
+        """What came of a question that was new; None where it was not asked after all."""
+        refusal = refused.get(question.key)
+        if isinstance(refusal, QueryRejected):
+            return self._with_account(refusal)
+        if isinstance(refusal, HoldfastError):
+            return refusal
+        released = self._session.released(question.key)
+        if released is not None:
+            try:
                 return self._answered.settled(released, question)
-            self._setup.protected.rows.require_unchanged()
-            released = pass_through(self._session, self._strategy, question, self._setup.protected, asker)
-        except QueryRejected as rejected:
-            raise self._with_account(rejected) from None
-        except ReadingFailed as failed:
-            raise not_computed(
-                question.text,
-                self._strategy.cost(failed.price),
-                closes=failed.closes,
-                unit=self.unit,
-                spent=self.spent,
-                left=0.0 if failed.closes else float(self.left),
-            ) from None
-        return self._answered.settled(released, question)
+            except BudgetSpent as too_wide:
+                return too_wide
+        if question.key not in failed:
+            return None
+        closes = self._strategy.failure_closes
+        return not_computed(
+            question.text,
+            self._strategy.cost(failed[question.key]),
+            closes=closes,
+            unit=self.unit,
+            spent=self.spent,
+            left=0.0 if closes else float(self.left),
+        )
+
+
+def _in_order(
+    members: Sequence[Member], outcomes: dict[str, Answer | HoldfastError], *, stop: bool
+) -> list[Answer | HoldfastError]:
+    ordered: list[Answer | HoldfastError] = []
+    for member in members:
+        outcome = outcomes.get(member.question.key)
+        if outcome is None:
+            break  # Nothing was asked from here on.
+        ordered.append(outcome)
+        if stop and isinstance(outcome, Exception):
+            break
+    return ordered

@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from holdfast.coding import Account
 from holdfast.dependence import Dependence, GaussianRows
-from holdfast.guard._account import Account
 from holdfast.guard._answer import Left
 from holdfast.guard._model_tails import widest_tail
-from holdfast.guard._prior import Surprise
 from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
 from holdfast.intervals import clopper_pearson
 
 _MANY = 1_000_000
+_MOST_COUNTED = 10_000
 
 
 def _nats_within(error: float, rows: int, model: Dependence | None) -> float:
@@ -64,17 +64,17 @@ class Capacity:
 
     def _surprises(self, account: Account) -> int:
         """How many surprises of one cell fit, each a little cheaper than the last as the prior learns."""
-        count, experience, spent = 0, account.experience, 0.0
-        while count < _MANY and account.nats(ahead=count + 1) + spent <= self.nats:
-            spent += experience.surprise_price(Surprise(cell=1))
-            experience = experience.after(surprise=True)
+        count, prior, spent = 0, account.learned.cells, 0.0
+        while count < _MOST_COUNTED and account.nats(ahead=count + 1) + spent <= self.nats:
+            spent += prior.price(1, 1.0)
+            prior = prior.after(1, 1.0)
             count += 1
-        return count
+        return count if count < _MOST_COUNTED else _MANY
 
     def describe(self, account: Account, question: Question, half_width: float) -> Left:
         """The same with how many confirmed guesses or surprises it buys; ``half_width`` is what the widest
         ``question`` would get now, infinite where it would be refused."""
-        total = self.left(Account(account.failure))
+        total = self.left(Account(account.failure, weights=account.weights))
         if math.isinf(half_width):
             words = f"{question.text} would be refused now: its interval would be wider than ±{self.error:g}"
             return Left(0.0, words=words, confirmed=0, surprises=0, total=total)

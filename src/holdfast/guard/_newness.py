@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from holdfast.coding import look_nats
 from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
-from holdfast.guard._account import look_nats
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._earlier import (
     PROTECTED,
@@ -20,7 +20,7 @@ from holdfast.guard._earlier import (
     can_be_compared,
 )
 from holdfast.guard._readers import reader
-from holdfast.guard._session import Asked, Released, Session
+from holdfast.guard._session import Asked, Session, Settled
 from holdfast.guard._setup import Setup
 from holdfast.ledger import Book, BookError
 
@@ -187,16 +187,15 @@ class Arrival:
                 reader=name,
                 alone=account.alone,
             )
-            reserved = session.reserve(asked)
-            assert not isinstance(reserved, Released)
+            line = session.reserve([asked])[key].line
             # A comparison that fails says something too: it counts as a "yes".
             again = read_protected(lambda: self._hidden_again(number), bool) is not False
             if again and account.priced:
-                session.settle(key, reserved[1], price, surprise=True, released=None, failed=True)
+                session.settle([Settled(key, line, price, surprise=True, released=None, failed=True)])
             else:
                 if again:
                     session.close_account(_CLOSED_BY_LOOK)
-                session.settle_all([], [reserved[1]])
+                session.settle([], returned=[line])
         if not again:
             return None
         return f"cost {price:.3g} nats in their account" if account.priced else "closed their account"

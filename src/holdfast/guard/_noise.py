@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.coding import Account
 from holdfast.dependence import Dependence, Independent
 from holdfast.errors import QueryRejected
-from holdfast.guard._account import Account
 from holdfast.guard._answer import Preview
 from holdfast.guard._calibration import (
     Calibrated,
@@ -51,7 +51,9 @@ class PreparedNoise:
         """The answers it uses up, whatever comes out."""
         return float(self.answers)
 
-    failure_price = worst_price
+    def failed(self) -> Outcome:
+        """A failure costs as much as any answer."""
+        return Outcome(self.worst_price, surprise=True, released=None)
 
     def preview(self) -> Preview:
         """What the question would cost and show; a ratio is shown as if all rows passed."""

@@ -15,19 +15,20 @@ from holdfast.engines import SCALE_BITS
 from holdfast.tails import Tail
 
 if TYPE_CHECKING:
-    from holdfast.engines import Rows
+    from holdfast.engines import Rows, Sums
     from holdfast.queries import CheckedQuery
 
 
 @dataclass(frozen=True)
 class Part:
     """The training or the protected rows; ``mask`` says which of the ``data_rows`` rows of the data they are
-    (None: all)."""
+    (None: all). ``moments`` are those of questions that were summed together, by their keys."""
 
     rows: Rows
     training: bool
     data_rows: int
     mask: NDArray[np.bool_] | None = None
+    moments: dict[str, Moments] = field(default_factory=dict, repr=False, compare=False)
 
     def column(self, name: str) -> NDArray[Any]:
         """One column as an array. Reads the rows."""
@@ -75,6 +76,7 @@ class Question(ABC):
     resolution: float = 0.0  # how far the integer scaling may move the mean
     level: float = math.nan  # of a quantile
     notes: tuple[str, ...] = ()  # what else to know about the answer
+    nats: float | None = None  # what it is wished to cost on average; None: as the account's rule has it
 
     @property
     def in_training(self) -> bool:
@@ -138,15 +140,21 @@ class TableQuestion(Question):
         return False
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
-        known = self.seen.get((part.rows, squares)) if part.training else None
+        known = self.seen.get((part.rows, squares)) if part.training else part.moments.get(self.key)
         if known is None:
-            sums = part.rows.sums(self.checked, squares=squares)
-            known = Moments.from_integers(
-                sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high
-            )
+            known = self.moments_of(part.rows.sums(self.checked, squares=squares))
             if part.training:
                 self.seen[part.rows, squares] = known
         return known
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether sums over the rows answer it."""
+        return self.kind in ("share", "mean")
+
+    def moments_of(self, sums: Sums) -> Moments:
+        """The moments that sums over the rows stand for."""
+        return Moments.from_integers(sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high)
 
     def order_statistics(
         self, part: Part, ranks: Callable[[int], Sequence[int]]

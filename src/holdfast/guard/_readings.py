@@ -1,187 +1,234 @@
-"""How a question is read off the protected rows: what is measured, and which interval each output stands for.
+"""How a question is read off the protected rows: which interval it has, and what of it is released.
 
-A reading is made from public facts alone (the question, the number of rows, the training part, the nats of
-this step). Everything data-dependent that leaves is in its alphabet: the cell of the statistic and, where the
-width of the fixed-query interval depends on the data (a filter's count, a sample variance, the spacing of
-order statistics), a width class. Class 0 is the width the training part predicts with room to spare; each
-further class is wider, and the last one always suffices. The interval of an output is the union of the
-fixed-query intervals over all data with that output.
+Every statistic is a procedure with two halves. :meth:`Reading.around` is made from public facts alone: the
+interval that the training part predicts where the statistic lies in a cell. :meth:`Reading.measured` reads
+the rows: the estimate and the interval for a query fixed in advance. One rule makes an output of the two: the
+cell of the estimate and, where the width depends on the rows, the class of the arms. The interval of an
+output contains the measured one, whatever the rows are. That is all the theorem asks for
+(``docs/theory/code-guard.md``, "What leaves").
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from holdfast import intervals
-from holdfast.guard._grid import Grid
-from holdfast.guard._question import Part, Question, StatisticQuestion
+from holdfast.coding import WHOLE, ArmClasses, Grid, Output
+from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
 from holdfast.intervals import Interval
 from holdfast.tails import Tail
 
 
 @dataclass(frozen=True)
-class Output:
-    """What a question reveals and pays for: the cell of the statistic and the class of the width."""
+class Measured:
+    """What the rows say: the estimate, and its interval for a query fixed in advance."""
 
-    cell: int
-    width_class: int = 0
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether it says no more than what was expected."""
-        return self.cell == 0 and self.width_class == 0
-
-
-def _first(conditions: Iterable[bool]) -> int:
-    """The place of the first condition that holds; where none does, the last place, which always suffices."""
-    known = list(conditions)
-    return known.index(True) if True in known else len(known) - 1
+    estimate: float
+    interval: Interval
 
 
 @dataclass(frozen=True)
 class Reading(ABC):
-    """One question at one step, answered at failure probability exp(−nats)."""
+    """One question at one step, answered at failure probability exp(−nats). ``arms`` are the classes of the
+    interval's arms; None where the interval follows from the cell alone."""
 
     question: Question
     nats: float
+    arms: ArmClasses | None
 
     @property
     @abstractmethod
     def theorem(self) -> str:
         """The interval for a fixed query that is used, by name."""
 
-    @property
-    def classes(self) -> int:
-        """How many width classes there are; 1 where the width is public."""
-        return 1
+    @abstractmethod
+    def around(self, low: float, high: float) -> Interval:
+        """The interval to be expected where the statistic lies in [low, high]. Where there are no classes of
+        arms it is the union of the fixed-query intervals of all rows with that."""
 
     @abstractmethod
-    def interval(self, low: float, high: float, width_class: int) -> Interval:
-        """The union of the fixed-query intervals when the statistic lies in [low, high] and the width in this
-        class."""
+    def estimate(self, part: Part) -> float:
+        """The statistic of the rows. Reads ``part``."""
+
+    def measured(self, part: Part) -> Measured | None:
+        """The statistic of the rows and its interval; None where they say nothing. Reads ``part``."""
+        raise TypeError("the width of this interval is public")
+
+    def interval(self, low: float, high: float, output: Output) -> Interval:
+        """The interval an output stands for, its cell being [low, high]."""
+        if output.whole:
+            return Interval(self.question.low, self.question.high)
+        expected = self.around(low, high)
+        if self.arms is None:
+            return expected
+        stretch = self.arms.stretch(output.arm)
+        return Interval(low - stretch * (low - expected.low), high + stretch * (expected.high - high))
 
     def widest(self, low: float, high: float) -> Interval:
-        """The widest interval of a cell as wide as [low, high] that lies about here, in width class 0."""
-        return self.interval(low, high, 0)
+        """The widest interval of a cell as wide as [low, high] that lies about here, with the arms that are
+        expected."""
+        return self.interval(low, high, Output(0))
 
-    @abstractmethod
     def output(self, part: Part, grid: Grid) -> Output:
         """Read the protected rows. The only place that does."""
+        if self.arms is None:
+            return Output(grid.index(self.estimate(part)))
+        measured = self.measured(part)
+        if measured is None:
+            return WHOLE
+        cell = grid.index(measured.estimate)
+        arm = self._arm(measured, *grid.edges(cell))
+        return WHOLE if arm is None else Output(cell, arm)
+
+    def _arm(self, measured: Measured, low: float, high: float) -> int | None:
+        """The class that is released: the least one whose arms are long enough for the measured interval, or
+        the expected one if the cell makes up for what its arms are too short. None where no class is wide
+        enough."""
+        assert self.arms is not None
+        expected = self.around(low, high)
+        lower, upper = low - expected.low, expected.high - high
+        inside, middle = measured.interval, measured.estimate
+        stretch = max(_times(middle - inside.low, lower), _times(inside.high - middle, upper))
+        if stretch > self.arms.stretch(0):
+            # The estimate lies inside the cell, so the interval reaches beyond it by less than an arm.
+            beyond = max(_times(low - inside.low, lower), _times(inside.high - high, upper))
+            stretch = max(beyond, self.arms.stretch(0))
+        if not math.isfinite(stretch):
+            return None
+        arm = self.arms.least(stretch)
+        return arm if arm <= self.arms.last else None
+
+
+def _times(needed: float, expected: float) -> float:
+    """How many times the expected length of an arm is needed."""
+    if not needed > 0:
+        return 0.0
+    return needed / expected if expected > 0 else math.inf
 
 
 @dataclass(frozen=True)
-class ShareOfAll(Reading):
-    """A share among all protected rows: Clopper–Pearson. The width is public."""
+class Share(Reading):
+    """A share of the rows, or of those that pass a filter: Clopper–Pearson, given how many pass. ``rows`` are
+    those that pass: their number where it is public, else what is expected of it."""
 
     rows: int
     theorem = "Clopper–Pearson"
 
-    def interval(self, low: float, high: float, width_class: int) -> Interval:
+    def around(self, low: float, high: float) -> Interval:
         fewest = math.floor(max(low, 0.0) * self.rows)
         most = math.ceil(min(high, 1.0) * self.rows)
         return intervals.clopper_pearson(fewest, self.rows, self.nats, most=most)
 
     def widest(self, low: float, high: float) -> Interval:
         """Cells of one width touch numbers of rows that differ by one or two, depending on where they lie."""
+        if self.arms is not None:
+            return super().widest(low, high)
         low, high = max(low, 0.0), min(high, 1.0)
         fewest = math.floor(low * self.rows)
         most = min(fewest + math.ceil((high - low) * self.rows) + 1, self.rows)
         return intervals.clopper_pearson(fewest, self.rows, self.nats, most=most)
 
-    def output(self, part: Part, grid: Grid) -> Output:
-        return Output(grid.index(self.question.moments(part).mean))
+    def estimate(self, part: Part) -> float:
+        return self.question.moments(part).mean
 
-
-@dataclass(frozen=True)
-class _FilteredMean(Reading):
-    """A mean among the rows that pass a filter, or all. Class c says: at least ``floors[c]`` rows pass."""
-
-    floors: tuple[int, ...]
-
-    @property
-    def classes(self) -> int:
-        return len(self.floors)
-
-    def output(self, part: Part, grid: Grid) -> Output:
+    def measured(self, part: Part) -> Measured | None:
         moments = self.question.moments(part)
-        width_class = _first(moments.rows >= floor for floor in self.floors)
-        return Output(grid.index(moments.mean) if moments.rows else 0, width_class)
+        if moments.rows == 0:
+            return None
+        count = round(moments.position * moments.rows)
+        return Measured(moments.mean, intervals.clopper_pearson(count, moments.rows, self.nats))
 
 
 @dataclass(frozen=True)
-class BoundedMean(_FilteredMean):
-    """A filtered mean or share of independent rows: binary relative entropy.
+class BoundedMean(Reading):
+    """A mean of all rows whose spread is not known beforehand: binary relative entropy. The width is
+    public."""
 
-    Given which rows pass, those that do are independent draws from the filtered distribution, so the interval
-    at their count is valid; at a fixed mean it shrinks as the count grows.
-    """
-
+    rows: int
     theorem = "binary relative entropy (Chernoff)"
 
-    def interval(self, low: float, high: float, width_class: int) -> Interval:
+    def around(self, low: float, high: float) -> Interval:
         least, greatest = self.question.low, self.question.high
-        count = self.floors[width_class]
-        if count == 0:
-            return Interval(least, greatest)
         low, high = (min(max(end, least), greatest) for end in (low, high))
-        return intervals.kl(low, count, self.nats, lo=least, hi=greatest, most=high)
+        return intervals.kl(low, self.rows, self.nats, lo=least, hi=greatest, most=high)
+
+    def estimate(self, part: Part) -> float:
+        return self.question.moments(part).mean
 
 
 @dataclass(frozen=True)
-class MeanOfDependentRows(_FilteredMean):
+class MeanByBets(Reading):
+    """A mean of the rows, or of those that pass a filter, by an e-value whose ``rates`` the training part
+    chose. ``expected`` are the arms that it predicts.
+
+    With a filter the e-value is a product over all rows, to which those that do not pass contribute 1. So
+    nothing is conditioned on, and the same sums serve.
+    """
+
+    rates: tuple[tuple[float, ...], tuple[float, ...]]
+    expected: tuple[float, float]
+    theorem = "e-value of the mean (bets at one rate)"
+
+    def around(self, low: float, high: float) -> Interval:
+        return Interval(low - self.expected[0], high + self.expected[1])
+
+    def estimate(self, part: Part) -> float:
+        return self.question.moments(part).mean
+
+    def measured(self, part: Part) -> Measured | None:
+        moments = self.question.moments(part, squares=True)
+        interval = bets_interval(self.question, moments, self.nats, self.rates)
+        return None if interval is None else Measured(moments.mean, interval)
+
+
+def bets_interval(
+    question: Question,
+    moments: Moments,
+    nats: float,
+    rates: tuple[tuple[float, ...], tuple[float, ...]],
+) -> Interval | None:
+    """The interval of a mean by bets; None where no row passes."""
+    if moments.rows == 0:
+        return None
+    variance = 0.0 if moments.rows == 1 else moments.variance
+    mean = min(max(moments.mean, question.low), question.high)
+    return intervals.e_mean(
+        mean, variance, moments.rows, nats, lo=question.low, hi=question.high, rates=rates
+    )
+
+
+@dataclass(frozen=True)
+class MeanOfDependentRows(Reading):
     """A mean, or a filtered mean, of dependent rows: the tail of their model.
 
     With R the true filtered mean and d the share that passes, (f − R)·1[passes] has mean zero and lies in a
     range of length high − low, so its sample mean d·(v − R) is within the tail's radius r, and |v − R| ≤ r/d.
+    ``share`` is what is expected of d.
     """
 
     tail: Tail
     rows: int
+    share: float = 1.0
 
     @property
     def theorem(self) -> str:
         return f"{type(self.tail).__name__} tail of the dependence model"
 
-    def interval(self, low: float, high: float, width_class: int) -> Interval:
-        count = self.floors[width_class]
-        if count == 0:
-            return Interval(self.question.low, self.question.high)
-        radius = self.tail.radius_at(self.nats) * self.rows / count
+    def around(self, low: float, high: float) -> Interval:
+        radius = self.tail.radius_at(self.nats) / self.share
         return Interval(low - radius, high + radius)
 
+    def estimate(self, part: Part) -> float:
+        return self.question.moments(part).mean
 
-@dataclass(frozen=True)
-class _WithinRadius(Reading):
-    """An interval whose radius depends on the data. Class c says: it is at most ``radii[c]``."""
-
-    radii: tuple[float, ...]
-
-    @property
-    def classes(self) -> int:
-        return len(self.radii)
-
-    def interval(self, low: float, high: float, width_class: int) -> Interval:
-        radius = self.radii[width_class]
-        return Interval(low - radius, high + radius)
-
-
-@dataclass(frozen=True)
-class LowVarianceMean(_WithinRadius):
-    """A mean of values that vary little: empirical Bernstein. Class c says: its radius is at most
-    ``radii[c]``."""
-
-    theorem = "empirical Bernstein (Maurer and Pontil)"
-
-    def output(self, part: Part, grid: Grid) -> Output:
-        moments = self.question.moments(part, squares=True)
-        if moments.rows < 2:
-            return Output(0, self.classes - 1)
-        width = self.question.high - self.question.low
-        radius = intervals.empirical_bernstein_radius(moments.variance, moments.rows, self.nats, width=width)
-        return Output(grid.index(moments.mean), _first(radius <= limit for limit in self.radii))
+    def measured(self, part: Part) -> Measured | None:
+        moments = self.question.moments(part)
+        if moments.rows == 0:
+            return None
+        radius = self.tail.radius_at(self.nats) * self.rows / moments.rows
+        return Measured(moments.mean, Interval(moments.mean - radius, moments.mean + radius))
 
 
 @dataclass(frozen=True)
@@ -194,58 +241,73 @@ class DeclaredTail(Reading):
     def theorem(self) -> str:
         return f"declared {type(self.question.tail).__name__} tail"
 
-    def interval(self, low: float, high: float, width_class: int) -> Interval:
+    def around(self, low: float, high: float) -> Interval:
         radius = self.question.tail.radius_at(self.nats)
         return Interval(low - radius, high + radius)
 
-    def output(self, part: Part, grid: Grid) -> Output:
-        return Output(grid.index(self.question.value(part)))
+    def estimate(self, part: Part) -> float:
+        return self.question.value(part)
 
 
 @dataclass(frozen=True)
-class QuantileOfRows(_WithinRadius):
-    """A quantile: the order statistics on either side of it. Class c says: both lie within ``radii[c]`` of
-    the cell.
+class Ranks:
+    """Which order statistics bound a quantile among ``count`` rows that pass.
 
     ``tail`` is the tail of a share of all ``rows`` when they depend on each other, and None for independent
     rows.
     """
 
+    level: float
+    nats: float
     rows: int
     tail: Tail | None
 
-    @property
-    def theorem(self) -> str:
-        source = "binomial tails" if self.tail is None else "the tail of the dependence model"
-        return f"order statistics, by {source}"
-
-    def ranks(self, count: int) -> tuple[int, int]:
-        """The ranks of the two order statistics when ``count`` rows pass the filter; 0 and count + 1 mean
-        infinity."""
+    def bounds(self, count: int) -> tuple[int, int]:
+        """The ranks of the two order statistics; 0 and count + 1 mean infinity."""
         if self.tail is None:
-            return intervals.quantile_ranks(count, self.question.level, self.nats)
+            return intervals.quantile_ranks(count, self.level, self.nats)
         # As in MeanOfDependentRows: (1[x ≤ Q] − level)·1[passes] has mean ≥ 0 and (1[x < Q] −
         # level)·1[passes] mean ≤ 0, so either sample mean is beyond the tail's radius on one side with half
         # of the error each.
         slack = self.tail.radius_at(self.nats + math.log(2)) * self.rows
-        place = count * self.question.level
+        place = count * self.level
         return max(0, math.floor(place - slack)), min(count + 1, math.floor(place + slack) + 1)
 
-    def output(self, part: Part, grid: Grid) -> Output:
+    def middle(self, count: int) -> int:
+        """The rank of the quantile itself."""
+        return min(max(1, math.ceil(self.level * count)), count)
+
+
+@dataclass(frozen=True)
+class QuantileOfRows(Reading):
+    """A quantile: the order statistics on either side of it. ``expected`` is how far from it the training
+    part predicts them."""
+
+    ranks: Ranks
+    expected: tuple[float, float]
+
+    @property
+    def theorem(self) -> str:
+        source = "binomial tails" if self.ranks.tail is None else "the tail of the dependence model"
+        return f"order statistics, by {source}"
+
+    def around(self, low: float, high: float) -> Interval:
+        return Interval(low - self.expected[0], high + self.expected[1])
+
+    def estimate(self, part: Part) -> float:
+        raise TypeError("a quantile is measured with its order statistics")
+
+    def measured(self, part: Part) -> Measured | None:
         def wanted(count: int) -> list[int]:
             if count == 0:
                 return []
-            lower, upper = self.ranks(count)
-            middle = min(max(1, math.ceil(self.question.level * count)), count)
-            return [max(lower, 1), middle, min(upper, count)]
+            lower, upper = self.ranks.bounds(count)
+            return [max(lower, 1), self.ranks.middle(count), min(upper, count)]
 
         count, values = self.question.order_statistics(part, wanted)
         if count == 0:
-            return Output(0, self.classes - 1)
-        lower, upper = self.ranks(count)
-        cell = grid.index(values[1])
-        low, high = grid.edges(cell)
-        excess = max(low - values[0], values[2] - high) if lower >= 1 and upper <= count else math.inf
-        width_class = _first(excess <= radius for radius in self.radii)
-        # Where nothing bounds the interval it says the same for every cell, and one of them is enough.
-        return Output(0 if math.isinf(self.radii[width_class]) else cell, width_class)
+            return None
+        lower, upper = self.ranks.bounds(count)
+        if lower < 1 or upper > count or not all(map(math.isfinite, values)):
+            return None
+        return Measured(values[1], Interval(values[0], values[2]))

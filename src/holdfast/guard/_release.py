@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import queries
+from holdfast.coding import MICRO
 from holdfast.errors import BudgetSpent, QueryRejected
-from holdfast.guard._account import MICRO
 from holdfast.guard._answer import Answer
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._question import Question, TableQuestion
@@ -24,6 +24,13 @@ _CHECKED = (
     "is paid for.",
     "Sums are exact integers; intervals are rounded outward.",
 )
+
+_STATEMENTS = {
+    "all": "With probability {} every interval released from this account contains its true value, however "
+    "the questions were chosen.",
+    "each": "Each interval released from this account contains its true value with probability {}, however "
+    "its question was chosen. Nothing is said about several intervals at once.",
+}
 
 
 def released(
@@ -111,6 +118,7 @@ class Records:
     confidence: float
     strategy: Strategy
     assumptions: tuple[str, ...]
+    promise: str = "all"
 
     def answer(self, released: Released, asked: Question | None = None) -> Answer:
         """The answer that a line of the book stands for; ``asked`` spares reading the line's text, where it
@@ -139,11 +147,7 @@ class Records:
     def certificate(self, numbers: dict[str, Any], *, interval: str = "") -> Certificate:
         """The statement, with these numbers."""
         return Certificate(
-            statement=(
-                f"With probability {self.confidence:.6g} every interval released from this account "
-                "contains its "
-                "true value, however the questions were chosen."
-            ),
+            statement=_STATEMENTS[self.promise].format(f"{self.confidence:.6g}"),
             theorem=self.strategy.theorem,
             numbers=numbers,
             checked=_CHECKED,

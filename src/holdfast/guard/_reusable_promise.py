@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass, field
 
 from holdfast import rounding
+from holdfast.coding import Weights
 from holdfast.dependence import Dependence
 from holdfast.dependence._holdout import bayesian_epsilon
-from holdfast.guard._account import weight_nats
 from holdfast.guard._reusable_noise import SparseNoise
 from holdfast.guard._reusable_parts import RESOLUTION
 from holdfast.stability import BayesianDP
@@ -39,7 +39,7 @@ class Promise:
 
     def step_nats(self, step: int) -> float:
         """ln(1/w) of the weight of a question among all that may come."""
-        return weight_nats(step) if self.queries is None else math.log(self.queries)
+        return Weights().nats(step) if self.queries is None else math.log(self.queries)
 
     def _round_nats(self, releases: int) -> float:
         return math.log((releases + 1) * (releases + 2)) - math.log(self.failure)

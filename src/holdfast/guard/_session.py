@@ -16,12 +16,10 @@ from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
-from holdfast.guard._account import MICRO, Account
-from holdfast.guard._ahead import Ahead, Settled, account_of
+from holdfast.coding import MICRO, Account, Experience, Learned
+from holdfast.errors import HoldfastError
 from holdfast.guard._former import failed_before, terms_to_compare
-from holdfast.guard._prior import Experience
 from holdfast.guard._readers import may_be_alive
-from holdfast.guard._turns import Turn, Turns
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 
 _Prepared = TypeVar("_Prepared")
@@ -80,25 +78,13 @@ class Asker:
 NOBODY = Asker()
 
 
-class ReadingFailed(Exception):
-    """The rows could not be read. That is an outcome too: it was charged, and where ``closes`` it ended the
-    account. What went wrong stays inside."""
-
-    def __init__(self, price: float, *, closes: bool = False) -> None:
-        self.price = price
-        self.closes = closes
-        super().__init__("the protected rows could not be read")
-
-
 @dataclass(frozen=True)
 class Asked(Generic[_Prepared]):
     """A question on its way to the account.
 
-    ``prepare`` decides everything about it from the newest account without the protected rows, ``worst`` says
-    what it can cost then, and ``reader`` is who reads it. Where preparing takes no time and needs nothing but
-    the account it is ``quick``: then whoever is before it in the queue may do that. ``joins`` is what whoever
-    has the turn needs to answer it together with its own; None where that cannot be. A question that is
-    ``alone`` is reserved only once every other reading of the account is settled.
+    ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
+    ``worst`` says what it can cost then, and ``reader`` is who reads it. A question that is ``alone`` is
+    reserved only once every other reading of the account is settled.
     """
 
     key: str
@@ -107,13 +93,32 @@ class Asked(Generic[_Prepared]):
     worst: Callable[[_Prepared], float]
     reader: str
     asker: Asker = NOBODY
-    quick: bool = False
-    joins: Any = None
     alone: bool = False
 
 
-class AlreadySettled(BookError):
-    """Another process settled this question of a batch meanwhile."""
+@dataclass(frozen=True)
+class Reserved(Generic[_Prepared]):
+    """A question whose worst price is in the book, at ``line``. ``prepared`` is None for one of a batch: it
+    is prepared from the account of the batch when its turn comes."""
+
+    line: int
+    prepared: _Prepared | None
+    batch: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What came of a reserved question: ``released`` is all that leaves (None: a refusal that was paid for,
+    or a failure). A failure that ``closes`` ends the account."""
+
+    key: str
+    line: int
+    nats: float
+    surprise: bool
+    released: dict[str, Any] | None
+    learned: Learned | None = None
+    failed: bool = False
+    closes: bool = False
 
 
 class OtherTerms(BookError):
@@ -132,14 +137,13 @@ class Session:
 
     def __init__(self, book: Book, account: Account, agreed: dict[str, Any]) -> None:
         self._book = book
-        self._failure = account.failure
+        self._start = account
         self.balance, self._last = book.start()
         self._checkpoint = self._last
         self._exact = self.balance.micro_nats / MICRO
         self._lock = RLock()
         self._left = False
-        self._turns = Turns()
-        self._others_reserved_at = 0
+        self._turn = RLock()
         self._begin({"format": _FORMAT, **agreed})
 
     def _begin(self, agreed: dict[str, Any]) -> None:
@@ -164,28 +168,20 @@ class Session:
     def account(self) -> Account:
         """The account with every open reservation counted as spent."""
         with self._lock:
-            return self._account_of(self.balance, self._exact)
+            balance, reserved = self.balance, self.balance.reserved
+            return replace(
+                self._start,
+                steps=balance.confirmed + balance.surprised + len(balance.open),
+                micro_nats=balance.micro_nats + reserved,
+                exact=self._exact + reserved / MICRO,
+                experience=Experience(balance.confirmed, balance.surprised),
+                learned=_learned(balance),
+            )
 
-    def _account_of(self, balance: Balance, exact: float) -> Account:
-        return account_of(self._failure, balance, exact)
-
-    def turn(self, asked: Asked[Any] | None = None) -> AbstractContextManager[Turn]:
-        """Wait until it is this question's turn: from reserving to settling there is one at a time."""
-        return self._turns.take(asked)
-
-    def waiting(self) -> list[Turn]:
-        """Who waits for a turn, in order."""
-        return self._turns.waiting()
-
-    def answer(self, turn: Turn, outcome: Released | ReadingFailed) -> None:
-        """Let someone who waits go with what came of their question."""
-        self._turns.answer(turn, outcome)
-
-    @property
-    def shared(self) -> bool:
-        """Whether another process reserved something in the last minute. What is held here counts as spent
-        for its questions, so it should not be much."""
-        return time.time() - self._others_reserved_at < Balance.window
+    def turn(self) -> AbstractContextManager[Any]:
+        """Wait until it is this question's turn: from reserving to settling there is one at a time. One that
+        is prepared while another is read would be answered as if that one cost the most it can."""
+        return self._turn
 
     def close(self) -> None:
         """Close the book; what was read of it is remembered."""
@@ -200,8 +196,6 @@ class Session:
                 return
             for event in self._book.events(after=self._last):
                 self._apply(event)
-                if event.kind == "reserve":
-                    self._others_reserved_at = event.body.get("at", 0)
 
     def record(self, kind: str, body: dict[str, Any], subject: str) -> dict[str, Any]:
         """Write down a line that costs nothing and is written once; returns what the book says, whoever
@@ -280,211 +274,140 @@ class Session:
             balance, account = self.balance.copy(), self.account
         return _reservation(asked, balance, account)[0]
 
-    def reserve(self, asked: Asked[_Prepared]) -> tuple[_Prepared, int] | Released:
-        """Prepare a question against the newest account and put its worst price on disk, in one step; or
-        return what another process released about it meanwhile."""
-        for _ in range(_MOST_TRIES):
-            if (known := self._awaited(asked.key)) is not None:
-                return known
-            self._require_open(alone=asked.alone)
-            with self._lock, suppress(Stale):
-                if asked.alone and self.balance.open:
-                    continue
-                end = self._last  # To prepare may read on in the book; this account ends here.
-                prepared, entry = _reservation(asked, self.balance, self.account)
-                (event,) = self._book.append_all([entry], after=end)
-                self._apply(event)
-                return prepared, event.sequence
-            self.read()
-        raise BookError("The account book is too busy; nothing was charged. Try again.")
+    def reserve(
+        self,
+        asked: Sequence[Asked[_Prepared]],
+        *,
+        refused: dict[str, Exception] | None = None,
+        stop: bool = False,
+    ) -> dict[str, Reserved[_Prepared]]:
+        """Put the worst prices of questions that are fixed by now on disk, in one step: one question, or a
+        batch. Returns those that wait to be read, by their key; what was settled before is left out.
 
-    def reserve_all(self, asked: Sequence[Asked[Any]]) -> tuple[Ahead, list[int]]:
-        """Put the worst prices of several questions on disk in one step, as many from the first on as the
-        account allows, each as if those before it cost the most they can; returns the account without them,
-        and the lines that reserve them."""
-        for _ in range(_MOST_TRIES):
-            alone = any(one.alone for one in asked)
-            self._require_open(alone=alone)
-            with self._lock, suppress(Stale):
-                if alone and self.balance.open:
-                    continue
-                end = self._last
-                held, entries = Ahead(self._failure, self.balance, self._exact), []
-                for one in asked:
-                    try:
-                        if self._being_read(one.key) or self._book.about(one.key, "release") is not None:
-                            break
-                        entries.append(_reservation(one, held.balance, held.account)[1])
-                    except Exception:
-                        break  # Refused at the worst; when it is its turn it is prepared anew.
-                    held.reserve(end + len(entries), entries[-1])
-                ahead = Ahead(self._failure, self.balance, self._exact)
-                events = self._book.append_all(entries, after=end) if entries else []
-                for event in events:
-                    self._apply(event)
-                return ahead, [event.sequence for event in events]
-            self.read()
-        raise BookError("The account book is too busy; nothing was charged. Try again.")
-
-    def reserve_batch(self, asked: Sequence[Asked[_Prepared]]) -> None:
-        """Put the worst prices of questions that are fixed by now on disk in one step, as one batch; those
-        that were settled, or are in a batch already, are left out.
-
-        Each is prepared against the account of the batch, so ``worst`` has to cover every state that the
-        others can leave it in.
+        A question of a batch that a crash left behind is taken up where it is, and one that another process
+        is reading is waited for. The first refusal is raised and nothing is written; with ``refused`` it is
+        put there, by its key, and the others go on without it, or with ``stop`` only those before it.
         """
         for _ in range(_MOST_TRIES):
+            for one in asked:
+                self._await(one.key)
+            self._require_open(alone=any(one.alone for one in asked))
             with self._lock, suppress(Stale):
-                end = self._last
-                new = [one for one in asked if not self._is_in_hand(one.key)]
-                if new:
-                    self._require_open(alone=False)
-                account, batch, entries = self.account.for_batch(len(new)), self.balance.batch(len(new)), []
-                for place, one in enumerate(new):
-                    _, entry = _reservation(one, self.balance, account)
-                    entry.body["batch"] = {**batch, "place": place}
-                    entries.append(entry)
+                if any(one.alone for one in asked) and self.balance.open:
+                    continue
+                end = self._last  # To prepare may read on in the book; this account ends here.
+                left = {one.key: self._left_behind(one.key) for one in asked}
+                kinds = ("release",) if len(asked) == 1 else ("release", "fail")
+                new = [one for one in asked if left[one.key] is None and not self._has(one.key, kinds)]
+                prepared, entries = self._reservations(new, refused, stop=stop)
                 for event in self._book.append_all(entries, after=end) if entries else []:
                     self._apply(event)
-                return
+                    left[event.subject] = self._reserved(event.sequence, prepared.get(event.subject))
+                return {key: one for key, one in left.items() if one is not None}
             self.read()
         raise BookError("The account book is too busy; nothing was charged. Try again.")
 
-    def _is_in_hand(self, key: str) -> bool:
-        """Whether a question was settled, or is a question of a batch that goes on."""
-        settled = any(self._book.about(key, kind) is not None for kind in ("release", "fail"))
-        return settled or self.in_batch(key) is not None
+    def _reservations(
+        self, asked: Sequence[Asked[_Prepared]], refused: dict[str, Exception] | None, *, stop: bool
+    ) -> tuple[dict[str, _Prepared], list[Entry]]:
+        """Questions prepared against the account that all of them are answered from, and the lines that
+        reserve the most they can cost."""
+        while True:
+            account, held = self.account.for_batch(len(asked)), self.balance.copy()
+            batch = self.balance.batch(len(asked))
+            prepared: dict[str, _Prepared] = {}
+            entries: list[Entry] = []
+            for place, one in enumerate(asked):
+                try:
+                    prepared[one.key], entry = _reservation(one, held, account)
+                except (HoldfastError, BookError) as refusal:
+                    if refused is None:
+                        raise
+                    refused[one.key] = refusal
+                    if stop:
+                        break
+                    continue
+                entries.append(entry)
+                held.apply(Event(self._last + len(entries), entry.kind, dict(entry.body), "", one.key))
+                if len(asked) > 1:
+                    entry.body["batch"] = {**batch, "place": place}
+            if len(entries) == len(asked):
+                return prepared, entries
+            asked = [one for one in asked if one.key in prepared]  # The batch is smaller: prepare it anew.
 
-    def in_batch(self, key: str) -> tuple[int, dict[str, Any]] | None:
-        """The line that reserves a question as one of a batch and is not settled yet, whoever wrote it, and
-        what it says."""
-        with self._lock:
-            lines = self.balance.open.items()
-            mine = ((line, body) for line, body in lines if body["subject"] == key and "batch" in body)
-            return next(mine, None)
+    def _has(self, key: str, kinds: Sequence[str]) -> bool:
+        """Whether the book has a line about a question that is of one of these kinds. What failed by itself
+        may be asked again; in a batch a failure is final, because a crash is followed by the same batch."""
+        return any(self._book.about(key, kind) is not None for kind in kinds)
 
-    def batch_account(self, batch: dict[str, Any], *, calm: bool = False) -> Account:
+    def _left_behind(self, key: str) -> Reserved[Any] | None:
+        """A reservation as one of a batch that is not settled yet, whoever wrote it."""
+        for line, body in self.balance.open.items():
+            if body["subject"] == key and "batch" in body:
+                return self._reserved(line, None)
+        return None
+
+    def _reserved(self, line: int, prepared: _Prepared | None) -> Reserved[_Prepared]:
+        batch = self.balance.open[line].get("batch")
+        return Reserved(line, prepared if batch is None else None, batch)
+
+    def batch_account(self, batch: dict[str, Any], learned: Learned, experience: Experience) -> Account:
         """The account that a question of a batch is answered from: what was spent, and how many were asked,
-        before the batch; with the experience of now or (``calm``) the one in which a surprise is dearest."""
-        account = Account(
-            failure=self._failure,
+        before the batch; with what was learned since."""
+        return replace(
+            self._start,
             steps=batch["steps"],
             micro_nats=batch["micro_nats"],
             exact=batch["micro_nats"] / MICRO,
-            experience=Experience(batch["confirmed"], batch["surprised"]),
+            experience=experience,
+            learned=learned,
             together=batch["questions"],
         )
-        now = Experience(self.balance.confirmed, self.balance.surprised)
-        return account.extremes()[0] if calm else replace(account, experience=now)
 
-    def settle_all(self, settled: Sequence[Settled], returned: Sequence[int]) -> list[Released]:
-        """Record what reserved questions cost and release, in order, and give back what was reserved for
-        others of which nothing is released; in one step, before anyone sees any of it. A failure that ends
-        the account ends it in the same step."""
+    def settle(self, settled: Sequence[Settled], *, returned: Sequence[int] = ()) -> None:
+        """Record what reserved questions really cost and what is released, in order and in one step, before
+        anyone sees it; and give back the reservations of lines of which nothing is released. A failure that
+        ends the account ends it in the same step. What another process settled meanwhile stays as it is."""
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 exact, total, entries = self._exact, self.balance.micro_nats, []
-                for one in settled:
+                mine = [one for one in settled if one.line in self.balance.open]
+                for one in mine:
                     exact += one.nats
-                    charge = min(max(0, math.ceil(exact * MICRO) - total), one.most)
+                    # The running total is rounded up; the reservation covers the price as it is.
+                    most = self.balance.open[one.line]["micro_nats"]
+                    charge = min(max(0, math.ceil(exact * MICRO) - total), most)
                     total += charge
                     body = {
-                        "reservation": one.reservation,
+                        "reservation": one.line,
                         "micro_nats": charge,
                         "surprise": one.surprise,
                         "released": one.released,
                     }
+                    if one.learned is not None:
+                        body["learned"] = one.learned.to_list()
                     entries.append(Entry("fail" if one.failed else "release", body, one.key))
-                if any(one.closes for one in settled) and not self.balance.closed:
+                if any(one.closes for one in mine) and not self.balance.closed:
                     entries.append(_closing())
                 for line in returned:
-                    subject = self.balance.open[line]["subject"]
-                    entries.append(Entry("return", {"reservation": line}, subject))
-                texts = [self.balance.open[one.reservation]["text"] for one in settled]
-                events = self._book.append_all(entries, after=self._last) if entries else []
-                for event in events:
+                    entries.append(Entry("return", {"reservation": line}, self.balance.open[line]["subject"]))
+                for event in self._book.append_all(entries, after=self._last) if entries else []:
                     self._apply(event, exact=exact if event.kind in ("release", "fail") else None)
                 self._perhaps_checkpoint()
-                return [self._released(event, text) for event, text in zip(events, texts, strict=False)]
+                return
             self.read()
         raise BookError(
             "The account book is too busy to record the answers; they stay charged and are not released."
         )
 
-    def settle(
-        self,
-        key: str,
-        reservation: int,
-        nats: float,
-        *,
-        surprise: bool,
-        released: dict[str, Any] | None,
-        failed: bool = False,
-        closes: bool = False,
-    ) -> Released:
-        """Record what a reserved question really cost and what is released, before anyone sees it; and, in
-        the same transaction, the reservation of the question that waits next, or that the failure ``closes``
-        the account."""
-        for _ in range(_MOST_TRIES):
-            with self._lock, suppress(Stale):
-                end = self._last
-                reserved = self.balance.open.get(reservation)
-                if reserved is None:
-                    raise AlreadySettled("Another process has settled this question.")
-                exact = self._exact + nats
-                body = {
-                    "reservation": reservation,
-                    # The running total is rounded up; the reservation covers the price as it is.
-                    "micro_nats": min(self._charge(exact), reserved["micro_nats"]),
-                    "surprise": surprise,
-                    "released": released,
-                }
-                entry = Entry("fail" if failed else "release", body, key)
-                following = None if closes else self._following(entry, exact)
-                entries = [entry] if following is None else [entry, following[2]]
-                if closes and not self.balance.closed:
-                    entries.append(_closing())
-                event, *further = self._book.append_all(entries, after=end)
-                self._apply(event, exact=exact)
-                for line in further:
-                    self._apply(line)
-                if following is not None:
-                    following[0].reserved = following[1], further[0].sequence
-                self._perhaps_checkpoint()
-                return self._released(event, text=reserved["text"])
-            self.read()
-        raise BookError(
-            "The account book is too busy to record the answer; it stays charged and is not released."
-        )
-
-    def _charge(self, exact: float) -> int:
-        """What takes the settled total to the next whole micro-nat above ``exact`` nats."""
-        return max(0, math.ceil(exact * MICRO) - self.balance.micro_nats)
-
-    def _following(self, entry: Entry, exact: float) -> tuple[Turn, Any, Entry] | None:
-        """The question that waits next, prepared against the account as ``entry`` will leave it, and its
-        reservation; None if it has to see to that itself."""
-        turn = self._turns.next()
-        if turn is None or turn.reserved is not None or turn.asked is None or not turn.asked.quick:
-            return None
-        key = turn.asked.key
-        if key == entry.subject or self._being_read(key) or self._book.about(key, "release") is not None:
-            return None
-        later = self.balance.after(Event(self._last + 1, entry.kind, entry.body, "", entry.subject))
-        try:
-            return turn, *_reservation(turn.asked, later, self._account_of(later, exact))
-        except Exception:
-            return None  # A refusal is for its own thread to find.
-
-    def _awaited(self, key: str) -> Released | None:
-        """What was released about a question while this process waited for another that is reading it.
+    def _await(self, key: str) -> None:
+        """Wait while another process is reading a question.
 
         Whoever reserved it may have died; after a while the question is asked anew, and charged anew.
         """
         while self._being_read(key):
             time.sleep(_PAUSE)
             self.read()
-        return self.released(key)
 
     def _require_open(self, *, alone: bool) -> None:
         """Refuse if the account is closed. For a question that is ``alone``, wait until every other reading
@@ -566,6 +489,10 @@ def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) ->
     if asked.asker.name:
         body["by"] = asked.asker.name
     return prepared, Entry("reserve", body, asked.key, asked.asker.request)
+
+
+def _learned(balance: Balance) -> Learned:
+    return Learned() if balance.learned is None else Learned.from_list(balance.learned)
 
 
 def _closing() -> Entry:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import intervals
+from holdfast.coding import Account
 from holdfast.dependence import Dependence, Independent
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._account import Account
 from holdfast.guard._answer import Preview
 from holdfast.guard._fixed import FixedNumber, outcome_of, preview_of
 from holdfast.guard._question import Part, Question, TableQuestion
@@ -32,7 +32,10 @@ class PreparedSplit:
     number: int
 
     worst_price = 1.0
-    failure_price = 1.0
+
+    def failed(self) -> Outcome:
+        """A failure uses up an answer."""
+        return Outcome(1.0, surprise=True, released=None)
 
     def preview(self) -> Preview:
         """What the question would cost and show: an interval around the middle is the widest there is."""

@@ -3,10 +3,11 @@ leaves."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast.guard._account import Account
+from holdfast.coding import Account, Learned
 from holdfast.guard._answer import Left, Preview
 from holdfast.guard._question import Part, Question
 
@@ -19,6 +20,7 @@ class Outcome:
     price: float
     surprise: bool
     released: dict[str, Any] | None
+    learned: Learned | None = None  # what the prior is from now on, where it learns
 
 
 class Prepared(Protocol):
@@ -32,15 +34,14 @@ class Prepared(Protocol):
     def worst_price(self) -> float:
         """The dearest outcome there is, in nats: what is reserved before reading."""
 
-    @property
-    def failure_price(self) -> float:
-        """What it costs if the rows cannot be read after all."""
-
     def preview(self) -> Preview:
         """What the question would cost and show."""
 
     def read(self, part: Part) -> Outcome:
         """Read the protected rows. The only place that does."""
+
+    def failed(self) -> Outcome:
+        """What comes of it if the rows cannot be read after all."""
 
 
 class Strategy(Protocol):
@@ -64,6 +65,14 @@ class Strategy(Protocol):
 
     def cost(self, price: float) -> float:
         """What an answer took from the account, in ``unit``, if the book charged this price for it."""
+
+    @property
+    def together(self) -> bool:
+        """Whether questions that are fixed in advance are answered as a batch, in which nobody pays for the
+        others; else they are answered one by one."""
+
+    def look(self, questions: Sequence[Question]) -> None:
+        """Look at the free rows for what preparing these questions needs of them."""
 
     def prepare(self, question: Question, account: Account) -> Prepared:
         """Decide everything about a question without reading the protected rows, or refuse it."""

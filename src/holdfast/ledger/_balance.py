@@ -18,7 +18,8 @@ class Balance:
     ``micro_nats`` counts settled questions only; ``reserved`` those whose outcome is unknown, at the dearest
     price they could have. Whoever asks names themselves in ``by``; a question without a name counts for "".
     ``recent`` are the times of each person's reservations, and of other lines that say when and by whom, of
-    the last minute that they asked in; checkpoints do not carry them.
+    the last minute that they asked in; checkpoints do not carry them. ``learned`` is what the prior of the
+    account learned, as the last line that says so has it.
 
     The reservations of a *batch* follow each other without a gap. Each says how many there are, its place
     among them, and the state of the account before the first, from which all of them are answered.
@@ -36,6 +37,7 @@ class Balance:
             int(sequence): body for sequence, body in said.get("open", {}).items()
         }
         self.closed: bool = said.get("closed", False)
+        self.learned: list[list[int]] | None = said.get("learned")
         self.recent: dict[str, deque[int]] = {}
 
     @property
@@ -69,6 +71,7 @@ class Balance:
             self.people[person] = self.people.get(person, 0) + paid
             self.surprised += bool(body["surprise"])
             self.confirmed += not body["surprise"]
+            self.learned = body.get("learned", self.learned)
         elif event.kind == "return":
             if self.open.pop(body.get("reservation", -1), None) is None:
                 raise _unfit(event)
@@ -113,19 +116,9 @@ class Balance:
 
     def copy(self) -> Balance:
         """The same balance, that can go on by itself."""
-        same = self._shallow()
-        same.recent = {person: deque(times) for person, times in self.recent.items()}
-        return same
-
-    def after(self, settled: Event) -> Balance:
-        """The balance when one more question is settled; this one stays as it is."""
-        later = self._shallow()  # Settling changes nothing about who asked when.
-        later.apply(settled)
-        return later
-
-    def _shallow(self) -> Balance:
         same = copy(self)
         same.people, same.open = dict(self.people), dict(self.open)
+        same.recent = {person: deque(times) for person, times in self.recent.items()}
         return same
 
     def to_dict(self) -> dict[str, Any]:
@@ -137,6 +130,7 @@ class Balance:
             "people": dict(sorted(self.people.items())),
             "open": {str(sequence): body for sequence, body in sorted(self.open.items())},
             "closed": self.closed,
+            **({} if self.learned is None else {"learned": self.learned}),
         }
 
 

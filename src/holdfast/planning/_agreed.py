@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.guard._choice import TRAINING_SHARES
-from holdfast.guard._stages import (
+from holdfast.coding import (
     Agreement,
     Schedule,
     checked_schedule,
@@ -11,6 +10,7 @@ from holdfast.guard._stages import (
     lacking,
     largest_tried,
 )
+from holdfast.guard._choice import TRAINING_SHARES
 from holdfast.planning._boundary import boundary
 from holdfast.planning._guarded import Code, Parts
 from holdfast.planning._method import MEANS, MOST_ROWS, Method, Promise
@@ -22,8 +22,10 @@ class AgreedCode(Code):
 
     name = "agreed-code"
     answers = (MEANS,)
-    share = TRAINING_SHARES["agreed-code"]
-    share_in_words = "A third of the rows is"
+
+    def share(self, queries: int) -> float:
+        """The share of the rows that is set aside."""
+        return TRAINING_SHARES[self.name]
 
     def _promised(self, parts: Parts, queries: int, beta: float) -> Promise:
         """Without stated surprises, what honest guesses need."""

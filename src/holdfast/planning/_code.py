@@ -1,32 +1,44 @@
 """The code guard before it starts: how wide its intervals will be (theory 2.2 and 7).
 
-Half of the rows become the free training part; the j-th answer is printed on a grid of cells of width 2h
-around the guess, at −ln β + ln(1/w_j) + (nats spent) nats. What is spent depends on how many answers
-surprise: the guard's prior prices c confirmations and f surprises the same in every order.
+A part of the rows becomes the free training part; the j-th answer is told on cells around the guess, at
+−ln β + ln(1/w_j) + (nats spent) nats, where the weights know how many questions are planned. What is spent
+depends on what the answers reveal. One of the hypotheses of the guard's prior counts surprises, and prices c
+confirmations and f surprises the same in every order; the mixture costs little more.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from holdfast import rounding
-from holdfast.guard._account import MICRO, weight_nats
-from holdfast.guard._prior import FAILURE_SHARE
-from holdfast.guard._stages import ROOMS, guess_deviation, honest_deviations
+from holdfast.coding import (
+    COUNTING_WEIGHT,
+    FAILURE_SHARE,
+    MICRO,
+    ROOMS,
+    Account,
+    Weights,
+    best_half_cell,
+    cell_entropy,
+    forgetting_price,
+    guess_deviation,
+    honest_deviations,
+)
 from holdfast.records import Record
 from holdfast.tails import Tail
 
 Floats = npt.NDArray[np.float64]
 
-_CELLS = np.linspace(0.3, 10.0, 98)  # half-cells that are tried, in deviations of a guess's error
-_MOST_EXPECTED = 200.0
-_TERMS = 500
+# So many questions are gone through one by one; beyond, each of a few stands for those up to the next.
+_ONE_BY_ONE = 24
+_PLACES = 60
+# What the prior costs beyond the entropy of normal errors, until it has learned that they are.
+_LEARNING = 1.0
 _WIDER = np.exp(np.linspace(0.0, 4.0, 161))
 
 
@@ -87,7 +99,7 @@ def promised_width(tail: Tail, k: int, beta: float, surprises: int) -> CodeWidth
 
 def _width_for(tail: Tail, k: int, beta: float, room: int) -> CodeWidth:
     """The narrowest k-th answer with room for this many surprises."""
-    base = _base(k, beta)
+    base = _base(k, k, beta) - math.log(COUNTING_WEIGHT) + forgetting_price(k)
     half_cells = guess_deviation(tail, base) * honest_deviations(k, beta, room) * _WIDER
     nats = base + _dearest(k, room, np.maximum(1.0, np.floor(0.5 / half_cells + 0.5))) + 1.0 / MICRO
     errors = half_cells + np.array([tail.radius_at(value) for value in nats])
@@ -111,62 +123,41 @@ def _dearest(k: int, room: int, farthest: Floats) -> Floats:
     return result
 
 
-def expected_width(tail: Tail, k: int, beta: float) -> CodeWidth:
-    """The half-width to be expected of the k-th answer where guesses come from a training part of equal size.
+def expected_width(
+    tail: Tail, k: int, beta: float, *, rows_a_training_row: float = 1.0, promise: str = "all"
+) -> CodeWidth:
+    """The half-width to be expected of the k-th answer where guesses come from a training part that has one
+    row for so many protected ones, and the guard expects k questions.
 
-    Guarantee: none of the width: a forecast. The intervals hold with probability 1 − ``beta`` in any case.
-    Assumes: the statistic less the guess is normal with √2 times the deviation of the statistic, as when the
-        guess comes from a fresh sample; the grid with the narrowest last answer.
+    Guarantee: none of the width: a forecast. The intervals keep their ``promise`` in any case.
+    Assumes: the statistic less the guess is normal, as when the guess comes from a fresh sample.
     Reference: theory 7; ``docs/theory/planning.md``.
     """
-    base = _base(k, beta)
-    deviation = guess_deviation(tail, base)
-    outside = special.erfc(_CELLS / math.sqrt(2.0))
-    tried = _CELLS[k * outside <= max(_MOST_EXPECTED, k * outside[-1])]
-    last = [_expected(tail, k, base, cell, deviation) for cell in tried]
-    cell = float(tried[int(np.argmin(last))])
-    places = np.unique(np.round(np.geomspace(1, k, 24)).astype(int))
-    widths = [_expected(tail, int(j), _base(int(j), beta), cell, deviation) for j in places]
-    # Each sampled place stands for those up to half-way to its neighbours.
-    edges = np.concatenate(([0.5], (places[1:] + places[:-1]) / 2.0, [k + 0.5]))
-    half_cell = cell * deviation
-    price = _expected_price(k, cell)
+    account = Account(beta, weights=Weights(promise, float(k)))
+    places = np.unique(
+        np.concatenate([np.arange(1, min(k, _ONE_BY_ONE) + 1), np.geomspace(1, k, _PLACES).round()])
+    ).astype(int)
+    spent, widths, last = 0.0, [], (0.0, 0.0)
+    for place, following in zip(places, [*places[1:], k + 1], strict=True):
+        here = replace(account, steps=int(place) - 1, micro_nats=math.ceil(spent * MICRO))
+        nats = here.nats() + (_LEARNING if place > 1 else 0.0)
+        radius = tail.radius_at(nats)
+        deviation = guess_deviation(tail, nats, rows_a_training_row)
+        half_cell = best_half_cell(here, deviation, radius)
+        widths.append(half_cell + radius)
+        last = half_cell, nats
+        spent += (following - place) * cell_entropy(half_cell / deviation)
     return CodeWidth(
         k=k,
         beta=beta,
-        error=rounding.up(float(np.min(last))),
-        half_cell=half_cell,
-        nats=rounding.up(base + price),
-        surprises=float(k * special.erfc(cell / math.sqrt(2.0))),
-        mean=float(np.average(widths, weights=np.diff(edges))),
+        error=rounding.up(widths[-1]),
+        half_cell=last[0],
+        nats=rounding.up(last[1]),
+        surprises=float(k * special.erfc(last[0] / (math.sqrt(2.0) * deviation))),
+        mean=float(np.average(widths, weights=np.diff([*places, k + 1]))),
     )
 
 
-def _base(step: int, beta: float) -> float:
+def _base(step: int, expect: int, beta: float) -> float:
     """ln(1/δ) of the question at this step, before anything is spent."""
-    return -math.log(beta) + weight_nats(step)
-
-
-def _expected(tail: Tail, step: int, base: float, cell: float, deviation: float) -> float:
-    """Half a cell and the radius at the expected nats: at least the expected radius, as radii are concave."""
-    return cell * deviation + tail.radius_at(base + _expected_price(step, cell))
-
-
-@lru_cache(maxsize=1 << 15)
-def _expected_price(step: int, cell: float) -> float:
-    """The nats that step − 1 questions are expected to have cost with half a cell of this many deviations."""
-    outside = float(special.erfc(cell / math.sqrt(2.0)))
-    asked = float(step - 1)
-    counts = np.arange(min(step - 1, _TERMS) + 1, dtype=np.float64)
-    log_chance = (
-        special.gammaln(asked + 1.0)
-        - special.gammaln(counts + 1.0)
-        - special.gammaln(asked - counts + 1.0)
-        + special.xlogy(counts, outside)
-        + special.xlog1py(asked - counts, -outside)
-    )
-    pattern = float(np.exp(log_chance) @ sequence_price(asked - counts, counts))
-    distance = np.arange(1.0, 40.0)
-    reached = special.erfc((2.0 * distance - 1.0) * cell / math.sqrt(2.0))
-    here = reached - special.erfc((2.0 * distance + 1.0) * cell / math.sqrt(2.0))
-    return pattern + asked * float(here @ place_price(distance))
+    return -math.log(beta) + Weights(expect=float(expect)).nats(step)

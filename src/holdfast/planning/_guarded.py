@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
+from holdfast.coding import Weights, training_share
 from holdfast.dependence import Independent
 from holdfast.dependence._holdout import SimilarClusters
 from holdfast.dependence._split import part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.guard._choice import TRAINING_SHARES
 from holdfast.planning._code import expected_width, promised_width
 from holdfast.planning._method import KINDS, Method, Promise, Setting
 from holdfast.planning._noise import parameters_of
@@ -36,12 +35,14 @@ class Code(Method):
     name = "code"
     answers: tuple[str, ...] = KINDS
     tolerance = 1e-4
-    share: ClassVar[float] = TRAINING_SHARES["code"]
-    share_in_words: ClassVar[str] = "Half of the rows are"
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        self._known: dict[int, Parts] = {}
+        self._known: dict[tuple[int, float], Parts] = {}
+
+    def share(self, queries: int) -> float:
+        """The share of the rows that is set aside."""
+        return training_share(Weights(expect=float(queries)))
 
     @cached_property
     def _refusal(self) -> str:
@@ -49,7 +50,7 @@ class Code(Method):
             return "The rows are unbounded: ask with a tail of your own and a guess."
         if self.setting.model is not None:
             try:
-                self._parts(self.setting.model.n)
+                self._parts(self.setting.model.n, 1)
             except InvalidArgument:
                 return "Under this model no training part of our own is known to be independent of the rest."
             except NotEnoughRows:
@@ -71,7 +72,8 @@ class Code(Method):
 
     def assumptions(self, rows: int, queries: int) -> tuple[str, ...]:
         """The training part, and the surprises."""
-        part = f"{self.share_in_words} a training part, free to look at, that gives the guesses."
+        share = f"{'A quarter' if self.share(queries) == 1 / 4 else 'A third'} of the rows"
+        part = f"{share} is a training part, free to look at, that gives the guesses."
         stated = self.setting.surprises
         if stated is None:
             often = "The guesses are as good as those from a fresh sample."
@@ -82,20 +84,21 @@ class Code(Method):
             )
         return (*self.setting.assumptions, part, often)
 
-    def _parts(self, rows: int) -> Parts:
-        if rows not in self._known:
-            self._known[rows] = self._split(rows)
-        return self._known[rows]
+    def _parts(self, rows: int, queries: int) -> Parts:
+        share = self.share(queries)
+        if (rows, share) not in self._known:
+            self._known[rows, share] = self._split(rows, share)
+        return self._known[rows, share]
 
-    def _split(self, rows: int) -> Parts:
+    def _split(self, rows: int, share: float) -> Parts:
         model = self.setting.rows(rows)
         if isinstance(model, (Independent, SimilarClusters)):
             if rows < 2:
                 raise NotEnoughRows(2, rows, what="Setting a training part aside")
-            training = part_size(self.share, rows)
+            training = part_size(share, rows)
             kept = rows - training
             return Parts(kept, training, self.setting.tail(kept), 0.0)
-        split = model.split(self.share, np.random.default_rng(0), self.setting.beta)
+        split = model.split(share, np.random.default_rng(0), self.setting.beta)
         kept_model = split.protected_model
         return Parts(kept_model.n, int(split.train.sum()), kept_model.mean_tail(0.0, 1.0), split.bias)
 
@@ -104,7 +107,7 @@ class Code(Method):
         if self.reason():
             return Promise(self.setting.limit, {})
         try:
-            parts = self._parts(rows)
+            parts = self._parts(rows, queries)
         except NotEnoughRows:
             return Promise(1.0, {})
         found = self._promised(parts, queries, self.setting.beta - parts.bias)
@@ -115,7 +118,8 @@ class Code(Method):
         """The promise on these parts."""
         stated = self.setting.surprises
         if stated is None:
-            found = expected_width(parts.tail, queries, beta)
+            ratio = parts.protected / max(1, parts.training)
+            found = expected_width(parts.tail, queries, beta, rows_a_training_row=ratio)
         else:
             found = promised_width(parts.tail, queries, beta, stated)
         return Promise(found.error, parameters_of(found))

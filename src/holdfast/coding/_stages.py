@@ -20,7 +20,7 @@ from itertools import chain
 
 from scipy import special
 
-from holdfast.guard._account import MICRO
+from holdfast.coding._account import MICRO
 from holdfast.records import Record
 from holdfast.tails import Tail
 

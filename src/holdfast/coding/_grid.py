@@ -1,11 +1,4 @@
-"""The grid an answer is released on: cells of one width around the guess, chosen from public facts only.
-
-A wide cell makes the interval wider now; a narrow one makes surprises more frequent, and each surprise makes
-every later interval wider. The rule weighs the two for the questions that are still to come: it supposes that
-three times as many questions follow as were asked so far, at least thirty, and takes the half-cell that makes
-the last of them narrowest. Under a promised error the interval may be as wide as the promise, so the widest
-cell that keeps the promise reveals the least. Measured by ``benchmarks/guard_width.py``.
-"""
+"""The grid an answer is released on: cells of one width around the guess, chosen from public facts only."""
 
 from __future__ import annotations
 
@@ -13,17 +6,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from scipy.special import erfc
-
-from holdfast.guard._account import Account, weight_nats
-from holdfast.guard._prior import Surprise
 from holdfast.records import Record
 
-_HALF_CELLS = np.linspace(0.3, 10.0, 98)  # in standard deviations of the guess's error
-_OUTSIDE = erfc(_HALF_CELLS / math.sqrt(2))  # how often a normal error of the guess leaves the cell
-_LEAST_COMING = 30
-_COMING_PER_ASKED = 3
 _MOST_CELLS = 10**9
 
 
@@ -75,18 +59,3 @@ class Grid(Record):
     def farthest(self) -> int:
         """The distance, in cells, of the farthest cell from the guess: the dearest location there is."""
         return max(abs(self.first), abs(self.last), 1)
-
-
-def best_half_cell(account: Account, guess_error: float, radius: float) -> float:
-    """The half-cell that makes the last of the coming questions narrowest.
-
-    ``guess_error`` is the standard deviation of statistic − guess, ``radius`` the half-width of the
-    fixed-query interval for the next question; it grows like the square root of the nats.
-    """
-    coming = max(_LEAST_COMING, _COMING_PER_ASKED * account.steps)
-    nats = account.nats() + math.log(2)
-    growth = weight_nats(account.steps + 1 + coming) - weight_nats(account.steps + 1)
-    surprise = account.price(Surprise(cell=1))
-    at_the_end = nats + growth / 2 + coming * _OUTSIDE * surprise
-    widths = _HALF_CELLS * guess_error + radius * np.sqrt(at_the_end / nats)
-    return float(_HALF_CELLS[int(np.argmin(widths))]) * guess_error

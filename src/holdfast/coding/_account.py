@@ -1,0 +1,170 @@
+"""The account: how much of the promise has been used, and at which error probability the next question is
+answered.
+
+Question j is answered at failure probability δ_j = β w_j exp(−spent) (theory 2.2). Everything is kept in
+nats: ln(1/δ_j) grows, and nothing underflows. Prices are whole micro-nats, rounded up on the running total,
+so that a book of integers reproduces the account exactly.
+
+Questions that are fixed before any of them is answered are a *batch*. They do not depend on each other's
+answers, so none pays for the others: each is answered at δ = β (mean of their weights) exp(−spent before the
+batch), and whoever comes after pays for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from holdfast.coding._experience import Experience
+from holdfast.coding._learned import Learned
+from holdfast.records import Record
+
+MICRO = 1_000_000
+PROMISES = ("all", "each")
+
+# Σ 1/(i ln² i) over i ≥ 2 is 2.1097428…; rounded up, so that the weights sum to 1 − 3.4e-6. What they leave
+# pays for looks at the rows that are no questions.
+_SERIES_SUM = 2.10975
+_FOR_LOOKS = 3e-6
+_FOR_QUESTIONS = 1 - 3.4e-6
+# With a hint: this share of the weight goes evenly to the questions that are expected.
+_EXPECTED_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How the failure probability β is shared out among the questions of an account.
+
+    ``promise`` "all": all intervals hold at once with probability 1 − β. "each": each interval holds with
+    probability 1 − β, and nothing is shared out. ``expect`` is a hint how many questions there will be.
+
+    Guarantee: with "all" the weights of all places sum to at most 1 − 3·10⁻⁶, whatever ``expect`` is; with
+    "each" no weight is above that. The rest pays for looks (:func:`look_nats`).
+    Reference: docs/theory/code-guard.md, "The weights".
+
+    >>> weights = Weights(expect=20)
+    >>> round(weights.nats(1), 2), round(Weights().nats(1), 2)
+    (1.98, 0.71)
+    """
+
+    promise: str = "all"
+    expect: float | None = None
+
+    def weight(self, step: int) -> float:
+        """The weight of the question at place ``step``, from 1."""
+        if self.promise == "each":
+            return _FOR_QUESTIONS
+        series = 1 / (_SERIES_SUM * (step + 1) * math.log(step + 1) ** 2)
+        if self.expect is None:
+            return series
+        head = _EXPECTED_SHARE * _FOR_QUESTIONS / math.ceil(self.expect) if step <= self.expect else 0.0
+        return head + (1 - _EXPECTED_SHARE) * series
+
+    def nats(self, step: int, questions: int = 1) -> float:
+        """ln(1/w), where w is the mean weight of the places ``step``, …, ``step + questions − 1``."""
+        if questions == 1 or self.promise == "each":
+            return -math.log(self.weight(step))
+        return _mean_nats(self, step, questions)
+
+    def last_nats(self, asked: int, questions: int) -> float:
+        """ln(1/w), where w is what ``asked`` questions leave of the weights, shared out among the last
+        ``questions`` ones: nothing is asked after them."""
+        if self.promise == "each":
+            return -math.log(_FOR_QUESTIONS)
+        used = math.fsum(self.weight(step) for step in range(1, asked + 1))
+        return math.log(questions / (_FOR_QUESTIONS - used))
+
+
+@lru_cache(maxsize=64)
+def _mean_nats(weights: Weights, step: int, questions: int) -> float:
+    total = math.fsum(weights.weight(place) for place in range(step, step + questions))
+    return math.log(questions / total)
+
+
+def look_nats(number: int) -> float:
+    """What the ``number``-th look at the rows costs where it says "yes"; where it says "no" it is free.
+
+    Looks have the weights 3·10⁻⁶/(i(i+1)), which together with those of all questions sum to less than 1, so
+    a "no" has all the weight that it had before (``docs/theory/epochs.md``, "What a refusal costs").
+    """
+    return math.log(number * (number + 1) / _FOR_LOOKS)
+
+
+@dataclass(frozen=True, repr=False)
+class Account(Record):
+    """The state of one dataset's account; a new one comes out of every charge.
+
+    ``failure`` is β less what the training split cost, ``steps`` the questions charged so far, ``micro_nats``
+    what they cost and ``exact`` the unrounded total. ``learned`` is what the prior learned from the outputs
+    so far, ``experience`` how many of them were confirmed. ``together`` is how many questions of one batch
+    are answered from this state.
+
+    >>> account = Account(0.05)
+    >>> round(account.nats(), 3)
+    3.703
+    >>> round(account.after(account.charge(1.5), surprise=True).nats(), 3)
+    6.179
+    """
+
+    failure: float
+    steps: int = 0
+    micro_nats: int = 0
+    exact: float = 0.0
+    experience: Experience = field(default_factory=Experience)
+    learned: Learned = field(default_factory=Learned, repr=False)
+    weights: Weights = field(default_factory=Weights)
+    together: int = 1
+
+    @property
+    def spent(self) -> float:
+        """Nats spent so far."""
+        return self.micro_nats / MICRO
+
+    def nats(self, ahead: int = 1) -> float:
+        """ln(1/δ) of the ``ahead``-th coming question, if those before it cost nothing; of every question of
+        a batch that begins there."""
+        return -math.log(self.failure) + self.weights.nats(self.steps + ahead, self.together) + self.spent
+
+    def last_nats(self, questions: int) -> float:
+        """ln(1/δ) of each of so many questions, if nothing is asked after them.
+
+        Guarantee: as :meth:`for_batch`, with all the weight that is left.
+        Assumes: the account is closed before the first of them is read.
+        Reference: docs/theory/code-guard.md, "The last word".
+        """
+        return -math.log(self.failure) + self.weights.last_nats(self.steps, questions) + self.spent
+
+    def for_batch(self, questions: int) -> Account:
+        """This state, from which a batch of so many questions is answered.
+
+        Guarantee: with δ = exp(−``nats()``) for each of them, the account's promise is kept, if whoever comes
+        after counts ``questions`` steps and pays for all their outputs.
+        Assumes: all of them were fixed before the first was answered.
+        Reference: docs/theory/code-guard.md, "Asked together".
+        """
+        return replace(self, together=questions)
+
+    def charge(self, nats: float) -> int:
+        """The price in whole micro-nats that takes the running total to the next whole micro-nat above it."""
+        return max(0, math.ceil((self.exact + nats) * MICRO) - self.micro_nats)
+
+    def after(
+        self,
+        micro_nats: int,
+        *,
+        surprise: bool,
+        exact: float | None = None,
+        learned: Learned | None = None,
+    ) -> Account:
+        """The account once an output with this price has been released."""
+        total = self.micro_nats + micro_nats
+        return replace(
+            self,
+            steps=self.steps + 1,
+            micro_nats=total,
+            exact=total / MICRO if exact is None else exact,
+            experience=self.experience.after(surprise=surprise),
+            learned=self.learned if learned is None else learned,
+            together=1,
+        )
