@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from holdfast.guard._stages import Schedule, checked_schedule, grid_schedule
+from holdfast.coding import Schedule, checked_schedule, grid_schedule
 from peers import (
     PEERS,
     Thresholdout,

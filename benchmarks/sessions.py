@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 from coins import Words
-from holdfast.guard._stages import Schedule
+from holdfast.coding import Schedule
 from numpy.typing import NDArray
 from peers import GuessAndCheck, Ladder, ParameterFreeLadder, Thresholdout
 

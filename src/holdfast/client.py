@@ -142,8 +142,8 @@ class Client:
         return self._received(self._call("POST", self._path("questions"), {"query": str(query)}, headers=key))
 
     def ask_all(self, questions: Iterable[Query | str]) -> list[Answer]:
-        """Answer several questions in order, with the answers and prices they have one by one, in few
-        requests. A hundred at a time are checked before the first of them is asked."""
+        """Answer several questions together, as in :meth:`holdfast.Guard.ask_all`. A hundred at a time are
+        one batch, and are checked before the first of them is asked."""
         waiting = [{"query": str(question), "key": secrets.token_hex(16)} for question in questions]
         answers: list[Answer] = []
         tried = 0

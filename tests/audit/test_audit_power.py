@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast.audit import coverage, indistinguishability, prior, replicability
-from holdfast.guard._prior import FAILURE_SHARE, Experience, Surprise
+from holdfast.coding import FAILURE_SHARE, Experience, Surprise
 from holdfast.intervals import clopper_pearson, quantile
 from holdfast.mechanisms import gaussian, laplace
 from holdfast.replicable import Tape, mean

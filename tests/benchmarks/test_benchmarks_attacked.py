@@ -19,7 +19,7 @@ from holdfast.cli.bench import bench
 from holdfast.dependence import Independent
 from holdfast.errors import BudgetSpent
 from holdfast.guard import Board
-from holdfast.guard._stages import checked_schedule, grid_schedule
+from holdfast.coding import checked_schedule, grid_schedule
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

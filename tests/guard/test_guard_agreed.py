@@ -17,11 +17,11 @@ from scipy import stats
 from holdfast import Guard, plan
 from holdfast.dependence import MarkovChain
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._account import MICRO, Account
+from holdfast.coding import MICRO, Account
 from holdfast.guard._agreed import AgreedCode, EvenCells
-from holdfast.guard._prior import Experience
+from holdfast.coding import Experience
 from holdfast.guard._question import Moments, Question
-from holdfast.guard._stages import (
+from holdfast.coding import (
     Agreement,
     Run,
     Schedule,

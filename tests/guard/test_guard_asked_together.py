@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.guard._account import MICRO, Account, shared_weight_nats, weight_nats
-from holdfast.guard._prior import Experience, Failure, Surprise
+from holdfast.coding import MICRO, Account, Weights, Weights
+from holdfast.coding import Experience, Failure, Surprise
 
 BETA = 0.3
 POINTS = 20_000
@@ -20,8 +20,8 @@ OUTPUTS = (None, *(Surprise(cell) for cell in (1, -1, 2, -2, 3, -3)), Failure())
 
 @given(st.integers(1, 10**6), st.integers(1, 300))
 def test_a_batch_shares_the_weights_of_its_places_evenly(step, questions):
-    together = questions * math.exp(-shared_weight_nats(step, questions))
-    one_by_one = math.fsum(math.exp(-weight_nats(step + place)) for place in range(questions))
+    together = questions * math.exp(-Weights().nats(step, questions))
+    one_by_one = math.fsum(math.exp(-Weights().nats(step + place)) for place in range(questions))
     assert together == pytest.approx(one_by_one, rel=1e-12)
 
 
@@ -120,6 +120,6 @@ def test_whoever_comes_after_pays_for_every_output_of_the_batch():
     for _ in range(3):
         price = replace(batch, experience=later.experience).price(Surprise(2))
         later = later.after(later.charge(price), surprise=True, exact=later.exact + price)
-    assert batch.nats() == pytest.approx(-math.log(0.05) + shared_weight_nats(1, 3))
-    assert later.nats() == pytest.approx(-math.log(0.05) + weight_nats(4) + later.spent)
+    assert batch.nats() == pytest.approx(-math.log(0.05) + Weights().nats(1, 3))
+    assert later.nats() == pytest.approx(-math.log(0.05) + Weights().nats(4) + later.spent)
     assert later.micro_nats == math.ceil(later.exact * MICRO)

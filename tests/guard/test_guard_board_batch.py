@@ -15,7 +15,7 @@ from guard_workers import people
 
 from holdfast.errors import QueryRejected
 from holdfast.guard import Asker, Board, _batch
-from holdfast.guard._account import Account, shared_weight_nats
+from holdfast.coding import Account, Weights
 from holdfast.guard._code import PreparedCode
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Balance, Book, BookError, export, verify
@@ -47,7 +47,7 @@ def test_each_is_answered_as_if_the_others_had_not_been(place, tmp_path):
     keys = [board.take_in(frame, by=f"p{i}") for i, frame in enumerate(submissions())]
     told = board.score_all(keys)
     numbers = [event.body["released"]["numbers"] for event in events_of(board) if event.kind == "release"]
-    expected = -math.log(0.05) + shared_weight_nats(1, KEYS)
+    expected = -math.log(0.05) + Weights().nats(1, KEYS)
     for entry in numbers:
         assert entry["nats of this interval"] == pytest.approx(expected, abs=1e-6)
         assert (entry["asked together"], entry["nats spent before"]) == (KEYS, 0)

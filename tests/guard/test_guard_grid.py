@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.guard._account import Account
-from holdfast.guard._grid import Grid, best_half_cell
+from holdfast.coding import Account
+from holdfast.coding import Grid, best_half_cell
 
 VALUES = st.floats(-1e6, 1e6)
 

@@ -16,7 +16,7 @@ from holdfast.dependence import MDependent
 from holdfast.engines import unsealed
 from holdfast.errors import InvalidArgument
 from holdfast.guard import _account, _newness
-from holdfast.guard._account import look_nats, weight_nats
+from holdfast.coding import look_nats, Weights
 from holdfast.guard._earlier import KEPT
 from holdfast.ledger import BookError, export
 
@@ -284,7 +284,7 @@ def test_an_epoch_that_is_open_is_gone_on_with_without_a_look(rng, tmp_path):
 
 
 def _weights_up_to(steps):
-    return math.fsum(math.exp(-weight_nats(step)) for step in range(1, steps + 1))
+    return math.fsum(math.exp(-Weights().nats(step)) for step in range(1, steps + 1))
 
 
 def test_questions_and_looks_together_weigh_less_than_one(monkeypatch):

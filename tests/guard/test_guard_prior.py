@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.guard._account import MICRO, Account, weight_nats
-from holdfast.guard._prior import FAILURE_SHARE, Experience, Failure, Surprise
+from holdfast.coding import MICRO, Account, Weights
+from holdfast.coding import FAILURE_SHARE, Experience, Failure, Surprise
 
 EXPERIENCES = st.builds(Experience, confirmed=st.integers(0, 10**6), surprised=st.integers(0, 10**4))
 
@@ -94,7 +94,7 @@ def test_the_sequence_prior_is_the_mixture_it_claims_to_be():
 
 def test_the_weights_sum_to_less_than_one():
     steps = 10**6
-    partial = sum(math.exp(-weight_nats(step)) for step in range(1, steps + 1))
+    partial = sum(math.exp(-Weights().nats(step)) for step in range(1, steps + 1))
     rest = 1 / (2.10975 * math.log(steps + 1))  # the integral bounds what lies beyond
     assert 0.99999 < partial + rest < 1.0
 
@@ -107,4 +107,4 @@ def test_whole_micro_nats_never_lag_behind_the_exact_total(charges):
         assert account.exact * MICRO <= account.micro_nats * (1 + 1e-12) + 1e-3
         assert account.micro_nats <= account.exact * MICRO + 1 + 1e-3
     assert account.steps == len(charges)
-    assert account.nats() >= -math.log(0.05) + weight_nats(len(charges) + 1) + account.exact - 1e-9
+    assert account.nats() >= -math.log(0.05) + Weights().nats(len(charges) + 1) + account.exact - 1e-9

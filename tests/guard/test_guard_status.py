@@ -18,12 +18,12 @@ from holdfast import Guard
 from holdfast.dependence import GaussianRows, MarkovChain
 from holdfast.errors import BudgetSpent, HoldfastError
 from holdfast.guard import Preview
-from holdfast.guard._account import Account
+from holdfast.coding import Account
 from holdfast.guard._answered import Answered
 from holdfast.guard._code import CodeStrategy, PreparedCode
 from holdfast.guard._left import widest_question
-from holdfast.guard._prior import Experience
-from holdfast.guard._readings import Output
+from holdfast.coding import Experience
+from holdfast.coding import Output
 from holdfast.guard._session import Asker, Session
 from holdfast.intervals import clopper_pearson
 from holdfast.ledger import Book, Closed, export, verify

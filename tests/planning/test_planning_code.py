@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from holdfast.dependence import MarkovChain
 from holdfast.errors import BudgetSpent
 from holdfast.guard import Guard
-from holdfast.guard._account import Account
-from holdfast.guard._prior import Experience, Surprise
+from holdfast.coding import Account
+from holdfast.coding import Experience, Surprise
 from holdfast.planning import plan
 from holdfast.planning._code import expected_width, place_price, promised_width, sequence_price
 from holdfast.tails import BoundedDifferences

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import plan
 from holdfast.guard import _stages
-from holdfast.guard._stages import Agreement, grid_schedule, lacking, largest_tried, least_error
+from holdfast.coding import Agreement, grid_schedule, lacking, largest_tried, least_error
 from holdfast.planning import _agreed
 from holdfast.planning._agreed import GridCode
 from holdfast.planning._method import Method, Setting

@@ -12,7 +12,7 @@ from server_caller import Caller
 from starlette.testclient import TestClient
 
 from holdfast.engines import unsealed
-from holdfast.guard._account import look_nats
+from holdfast.coding import look_nats
 from holdfast.ledger import Book, EpochLink, Receipt, verify_epochs
 from holdfast.server import Policy, Service, create_app
 

@@ -14,7 +14,7 @@ import pytest
 from scipy.special import betaincinv
 
 from holdfast.dependence import Independent
-from holdfast.guard._account import Account
+from holdfast.coding import Account
 from holdfast.guard._noise import TypicalNoise
 from holdfast.guard._question import StatisticQuestion
 from holdfast.tails import BoundedDifferences, SubExponential, SubGaussian, Tail

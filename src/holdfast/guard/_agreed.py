@@ -154,6 +154,7 @@ class AgreedCode:
     failure_closes = False  # A failure is one of the symbols that are counted.
     unit = "answers"
     together = False  # The stage of a question is how many were answered before.
+    joins = False
 
     def spent(self, account: Account) -> float:
         """The answers that were given. The book also keeps what each told, in nats, for the next interval."""

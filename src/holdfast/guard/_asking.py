@@ -1,31 +1,39 @@
 """The one way of asking: reserve, read, record, release, in this order, whoever asks and whatever is asked.
 
-Questions that are fixed by now are answered together: one, or a batch in which nobody pays for the others.
-
-1. Look at the free rows for all of them.
-2. Prepare each from the account, without the protected rows, and put the worst prices on disk.
-3. Read the protected rows, in as few scans as there are different filters.
+1. Look at the free rows.
+2. Prepare from the account, without the protected rows, and put the worst price on disk.
+3. Read the protected rows.
 4. Put what is released, and what it cost, on disk. Only then does an answer leave.
+
+Questions that were fixed before any of them is answered are a batch: they take these steps together, and
+nobody pays for the others. Questions of different people that wait for the same turn are no batch. They share
+the scans and the two writes, and each has the account that those before it leave.
 
 A question that fails on the rows does not stop the others. A crash after 2 leaves the reservations as spent.
 Whoever asks the same batch again goes on with them: what was read and not recorded was never released.
-Proof: ``docs/theory/code-guard.md``, "Asked together".
+Proofs: ``docs/theory/code-guard.md``, "Asked together" and "Waiting for one turn".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from holdfast.coding import Account
+from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
+from holdfast.errors import HoldfastError
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._question import Part, Question, TableQuestion
 from holdfast.guard._readers import reader
-from holdfast.guard._session import NOBODY, Asked, Asker, Reserved, Session, Settled
+from holdfast.guard._session import NOBODY, Asked, Asker, Session, Settled
 from holdfast.guard._strategy import Outcome, Prepared
+from holdfast.ledger import BookError
+
+# A crash costs the worst prices of all questions that were being read, so not more than these join.
+_MOST_JOINED = 16
 
 
 class Preparing(Protocol):
@@ -34,6 +42,10 @@ class Preparing(Protocol):
     @property
     def failure_closes(self) -> bool:
         """Whether a question that fails on the protected rows ends the account."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether single questions of several people can share scans and writes."""
 
     def look(self, questions: Sequence[Question]) -> None:
         """Look at the free rows for what preparing these questions needs of them."""
@@ -49,6 +61,23 @@ class Member:
     question: Question
     asker: Asker = NOBODY
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class _Request:
+    """Questions that somebody asks together, on their way; ``done`` once they are settled."""
+
+    members: dict[str, Member]
+    refused: dict[str, Exception] | None
+    stop: bool
+    joins: bool
+    done: bool = False
+    failed: dict[str, float] = field(default_factory=dict)
+    error: BaseException | None = None
+
+    @property
+    def questions(self) -> list[Question]:
+        return [member.question for member in self.members.values()]
 
 
 def answer_together(
@@ -70,16 +99,112 @@ def answer_together(
     of whoever asks it: a process that dies because of the rows would tell something about them, and a batch
     is gone on with for nothing.
     """
-    ordered = {member.question.key: member for member in reversed(members)}  # Who asks first pays.
-    ordered = {member.question.key: ordered[member.question.key] for member in members}
-    strategy.look([member.question for member in ordered.values()])
-    with reader() as name, session.turn():
+    first = {member.question.key: member for member in reversed(members)}  # Who asks first pays.
+    ordered = {member.question.key: first[member.question.key] for member in members}
+    request = _Request(ordered, refused, stop, _may_join(strategy, list(ordered.values())))
+    session.waiting.append(request)
+    try:
+        with session.turn():
+            if not request.done:
+                _answer_waiting(session, strategy, request, part)
+    finally:
+        with suppress(ValueError):
+            session.waiting.remove(request)
+    if request.error is not None:
+        raise request.error
+    return request.failed
+
+
+def _may_join(strategy: Preparing, members: Sequence[Member]) -> bool:
+    """Whether a request is one question that can share scans and writes with others that wait."""
+    question = members[0].question
+    single = len(members) == 1 and not members[0].facts
+    return single and strategy.joins and isinstance(question, TableQuestion) and question.is_sum
+
+
+def _answer_waiting(session: Session, strategy: Preparing, first: _Request, part: Part) -> None:
+    """Answer a request whose turn it is, and with it those that wait and can join it."""
+    others = [one for one in list(session.waiting) if one is not first and one.joins and not one.done]
+    joined = {first: None, **dict.fromkeys(others[: _MOST_JOINED - 1])} if first.joins else {first: None}
+    keys = [key for request in joined for key in request.members]
+    if len(set(keys)) < len(keys) or not _looked(strategy, list(joined)):
+        joined = {first: None}  # Each finds out by itself, and the second one has the first one's answer.
+    if len(joined) == 1:
+        _answer_one(session, strategy, first, part)
+    else:
+        _answer_joined(session, strategy, list(joined), part)
+
+
+def _looked(strategy: Preparing, requests: Sequence[_Request]) -> bool:
+    """Look at the free rows for all that several people ask; False where that fails for one of them."""
+    try:
+        strategy.look([question for request in requests for question in request.questions])
+    except HoldfastError:
+        return False
+    return True
+
+
+def _answer_one(session: Session, strategy: Preparing, request: _Request, part: Part) -> None:
+    """Answer what was asked together: one question, or a batch."""
+    members = request.members
+    strategy.look(request.questions)
+    with reader() as name:
         session.read()
-        asked = [_asked(strategy, member, name) for member in ordered.values()]
-        waiting = session.reserve(asked, refused=refused, stop=stop)
-        settled = _read(session, strategy, {key: ordered[key] for key in waiting}, waiting, part)
+        asked = [_asked(strategy, member, name) for member in members.values()]
+        reserved = session.reserve(asked, refused=request.refused, stop=request.stop)
+        part = _summed(part, [members[key].question for key in reserved])
+        account, settled = session.account, []
+        for key, one in reserved.items():
+            prepared = one.prepared
+            if one.batch is not None:
+                now = session.batch_account(one.batch, account.learned, account.experience)
+                prepared = strategy.prepare(members[key].question, now)
+            assert prepared is not None
+            outcome = _settled(strategy, members[key], one.line, prepared, part)
+            account = account.after(0, surprise=outcome.surprise, learned=outcome.learned)
+            settled.append(outcome)
         session.settle(settled)
-    return {one.key: one.nats for one in settled if one.failed}
+    request.failed = {one.key: one.nats for one in settled if one.failed}
+    request.done = True
+
+
+def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Request], part: Part) -> None:
+    """Answer single questions that wait for the same turn: in two writes and few scans, and each from the
+    account that those before it leave. What cannot be done so is left to be asked by itself."""
+    requested = {key: request for request in requests for key in request.members}
+    members = {key: request.members[key] for key, request in requested.items()}
+    with reader() as name:
+        session.read()
+        account, settled, returned = session.account, [], []
+        asked = [_asked(strategy, member, name) for member in members.values()]
+        try:
+            reserved = session.reserve(asked, in_turn=True)
+            part = _summed(part, [members[key].question for key in reserved])
+            for key, one in reserved.items():
+                prepared = one.prepared
+                if prepared is None:
+                    prepared = _prepared_again(session, strategy, members[key].question, one.line, account)
+                if prepared is None:
+                    returned.append(one.line)
+                    continue
+                outcome = _settled(strategy, members[key], one.line, prepared, part)
+                account = account.after(
+                    account.charge(outcome.nats),
+                    surprise=outcome.surprise,
+                    exact=account.exact + outcome.nats,
+                    learned=outcome.learned,
+                )
+                settled.append(outcome)
+            session.settle(settled, returned=returned)
+        except BookError as error:
+            for key in reserved if settled else {}:
+                requested[key].done, requested[key].error = True, error
+            raise
+    for outcome in settled:
+        requested[outcome.key].done = True
+        requested[outcome.key].failed = {outcome.key: outcome.nats} if outcome.failed else {}
+    for request in requests:
+        request.joins = request.joins and request.done
 
 
 def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
@@ -94,42 +219,36 @@ def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
     )
 
 
-def _read(
-    session: Session,
-    strategy: Preparing,
-    members: dict[str, Member],
-    reserved: dict[str, Reserved[Prepared]],
-    part: Part,
-) -> list[Settled]:
-    """Read the rows for all questions, and find what each reveals after those before it."""
-    part = _summed(part, [member.question for member in members.values()])
-    account, settled = session.account, []
-    for key, member in members.items():
-        prepared, batch = reserved[key].prepared, reserved[key].batch
-        if batch is not None:
-            now = session.batch_account(batch, account.learned, account.experience)
-            prepared = strategy.prepare(member.question, now)
-        assert prepared is not None
-        silent = member.question.in_process
-        outcome = read_protected(partial(prepared.read, part), Outcome, silent=silent)
-        failed = isinstance(outcome, Failed)
-        if isinstance(outcome, Failed):
-            outcome = prepared.failed()
-        released = None if outcome.released is None else {**outcome.released, **member.facts}
-        settled.append(
-            Settled(
-                key,
-                reserved[key].line,
-                outcome.price,
-                outcome.surprise,
-                released,
-                learned=outcome.learned,
-                failed=failed,
-                closes=failed and strategy.failure_closes,
-            )
-        )
-        account = account.after(0, surprise=outcome.surprise, learned=outcome.learned)
-    return settled
+def _prepared_again(
+    session: Session, strategy: Preparing, question: Question, line: int, account: Account
+) -> Prepared | None:
+    """A question prepared from the account as it is by now; None where it is refused, or where its
+    reservation does not cover what it may cost now."""
+    try:
+        prepared = strategy.prepare(question, account)
+    except HoldfastError:
+        return None
+    enough = prepared.worst_price * MICRO <= session.balance.open[line]["micro_nats"]
+    return prepared if enough else None
+
+
+def _settled(strategy: Preparing, member: Member, line: int, prepared: Prepared, part: Part) -> Settled:
+    """Read the rows for one question: what it reveals, and what that costs."""
+    question = member.question
+    outcome = read_protected(partial(prepared.read, part), Outcome, silent=question.in_process)
+    failed = isinstance(outcome, Failed)
+    if isinstance(outcome, Failed):
+        outcome = prepared.failed()
+    return Settled(
+        question.key,
+        line,
+        outcome.price,
+        outcome.surprise,
+        None if outcome.released is None else {**outcome.released, **member.facts},
+        learned=outcome.learned,
+        failed=failed,
+        closes=failed and strategy.failure_closes,
+    )
 
 
 def _summed(part: Part, questions: Sequence[Question]) -> Part:

@@ -169,6 +169,12 @@ class CodeStrategy:
     unit = "nats"
     together = True
 
+    @property
+    def joins(self) -> bool:
+        """Whether single questions of several people can share scans and writes: under a promised error to
+        prepare one twice takes longer than to read it."""
+        return self.error is None
+
     def spent(self, account: Account) -> float:
         """Nats spent so far."""
         return account.spent

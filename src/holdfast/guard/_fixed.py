@@ -28,6 +28,7 @@ class FixedNumber:
 
     unit = "answers"
     together = False  # The number of an answer decides how it is given.
+    joins = False
 
     def look(self, questions: Sequence[Question]) -> None:
         """Nothing is needed of the free rows."""

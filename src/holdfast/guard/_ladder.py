@@ -29,6 +29,7 @@ class LadderStrategy:
 
     theorem = "the code guard on a ladder (docs/theory/code-guard.md)"
     failure_closes = False  # A failure is one of the outputs that have a price.
+    joins = False
 
     def look(self, questions: Sequence[Question]) -> None:
         """The guess is the best score: nothing is needed of the free rows."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
@@ -31,6 +32,9 @@ _CHECKPOINT_EVERY = 1_000
 # makes sense), and how often it is looked after.
 _PATIENCE = 120
 _PAUSE = 0.005
+# Micro-nats above the worst price of a question that is reserved behind others: its cells may be finer when
+# they turn out to cost less.
+_ROOM = 8 * MICRO
 # In a line that repeats an answer: the question that was answered.
 _REPEATS = "repeats"
 
@@ -144,6 +148,7 @@ class Session:
         self._lock = RLock()
         self._left = False
         self._turn = RLock()
+        self.waiting: deque[Any] = deque()  # what is asked in this process and has no turn yet
         self._begin({"format": _FORMAT, **agreed})
 
     def _begin(self, agreed: dict[str, Any]) -> None:
@@ -168,15 +173,18 @@ class Session:
     def account(self) -> Account:
         """The account with every open reservation counted as spent."""
         with self._lock:
-            balance, reserved = self.balance, self.balance.reserved
-            return replace(
-                self._start,
-                steps=balance.confirmed + balance.surprised + len(balance.open),
-                micro_nats=balance.micro_nats + reserved,
-                exact=self._exact + reserved / MICRO,
-                experience=Experience(balance.confirmed, balance.surprised),
-                learned=_learned(balance),
-            )
+            return self._account_of(self.balance)
+
+    def _account_of(self, balance: Balance) -> Account:
+        reserved = balance.reserved
+        return replace(
+            self._start,
+            steps=balance.confirmed + balance.surprised + len(balance.open),
+            micro_nats=balance.micro_nats + reserved,
+            exact=self._exact + reserved / MICRO,
+            experience=Experience(balance.confirmed, balance.surprised),
+            learned=Learned() if balance.learned is None else Learned.from_list(balance.learned),
+        )
 
     def turn(self) -> AbstractContextManager[Any]:
         """Wait until it is this question's turn: from reserving to settling there is one at a time. One that
@@ -280,6 +288,7 @@ class Session:
         *,
         refused: dict[str, Exception] | None = None,
         stop: bool = False,
+        in_turn: bool = False,
     ) -> dict[str, Reserved[_Prepared]]:
         """Put the worst prices of questions that are fixed by now on disk, in one step: one question, or a
         batch. Returns those that wait to be read, by their key; what was settled before is left out.
@@ -287,6 +296,10 @@ class Session:
         A question of a batch that a crash left behind is taken up where it is, and one that another process
         is reading is waited for. The first refusal is raised and nothing is written; with ``refused`` it is
         put there, by its key, and the others go on without it, or with ``stop`` only those before it.
+
+        ``in_turn`` is for questions that merely wait for the same turn: each has a place of its own, as if
+        those before it cost the most they can. The first that is refused ends the list, unless it is the
+        only one.
         """
         for _ in range(_MOST_TRIES):
             for one in asked:
@@ -297,9 +310,12 @@ class Session:
                     continue
                 end = self._last  # To prepare may read on in the book; this account ends here.
                 left = {one.key: self._left_behind(one.key) for one in asked}
-                kinds = ("release",) if len(asked) == 1 else ("release", "fail")
+                kinds = ("release",) if in_turn or len(asked) == 1 else ("release", "fail")
                 new = [one for one in asked if left[one.key] is None and not self._has(one.key, kinds)]
-                prepared, entries = self._reservations(new, refused, stop=stop)
+                if in_turn:
+                    prepared, entries = self._reservations_in_turn(new)
+                else:
+                    prepared, entries = self._reservations(new, refused, stop=stop)
                 for event in self._book.append_all(entries, after=end) if entries else []:
                     self._apply(event)
                     left[event.subject] = self._reserved(event.sequence, prepared.get(event.subject))
@@ -320,7 +336,7 @@ class Session:
             for place, one in enumerate(asked):
                 try:
                     prepared[one.key], entry = _reservation(one, held, account)
-                except (HoldfastError, BookError) as refusal:
+                except HoldfastError as refusal:
                     if refused is None:
                         raise
                     refused[one.key] = refusal
@@ -334,6 +350,29 @@ class Session:
             if len(entries) == len(asked):
                 return prepared, entries
             asked = [one for one in asked if one.key in prepared]  # The batch is smaller: prepare it anew.
+
+    def _reservations_in_turn(
+        self, asked: Sequence[Asked[_Prepared]]
+    ) -> tuple[dict[str, _Prepared], list[Entry]]:
+        """Questions prepared one after the other, and the lines that reserve the most they can cost. Only the
+        first is prepared for good: what those before it really cost is not known yet."""
+        held = self.balance.copy()
+        prepared: dict[str, _Prepared] = {}
+        entries: list[Entry] = []
+        for one in asked:
+            try:
+                ready, entry = _reservation(one, held, self._account_of(held))
+            except HoldfastError:
+                if not entries:
+                    raise
+                break  # It is asked by itself, and refused then if it has to be.
+            if entries:
+                entry.body["micro_nats"] += _ROOM
+            else:
+                prepared[one.key] = ready
+            entries.append(entry)
+            held.apply(Event(self._last + len(entries), entry.kind, entry.body, "", one.key))
+        return prepared, entries
 
     def _has(self, key: str, kinds: Sequence[str]) -> bool:
         """Whether the book has a line about a question that is of one of these kinds. What failed by itself
@@ -489,10 +528,6 @@ def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) ->
     if asked.asker.name:
         body["by"] = asked.asker.name
     return prepared, Entry("reserve", body, asked.key, asked.asker.request)
-
-
-def _learned(balance: Balance) -> Learned:
-    return Learned() if balance.learned is None else Learned.from_list(balance.learned)
 
 
 def _closing() -> Entry:

@@ -71,6 +71,10 @@ class Strategy(Protocol):
         """Whether questions that are fixed in advance are answered as a batch, in which nobody pays for the
         others; else they are answered one by one."""
 
+    @property
+    def joins(self) -> bool:
+        """Whether single questions of several people that wait can share scans and writes."""
+
     def look(self, questions: Sequence[Question]) -> None:
         """Look at the free rows for what preparing these questions needs of them."""
 

@@ -17,10 +17,11 @@ from holdfast.intervals._arguments import bounds, inside
 from holdfast.intervals._interval import Interval
 
 _LN2 = math.log(2.0)
-# An end is looked for at growing distances from the mean first, and then between two of them.
-_FIRST = 1e-12
-_STEP = 1.25
-_HALVINGS = 50
+# An end is looked for near where normal values would have it, farther out if need be, and then between two
+# distances until they hardly differ.
+_LEAST = 1e-12
+_STEP = 1.1
+_NEAR = 1e-7
 # More than the rounding error of the few operations that the logarithm of the product is bounded by.
 _ROUNDING = 1e-13
 
@@ -101,15 +102,17 @@ def e_mean_rates(
 
 def _best_rate(distance: float, variance: float, n: int, level: float, width: float) -> float:
     """The rate λ with the least level/(λn) + κ(λ·distance)·λ·variance: about the arm it leads to."""
-    from scipy.optimize import minimize_scalar
-
     distance = max(distance, 1e-9 * width)
-
-    def arm(share: float) -> float:
-        return level * distance / (share * n) + _kappa(share) * share * variance / distance
-
-    best = minimize_scalar(arm, bounds=(1e-12, 1 - 1e-9), method="bounded", options={"xatol": 1e-6})
-    return float(best.x) / distance
+    # Where level·distance/(share·n) + κ(share)·share·variance/distance is least, its derivative is 0:
+    wanted = level * distance**2 / (n * variance)
+    low, high = 0.0, 1 - 1e-9
+    while high - low > 1e-6 * high:
+        share = (low + high) / 2
+        if share**2 / (1 - share) + math.log1p(-share) + share < wanted:
+            low = share
+        else:
+            high = share
+    return high / distance
 
 
 def _rates(side: Any, *, of: str) -> tuple[float, ...]:
@@ -132,16 +135,17 @@ def _lower_end(
     """The largest a that is found with ln E(a) ≥ ``level``; ``around`` is Σ(x_i − mean)². Every a that has it
     is a valid lower end, so nothing depends on finding the very largest."""
 
-    def suffices(radius: float) -> bool:
-        return _log_product(radius, mean - lo, around, n, rates) >= level
+    reach = mean - lo
 
-    inside, outside = 0.0, (mean - lo) * _FIRST
+    def suffices(radius: float) -> bool:
+        return _log_product(radius, reach, around, n, rates) >= level
+
+    inside, outside = 0.0, min(max(math.sqrt(2 * level * around) / n, reach * _LEAST), reach)
     while not suffices(outside):
-        if outside >= mean - lo:
+        if outside >= reach or outside * _STEP <= outside:
             return lo
-        inside, outside = outside, min(outside * _STEP, mean - lo)
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
+        inside, outside = outside, min(outside * _STEP, reach)
+    while inside < (middle := (inside + outside) / 2) < outside and outside - inside > _NEAR * outside:
         if suffices(middle):
             outside = middle
         else:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -58,16 +59,19 @@ class Dataset:
         asked = self._asked_in(request)
         return asked.guard.ask(question, asker=asked._asker(person, request))
 
-    def ask_all(self, person: Person, questions: Sequence[tuple[str, str]]) -> list[Callable[[], Answer]]:
-        """Several questions with their requests, as calls that answer one each, to be made in this order;
-        all are checked here."""
-        places = [self._asked_in(request) for _, request in questions]
-        calls: dict[int, Callable[[], Answer]] = {}
-        for epoch in {id(place): place for place in places}.values():
-            own = [number for number, place in enumerate(places) if place is epoch]
-            asked = [(questions[number][0], epoch._asker(person, questions[number][1])) for number in own]
-            calls |= zip(own, epoch.guard.in_turn(asked), strict=True)
-        return [calls[number] for number in range(len(questions))]
+    def ask_all(
+        self, person: Person, questions: Sequence[tuple[str, str]], *, stop: bool = False
+    ) -> list[Answer | HoldfastError]:
+        """Several questions with their requests, asked together: for each its answer, or why it is refused;
+        with ``stop`` up to the first refusal. All are checked before anything is asked."""
+        epochs = [self._asked_in(request) for _, request in questions]
+        outcomes: list[Answer | HoldfastError] = []
+        for epoch, group in groupby(zip(epochs, questions, strict=True), key=lambda pair: pair[0]):
+            asked = [(question, epoch._asker(person, request)) for _, (question, request) in group]
+            outcomes += epoch.guard.answer_each(asked, stop=stop)
+            if stop and isinstance(outcomes[-1], HoldfastError):
+                break
+        return outcomes
 
     def preview(self, person: Person, question: str) -> Preview:
         """What the question would cost this person, and whether it would be refused: by the account, or by
