@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast.audit import coverage, indistinguishability, prior, replicability
-from holdfast.coding import FAILURE_SHARE, Experience, Surprise
+from holdfast.coding import Experience
 from holdfast.intervals import clopper_pearson, quantile
 from holdfast.mechanisms import gaussian, laplace
 from holdfast.replicable import Tape, mean
@@ -67,10 +67,9 @@ def test_an_interval_with_twice_the_error_is_caught_in_4000_sessions(interval, f
 
 def prices(experience, mass):
     """Prices of a confirmation, a failure and the 20,000 nearest surprises, for a prior of this ``mass``."""
-    surprise = experience.surprise_probability()
-    shares = [Surprise(cell).probability() for cell in range(1, 10_001) for _ in (0, 1)]
-    probabilities = [1 - surprise, surprise * FAILURE_SHARE, *(surprise * share for share in shares)]
-    return [max(0.0, -math.log(mass * p)) for p in probabilities]
+    surprises = [experience.surprise_price(cell) for cell in range(1, 10_001) for _ in (0, 1)]
+    paid = [experience.confirmation_price(), experience.failure_price(), *surprises]
+    return [max(0.0, price - math.log(mass)) for price in paid]
 
 
 @pytest.mark.parametrize("experience", [Experience(), Experience(10, 0), Experience(3, 5)])

@@ -16,10 +16,10 @@ from holdfast import Guard
 from holdfast.audit._counted import CountedBoard
 from holdfast.audit.attacks import chain_attack, naive, sticky_states
 from holdfast.cli.bench import bench
+from holdfast.coding import checked_schedule, grid_schedule
 from holdfast.dependence import Independent
 from holdfast.errors import BudgetSpent
 from holdfast.guard import Board
-from holdfast.coding import checked_schedule, grid_schedule
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

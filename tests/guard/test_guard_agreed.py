@@ -15,14 +15,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from holdfast import Guard, plan
-from holdfast.dependence import MarkovChain
-from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.coding import MICRO, Account
-from holdfast.guard._agreed import AgreedCode, EvenCells
-from holdfast.coding import Experience
-from holdfast.guard._question import Moments, Question
 from holdfast.coding import (
+    MICRO,
+    Account,
     Agreement,
+    Experience,
     Run,
     Schedule,
     checked_schedule,
@@ -30,6 +27,10 @@ from holdfast.coding import (
     price,
     runs,
 )
+from holdfast.dependence import MarkovChain
+from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
+from holdfast.guard._agreed import AgreedCode, EvenCells
+from holdfast.guard._question import Moments, Question
 from holdfast.tails import BoundedDifferences, SubGaussian
 
 
@@ -338,7 +339,7 @@ def test_exact_coverage_of_the_worst_adaptive_analyst(rows, k, surprises):
 
     def not_paying(question, step, stage):
         prepared = paying(question, step, stage)
-        reading = type(prepared.reading)(question, -math.log(beta), rows)
+        reading = type(prepared.reading)(question, -math.log(beta), None, rows)
         return replace(prepared, reading=reading)
 
     def failing(prepared):

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast import Guard, queries
+from holdfast.coding import Account
 from holdfast.engines import Rows, unsealed
 from holdfast.errors import BudgetSpent, InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.ledger import Book, BookError
@@ -105,9 +106,9 @@ def test_a_confirmed_guess_is_cheap_and_a_surprise_is_not(guard):
     confirmed = guard.share("flag")
     surprise = guard.share("not flag", guess=0.1)
     assert confirmed.confirmed
-    assert confirmed.cost < 0.3
+    assert confirmed.cost < 2.5
     assert not surprise.confirmed
-    assert surprise.cost > 3
+    assert surprise.cost > 6
     assert surprise.low <= 0.7 <= surprise.high
 
 
@@ -122,8 +123,8 @@ def test_a_preview_never_reads_protected_rows_and_says_what_will_happen(guard, w
     assert spent == 0
     answer = guard.share("flag")
     assert answer.confirmed
-    assert answer.cost == pytest.approx(previews[0].if_confirmed, abs=2e-6)
-    assert (answer.low, answer.high) == (previews[0].low, previews[0].high)
+    assert answer.cost >= previews[0].if_confirmed - 2e-6
+    assert answer.half_width == pytest.approx(previews[0].half_width, rel=0.02)
     for preview in previews:
         assert preview.if_confirmed < preview.if_surprised < preview.at_most
     assert guard.cost_preview("share(flag)").known
@@ -185,7 +186,7 @@ def test_a_failure_on_protected_rows_is_charged_and_says_nothing_about_them(guar
         guard.custom(explode, tail=SubGaussian(1.0), guess=guess)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
     assert guard.spent > 4
     assert caught.value.spent == guard.spent
     assert guard.history == ()
@@ -243,7 +244,7 @@ def test_the_training_part_is_free_and_disjoint(table):
     frame = pd.DataFrame(table).assign(row=np.arange(ROWS))
     guard = Guard(frame)
     assert isinstance(guard.train, pd.DataFrame)
-    assert len(guard.train) == ROWS // 2 == guard.rows
+    assert len(guard.train) == round(ROWS / 3) == ROWS - guard.rows
     with unsealed():
         protected = guard._setup.protected.rows.frame()
     assert set(guard.train.row) | set(protected.row) == set(range(ROWS))
@@ -362,14 +363,18 @@ def test_texts_and_large_numbers_are_scored_as_they_are(rng):
     assert guard.score(np.full(4000, 2**53 + 1), target="number", guess=1).value > 0.99
 
 
-def test_batches_are_checked_before_the_first_is_asked_and_cost_what_they_cost_one_by_one(guard, table):
+def test_batches_are_checked_before_the_first_is_asked_and_pay_nothing_for_each_other(guard, table):
     with pytest.raises(QueryRejected):
         guard.ask_all(["share(flag)", "share(nonsense)"])
     assert guard.spent == 0
     batch = guard.ask_all(["share(flag)", "share(age > 40)", "share(flag)"])
+    assert batch[0] == batch[2]
+    nats = [answer.certificate.numbers["nats of this interval"] for answer in batch]
+    assert nats[0] == nats[1] == pytest.approx(Account(1 - 0.95).for_batch(2).nats())
     alone = Guard(table)
-    one_by_one = [alone.share("flag"), alone.share("age > 40"), alone.share("flag")]
-    assert [answer.to_dict() for answer in batch] == [answer.to_dict() for answer in one_by_one]
+    alone.share("flag")
+    assert batch[1].half_width < alone.share("age > 40").half_width
+    assert guard.spent == pytest.approx(batch[0].cost + batch[1].cost)
 
 
 def test_answers_and_certificates_read_well_everywhere(guard):
@@ -395,7 +400,7 @@ def test_too_few_rows_are_said_in_numbers():
     small = Guard({"x": np.arange(40.0)})
     with pytest.raises(NotEnoughRows) as caught:
         small.quantile("x", 0.99)
-    assert caught.value.needed > caught.value.got == 20
+    assert caught.value.needed > caught.value.got == 27
     assert small.spent == 0
 
 
@@ -491,6 +496,7 @@ def test_two_tables_that_differ_in_the_width_class_alone_pay_for_it(kind):
     expected, unexpected = ask(Guard(usual, train=usual)), ask(Guard(other, train=usual))
     for answer in (expected, unexpected):
         assert answer.certificate.numbers["cells from the guess"] == 0
-    assert expected.certificate.numbers["width class"] == 0 < unexpected.certificate.numbers["width class"]
-    assert expected.cost < 0.3 < 2 < unexpected.cost
+    name = "class of the arms"
+    assert expected.certificate.numbers[name] <= 0 < unexpected.certificate.numbers[name]
+    assert expected.cost < 4 < unexpected.cost - 2
     assert unexpected.half_width > 1.5 * expected.half_width

@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv
 
+from holdfast.coding import LadderGrid
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard import Asker, Board, _board
 from holdfast.guard._code import PreparedCode
-from holdfast.coding import LadderGrid
-from holdfast.coding import Experience, Failure, Surprise
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Book, SigningKey
 
@@ -46,16 +45,6 @@ def test_the_cells_cover_the_range_without_gaps(best, step, upward):
     assert (ordered[0][0], ordered[-1][1]) == (0.0, 1.0)
     for (_, end), (begin, _) in pairwise(ordered):
         assert begin <= end
-
-
-@pytest.mark.parametrize("experience", [Experience(), Experience(3, 0), Experience(5, 2)])
-def test_the_prices_of_the_whole_alphabet_are_those_of_a_prior(experience):
-    # Confirmed, failed, better by 1, 2, 3, … steps. Cells on both sides of a guess use up nearly all of the
-    # prior; a ladder has those above only.
-    above = sum(math.exp(-experience.surprise_price(Surprise(cell))) for cell in range(1, 20_000))
-    rest = math.exp(-experience.confirmation_price()) + math.exp(-experience.surprise_price(Failure()))
-    assert rest + above <= 1
-    assert rest + 2.3 * above > 1  # On both sides, a prior that is too generous by 15 % would not pass.
 
 
 @pytest.fixture

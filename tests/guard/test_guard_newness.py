@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 from holdfast import Guard
+from holdfast.coding import Weights, _account, look_nats
 from holdfast.dependence import MDependent
 from holdfast.engines import unsealed
 from holdfast.errors import InvalidArgument
-from holdfast.guard import _account, _newness
-from holdfast.coding import look_nats, Weights
+from holdfast.guard import _newness
 from holdfast.guard._earlier import KEPT
 from holdfast.ledger import BookError, export
 
@@ -291,7 +291,7 @@ def test_questions_and_looks_together_weigh_less_than_one(monkeypatch):
     """Kraft's sum with every question and every look in it. 1/((j+1) ln²(j+1)) is convex, so its sum from
     j = N on is at most its integral from N − ½ on."""
     steps = 200_000
-    rest = 1 / (_account._WEIGHT_SUM * math.log(steps + 1.5))
+    rest = 1 / (_account._SERIES_SUM * math.log(steps + 1.5))
     questions = _weights_up_to(steps) + rest
 
     def looks():

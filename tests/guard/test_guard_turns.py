@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from holdfast.guard._turns import Turns
 
 from holdfast import Guard
 from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard import Asker
 from holdfast.guard._code import PreparedCode
-from holdfast.guard._turns import Turns
 from holdfast.ledger import Balance, Book, BookError, SigningKey, export, verify
 
 QUESTIONS = [

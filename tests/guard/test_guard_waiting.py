@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from holdfast.guard._ahead import Ahead
+from holdfast.guard._turns import Turns
 
 from holdfast import Guard
 from holdfast.engines import Rows
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
 from holdfast.guard import Asker, _together
-from holdfast.guard._ahead import Ahead
 from holdfast.guard._code import PreparedCode
-from holdfast.guard._turns import Turns
 from holdfast.ledger import Balance, Book, BookError, SigningKey, export, verify
 
 QUESTIONS = [

@@ -127,11 +127,14 @@ def jung_broken(p: dict, n: int, error: float, confidence: float) -> list[str]:
 
 
 def code_broken(p: dict, error: float, confidence: float) -> list[str]:
-    """Theory 2.2 with the guard's prior and weights, every surprise as far off as [0, 1] allows."""
+    """Theory 2.2 with the guard's prior and weights for k questions; every surprise is as far off as [0, 1]
+    allows."""
     k, surprises, half = p["k"], int(p["surprises"]), p["half_cell"]
     step = k + 1
-    nats = -math.log(1 - confidence - p["bias"]) + math.log(step) + 2 * math.log(math.log(step))
-    nats += math.log(2.10975)
+    series = 1 / (2.10975 * step * math.log(step) ** 2)
+    nats = -math.log(1 - confidence - p["bias"]) - math.log(0.8 * (1 - 3.4e-6) / k + 0.2 * series)
+    # One of the hypotheses counts surprises; what the mixture costs beyond that, forgetting included.
+    nats += math.log(20) + 0.1 * math.log1p(k / 100)
     farthest = max(1, math.floor(0.5 / half + 0.5))
     place = math.log(2 * farthest * (farthest + 1) / (63 / 64))
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.coding import Account, Experience, Learned, Weights, best_half_cell, guess_deviation
 from holdfast.dependence import MarkovChain
 from holdfast.errors import BudgetSpent
 from holdfast.guard import Guard
-from holdfast.coding import Account
-from holdfast.coding import Experience, Surprise
 from holdfast.planning import plan
 from holdfast.planning._code import expected_width, place_price, promised_width, sequence_price
 from holdfast.tails import BoundedDifferences
@@ -25,7 +24,7 @@ def half_of(rows):
 
 
 @given(st.lists(st.booleans(), max_size=60))
-def test_a_pattern_costs_what_the_guard_charges_step_by_step(surprises):
+def test_a_pattern_costs_what_counting_charges_step_by_step(surprises):
     experience, paid = Experience(), 0.0
     for surprise in surprises:
         chance = experience.surprise_probability()
@@ -38,13 +37,15 @@ def test_a_pattern_costs_what_the_guard_charges_step_by_step(surprises):
 
 
 @pytest.mark.parametrize("cell", [1, 2, 17, 1000])
-def test_a_place_costs_what_the_guard_charges(cell):
-    assert float(place_price(np.array(float(cell)))) == pytest.approx(-math.log(Surprise(cell).probability()))
+def test_a_place_costs_what_counting_charges(cell):
+    experience = Experience(3, 1)
+    on_top = experience.surprise_price(cell) + math.log(experience.surprise_probability())
+    assert float(place_price(np.array(float(cell)))) == pytest.approx(on_top)
 
 
 @pytest.mark.parametrize(
     ("rows", "k", "mean", "last"),
-    [(10**4, 10, 0.045, 0.054), (10**5, 100, 0.020, 0.023), (10**6, 10**4, 0.0090, 0.0094)],
+    [(10**4, 10, 0.036, 0.050), (10**5, 100, 0.0177, 0.0208), (10**6, 10**4, 0.0077, 0.0084)],
 )
 def test_the_stated_widths(rows, k, mean, last):
     found = expected_width(half_of(rows), k, 0.05)
@@ -55,7 +56,7 @@ def test_the_stated_widths(rows, k, mean, last):
 
 def test_ten_surprises_in_a_thousand_questions():
     rows = plan(queries=1000, confidence=0.95, error=0.1, surprises=10).method("code").rows
-    assert rows == pytest.approx(24_000, rel=0.02)
+    assert rows == pytest.approx(18_000, rel=0.02)
 
 
 @pytest.mark.parametrize(("k", "surprises"), [(1, 0), (1, 1), (10, 0), (10, 10), (1000, 10), (1000, 999)])
@@ -79,24 +80,27 @@ def test_more_questions_more_surprises_and_fewer_rows_are_never_better(k, surpri
     assert here >= promised_width(BoundedDifferences.of_mean(0, 1, 2 * rows), k, beta, surprises).error
 
 
-def test_the_forecast_is_what_honest_guesses_bring(rng):
-    """The guard's own account, with normal errors of the guesses: the forecast is the mean last width."""
-    rows, k = 10**5, 100
+@pytest.mark.parametrize("k", [1, 10, 100])
+def test_the_forecast_is_what_honest_guesses_bring(k, rng):
+    """The guard's own rules, with normal errors of the guesses: the forecast is the mean last width."""
+    rows = 10**5
     tail = half_of(rows)
     found = expected_width(tail, k, 0.05)
-    deviation = math.sqrt(2) * 0.5 / math.sqrt(rows / 2)
     last, every = [], []
-    for _ in range(400):
-        account = Account(0.05)
+    for _ in range(100):
+        account = Account(0.05, weights=Weights(expect=float(k)))
         for _ in range(k):
-            every.append(found.half_cell + tail.radius_at(account.nats()))
-            away = math.floor(abs(rng.standard_normal()) * deviation / (2 * found.half_cell) + 0.5)
-            output = Surprise(away) if away else None
-            account = account.after(account.charge(account.price(output)), surprise=away > 0)
+            radius, deviation = tail.radius_at(account.nats()), guess_deviation(tail, account.nats())
+            half_cell = best_half_cell(account, deviation, radius)
+            every.append(half_cell + radius)
+            place = math.floor(rng.standard_normal() * deviation / (2 * half_cell) + 0.5)
+            prior, width = account.learned.cells, half_cell / deviation
+            learned = Learned(cells=prior.after(place, width))
+            price = prior.price(place, width)
+            account = account.after(account.charge(price), surprise=place != 0, learned=learned)
         last.append(every[-1])
-    assert np.mean(last) == pytest.approx(found.error, rel=0.02)
-    assert np.mean(every) == pytest.approx(found.mean, rel=0.02)
-    assert np.mean(last) <= found.error * 1.01
+    assert np.mean(last) == pytest.approx(found.error, rel=0.04)
+    assert np.mean(every) == pytest.approx(found.mean, rel=0.04)
 
 
 @pytest.mark.parametrize(("k", "surprises"), [(30, 3), (60, 0)])
@@ -105,7 +109,7 @@ def test_a_real_guard_keeps_the_plan(rng, k, surprises):
     error = 0.1
     rows = plan(queries=k, confidence=0.95, error=error, surprises=surprises).method("code").rows
     data = {f"c{j}": rng.integers(0, 2, rows) for j in range(k)}
-    guard = Guard(data, error=error)
+    guard = Guard(data, error=error, expect=k)
     wrong = set(rng.choice(k, surprises, replace=False).tolist())
     for j in range(k):
         answer = guard.share(f"c{j} = 1", guess=0.01 if j in wrong else None)

@@ -7,8 +7,7 @@ import math
 import pytest
 
 from holdfast import plan
-from holdfast.guard import _stages
-from holdfast.coding import Agreement, grid_schedule, lacking, largest_tried, least_error
+from holdfast.coding import Agreement, _stages, grid_schedule, lacking, largest_tried, least_error
 from holdfast.planning import _agreed
 from holdfast.planning._agreed import GridCode
 from holdfast.planning._method import Method, Setting

@@ -11,8 +11,8 @@ import pytest
 from server_caller import Caller
 from starlette.testclient import TestClient
 
-from holdfast.engines import unsealed
 from holdfast.coding import look_nats
+from holdfast.engines import unsealed
 from holdfast.ledger import Book, EpochLink, Receipt, verify_epochs
 from holdfast.server import Policy, Service, create_app
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from holdfast.dependence import Independent
 from holdfast.coding import Account
+from holdfast.dependence import Independent
 from holdfast.guard._noise import TypicalNoise
 from holdfast.guard._question import StatisticQuestion
 from holdfast.tails import BoundedDifferences, SubExponential, SubGaussian, Tail

@@ -132,7 +132,7 @@ class CountedBoard:
         output = prepared.reading.output(self._live, prepared.grid)
         self.account = _charged(self.account, prepared, output)
         self.best = prepared.grid.middle(output.cell)
-        return prepared.interval(output), not output.confirmed
+        return prepared.interval(output), prepared.alphabet.surprises(output)
 
 
 def _part(rows: int, *, training: bool) -> Part:
@@ -143,7 +143,7 @@ def _charged(account: Account, prepared: PreparedCode, output: Output) -> Accoun
     price = prepared.price(output)
     return account.after(
         account.charge(price),
-        surprise=not output.confirmed,
+        surprise=prepared.alphabet.surprises(output),
         exact=account.exact + price,
         learned=prepared.alphabet.after(output),
     )

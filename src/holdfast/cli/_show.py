@@ -53,7 +53,7 @@ def _outcome(answer: Answer) -> str:
     if math.isnan(answer.guess):
         return "no guess"
     if answer.confirmed:
-        return "as guessed"
+        return "as guessed" if answer.value == answer.guess else f"near the guess {answer.guess:.4g}"
     if answer.value == answer.guess:
         return "a surprise: as guessed, but wider than expected"
     return f"a surprise: the guess was {answer.guess:.4g}"

@@ -14,6 +14,7 @@ from holdfast.coding._learned import COUNTING_WEIGHT, SCALES, Learned, Mixture, 
 from holdfast.coding._stages import (
     ROOMS,
     Agreement,
+    Run,
     Schedule,
     checked_schedule,
     grid_schedule,
@@ -23,6 +24,7 @@ from holdfast.coding._stages import (
     largest_tried,
     least_error,
     price,
+    runs,
 )
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "Learned",
     "Mixture",
     "Output",
+    "Run",
     "Schedule",
     "Weights",
     "best_half_cell",
@@ -60,5 +63,6 @@ __all__ = [
     "least_error",
     "look_nats",
     "price",
+    "runs",
     "training_share",
 ]

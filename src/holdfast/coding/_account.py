@@ -58,7 +58,8 @@ class Weights:
         series = 1 / (_SERIES_SUM * (step + 1) * math.log(step + 1) ** 2)
         if self.expect is None:
             return series
-        head = _EXPECTED_SHARE * _FOR_QUESTIONS / math.ceil(self.expect) if step <= self.expect else 0.0
+        expected = math.ceil(self.expect)
+        head = _EXPECTED_SHARE * _FOR_QUESTIONS / expected if step <= expected else 0.0
         return head + (1 - _EXPECTED_SHARE) * series
 
     def nats(self, step: int, questions: int = 1) -> float:

@@ -23,11 +23,6 @@ class Output:
     arm: int = 0
     whole: bool = False
 
-    @property
-    def confirmed(self) -> bool:
-        """Whether it says no more than what was expected."""
-        return self.cell == 0 and self.arm <= 0 and not self.whole
-
 
 WHOLE = Output(whole=True)
 
@@ -65,6 +60,11 @@ class ArmClasses:
         """The class that is farthest from the prediction: the dearest there is."""
         return max(-self.first, self.last)
 
+    @property
+    def likely(self) -> int:
+        """The class that arms are hardly ever longer than."""
+        return min(self.least(math.exp(_SURPRISING * self.error)), self.last)
+
     def least(self, stretch: float) -> int:
         """The least class that allows arms of so many times the prediction; it may be beyond the last."""
         if not stretch > self.stretch(self.first):
@@ -83,6 +83,8 @@ class ArmClasses:
 _STEP = math.log(1.25)
 _NARROWEST = math.log(100)
 _MOST_CLASSES = 100
+# A statistic so many predicted deviations from its guess is a surprise; one in eighty is by chance.
+_SURPRISING = 2.5
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,16 @@ class Alphabet:
     def failure_price(self) -> float:
         """Nats for "the rows could not be read"."""
         return self.learned.cells.elsewhere_price()
+
+    @property
+    def nearest_surprise(self) -> Output:
+        """The least distance from the guess that is called a surprise."""
+        return Output(math.floor(_SURPRISING * self.error / self.grid.cell) + 1)
+
+    def surprises(self, output: Output) -> bool:
+        """Whether an output is farther from the guess, or wider, than was to be expected. A word for people:
+        prices do not depend on it."""
+        return output.whole or output.arm > 0 or abs(output.cell) >= self.nearest_surprise.cell
 
     def worst_price(self, others: int = 0) -> float:
         """The dearest output, a failure included, whatever so many ``others`` of its batch reveal before it

@@ -68,7 +68,7 @@ class LadderAlphabet:
 
     def price(self, output: Output) -> float:
         """Nats for an output."""
-        if output.confirmed:
+        if output.cell == 0:
             return self.experience.confirmation_price()
         return self.experience.surprise_price(output.cell)
 
@@ -76,6 +76,12 @@ class LadderAlphabet:
     def failure_price(self) -> float:
         """Nats for "the labels could not be read"."""
         return self.experience.failure_price()
+
+    nearest_surprise = Output(1)
+
+    def surprises(self, output: Output) -> bool:
+        """Whether a submission climbs."""
+        return output.cell > 0
 
     def worst_price(self, others: int = 0) -> float:
         """The dearest output, a failure included, whatever so many ``others`` of its batch reveal before it

@@ -61,7 +61,7 @@ class Answer(Record):
             noisy = self.certificate.interval.lower().endswith("noise")
             how = "with noise" if noisy else "without a guess, no noise added"
         elif self.confirmed:
-            how = "as guessed"
+            how = "as guessed" if self.value == self.guess else f"near the guess {show(self.guess)}"
         elif self.value == self.guess:
             how = "as guessed, but wider than expected"
         else:

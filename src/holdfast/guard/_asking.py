@@ -101,6 +101,8 @@ def answer_together(
     """
     first = {member.question.key: member for member in reversed(members)}  # Who asks first pays.
     ordered = {member.question.key: first[member.question.key] for member in members}
+    if not ordered:
+        return {}
     request = _Request(ordered, refused, stop, _may_join(strategy, list(ordered.values())))
     session.waiting.append(request)
     try:

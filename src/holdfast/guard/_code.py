@@ -96,7 +96,7 @@ class PreparedCode:
             high=interval.high,
             cell=self.grid.cell,
             if_confirmed=self.price(Output(0)),
-            if_surprised=self.price(Output(1)),
+            if_surprised=self.price(self.alphabet.nearest_surprise),
             at_most=self.worst_price,
             why="" if sure or self.error is None else perhaps_too_wide(self.error),
         )
@@ -109,7 +109,7 @@ class PreparedCode:
         kept = self.error is None or interval.half_width <= self.error
         return Outcome(
             price=self.price(output),
-            surprise=not output.confirmed,
+            surprise=self.alphabet.surprises(output),
             released=self._released(output, interval) if kept else None,
             learned=self.alphabet.after(output),
         )
@@ -130,7 +130,7 @@ class PreparedCode:
             value=min(max(value, question.low), question.high),
             interval=interval,
             guess=self.grid.guess,
-            confirmed=output.confirmed,
+            confirmed=not self.alphabet.surprises(output),
             theorem=self.reading.theorem,
             numbers={
                 "question": self.account.steps + 1,

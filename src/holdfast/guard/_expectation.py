@@ -185,13 +185,13 @@ def _by_bets(
     count_error: float,
 ) -> MeanByBets:
     low, high, rows = question.low, question.high, max(1, round(passing))
-    width, middle = high - low, min(max(guess, low), high)
-    seen = sight.looked > 0
+    seen, width = sight.looked > 0, high - low
+    # What the training rows show is a better place to bet around than the guess of whoever asks.
+    middle = min(max(sight.mean if seen else guess, low), high)
     spreads = [sight.spread / 2**halving for halving in range(1 if seen else _UNSEEN_SPREADS)]
+    reach = min(3 * error, width) if seen else width
     chosen = [
-        intervals.e_mean_rates(
-            middle, spread**2, rows, public.nats, lo=low, hi=high, reach=min(3 * error, width)
-        )
+        intervals.e_mean_rates(middle, spread**2, rows, public.nats, lo=low, hi=high, reach=reach)
         for spread in spreads
     ]
     rates = tuple(lower for lower, _ in chosen), tuple(upper for _, upper in chosen)

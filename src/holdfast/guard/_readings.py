@@ -67,9 +67,9 @@ class Reading(ABC):
         return Interval(low - stretch * (low - expected.low), high + stretch * (expected.high - high))
 
     def widest(self, low: float, high: float) -> Interval:
-        """The widest interval of a cell as wide as [low, high] that lies about here, with the arms that are
-        expected."""
-        return self.interval(low, high, Output(0))
+        """The widest interval of a cell as wide as [low, high] that lies about here, with arms that are
+        hardly ever longer."""
+        return self.interval(low, high, Output(0, 0 if self.arms is None else self.arms.likely))
 
     def output(self, part: Part, grid: Grid) -> Output:
         """Read the protected rows. The only place that does."""
