@@ -14,7 +14,8 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 # The rooms in the order a question passes them, and what each may import from; the ground floor (errors,
 # checks, …) is open to all. A new room gets its line here.
 _CALCULUS = {"tails", "stability", "dependence", "intervals"}
-_ASKING = _CALCULUS | {"engines", "queries", "ledger", "mechanisms", "guard"}
+_CODING = _CALCULUS | {"coding"}
+_ASKING = _CODING | {"engines", "queries", "ledger", "mechanisms", "guard"}
 MAY_IMPORT = {
     "tails": set(),
     "stability": {"tails"},
@@ -24,8 +25,9 @@ MAY_IMPORT = {
     "engines": set(),
     "queries": {"engines"},
     "ledger": set(),
+    "coding": {"tails"},
     "guard": _ASKING - {"guard"},
-    "planning": _CALCULUS | {"guard"},
+    "planning": _CODING | {"guard"},
     "replicable": _CALCULUS | {"mechanisms"},
     "reductions": _CALCULUS | {"mechanisms", "replicable"},
     "barriers": _CALCULUS | {"mechanisms", "replicable"},

@@ -4,6 +4,7 @@ twins do not."""
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,7 +14,14 @@ from holdfast.audit._counted import CountedGuard, CountedShare
 
 ROWS, QUESTIONS = 1000, 501
 RUNS = 8  # If 95 % of runs held, as few as 2 of 8 would with a probability of 4 in ten million.
-HALF_CELL = 0.04  # half of the cell that the guard takes here, so that an edge lies at one half
+
+
+@cache
+def _cell_of_a_batch() -> float:
+    """How wide a cell the guard takes here, which is public."""
+    guard = CountedGuard(ROWS)
+    guard.ask_all([CountedShare(protected=ROWS // 2, guess=0.5)] * QUESTIONS)
+    return guard.cell
 
 
 def vote(rng: np.random.Generator, *, charges: bool = True, after: bool = True) -> bool:
@@ -25,8 +33,8 @@ def vote(rng: np.random.Generator, *, charges: bool = True, after: bool = True) 
     """
     coins = rng.integers(0, 2, (ROWS, QUESTIONS), dtype=np.int8)
     guard = CountedGuard(ROWS, charges=charges)
-    counts = coins.sum(0)
-    answers = guard.ask_all([CountedShare(protected=int(count), guess=0.5 + HALF_CELL) for count in counts])
+    guess = 0.5 + _cell_of_a_batch() / 2  # An edge of the cells lies at one half.
+    answers = guard.ask_all([CountedShare(protected=int(count), guess=guess) for count in coins.sum(0)])
     signs = np.array([1 if output.cell >= 0 else -1 for _, output in answers])
     majority = int(((2 * coins.astype(np.int16) - 1) @ signs > 0).sum())
     gained = float(ndtr(math.sqrt(2 * QUESTIONS / (math.pi * ROWS)))) - 1 / math.sqrt(ROWS)

@@ -5,6 +5,7 @@ from holdfast.guard._board import Board, FinalScore, Submission
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._epoch import Epoch
 from holdfast.guard._guard import Guard
+from holdfast.guard._report import Report
 from holdfast.guard._reusable_code import CodeHoldout
 from holdfast.guard._reusable_holdout import ReusableHoldout
 from holdfast.guard._session import Asker
@@ -20,6 +21,7 @@ __all__ = [
     "Guard",
     "Left",
     "Preview",
+    "Report",
     "ReusableHoldout",
     "Submission",
 ]

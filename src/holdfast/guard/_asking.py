@@ -154,7 +154,7 @@ def _answer_one(session: Session, strategy: Preparing, request: _Request, part: 
         session.read()
         asked = [_asked(strategy, member, name) for member in members.values()]
         reserved = session.reserve(asked, refused=request.refused, stop=request.stop)
-        part = _summed(part, [members[key].question for key in reserved])
+        part = with_sums(part, [members[key].question for key in reserved])
         account, settled = session.account, []
         for key, one in reserved.items():
             prepared = one.prepared
@@ -181,7 +181,7 @@ def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Re
         asked = [_asked(strategy, member, name) for member in members.values()]
         try:
             reserved = session.reserve(asked, in_turn=True)
-            part = _summed(part, [members[key].question for key in reserved])
+            part = with_sums(part, [members[key].question for key in reserved])
             for key, one in reserved.items():
                 prepared = one.prepared
                 if prepared is None:
@@ -253,7 +253,7 @@ def _settled(strategy: Preparing, member: Member, line: int, prepared: Prepared,
     )
 
 
-def _summed(part: Part, questions: Sequence[Question]) -> Part:
+def with_sums(part: Part, questions: Sequence[Question]) -> Part:
     """The protected rows with the sums of several questions at hand; without them where they cannot be read
     together, and each has to show by itself whether it can."""
     summed = [one for one in questions if isinstance(one, TableQuestion) and one.is_sum]

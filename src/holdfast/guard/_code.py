@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -221,6 +221,16 @@ class CodeStrategy:
         if near is None:
             raise self._spent(account, question)
         return near
+
+    def exact(self, question: Question, nats: float) -> Reading:
+        """How a question of a report is read, after which nothing is asked: no guess is needed, and the
+        training part only chooses what makes the interval narrow."""
+        unseen = question.guess is None and (self.training is None or not question.in_training)
+        if unseen:
+            bounded = math.isfinite(question.low + question.high)
+            question = replace(question, guess=(question.low + question.high) / 2 if bounded else 0.0)
+        public = Public(nats, self.rows, self.training, self.pilot, self._tail(question))
+        return expect(question, public).reading
 
     def _tail(self, question: Question) -> Tail | None:
         """The tail of a mean in the question's range, where rows depend on each other; a quantile is read off

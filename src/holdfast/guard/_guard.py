@@ -28,6 +28,7 @@ from holdfast.guard._choice import (
     choose_strategy,
     default_share,
 )
+from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
 from holdfast.guard._custom import custom_question
 from holdfast.guard._earlier import not_compared
@@ -36,8 +37,9 @@ from holdfast.guard._former import FAILURE
 from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
+from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
 from holdfast.guard._scores import score_query, score_question
-from holdfast.guard._session import NOBODY, Asked, Asker
+from holdfast.guard._session import NOBODY, Asked, Asker, Released
 from holdfast.guard._strategy import Prepared
 from holdfast.ledger import Balance, Book, Closed
 from holdfast.queries import Query
@@ -335,6 +337,69 @@ class Guard:
             if isinstance(answer, Exception):
                 raise answer
         return [answer for answer in answers if isinstance(answer, Answer)]
+
+    def report(self, questions: Iterable[Query | str], *, asker: Asker | None = None) -> Report:
+        """The last word: close the account, for everyone, and read a short list of questions exactly.
+
+        Nobody asks after a report, so its values are not told on cells and cost nothing. All the error
+        probability that is left is shared out among them. With ``training_share=0`` and nothing asked before
+        it is a preregistration on all rows. A report is given once; the same questions return it again.
+
+        Guarantee: that of the guard, for the report and all earlier answers together
+        (``docs/theory/code-guard.md``, "The last word"). A question that cannot be asked is refused before
+        the account is closed.
+        """
+        asked = [self._question(query) for query in questions]
+        if not asked:
+            raise InvalidArgument("questions", "at least one question", [], of="Guard.report")
+        if not isinstance(self._strategy, CodeStrategy):
+            raise InvalidArgument(
+                "strategy",
+                "'code': other strategies have no last word",
+                self._options["strategy"],
+                of="Guard",
+            )
+        asked = list({question.key: question for question in asked}.values())
+        try:
+            self._setup.protected.rows.require_unchanged()
+            self._session.read()
+            fixed = fix_report(self._session, self._strategy, asked, asker or NOBODY)
+        except QueryRejected as rejected:
+            raise self._with_account(rejected) from None
+        if self._session.told(REPORTED) is None:
+            read_report(self._session, self._strategy, asked, self._setup.protected, fixed)
+        report = self.reported
+        assert report is not None
+        return report
+
+    @property
+    def reported(self) -> Report | None:
+        """The report that was this account's last word; None where there is none (yet)."""
+        self._session.read()
+        fixed, told = self._session.told(FIXED), self._session.told(REPORTED)
+        if fixed is None or told is None:
+            return None
+        line, answers, receipt = told
+        texts = tuple(fixed[1]["questions"])
+        return Report(
+            answers=tuple(
+                None if answer is None else self._records.answer(Released("", text, 0, answer, receipt))
+                for text, answer in zip(texts, answers["answers"], strict=True)
+            ),
+            questions=texts,
+            text=citable(
+                questions=len(texts),
+                rows=self.rows,
+                training=self._setup.facts["training_rows"],
+                fixed=fixed[1],
+                confidence=self.confidence,
+                promise=self._options["promise"],
+                book=self._book.identity,
+                line=line,
+            ),
+            certificate=self._records.certificate({"nats of each interval": fixed[1]["nats"]}),
+            receipt=receipt,
+        )
 
     def answer_each(
         self, questions: Sequence[tuple[Query | str, Asker]], *, stop: bool = False

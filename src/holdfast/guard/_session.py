@@ -39,6 +39,7 @@ _ROOM = 8 * MICRO
 _REPEATS = "repeats"
 
 _CLOSED = "The account is closed; nothing more is answered from it."
+_REPORTED = "Its last word is a report."
 _FAILED = (
     "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
     "so it ended the account. The answers given before keep their intervals."
@@ -239,6 +240,38 @@ class Session:
     def close_account(self, because: str = "") -> None:
         """Write down that nothing more is answered from this account, and why if it was not the owner."""
         self.record("close", {"because": because} if because else {}, "account")
+
+    def close_for_report(
+        self,
+        subject: str,
+        body: Callable[[Account], dict[str, Any]],
+        *,
+        permit: Callable[[Balance, int], None] | None,
+    ) -> dict[str, Any] | None:
+        """End the account, and write down in the same step what its last word is about; returns what the book
+        says of it, whoever wrote it, or None where the account was closed without one."""
+        for _ in range(_MOST_TRIES):
+            fixed = self._book.about(subject, "act")
+            if fixed is not None:
+                return fixed.body
+            with self._lock, suppress(Stale):
+                end = self._last
+                if self.balance.closed:
+                    return None
+                if permit is not None:
+                    permit(self.balance, 0)
+                said = body(self.account)
+                lines = [Entry("close", {"because": _REPORTED}, "account"), Entry("act", said, subject)]
+                for event in self._book.append_all(lines, after=end):
+                    self._apply(event)
+                return said
+            self.read()
+        raise BookError("The account book is too busy; nothing was written. Try again.")
+
+    def told(self, subject: str) -> tuple[int, dict[str, Any], Receipt | None] | None:
+        """A line that costs nothing and is written once: its number, what it says, and its receipt."""
+        event = self._book.about(subject, "act")
+        return None if event is None else (event.sequence, event.body, self._book.receipt(event))
 
     def released(self, key: str) -> Released | None:
         """What the book has about a question that was settled; None if it has not been asked."""

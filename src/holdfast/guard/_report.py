@@ -1,0 +1,229 @@
+"""The last word: a short list of questions, read exactly, after which nothing is answered any more.
+
+Every answer before was told on cells, because later questions could depend on it. Nobody asks after a report,
+so its values are told as they are, at all the error probability that is left. The order is what makes it
+valid: the account is closed, and the questions are in the book, before a row is read. Proof:
+``docs/theory/code-guard.md``, "The last word".
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.coding import Account
+from holdfast.errors import MissingExtra, QueryRejected
+from holdfast.guard._answer import Answer
+from holdfast.guard._asking import with_sums
+from holdfast.guard._certificate import Certificate
+from holdfast.guard._clean_room import Failed, read_protected
+from holdfast.guard._code import CodeStrategy
+from holdfast.guard._question import Part, Question
+from holdfast.guard._readings import Measured
+from holdfast.guard._release import released
+from holdfast.guard._session import Asker, Session
+from holdfast.intervals import Interval
+from holdfast.ledger import Receipt
+from holdfast.records import Record, amount, show
+
+FIXED, REPORTED = "report", "report answers"
+_OTHER = (
+    "The last word of this account was fixed before, with other questions: {}. A report is given once. Call "
+    "guard.report with these to have it again."
+)
+_CLOSED = "The account is closed: there is no report without an account that can still answer."
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Record):
+    """The last word of an account: exact values with intervals that hold together with all earlier answers.
+
+    ``answers`` are in the order of the questions; a question that could not be computed on the protected rows
+    has None. ``text`` says in words what was done and can be cited. ``receipt`` shows that the account's book
+    has this report, where the book is signed.
+
+    >>> from holdfast import Guard
+    >>> table = {"x": [n % 2 for n in range(4_000)]}
+    >>> report = Guard(table, training_share=0).report(["share(x = 1)"])
+    >>> report.answers[0].value, round(report.answers[0].half_width, 3)
+    (0.5, 0.016)
+    """
+
+    answers: tuple[Answer | None, ...] = field(repr=False)
+    questions: tuple[str, ...]
+    text: str
+    certificate: Certificate = field(repr=False)
+    receipt: Receipt | None = field(default=None, repr=False)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table: a question, its value and its interval in each row."""
+        return [
+            {
+                "question": question,
+                "value": None if answer is None else answer.value,
+                "low": None if answer is None else answer.low,
+                "high": None if answer is None else answer.high,
+                "half_width": None if answer is None else answer.half_width,
+            }
+            for question, answer in zip(self.questions, self.answers, strict=True)
+        ]
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("pandas", what="report.to_frame()") from None
+        return pandas.DataFrame(self.rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return {
+            "text": self.text,
+            "questions": list(self.questions),
+            "answers": [None if answer is None else answer.to_dict() for answer in self.answers],
+            "certificate": self.certificate.to_dict(),
+            "receipt": None if self.receipt is None else self.receipt.to_dict(),
+        }
+
+    def to_markdown(self) -> str:
+        """The table and the text, for a paper or a pull request."""
+        lines = ["| question | value | interval |", "|---|---|---|"]
+        lines += [f"| `{question}` | {value} | {interval} |" for question, value, interval in self._shown()]
+        return "\n".join([*lines, "", self.text])
+
+    def __str__(self) -> str:
+        shown = self._shown()
+        widths = [max(len(cells[column]) for cells in shown) for column in range(3)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+            for cells in shown
+        ]
+        return "\n".join([*lines, "", self.text])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td><code>{html.escape(question)}</code></td><td><b>{value}</b></td><td>{interval}</td></tr>"
+            for question, value, interval in self._shown()
+        )
+        head = "<tr><th>question</th><th>value</th><th>interval</th></tr>"
+        return f"<table>{head}{rows}</table><p>{html.escape(self.text)}</p>"
+
+    def _shown(self) -> list[tuple[str, str, str]]:
+        return [
+            (question, "could not be computed", "")
+            if answer is None
+            else (question, show(answer.value), f"[{show(answer.low)}, {show(answer.high)}]")
+            for question, answer in zip(self.questions, self.answers, strict=True)
+        ]
+
+
+def fix_report(
+    session: Session, strategy: CodeStrategy, questions: Sequence[Question], asker: Asker
+) -> dict[str, Any]:
+    """Close the account and write down the questions of its report, in one step; or what was written down
+    before, where it is the same report."""
+    texts = [question.text for question in questions]
+    strategy.look(questions)
+
+    def body(account: Account) -> dict[str, Any]:
+        nats = account.last_nats(len(questions))
+        for question in questions:  # What cannot be asked is refused now, before the account is closed.
+            strategy.exact(question, nats)
+        return {
+            "questions": texts,
+            "nats": nats,
+            "asked": account.steps,
+            "micro_nats": account.micro_nats,
+            **({"by": asker.name} if asker.name else {}),
+        }
+
+    fixed = session.close_for_report(FIXED, body, permit=asker.permit)
+    if fixed is None:
+        raise QueryRejected(_CLOSED)
+    if fixed["questions"] != texts:
+        raise QueryRejected(_OTHER.format("; ".join(fixed["questions"])))
+    return fixed
+
+
+def read_report(
+    session: Session,
+    strategy: CodeStrategy,
+    questions: Sequence[Question],
+    part: Part,
+    fixed: dict[str, Any],
+) -> list[dict[str, Any] | None]:
+    """Read the rows for the questions of a report that is fixed, and put all answers into one line of the
+    book; whoever comes later gets what is there."""
+    part = with_sums(part, questions)
+    answers = [
+        _answered(strategy, question, part, fixed, place) for place, question in enumerate(questions, 1)
+    ]
+    told = session.record("act", {"answers": answers}, REPORTED)
+    return list(told["answers"])
+
+
+def _answered(
+    strategy: CodeStrategy, question: Question, part: Part, fixed: dict[str, Any], place: int
+) -> dict[str, Any] | None:
+    reading = strategy.exact(question, fixed["nats"])
+    measured = read_protected(
+        lambda: reading.measured(part) or Measured(math.nan, Interval(question.low, question.high)),
+        Measured,
+        silent=question.in_process,
+    )
+    if isinstance(measured, Failed) or not math.isfinite(measured.estimate):
+        return None
+    inside = measured.interval
+    low, high = inside.low - question.resolution, inside.high + question.resolution
+    return released(
+        replace(question, guess=None),
+        value=min(max(measured.estimate, question.low), question.high),
+        interval=Interval(max(question.low, low), min(question.high, high)),
+        guess=None,
+        confirmed=True,
+        theorem=reading.theorem,
+        numbers={
+            "place in the report": place,
+            "questions in the report": len(fixed["questions"]),
+            "questions asked before": fixed["asked"],
+            "nats spent before": fixed["micro_nats"] / 1e6,
+            "nats of this interval": fixed["nats"],
+        },
+    )
+
+
+def citable(
+    *,
+    questions: int,
+    rows: int,
+    training: int,
+    fixed: dict[str, Any],
+    confidence: float,
+    promise: str,
+    book: str,
+    line: int,
+) -> str:
+    """What was done, in words that can be cited."""
+    explored = f" ({training:,} more were explored freely)" if training else ""
+    before = (
+        f"{amount(fixed['asked'], 'questions')} had been answered before, at {fixed['micro_nats'] / 1e6:.3g} nats"
+        if fixed["asked"]
+        else "Nothing had been asked before"
+    )
+    held = (
+        f"With probability {confidence:.6g} all of these intervals hold, together with those of all earlier "
+        "answers."
+        if promise == "all"
+        else f"Each of these intervals holds with probability {confidence:.6g}."
+    )
+    return (
+        f"{amount(questions, 'questions').capitalize()} on {rows:,} protected rows{explored}, fixed before the "
+        f"rows were read. {before}. {held} The account was closed by this report: Holdfast account book "
+        f"{book[:16]}, line {line}."
+    )
