@@ -353,21 +353,18 @@ class Guard:
         if not asked:
             raise InvalidArgument("questions", "at least one question", [], of="Guard.report")
         if not isinstance(self._strategy, CodeStrategy):
-            raise InvalidArgument(
-                "strategy",
-                "'code': other strategies have no last word",
-                self._options["strategy"],
-                of="Guard",
-            )
+            strategy = self._options["strategy"]
+            raise InvalidArgument("strategy", "'code': no other has a last word", strategy, of="Guard")
         asked = list({question.key: question for question in asked}.values())
-        try:
-            self._setup.protected.rows.require_unchanged()
-            self._session.read()
-            fixed = fix_report(self._session, self._strategy, asked, asker or NOBODY)
-        except QueryRejected as rejected:
-            raise self._with_account(rejected) from None
-        if self._session.told(REPORTED) is None:
-            read_report(self._session, self._strategy, asked, self._setup.protected, fixed)
+        with self._session.turn():
+            try:
+                self._setup.protected.rows.require_unchanged()
+                self._session.read()
+                fixed = fix_report(self._session, self._strategy, asked, asker or NOBODY)
+            except QueryRejected as rejected:
+                raise self._with_account(rejected) from None
+            if self._session.told(REPORTED) is None:
+                read_report(self._session, self._strategy, asked, self._setup.protected, fixed)
         report = self.reported
         assert report is not None
         return report

@@ -157,15 +157,14 @@ def read_report(
     questions: Sequence[Question],
     part: Part,
     fixed: dict[str, Any],
-) -> list[dict[str, Any] | None]:
+) -> None:
     """Read the rows for the questions of a report that is fixed, and put all answers into one line of the
     book; whoever comes later gets what is there."""
     part = with_sums(part, questions)
     answers = [
         _answered(strategy, question, part, fixed, place) for place, question in enumerate(questions, 1)
     ]
-    told = session.record("act", {"answers": answers}, REPORTED)
-    return list(told["answers"])
+    session.record("act", {"answers": answers}, REPORTED)
 
 
 def _answered(
@@ -211,11 +210,10 @@ def citable(
 ) -> str:
     """What was done, in words that can be cited."""
     explored = f" ({training:,} more were explored freely)" if training else ""
-    before = (
-        f"{amount(fixed['asked'], 'questions')} had been answered before, at {fixed['micro_nats'] / 1e6:.3g} nats"
-        if fixed["asked"]
-        else "Nothing had been asked before"
-    )
+    before = "Nothing had been asked before"
+    if fixed["asked"]:
+        spent = f"{fixed['micro_nats'] / 1e6:.3g} nats"
+        before = f"{amount(fixed['asked'], 'questions')} had been answered before, at {spent}"
     held = (
         f"With probability {confidence:.6g} all of these intervals hold, together with those of all earlier "
         "answers."
@@ -223,7 +221,7 @@ def citable(
         else f"Each of these intervals holds with probability {confidence:.6g}."
     )
     return (
-        f"{amount(questions, 'questions').capitalize()} on {rows:,} protected rows{explored}, fixed before the "
-        f"rows were read. {before}. {held} The account was closed by this report: Holdfast account book "
-        f"{book[:16]}, line {line}."
+        f"{amount(questions, 'questions')} on {rows:,} protected rows{explored}, fixed before the rows were "
+        f"read. {before}. {held} The account was closed by this report: Holdfast account book {book[:16]}, "
+        f"line {line}."
     )
