@@ -7,7 +7,9 @@ import math
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-__all__ = ["Record", "amount", "plain", "show"]
+__all__ = ["Record", "amount", "interval_words", "plain", "show"]
+
+_DIGITS = 3  # of a half-width
 
 
 def show(value: object) -> str:
@@ -23,6 +25,23 @@ def amount(number: float, unit: str) -> str:
     """
     digits = f"{number:.3g}" if unit == "nats" else f"{number:,.0f}"
     return f"{digits} {unit.removesuffix('s') if digits == '1' else unit}"
+
+
+def interval_words(value: float, low: float, high: float) -> tuple[str, str]:
+    """The value and ``[low, high]``, to three digits of the half-width, the ends rounded outward.
+
+    >>> interval_words(0.69231, 0.67129, 0.71309)
+    ('0.6923', '[0.6712, 0.7131]')
+    >>> interval_words(3841.4, 3688.2, 3993.9)
+    ('3841', '[3688, 3994]')
+    """
+    half = (high - low) / 2
+    if not 0 < half < math.inf:
+        return f"{value:.6g}", f"[{low:.6g}, {high:.6g}]"
+    decimals = max(0, _DIGITS - 1 - math.floor(math.log10(half)))
+    unit = 10.0**decimals
+    least, most = math.floor(low * unit) / unit, math.ceil(high * unit) / unit
+    return f"{value:.{decimals}f}", f"[{least:.{decimals}f}, {most:.{decimals}f}]"
 
 
 def plain(value: object) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import html
 
-from holdfast.cli._figures import interval_words
 from holdfast.cli._page import filled
 from holdfast.demo import TRUTH, Claim, Story, Told
+from holdfast.records import interval_words
 
 
 def page(story: Story, pictures: tuple[bytes, bytes] | None) -> str:

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from holdfast.cli._figures import interval_words, picture
+from holdfast.cli._figures import picture
 from holdfast.demo import TRUTH, Story
+from holdfast.records import interval_words
 
 # What the line behind the three reports stands for: they lie around one half.
 _SPAN = (0.25, 0.9)

@@ -10,23 +10,6 @@ _DIGITS = 3  # of the half-width; what lies below them says nothing
 _WIDTH = 40
 
 
-def interval_words(value: float, low: float, high: float) -> tuple[str, str]:
-    """The value and ``[low, high]``, to three digits of the half-width, the ends rounded outward.
-
-    >>> interval_words(0.69231, 0.67129, 0.71309)
-    ('0.6923', '[0.6712, 0.7131]')
-    >>> interval_words(3841.4, 3688.2, 3993.9)
-    ('3841', '[3688, 3994]')
-    """
-    half = (high - low) / 2
-    if not 0 < half < math.inf:
-        return f"{value:.6g}", f"[{low:.6g}, {high:.6g}]"
-    decimals = max(0, _DIGITS - 1 - math.floor(math.log10(half)))
-    unit = 10.0**decimals
-    least, most = math.floor(low * unit) / unit, math.ceil(high * unit) / unit
-    return f"{value:.{decimals}f}", f"[{least:.{decimals}f}, {most:.{decimals}f}]"
-
-
 def picture(
     value: float,
     low: float,

@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli._figures import interval_words, meter, picture, span_of
-from holdfast.records import amount
+from holdfast.cli._figures import meter, picture, span_of
+from holdfast.records import amount, interval_words
 
 if TYPE_CHECKING:
     from holdfast.guard import Answer, Guard, Left, Preview

@@ -6,7 +6,14 @@ and records, ``holdfast.planning`` forecasts and ``holdfast.audit`` simulates on
 
 from holdfast.coding._account import MICRO, PROMISES, Account, Weights, look_nats
 from holdfast.coding._alphabet import WHOLE, Alphabet, ArmClasses, Output
-from holdfast.coding._cell import PRECISE_NATS, best_half_cell, cell_entropy, coming_questions, training_share
+from holdfast.coding._cell import (
+    PRECISE_NATS,
+    after_expected,
+    best_half_cell,
+    cell_entropy,
+    coming_questions,
+    training_share,
+)
 from holdfast.coding._experience import FAILURE_SHARE, Experience
 from holdfast.coding._grid import Grid
 from holdfast.coding._ladder import LadderAlphabet, LadderGrid
@@ -50,6 +57,7 @@ __all__ = [
     "Run",
     "Schedule",
     "Weights",
+    "after_expected",
     "best_half_cell",
     "cell_entropy",
     "checked_schedule",

@@ -8,11 +8,12 @@ are, and never whether they are valid. Measured by ``benchmarks/guard_width.py``
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import erfc, xlogy
 
-from holdfast.coding._account import Account, Weights
+from holdfast.coding._account import MICRO, Account, Weights
 
 _COMING_PER_ASKED = 3.0
 _FEW = 10
@@ -38,6 +39,17 @@ def training_share(weights: Weights) -> float:
     """The share of the rows that is best set aside for guesses: a third, or a quarter where few questions are
     expected."""
     return 1 / 4 if weights.expect is not None and weights.expect <= _FEW else 1 / 3
+
+
+def after_expected(account: Account, error: float, arm: float, questions: int) -> Account:
+    """About what the account will be after so many more questions like one with this predicted ``error`` and
+    ``arm``, if their guesses are as good as expected: a forecast."""
+    start, spent = account.nats(), account.spent
+    for asked in range(questions):
+        now = replace(account, steps=account.steps + asked, micro_nats=round(spent * MICRO), together=1)
+        half_cell = best_half_cell(now, error, arm * math.sqrt(now.nats() / start))
+        spent += float(np.interp(half_cell / error, _HALF_CELLS, _ENTROPIES))
+    return replace(account, steps=account.steps + questions, micro_nats=round(spent * MICRO))
 
 
 def coming_questions(asked: int, expect: float | None) -> float:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast import checks
 from holdfast.guard._certificate import Certificate
 from holdfast.ledger import Receipt
-from holdfast.records import Record, amount, plain, show
+from holdfast.records import Record, amount, interval_words, plain
 
-
-def _range(low: float, high: float) -> str:
-    return f"[{show(low)}, {show(high)}]"
+# An interval that covers more of the range than this tells nothing.
+_NOTHING = 0.8
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,10 +50,14 @@ class Answer(Record):
         return (self.high - self.low) / 2
 
     def __repr__(self) -> str:
-        return (
-            f"{self.query} = {show(self.value)} in {_range(self.low, self.high)} "
-            f"({self._how}; all answers hold together with {self.confidence:.6g})"
-        )
+        value, interval = interval_words(self.value, self.low, self.high)
+        return f"{self.query} = {value} in {interval} ({self._how}; {self._promise})"
+
+    @property
+    def _promise(self) -> str:
+        if self.certificate.statement.startswith("Each"):
+            return f"each answer holds with probability {self.confidence:.6g}"
+        return f"all answers hold together with probability {self.confidence:.6g}"
 
     @property
     def _how(self) -> str:
@@ -61,11 +66,11 @@ class Answer(Record):
             noisy = self.certificate.interval.lower().endswith("noise")
             how = "with noise" if noisy else "without a guess, no noise added"
         elif self.confirmed:
-            how = "as guessed" if self.value == self.guess else f"near the guess {show(self.guess)}"
+            how = "as guessed" if self.value == self.guess else f"near the guess {self.guess:.4g}"
         elif self.value == self.guess:
             how = "as guessed, but wider than expected"
         else:
-            how = f"guessed {show(self.guess)}"
+            how = f"guessed {self.guess:.4g}"
         return f"{how}; cost {amount(self.cost, self.unit)}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,12 +85,21 @@ class Answer(Record):
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in self.notes)
+        value, interval = interval_words(self.value, self.low, self.high)
         return (
-            f"<div><code>{html.escape(str(self.query))}</code><br><b>{show(self.value)}</b> in "
-            f"{_range(self.low, self.high)}<br><small>{html.escape(self._how)}; all "
-            f"answers hold together with probability {self.confidence:.6g}</small>"
-            f"{notes}</div>"
+            f"<div><code>{html.escape(str(self.query))}</code><br><b>{value}</b> in {interval}<br>"
+            f"<small>{html.escape(self._how)}; {self._promise}</small>{notes}</div>"
         )
+
+
+def tells_nothing(low: float, high: float, least: float, most: float) -> str:
+    """What a preview says where the interval would cover nearly all that the statistic can be."""
+    if not math.isfinite(most - least) or high - low <= _NOTHING * (most - least):
+        return ""
+    return (
+        f"This would tell you nothing: the interval would cover {(high - low) / (most - least):.0%} of the "
+        f"range from {least:g} to {most:g}. Ask about more rows, about a narrower range, or with nats=3."
+    )
 
 
 def perhaps_too_wide(error: float) -> str:
@@ -133,6 +147,11 @@ class Preview(Record):
         """Half the width of the interval if the guess is confirmed."""
         return (self.high - self.low) / 2
 
+    @property
+    def expected_half_width(self) -> float:
+        """The half-width to expect, the cell included; infinite where nothing can be said beforehand."""
+        return self.half_width
+
     def to_dict(self) -> dict[str, Any]:
         """The preview as plain values, the question as text."""
         return {**super().to_dict(), "query": str(self.query)}
@@ -142,7 +161,8 @@ class Preview(Record):
             return f"{self.query}: answered before, costs nothing"
         if not self.allowed:
             return f"{self.query}: would be refused. {self.why}".rstrip()
-        shown = f"guess {show(self.guess)}, then {_range(self.low, self.high)};"
+        guess, interval = interval_words(self.guess, self.low, self.high)
+        shown = f"guess {guess}, then {interval};"
         alone = f"{self.width_alone} for"
         words = f"{self.query}: {alone if self.width_alone else shown} {self.prices}{self._warning}"
         return f"{words}. {self.why}" if self.why else words
@@ -183,6 +203,7 @@ class Left(float):
     unit: str
     total: float
     share_half_width: float
+    _after: Callable[[int], float] | None
 
     def __new__(
         cls,
@@ -194,13 +215,21 @@ class Left(float):
         unit: str = "nats",
         total: float = math.inf,
         share_half_width: float = math.nan,
+        after: Callable[[int], float] | None = None,
     ) -> Left:
         """A number of nats or answers, what it buys in confirmed guesses or in surprises, and the sentence
         that says so."""
         left = super().__new__(cls, number)
         left.words, left.confirmed, left.surprises, left.unit = words, confirmed, surprises, unit
-        left.total, left.share_half_width = total, share_half_width
+        left.total, left.share_half_width, left._after = total, share_half_width, after
         return left
+
+    def share_half_width_after(self, questions: int) -> float:
+        """The half-width that a share near one half would get after so many more questions whose guesses are
+        as good as expected; NaN where that is not known."""
+        if self._after is None:
+            return math.nan
+        return self._after(checks.whole(questions, "questions", at_least=0, of="Left.share_half_width_after"))
 
     @property
     def fraction(self) -> float:

@@ -10,13 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from holdfast.coding import Account, Alphabet, Grid, LadderAlphabet, Output, best_half_cell
+from holdfast.coding import (
+    Account,
+    Alphabet,
+    Grid,
+    LadderAlphabet,
+    Output,
+    after_expected,
+    best_half_cell,
+)
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
-from holdfast.guard._answer import Left, Preview, perhaps_too_wide
+from holdfast.guard._answer import Left, Preview, perhaps_too_wide, tells_nothing
 from holdfast.guard._expectation import Expectation, Public, expect, look
 from holdfast.guard._left import Capacity, describe_unlimited, widest_question
 from holdfast.guard._model_tails import tail_of_bounded_mean
@@ -87,7 +95,7 @@ class PreparedCode:
 
     def preview(self) -> Preview:
         """What the question would cost and show."""
-        interval = self.interval(Output(0))
+        interval, question = self.interval(Output(0)), self.question
         sure = self.error is None or (self.reading.arms is None and self.keeps(_all_over(self.grid)))
         return Preview(
             query=self.question.record,
@@ -98,7 +106,9 @@ class PreparedCode:
             if_confirmed=self.price(Output(0)),
             if_surprised=self.price(self.alphabet.nearest_surprise),
             at_most=self.worst_price,
-            why="" if sure or self.error is None else perhaps_too_wide(self.error),
+            why=tells_nothing(interval.low, interval.high, question.low, question.high)
+            if sure or self.error is None
+            else perhaps_too_wide(self.error),
         )
 
     def read(self, part: Part) -> Outcome:
@@ -196,8 +206,20 @@ class CodeStrategy:
         except BudgetSpent:
             half_width = math.inf
         if self.capacity is None:
-            return describe_unlimited(question, half_width)
+            return describe_unlimited(
+                question, half_width, partial(self._half_width_after, question, account)
+            )
         return self.capacity.describe(account, question, half_width)
+
+    def _half_width_after(self, question: Question, account: Account, questions: int) -> float:
+        """How wide a question would be after others whose guesses are as good as expected: a forecast."""
+        prepared = self.prepare(question, account)
+        error, arm = (
+            prepared.alphabet.error,
+            prepared.reading.around(prepared.grid.guess, prepared.grid.guess),
+        )
+        later = after_expected(account, error, arm.half_width, questions)
+        return self.prepare(question, later).interval(Output(0)).half_width
 
     def look(self, questions: Sequence[Question]) -> None:
         """Look at the training rows for what preparing these questions needs of them."""

@@ -15,6 +15,7 @@ from holdfast.intervals import clopper_pearson
 
 _MANY = 1_000_000
 _MOST_COUNTED = 10_000
+_SOON = 100  # questions
 
 
 def _nats_within(error: float, rows: int, model: Dependence | None) -> float:
@@ -91,17 +92,19 @@ class Capacity:
         )
 
 
-def describe_unlimited(question: Question, half_width: float) -> Left:
-    """What the account says where no error was promised: how wide the widest ``question`` would be now."""
+def describe_unlimited(question: Question, half_width: float, after: Callable[[int], float]) -> Left:
+    """What the account says where no error was promised: how wide the widest ``question`` would be now, and
+    ``after`` more."""
     return Left(
         math.inf,
         words=(
-            f"{question.text} asked now gets about ±{half_width:.2g}. No maximum width was set, so no "
-            "question is refused."
+            f"{question.text} asked now gets about ±{half_width:.2g}; after {_SOON} more that match their "
+            f"guess, about ±{after(_SOON):.2g}. No maximum width was set, so no question is refused."
         ),
         confirmed=_MANY,
         surprises=_MANY,
         share_half_width=_of_a_share(question, half_width),
+        after=after if question.kind == "share" else None,
     )
 
 
