@@ -206,19 +206,15 @@ class CodeStrategy:
         except BudgetSpent:
             half_width = math.inf
         if self.capacity is None:
-            return describe_unlimited(
-                question, half_width, partial(self._half_width_after, question, account)
-            )
+            after = partial(self._half_width_after, question, account)
+            return describe_unlimited(question, half_width, after)
         return self.capacity.describe(account, question, half_width)
 
     def _half_width_after(self, question: Question, account: Account, questions: int) -> float:
         """How wide a question would be after others whose guesses are as good as expected: a forecast."""
-        prepared = self.prepare(question, account)
-        error, arm = (
-            prepared.alphabet.error,
-            prepared.reading.around(prepared.grid.guess, prepared.grid.guess),
-        )
-        later = after_expected(account, error, arm.half_width, questions)
+        expected = expect(question, self._public(question, account.nats()))
+        arm = expected.reading.around(expected.guess, expected.guess).half_width
+        later = after_expected(account, expected.guess_error, arm, questions)
         return self.prepare(question, later).interval(Output(0)).half_width
 
     def look(self, questions: Sequence[Question]) -> None:
@@ -230,8 +226,7 @@ class CodeStrategy:
 
         Raises :class:`BudgetSpent` where even a confirmed guess would be wider than the promised error.
         """
-        public = Public(account.nats(), self.rows, self.training, self.pilot, self._tail(question))
-        expected = expect(question, public)
+        expected = expect(question, self._public(question, account.nats()))
         if self.error is None:
             arm = expected.reading.around(expected.guess, expected.guess).half_width
             half_cell = best_half_cell(account, expected.guess_error, arm, nats=question.nats)
@@ -251,8 +246,11 @@ class CodeStrategy:
         if unseen:
             bounded = math.isfinite(question.low + question.high)
             question = replace(question, guess=(question.low + question.high) / 2 if bounded else 0.0)
-        public = Public(nats, self.rows, self.training, self.pilot, self._tail(question))
-        return expect(question, public).reading
+        return expect(question, self._public(question, nats)).reading
+
+    def _public(self, question: Question, nats: float) -> Public:
+        """What is public about a question at so many nats."""
+        return Public(nats, self.rows, self.training, self.pilot, self._tail(question))
 
     def _tail(self, question: Question) -> Tail | None:
         """The tail of a mean in the question's range, where rows depend on each other; a quantile is read off
@@ -292,8 +290,8 @@ class CodeStrategy:
         """Say whether it is refused because of what was spent, or could never have been answered."""
         left = self.capacity.left(account) if self.capacity else None
         fresh = Account(account.failure, weights=account.weights)
-        public = Public(fresh.nats(), self.rows, self.training, self.pilot, self._tail(question))
-        if self._widest(question, fresh, expect(question, public), _near) is None:
+        expected = expect(question, self._public(question, fresh.nats()))
+        if self._widest(question, fresh, expected, _near) is None:
             reason = (
                 "even as the first question: its values spread too far for so few rows. Promise a wider "
                 "error, or ask for a share or in larger units."
