@@ -31,13 +31,12 @@ WHOLE = Output(whole=True)
 class ArmClasses:
     """Classes for the arms of an interval around what the training part predicts of them.
 
-    Class s says: neither arm is longer than e^(``pad`` + s·``step``) times its prediction. ``error`` is the
-    predicted deviation of the logarithm of an arm.
+    Class s says: neither arm is longer than e^(s·``step``) times its prediction. ``error`` is the predicted
+    deviation of the logarithm of an arm. Arms that are a little longer are mostly made up for by the cell.
     """
 
     error: float
     step: float
-    pad: float
     first: int
     last: int
 
@@ -46,9 +45,8 @@ class ArmClasses:
         """Classes for arms that are predicted up to a relative ``error``, the widest of them at most
         ``longest`` times the prediction."""
         step = min(max(6 * error, 0.04), _STEP)
-        pad = min(error, step / 2)
         last = 0 if not longest > 1 else math.ceil(math.log(min(longest, 1e9)) / step)
-        return cls(error, step, pad, -math.ceil(_NARROWEST / step), min(last, _MOST_CLASSES))
+        return cls(error, step, -math.ceil(_NARROWEST / step), min(last, _MOST_CLASSES))
 
     @property
     def half_cell(self) -> float:
@@ -69,14 +67,14 @@ class ArmClasses:
         """The least class that allows arms of so many times the prediction; it may be beyond the last."""
         if not stretch > self.stretch(self.first):
             return self.first
-        arm = math.ceil((math.log(stretch) - self.pad) / self.step - 1e-9)
+        arm = math.ceil(math.log(stretch) / self.step - 1e-9)
         while self.stretch(arm) < stretch:
             arm += 1
         return arm
 
     def stretch(self, arm: int) -> float:
         """How many times the predicted arms class ``arm`` allows."""
-        return math.exp(self.pad + self.step * arm)
+        return math.exp(self.step * arm)
 
 
 # The next class has arms that are longer by a quarter at most; a hundredth of the prediction is short enough.
