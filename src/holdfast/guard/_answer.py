@@ -54,6 +54,10 @@ class Answer(Record):
         return f"{self.query} = {value} in {interval} ({self._how}; {self._promise})"
 
     @property
+    def _shown_guess(self) -> str:
+        return interval_words(self.guess, self.low, self.high)[0]
+
+    @property
     def _promise(self) -> str:
         if self.certificate.statement.startswith("Each"):
             return f"each answer holds with probability {self.confidence:.6g}"
@@ -66,11 +70,11 @@ class Answer(Record):
             noisy = self.certificate.interval.lower().endswith("noise")
             how = "with noise" if noisy else "without a guess, no noise added"
         elif self.confirmed:
-            how = "as guessed" if self.value == self.guess else f"near the guess {self.guess:.4g}"
+            how = "as guessed" if self.value == self.guess else f"near the guess {self._shown_guess}"
         elif self.value == self.guess:
             how = "as guessed, but wider than expected"
         else:
-            how = f"guessed {self.guess:.4g}"
+            how = f"guessed {self._shown_guess}"
         return f"{how}; cost {amount(self.cost, self.unit)}"
 
     def to_dict(self) -> dict[str, Any]:

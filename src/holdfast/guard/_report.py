@@ -27,7 +27,7 @@ from holdfast.guard._release import released
 from holdfast.guard._session import Asker, Session
 from holdfast.intervals import Interval
 from holdfast.ledger import Receipt
-from holdfast.records import Record, amount, show
+from holdfast.records import Record, amount, interval_words
 
 FIXED, REPORTED = "report", "report answers"
 _OTHER = (
@@ -118,7 +118,7 @@ class Report(Record):
         return [
             (question, "could not be computed", "")
             if answer is None
-            else (question, show(answer.value), f"[{show(answer.low)}, {show(answer.high)}]")
+            else (question, *interval_words(answer.value, answer.low, answer.high))
             for question, answer in zip(self.questions, self.answers, strict=True)
         ]
 
