@@ -1,21 +1,23 @@
-"""Questions that wait while another is read are answered together, as if they had been asked one by one."""
+"""Questions that wait for one turn share scans and writes, and each has the account that those before it
+leave."""
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from holdfast.guard._ahead import Ahead
-from holdfast.guard._turns import Turns
 
 from holdfast import Guard
+from holdfast.coding import Account
 from holdfast.engines import Rows
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
-from holdfast.guard import Asker, _together
+from holdfast.guard import Asker, _asking, _expectation, _session
 from holdfast.guard._code import PreparedCode
+from holdfast.guard._session import Session
 from holdfast.ledger import Balance, Book, BookError, SigningKey, export, verify
 
 QUESTIONS = [
@@ -25,6 +27,9 @@ QUESTIONS = [
     "quantile(x, 0.5)",
     *(f"mean(x, 0, 1, where = x > {limit / 50}, guess = 0.7)" for limit in range(10, 16)),
 ]
+FEW = QUESTIONS[::3]
+# With a promised error questions pass one by one: to prepare one twice takes longer than to read it.
+PROMISED = {"error": 0.6}
 
 
 def table(rows=2000):
@@ -57,56 +62,121 @@ def all_at_once(guard, questions, ask=None):
             told = []
             for place, question in enumerate(questions):
                 told.append(people.submit(ask, question))
-                while len(guard._session.waiting()) <= place:
+                while len(guard._session.waiting) <= place:
                     time.sleep(0.001)
-        return [one.result() for one in told]
+        return [one.result(timeout=60) for one in told]
+
+
+def said_by(ask):
+    """The same, where a refusal is an answer too."""
+
+    def person(*asked):
+        try:
+            return ask(*asked)
+        except (HoldfastError, ValueError) as refused:
+            return str(refused)
+
+    return person
+
+
+def events_of(path):
+    book = Book(path)
+    events = list(book.events())
+    book.close()
+    return events
 
 
 def on_disk(path):
-    balance, book = Balance(), Book(path)
-    for event in book.events():
+    balance = Balance()
+    for event in events_of(path):
         balance.apply(event)
-    book.close()
     return balance
 
 
+def as_written(path, questions=QUESTIONS):
+    """The questions of a book in the order of their releases, with the guess each came with."""
+    events = events_of(path)
+    texts = {event.sequence: event.body["text"] for event in events if event.kind == "reserve"}
+    order = [texts[event.body["reservation"]] for event in events if event.kind == "release"]
+    asked = {text.partition(", guess")[0].removesuffix(")"): text for text in questions}
+    return [asked[text.partition(", guess")[0].removesuffix(")")] for text in order]
+
+
+def one_by_one(questions, **promise):
+    guard = Guard(table(), **promise)
+    return {str(answer.query): answer for answer in map(guard.ask, questions)}, guard
+
+
+def told_by(answers):
+    return {str(answer.query): answer for answer in answers}
+
+
 def test_they_get_the_answers_and_prices_they_would_have_got_one_by_one(path, written):
-    guard, alone = Guard(table(), ledger=path), Guard(table())
-    assert all_at_once(guard, QUESTIONS) == [alone.ask(question) for question in QUESTIONS]
-    assert guard.spent == alone.spent
-    assert guard._session.balance.to_dict() == alone._session.balance.to_dict()
-    assert max(map(len, written)) == _together.MOST_TOGETHER
+    guard = Guard(table(), ledger=path)
+    together = told_by(all_at_once(guard, QUESTIONS))
+    assert written.count(["reserve"] * _asking._MOST_JOINED) >= 2
+    assert len(written) < len(QUESTIONS) / 3
+    alone, expected = one_by_one(as_written(path))
+    assert together == alone
+    assert guard.spent == expected.spent
+    assert guard.balance.to_dict() == expected.balance.to_dict()  # With what was learned, to the last digit.
     guard.close()
 
 
-def test_the_comparison_notices_an_account_that_stands_still_between_them(path, monkeypatch):
-    monkeypatch.setattr(Ahead, "settle", lambda self, nats, most, surprise: None)
-    guard, alone = Guard(table(), ledger=path), Guard(table())
-    assert all_at_once(guard, QUESTIONS) != [alone.ask(question) for question in QUESTIONS]
+@pytest.mark.parametrize("kept", ["all", "spent", "learned", "place"])
+def test_the_comparison_notices_an_account_that_stands_still_between_them(path, monkeypatch, kept):
+    """The twin: the next one is answered from an account without what the last one cost, or taught."""
+    after = Account.after
+
+    def still(self, micro_nats, **options):
+        if kept == "all":
+            return self
+        changed = {"spent": {"micro_nats": 0}, "learned": {"learned": self.learned}, "place": {}}[kept]
+        later = after(self, **{"micro_nats": micro_nats, **options, **changed})
+        object.__setattr__(later, "steps", self.steps if kept == "place" else later.steps)
+        return later
+
+    alone = Guard(table())
+    guard = Guard(table(), ledger=path)
+    monkeypatch.setattr(Account, "after", still)
+    together = told_by(all_at_once(guard, FEW))
+    monkeypatch.undo()
+    assert together != told_by(alone.ask(question) for question in as_written(path))
+    guard.close()
+
+
+def test_with_a_promised_error_they_pass_one_by_one(path, written):
+    guard = Guard(table(), ledger=path, **PROMISED)
+    together = told_by(all_at_once(guard, FEW))
+    assert together == one_by_one(as_written(path), **PROMISED)[0]
+    assert max(map(len, written)) == 1
     guard.close()
 
 
 def test_rows_are_read_only_while_the_reservations_of_all_are_on_disk_and_no_other_is_open(path, monkeypatch):
-    read_all, read_one, seen = _together._read, PreparedCode.read, []
+    sums, read, seen = _asking.sums_of_all, PreparedCode.read, []
 
-    def watched(part, questions, squared):
-        open_now = [body["subject"] for body in on_disk(path).open.values()]
-        seen.append((len(questions), open_now == [question.key for question in questions]))
-        return read_all(part, questions, squared)
+    def open_now():
+        return [body["subject"] for body in on_disk(path).open.values()]
+
+    def watched(rows, asked, squares):
+        if rows is guard._setup.protected.rows:
+            seen.append((len(asked), len(open_now())))
+        return sums(rows, asked, squares)
 
     def watched_alone(self, part):
-        if not isinstance(part.rows, _together._ReadAhead):
-            open_now = [body["subject"] for body in on_disk(path).open.values()]
-            seen.append((1, open_now == [self.question.key]))
-        return read_one(self, part)
+        assert self.question.key in open_now()
+        if part.moments is None or self.question.key not in part.moments:
+            seen.append((1, len(open_now())))
+        return read(self, part)
 
-    monkeypatch.setattr(_together, "_read", watched)
+    monkeypatch.setattr(_asking, "sums_of_all", watched)
     monkeypatch.setattr(PreparedCode, "read", watched_alone)
     guard = Guard(table(), ledger=path)
     all_at_once(guard, QUESTIONS)
     guard.close()
-    assert all(right for _, right in seen)
-    assert sum(number for number, _ in seen) == len(QUESTIONS)
+    assert all(asked == reserved for asked, reserved in seen)
+    assert sum(asked for asked, _ in seen) == len(QUESTIONS)
     assert len(seen) < len(QUESTIONS) / 4
 
 
@@ -115,7 +185,7 @@ def test_nobody_is_told_before_everything_about_it_is_on_disk(path):
 
     def ask(question):
         answer = guard.ask(question)
-        return answer.query, {event.subject for event in Book(path).events() if event.kind == "release"}
+        return answer.query, {event.subject for event in events_of(path) if event.kind == "release"}
 
     for query, released in all_at_once(guard, QUESTIONS[:12], ask):
         assert query.key in released
@@ -131,12 +201,11 @@ def test_each_is_charged_to_who_asked_and_every_receipt_holds(path, tmp_path):
         return guard.ask(QUESTIONS[place], asker=people[place])
 
     answers = all_at_once(guard, range(12), ask)
-    events = list(Book(path).events())
-    reserved = {event.subject: event for event in events if event.kind == "reserve"}
+    reserved = {event.subject: event for event in events_of(path) if event.kind == "reserve"}
     for person, answer in zip(people, answers, strict=True):
         assert reserved[answer.query.key].body["by"] == person.name
         assert reserved[answer.query.key].request == person.request
-    spent = guard._session.balance.people
+    spent = guard.balance.people
     for name in spent:
         paid = sum(a.cost for p, a in zip(people, answers, strict=True) if p.name == name)
         assert spent[name] == pytest.approx(paid * 1e6)
@@ -152,58 +221,135 @@ def test_the_same_question_of_several_people_is_read_and_charged_once(path):
     guard = Guard(table(), ledger=path)
     answers = all_at_once(guard, ["share(x > 0.5)", "share(x > 0.25)", "share(0.5 < x)"])
     assert answers[0] == answers[2]
-    assert sum(event.kind == "reserve" for event in Book(path).events()) == 2
+    assert sum(event.kind == "reserve" for event in events_of(path)) == 2
     guard.close()
 
 
-def test_a_refusal_is_told_to_who_asked_and_the_others_go_on(path, written):
-    def never(balance, price):
-        raise BudgetSpent("not for you")
+def never(balance, price):
+    raise BudgetSpent("not for you")
 
+
+def broken(balance, price):
+    raise ValueError("a mistake of its own")
+
+
+@pytest.mark.parametrize(("permit", "said"), [(never, "not for you"), (broken, "a mistake of its own")])
+@pytest.mark.parametrize("others", [(7, 12), (1,), (20,), range(1, 21)])
+def test_a_refusal_and_a_mistake_are_told_to_who_asked_and_the_others_go_on(path, permit, said, others):
     guard = Guard(table(), ledger=path)
 
     def ask(number):
-        asker = Asker("bob", permit=never) if number in (7, 12) else Asker("ann")
-        try:
-            return guard.ask(f"share(x > {number / 50}, guess = 0.5)", asker=asker)
-        except BudgetSpent as refused:
-            return str(refused)
+        asker = Asker("bob", permit=permit) if number in others else Asker("ann")
+        return guard.ask(f"share(x > {number / 50}, guess = 0.5)", asker=asker)
 
-    told = all_at_once(guard, range(1, 21), ask)
-    assert [answer == "not for you" for answer in told] == [number in (7, 12) for number in range(1, 21)]
-    assert set(guard._session.balance.people) == {"ann"}
-    assert guard._session.balance.open == {}
-    assert ["reserve"] * 6 in written  # Everyone ahead of the first refusal.
+    told = all_at_once(guard, range(1, 21), said_by(ask))
+    assert [answer == said for answer in told] == [number in others for number in range(1, 21)]
+    assert set(guard.balance.people) == ({"ann"} if len(others) < 20 else set())
+    assert guard.balance.open == {}
+    reserved = [event for event in events_of(path) if event.kind == "reserve"]
+    assert len(reserved) == 20 - len(others)
     guard.close()
 
 
-def test_a_mistake_in_one_question_is_nobody_elses(path):
-    def broken(balance, price):
-        raise ValueError("a mistake of its own")
-
+def test_those_ahead_of_a_refusal_still_share_their_writes(path, written):
     guard = Guard(table(), ledger=path)
 
     def ask(number):
-        try:
-            asker = Asker("bob", permit=broken) if number == 3 else Asker("ann")
-            return guard.ask(f"share(x > {number / 50}, guess = 0.5)", asker=asker).value
-        except ValueError:
-            return None
+        asker = Asker("bob", permit=never) if number == 7 else Asker("ann")
+        return guard.ask(f"share(x > {number / 50}, guess = 0.5)", asker=asker)
 
-    told = all_at_once(guard, range(1, 9), ask)
-    assert [value is None for value in told] == [number == 3 for number in range(1, 9)]
+    all_at_once(guard, range(1, 21), said_by(ask))
+    assert max(kinds.count("reserve") for kinds in written) >= 6
     guard.close()
+
+
+def test_who_has_the_turn_is_not_told_the_refusal_of_another(path, monkeypatch):
+    """Another process answered the first one's question meanwhile, so the first that is left is refused."""
+    guard, other = Guard(table(), ledger=path), Guard(table(), ledger=path)
+    read, once = Session.read, []
+
+    def meanwhile(session):
+        if session is guard._session and not once and len(session.waiting) > 1:
+            once.append(other.ask("share(x > 0.02, guess = 0.5)"))
+            once.append(other.ask("share(x > 0.04, guess = 0.5)"))
+        read(session)
+
+    def ask(number):
+        asker = Asker("bob", permit=never) if number == 3 else Asker("ann")
+        return guard.ask(f"share(x > {number / 50}, guess = 0.5)", asker=asker)
+
+    monkeypatch.setattr(Session, "read", meanwhile)
+    told = all_at_once(guard, range(1, 6), said_by(ask))
+    assert [answer == "not for you" for answer in told] == [False, False, True, False, False]
+    assert told[:2] == once
+    for closed in (guard, other):
+        closed.close()
+
+
+@pytest.mark.parametrize("moment", ["before the account is taken", "after it"])
+def test_a_foreign_question_before_the_reservations_is_paid_for_by_all_of_them(path, monkeypatch, moment):
+    """Places are used once, and every question counts all that was reserved before it."""
+    guard, other = Guard(table(), ledger=path), Guard(table(), ledger=path)
+    reserve, once = Session.reserve, []
+
+    def meanwhile(session, asked, **options):
+        if session is guard._session and not once:
+            once.append(other.ask("share(x > 0.99)"))
+            if moment == "after it":
+                session.read()
+        return reserve(session, asked, **options)
+
+    monkeypatch.setattr(Session, "reserve", meanwhile)
+    answers = all_at_once(guard, FEW)
+    numbers = [answer.certificate.numbers for answer in (*once, *answers)]
+    assert sorted(one["question"] for one in numbers) == list(range(1, len(FEW) + 2))
+    paid = 0.0
+    for answer in sorted((*once, *answers), key=lambda one: one.certificate.numbers["question"]):
+        assert answer.certificate.numbers["nats spent before"] >= paid - 2e-6
+        paid += answer.cost
+    assert guard.spent == pytest.approx(paid, abs=2e-6)
+    for closed in (guard, other):
+        closed.close()
+
+
+def test_the_check_of_places_notices_an_account_from_before_the_foreign_question(path, monkeypatch):
+    """The twin: those that are joined go on from the account as it was when they were collected."""
+    guard, other = Guard(table(), ledger=path), Guard(table(), ledger=path)
+    reserve, once = Session.reserve, []
+
+    def stale(session, asked, **options):
+        if session is not guard._session or once:
+            return reserve(session, asked, **options)
+        before = session.account
+        once.append(other.ask("share(x > 0.99)"))
+        reserved = reserve(session, asked, **options)
+        for one in reserved.values():
+            object.__setattr__(one, "before", before if one.before is not None else None)
+        return reserved
+
+    monkeypatch.setattr(Session, "reserve", stale)
+    answers = all_at_once(guard, FEW)
+    places = [answer.certificate.numbers["question"] for answer in (*once, *answers)]
+    assert len(set(places)) < len(places)
+    for closed in (guard, other):
+        closed.close()
 
 
 @pytest.mark.parametrize("fails", ["protected", "training"])
-def test_what_cannot_be_read_together_is_read_one_by_one_and_fails_as_it_does_alone(path, monkeypatch, fails):
-    sums_of_all, read = _together.sums_of_all, PreparedCode.read
+@pytest.mark.parametrize("error", [RuntimeError, QueryRejected])
+def test_what_cannot_be_read_together_is_read_one_by_one_and_fails_as_it_does_alone(
+    path, monkeypatch, fails, error
+):
     guard = Guard(table(), ledger=path)
-    chosen = getattr(guard._setup, fails).rows
+    module, chosen = {
+        "protected": (_asking, guard._setup.protected.rows),
+        "training": (_expectation, guard._setup.training.rows),
+    }[fails]
+    sums_of_all, read, sums = module.sums_of_all, PreparedCode.read, Rows.sums
 
     def broken(rows, questions, squares):
-        if rows is chosen:
-            raise RuntimeError("a value of a row")
+        if rows is chosen and len(questions) > 1:
+            raise error("a value of a row")
         return sums_of_all(rows, questions, squares)
 
     def failing(self, part):
@@ -216,95 +362,215 @@ def test_what_cannot_be_read_together_is_read_one_by_one_and_fails_as_it_does_al
         assert rows is not guard._setup.training.rows or not guard._session._lock._is_owned()
         return sums(rows, *arguments, **options)
 
-    sums = Rows.sums
-    monkeypatch.setattr(_together, "sums_of_all", broken)
+    monkeypatch.setattr(module, "sums_of_all", broken)
     monkeypatch.setattr(PreparedCode, "read", failing)
     monkeypatch.setattr(Rows, "sums", unlocked)
-
-    def ask(question):
-        try:
-            return guard.ask(question).value
-        except QueryRejected as rejected:
-            return str(rejected)
-
     questions = QUESTIONS[15:25]
-    told = all_at_once(guard, questions, ask)
+    told = all_at_once(guard, questions, said_by(lambda question: guard.ask(question).value))
     failed = [question for question, said in zip(questions, told, strict=True) if isinstance(said, str)]
     assert failed == [question for question in questions if "0.42" in question]
     assert all("could not be computed" in said for said in told if isinstance(said, str))
-    kinds = [event.kind for event in Book(path).events()]
+    assert all("a value" not in said for said in told if isinstance(said, str))
+    kinds = [event.kind for event in events_of(path)]
     assert kinds.count("fail") == 1
-    # Nothing is given back because of the rows; those behind the one that failed are asked anew.
-    behind = len(questions) - 1 - questions.index(failed[0])
-    assert kinds.count("return") == (behind if fails == "protected" else 0)
-    assert guard._session.balance.open == {}
+    assert kinds.count("return") == 0  # Nothing is given back because of the rows.
+    assert kinds.count("reserve") == len(questions)
+    assert guard.balance.open == {}
     guard.close()
 
 
-def test_a_book_that_breaks_releases_nothing_to_anyone_and_lets_everyone_go(path, monkeypatch):
+def test_what_is_reserved_too_low_is_given_back_and_asked_by_itself(path, monkeypatch):
+    """What a question may cost once it is prepared again is covered by its reservation, or nothing is used of
+    what was read."""
+    monkeypatch.setattr(_session, "_ROOM", -5_000_000)
+    guard = Guard(table(), ledger=path)
+    together = told_by(all_at_once(guard, FEW))
+    monkeypatch.undo()
+    assert together == one_by_one(as_written(path))[0]
+    events = events_of(path)
+    assert any(event.kind == "return" for event in events)
+    reserved = {event.sequence: event.body["micro_nats"] for event in events if event.kind == "reserve"}
+    for event in events:
+        if event.kind == "release":
+            assert event.body["micro_nats"] <= reserved[event.body["reservation"]]
+    assert guard.balance.open == {}
+    guard.close()
+
+
+def test_a_book_that_breaks_while_reserving_charges_nobody(path, monkeypatch):
     guard = Guard(table(), ledger=path)
     append_all = Book.append_all
 
     def broken(self, entries, *, after):
-        if entries[0].kind == "release":
+        if entries[0].kind == "reserve":
             raise BookError("no space left")
         return append_all(self, entries, after=after)
 
-    def ask(question):
-        try:
-            return guard.ask(question)
-        except HoldfastError as error:
-            return str(error)
-
     monkeypatch.setattr(Book, "append_all", broken)
-    assert all_at_once(guard, QUESTIONS[:6], ask) == ["no space left"] * 6
-    monkeypatch.setattr(Book, "append_all", append_all)
-    assert not any(event.kind == "release" for event in Book(path).events())
-    held = guard.spent
-    assert held > 0
-    answers = all_at_once(guard, QUESTIONS[:6])
-    assert guard.spent == pytest.approx(held + sum(answer.cost for answer in answers), abs=1e-5)
+    assert all_at_once(guard, QUESTIONS[:6], said_by(guard.ask)) == ["no space left"] * 6
+    monkeypatch.undo()
+    assert guard.spent == 0
+    assert len(told_by(all_at_once(guard, QUESTIONS[:6]))) == 6
     guard.close()
 
 
-def test_where_another_process_asks_too_little_is_held_at_a_time(path, written):
-    guard, other = Guard(table(), ledger=path), Guard(table(), ledger=path)
-    other.ask("share(x > 0.9)")
-    assert guard.spent > 0  # It has seen the other one.
-    written.clear()
-    all_at_once(guard, QUESTIONS[:10])
-    assert max(map(len, written)) <= 2
-    guard._session._others_reserved_at -= 61
-    written.clear()
-    all_at_once(guard, QUESTIONS[10:15])
-    assert max(map(len, written)) == 5
-    for closed in (guard, other):
+@pytest.mark.parametrize("kind", ["before", "after"])
+def test_a_book_that_breaks_while_settling_releases_nothing_and_lets_everyone_go(path, monkeypatch, kind):
+    """Whether the lines were written before it broke or not: nobody is told, and who asks again is told what
+    is on disk."""
+    guard = Guard(table(), ledger=path)
+    append_all = Book.append_all
+
+    def broken(self, entries, *, after):
+        if entries[0].kind != "release":
+            return append_all(self, entries, after=after)
+        if kind == "after":
+            append_all(self, entries, after=after)
+        raise BookError("no space left")
+
+    monkeypatch.setattr(Book, "append_all", broken)
+    assert all_at_once(guard, QUESTIONS[:6], said_by(guard.ask)) == ["no space left"] * 6
+    monkeypatch.undo()
+    events = events_of(path)
+    assert sum(event.kind == "reserve" for event in events) == 6
+    assert sum(event.kind == "release" for event in events) == (6 if kind == "after" else 0)
+    held = guard.spent
+    assert held > 0
+    answers = all_at_once(guard, QUESTIONS[:6], guard.ask) if kind == "before" else [*guard.history]
+    paid = held if kind == "before" else 0.0
+    assert guard.spent == pytest.approx(paid + sum(answer.cost for answer in answers), abs=1e-5)
+    assert len(guard.ask_all(QUESTIONS[:6])) == 6
+    guard.close()
+
+
+def test_a_person_who_is_interrupted_while_reading_for_others_does_not_take_them_along(path, monkeypatch):
+    """Between reading and recording: their reservations stay as spent, and they are asked again."""
+    guard, settle, once = Guard(table(), ledger=path), Session.settle, []
+
+    def interrupted(session, settled, **options):
+        if not once:
+            once.append(len(settled))
+            raise KeyboardInterrupt
+        return settle(session, settled, **options)
+
+    def person(question):
+        try:
+            return guard.ask(question)
+        except KeyboardInterrupt:
+            return None
+
+    monkeypatch.setattr(Session, "settle", interrupted)
+    told = all_at_once(guard, FEW[:6], person)
+    assert [answer is None for answer in told].count(True) == 1
+    assert once == [6]
+    assert len(guard.balance.open) == 6
+    assert len(guard.history) == 5
+    monkeypatch.undo()
+    assert len(guard.ask_all(FEW[:6])) == 6
+    guard.close()
+
+
+def test_who_is_interrupted_while_waiting_leaves_the_queue(path):
+    guard, holds, may_end = Guard(table(), ledger=path), threading.Event(), threading.Event()
+    session = guard._session
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    def slow():
+        with session.turn():
+            holds.set()
+            may_end.wait(60)
+
+    other = threading.Thread(target=slow)
+    other.start()
+    assert holds.wait(60)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            guard.ask("share(x > 0.5)")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not session.waiting
+    may_end.set()
+    other.join()
+    guard.ask("share(x > 0.25)")
+    assert [event.kind for event in events_of(path)] == ["open", "reserve", "release"]
+    guard.close()
+
+
+@pytest.mark.parametrize("threads", [6])
+def test_two_guards_with_threads_each_share_one_account(path, tmp_path, threads):
+    key = SigningKey.generate()
+    guards = [Guard(table(), ledger=Book(path, key=key)) for _ in range(2)]
+
+    def people_of(guard):
+        with ThreadPoolExecutor(threads) as people:
+            return list(people.map(guard.ask, QUESTIONS))
+
+    with ThreadPoolExecutor(2) as both:
+        first, second = both.map(people_of, guards)
+    assert first == second  # Whoever read it: each question has one answer.
+    book = Book(path, key=key)
+    export(book, tmp_path / "export")
+    assert verify(tmp_path / "export", key.public, receipts=[a.receipt for a in first]).whole
+    events = list(book.events())
+    assert sum(event.kind == "release" for event in events) == len(QUESTIONS)
+    returned = sum(event.kind == "return" for event in events)
+    assert sum(event.kind == "reserve" for event in events) == len(QUESTIONS) + returned
+    assert guards[0].balance.open == {}
+    by_place = sorted(first, key=lambda answer: answer.certificate.numbers["question"])
+    for place, answer in enumerate(by_place, start=1):
+        # Nobody has a better place than is theirs.
+        assert answer.certificate.numbers["question"] >= place
+    for closed in (book, *guards):
         closed.close()
 
 
-def test_who_is_answered_by_another_goes_without_a_turn():
-    turns, told, may_end = Turns(), [], threading.Event()
+def test_nobody_waits_for_a_question_of_another_that_a_process_elsewhere_is_reading(path):
+    guard, book = Guard(table(), ledger=path), Book(path)
+    slow = guard._question("share(x > 0.5)")
+    held = {"text": slow.text, "micro_nats": 10**6, "at": int(time.time()), "reader": "elsewhere:1:ab"}
+    line = book.append("reserve", held, after=1, subject=slow.key)
+    with ThreadPoolExecutor(4) as people:
+        with guard._session.turn():
+            told = []
+            for question in ("share(x > 0.25)", "share(x > 0.5)", "share(x > 0.75)"):
+                told.append(people.submit(guard.ask, question))
+                while len(guard._session.waiting) < len(told):
+                    time.sleep(0.001)
+        first = told[0].result(timeout=20)
+        returned = {"reservation": line.sequence}
+        while not any(event.kind == "release" for event in book.events()):
+            time.sleep(0.001)
+        end = list(book.events())[-1].sequence
+        book.append("return", returned, after=end, subject=slow.key)
+        answers = [first, *(one.result(timeout=20) for one in told[1:])]
+    assert len({answer.query.key for answer in answers}) == 3
+    assert guard.balance.open == {}
+    for closed in (guard, book):
+        closed.close()
 
-    def person(number):
-        with turns.take(number) as turn:
-            told.append((number, turn.answered))
-            may_end.wait(0.01)
 
-    with turns.take("first"):
-        people = []
-        for number in range(4):
-            people.append(threading.Thread(target=person, args=(number,)))
-            people[-1].start()
-            while len(turns.waiting()) <= number:
-                time.sleep(0.001)
-        second = turns.waiting()[1]
-        turns.answer(second, "done")
-        turns.answer(second, "again")  # They have left: nothing happens.
-        people[1].join()
-        assert told == [(1, "done")]
-        assert [turn.asked for turn in turns.waiting()] == [0, 2, 3]
-    for one in people:
-        one.join()
-    assert told[1:] == [(0, None), (2, None), (3, None)]
-    with turns.take():
-        assert turns.waiting() == []
+def test_a_question_of_a_dead_batch_that_somebody_asks_while_others_wait_keeps_its_place(path, monkeypatch):
+    dead = Guard(table(), ledger=path)
+
+    def died(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dead._session, "settle", died)
+    with pytest.raises(KeyboardInterrupt):
+        dead.ask_all(FEW[:4])
+    monkeypatch.undo()
+    guard = Guard(table(), ledger=path)
+    answers = all_at_once(guard, [FEW[1], FEW[5], FEW[6], FEW[2]])
+    numbers = [answer.certificate.numbers for answer in answers]
+    assert [one.get("asked together") for one in numbers] == [4, None, None, 4]
+    assert [one["question"] for one in numbers if "asked together" in one] == [1, 1]
+    assert sorted(one["question"] for one in numbers if "asked together" not in one) == [5, 6]
+    guard.ask_all(FEW[:4])
+    assert guard.balance.open == {}
+    for closed in (guard, dead):
+        closed.close()

@@ -16,19 +16,19 @@ Proofs: ``docs/theory/code-guard.md``, "Asked together" and "Waiting for one tur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from typing import Any, Protocol
 
 from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
-from holdfast.errors import HoldfastError
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._question import Part, Question, TableQuestion
 from holdfast.guard._readers import reader
-from holdfast.guard._session import NOBODY, Asked, Asker, Session, Settled
+from holdfast.guard._session import NOBODY, Asked, Asker, Reserved, Session, Settled
 from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.ledger import BookError
 
@@ -104,10 +104,10 @@ def answer_together(
     if not ordered:
         return {}
     request = _Request(ordered, refused, stop, _may_join(strategy, list(ordered.values())))
-    session.waiting.append(request)
     try:
+        session.waiting.append(request)
         with session.turn():
-            if not request.done:
+            while not request.done:
                 _answer_waiting(session, strategy, request, part)
     finally:
         with suppress(ValueError):
@@ -119,9 +119,12 @@ def answer_together(
 
 def _may_join(strategy: Preparing, members: Sequence[Member]) -> bool:
     """Whether a request is one question that can share scans and writes with others that wait."""
-    question = members[0].question
     single = len(members) == 1 and not members[0].facts
-    return single and strategy.joins and isinstance(question, TableQuestion) and question.is_sum
+    return single and strategy.joins and _is_sum(members[0].question)
+
+
+def _is_sum(question: Question) -> bool:
+    return isinstance(question, TableQuestion) and question.is_sum
 
 
 def _answer_waiting(session: Session, strategy: Preparing, first: _Request, part: Part) -> None:
@@ -141,7 +144,7 @@ def _looked(strategy: Preparing, requests: Sequence[_Request]) -> bool:
     """Look at the free rows for all that several people ask; False where that fails for one of them."""
     try:
         strategy.look([question for request in requests for question in request.questions])
-    except HoldfastError:
+    except Exception:  # It is raised again for the one that it is about.
         return False
     return True
 
@@ -154,20 +157,57 @@ def _answer_one(session: Session, strategy: Preparing, request: _Request, part: 
         session.read()
         asked = [_asked(strategy, member, name) for member in members.values()]
         reserved = session.reserve(asked, refused=request.refused, stop=request.stop)
+        failed = _failed_before(session, request, reserved)
         part = with_sums(part, [members[key].question for key in reserved])
-        account, settled = session.account, []
-        for key, one in reserved.items():
-            prepared = one.prepared
-            if one.batch is not None:
-                now = session.batch_account(one.batch, account.learned, account.experience)
-                prepared = strategy.prepare(members[key].question, now)
-            assert prepared is not None
-            outcome = _settled(strategy, members[key], one.line, prepared, part)
-            account = account.after(0, surprise=outcome.surprise, learned=outcome.learned)
-            settled.append(outcome)
-        session.settle(settled)
-    request.failed = {one.key: one.nats for one in settled if one.failed}
+        while reserved:
+            for group in _recorded_together(members, reserved):
+                settled = _read_in_order(session, strategy, members, group, part)
+                for one in session.settle(settled):
+                    failed |= {one.key: one.nats} if one.failed else {}
+            # Another process may have taken some of them up, and what came of those was not known here.
+            reserved = {key: one for key, one in reserved.items() if session.is_open(one.line)}
+    request.failed = failed
     request.done = True
+
+
+def _failed_before(
+    session: Session, request: _Request, reserved: dict[str, Reserved[Prepared]]
+) -> dict[str, float]:
+    """What it cost that questions of a batch failed, where that was settled before and is final."""
+    others = [key for key in request.members if key not in reserved and key not in (request.refused or {})]
+    return {key: nats for key in others if (nats := session.failed(key)) is not None}
+
+
+def _recorded_together(
+    members: dict[str, Member], reserved: dict[str, Reserved[Prepared]]
+) -> Iterator[dict[str, Reserved[Prepared]]]:
+    """Sums are read in few scans and recorded in one step. Everything else is read by itself and recorded at
+    once: what the next one is compared with may follow from it, as on a board."""
+    places = enumerate(reserved.items())
+    for _, group in groupby(places, key=lambda it: -1 if _is_sum(members[it[1][0]].question) else it[0]):
+        yield dict(one for _, one in group)
+
+
+def _read_in_order(
+    session: Session,
+    strategy: Preparing,
+    members: dict[str, Member],
+    reserved: dict[str, Reserved[Prepared]],
+    part: Part,
+) -> list[Settled]:
+    """Read questions that have their reservations; each of a batch is prepared with what those before it
+    taught."""
+    account, settled = session.account, []
+    for key, one in reserved.items():
+        prepared = one.prepared
+        if one.batch is not None:
+            now = session.batch_account(one.batch, account.learned, account.experience)
+            prepared = strategy.prepare(members[key].question, now)
+        assert prepared is not None
+        outcome = _settled(strategy, members[key], one.line, prepared, part)
+        account = account.after(0, surprise=outcome.surprise, learned=outcome.learned)
+        settled.append(outcome)
+    return settled
 
 
 def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Request], part: Part) -> None:
@@ -175,14 +215,19 @@ def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Re
     account that those before it leave. What cannot be done so is left to be asked by itself."""
     requested = {key: request for request in requests for key in request.members}
     members = {key: request.members[key] for key, request in requested.items()}
+    reserved: dict[str, Reserved[Prepared]] = {}
+    settled: list[Settled] = []
+    returned: list[int] = []
     with reader() as name:
         session.read()
-        account, settled, returned = session.account, [], []
         asked = [_asked(strategy, member, name) for member in members.values()]
         try:
             reserved = session.reserve(asked, in_turn=True)
             part = with_sums(part, [members[key].question for key in reserved])
+            account = session.account
             for key, one in reserved.items():
+                # The account before the first is the one that it was reserved from, and not an earlier one.
+                account = account if one.before is None else one.before
                 prepared = one.prepared
                 if prepared is None:
                     prepared = _prepared_again(session, strategy, members[key].question, one.line, account)
@@ -228,7 +273,7 @@ def _prepared_again(
     reservation does not cover what it may cost now."""
     try:
         prepared = strategy.prepare(question, account)
-    except HoldfastError:
+    except Exception:  # It is asked by itself, and raised again for whoever asks it.
         return None
     enough = prepared.worst_price * MICRO <= session.balance.open[line]["micro_nats"]
     return prepared if enough else None
@@ -256,7 +301,7 @@ def _settled(strategy: Preparing, member: Member, line: int, prepared: Prepared,
 def with_sums(part: Part, questions: Sequence[Question]) -> Part:
     """The protected rows with the sums of several questions at hand; without them where they cannot be read
     together, and each has to show by itself whether it can."""
-    summed = [one for one in questions if isinstance(one, TableQuestion) and one.is_sum]
+    summed = [one for one in questions if isinstance(one, TableQuestion) and _is_sum(one)]
     if len(summed) < 2:
         return part
     checked, squares = [one.checked for one in summed], [not one.binary for one in summed]

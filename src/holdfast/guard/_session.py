@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
@@ -104,11 +105,13 @@ class Asked(Generic[_Prepared]):
 @dataclass(frozen=True)
 class Reserved(Generic[_Prepared]):
     """A question whose worst price is in the book, at ``line``. ``prepared`` is None for one of a batch: it
-    is prepared from the account of the batch when its turn comes."""
+    is prepared from the account of the batch when its turn comes. ``before`` is the account from which the
+    first of several that wait for one turn was prepared."""
 
     line: int
     prepared: _Prepared | None
     batch: dict[str, Any] | None = None
+    before: Account | None = None
 
 
 @dataclass(frozen=True)
@@ -278,6 +281,18 @@ class Session:
         event = self._book.about(key, "release")
         return None if event is None else self._released(event)
 
+    def failed(self, key: str) -> float | None:
+        """What it cost, in nats, that a question failed; None if it did not, or was answered all the same."""
+        event = self._book.about(key, "fail")
+        if event is None or self._book.about(key, "release") is not None:
+            return None
+        return float(event.body["micro_nats"]) / MICRO
+
+    def is_open(self, line: int) -> bool:
+        """Whether the reservation at a line is not settled yet."""
+        with self._lock:
+            return line in self.balance.open
+
     def requested(self, request: str) -> str | None:
         """The key of the question that a request asked before; None if the request is new."""
         event = self._book.requested(request)
@@ -331,30 +346,61 @@ class Session:
         put there, by its key, and the others go on without it, or with ``stop`` only those before it.
 
         ``in_turn`` is for questions that merely wait for the same turn: each has a place of its own, as if
-        those before it cost the most they can. The first that is refused ends the list, unless it is the
-        only one.
+        those before it cost the most they can. The first that is refused ends the list. Those that a crash
+        left behind, or that another process is reading, are left out: nobody waits for another one's.
         """
+        if in_turn:
+            return self._reserve_in_turn(asked)
+        alone = any(one.alone for one in asked)
         for _ in range(_MOST_TRIES):
             for one in asked:
                 self._await(one.key)
-            self._require_open(alone=any(one.alone for one in asked))
+                if refused is not None:
+                    refused.pop(one.key, None)  # What was refused at the last try may be allowed now.
+            try:
+                self._require_open(alone=alone)
+            except Closed as closed:
+                if refused is None:
+                    raise
+                keys = [one.key for one in asked if not self._has(one.key, ("release",))]
+                refused.update(dict.fromkeys(keys[:1] if stop else keys, closed))
+                return {}
             with self._lock, suppress(Stale):
-                if any(one.alone for one in asked) and self.balance.open:
+                if alone and self.balance.open:
                     continue
                 end = self._last  # To prepare may read on in the book; this account ends here.
                 left = {one.key: self._left_behind(one.key) for one in asked}
-                kinds = ("release",) if in_turn or len(asked) == 1 else ("release", "fail")
+                kinds = ("release",) if len(asked) == 1 else ("release", "fail")
                 new = [one for one in asked if left[one.key] is None and not self._has(one.key, kinds)]
-                if in_turn:
-                    prepared, entries = self._reservations_in_turn(new)
-                else:
-                    prepared, entries = self._reservations(new, refused, stop=stop)
+                prepared, entries = self._reservations(new, refused, stop=stop)
                 for event in self._book.append_all(entries, after=end) if entries else []:
                     self._apply(event)
-                    left[event.subject] = self._reserved(event.sequence, prepared.get(event.subject))
+                    left[event.subject] = self._reserved(event.sequence, prepared[event.subject])
                 return {key: one for key, one in left.items() if one is not None}
             self.read()
         raise BookError("The account book is too busy; nothing was charged. Try again.")
+
+    def _reserve_in_turn(self, asked: Sequence[Asked[_Prepared]]) -> dict[str, Reserved[_Prepared]]:
+        for _ in range(_MOST_TRIES):
+            self._require_open(alone=False)
+            with self._lock, suppress(Stale):
+                end, before = self._last, self.account
+                new = [one for one in asked if self._is_new(one.key)]
+                prepared, entries = self._reservations_in_turn(new)
+                reserved: dict[str, Reserved[_Prepared]] = {}
+                for event in self._book.append_all(entries, after=end) if entries else []:
+                    self._apply(event)
+                    reserved[event.subject] = Reserved(
+                        event.sequence, prepared.get(event.subject), before=None if reserved else before
+                    )
+                return reserved
+            self.read()
+        raise BookError("The account book is too busy; nothing was charged. Try again.")
+
+    def _is_new(self, key: str) -> bool:
+        """Whether a question has neither an answer nor a reservation that is waited for or gone on with."""
+        held = self._being_read(key) or self._left_behind(key) is not None
+        return not held and not self._has(key, ("release",))
 
     def _reservations(
         self, asked: Sequence[Asked[_Prepared]], refused: dict[str, Exception] | None, *, stop: bool
@@ -395,10 +441,8 @@ class Session:
         for one in asked:
             try:
                 ready, entry = _reservation(one, held, self._account_of(held))
-            except HoldfastError:
-                if not entries:
-                    raise
-                break  # It is asked by itself, and refused then if it has to be.
+            except Exception:
+                break  # It is asked by itself, and whoever asks it is told then.
             if entries:
                 entry.body["micro_nats"] += _ROOM
             else:
@@ -436,14 +480,18 @@ class Session:
             together=batch["questions"],
         )
 
-    def settle(self, settled: Sequence[Settled], *, returned: Sequence[int] = ()) -> None:
+    def settle(self, settled: Sequence[Settled], *, returned: Sequence[int] = ()) -> list[Settled]:
         """Record what reserved questions really cost and what is released, in order and in one step, before
         anyone sees it; and give back the reservations of lines of which nothing is released. A failure that
-        ends the account ends it in the same step. What another process settled meanwhile stays as it is."""
+        ends the account ends it in the same step. Returns what was recorded.
+
+        What another process settled meanwhile stays as it is, and nothing behind it is recorded: that was
+        prepared with what was read here, and the book now says something else.
+        """
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 exact, total, entries = self._exact, self.balance.micro_nats, []
-                mine = [one for one in settled if one.line in self.balance.open]
+                mine = list(takewhile(lambda one: one.line in self.balance.open, settled))
                 for one in mine:
                     exact += one.nats
                     # The running total is rounded up; the reservation covers the price as it is.
@@ -466,7 +514,7 @@ class Session:
                 for event in self._book.append_all(entries, after=self._last) if entries else []:
                     self._apply(event, exact=exact if event.kind in ("release", "fail") else None)
                 self._perhaps_checkpoint()
-                return
+                return mine
             self.read()
         raise BookError(
             "The account book is too busy to record the answers; they stay charged and are not released."
