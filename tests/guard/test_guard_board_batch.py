@@ -15,7 +15,7 @@ from guard_workers import people
 
 from holdfast.coding import Account, Weights
 from holdfast.errors import QueryRejected
-from holdfast.guard import Asker, Board, _batch
+from holdfast.guard import Asker, Board, _asking, _session
 from holdfast.guard._code import PreparedCode
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Balance, Book, BookError, export, verify
@@ -139,6 +139,14 @@ def test_what_would_not_pass_the_door_now_is_left_out_and_costs_nothing(place, m
     board.close()
 
 
+def test_a_batch_of_nothing_is_nothing(place):
+    board = opened(place)
+    assert board.score_all([]) == []
+    assert board.score_all(["0" * 32]) == [None]
+    assert board.spent == 0
+    board.close()
+
+
 def crash_points():
     """Every moment at which the book is written to, before and after it is."""
     return [(write, after) for write in range(KEYS + 1) for after in (False, True)]
@@ -184,14 +192,14 @@ def test_a_batch_goes_on_after_a_crash_at_any_write(place, tmp_path, monkeypatch
 def test_a_crash_while_the_rows_are_read_costs_nothing_either(place, tmp_path, monkeypatch):
     board, calls = opened(place), count()
     keys = [board.take_in(frame) for frame in submissions()]
-    read = _batch.read_protected
+    read = _asking.read_protected
 
     def crashing(*arguments, **options):
         if next(calls) == 1:
             raise Crashed
         return read(*arguments, **options)
 
-    monkeypatch.setattr(_batch, "read_protected", crashing)
+    monkeypatch.setattr(_asking, "read_protected", crashing)
     with pytest.raises(Crashed):
         board.score_all(keys)
     again = opened(place)
@@ -203,14 +211,19 @@ def test_a_crash_while_the_rows_are_read_costs_nothing_either(place, tmp_path, m
     again.close()
 
 
-def test_two_processes_that_end_a_blind_phase_at_once_release_everything_once(place, tmp_path, monkeypatch):
+@pytest.mark.parametrize("taken", [slice(None), slice(1, 2), slice(3, None)], ids=["all", "one", "last"])
+def test_two_processes_that_end_a_blind_phase_at_once_release_everything_once(
+    place, tmp_path, monkeypatch, taken
+):
+    """The second one has lost patience with the first, which still reads."""
+    monkeypatch.setattr(_session, "_PATIENCE", 0)
     first, second = opened(place), opened(place)
     keys = [first.take_in(frame) for frame in submissions()]
     read, calls = PreparedCode.read, count()
 
     def meanwhile(self, part):
         if next(calls) == 1:
-            second.score_all(keys)
+            second.score_all(keys[taken])
         return read(self, part)
 
     monkeypatch.setattr(PreparedCode, "read", meanwhile)
@@ -252,7 +265,7 @@ def test_who_asks_between_two_of_a_batch_has_a_place_and_a_price_after_all_of_it
 def test_submissions_that_come_while_a_batch_is_open_are_another_batch(place, tmp_path, monkeypatch):
     board, calls = opened(place), count()
     keys = [board.take_in(frame) for frame in submissions()]
-    read = _batch.read_protected
+    read = _asking.read_protected
 
     def crashing(*arguments, **options):
         if next(calls) == 1:
@@ -260,7 +273,7 @@ def test_submissions_that_come_while_a_batch_is_open_are_another_batch(place, tm
         return read(*arguments, **options)
 
     with monkeypatch.context() as broken:
-        broken.setattr(_batch, "read_protected", crashing)
+        broken.setattr(_asking, "read_protected", crashing)
         with pytest.raises(Crashed):
             board.score_all(keys[:4])
     board.score_all(keys)

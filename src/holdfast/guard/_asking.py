@@ -153,29 +153,39 @@ def _answer_one(session: Session, strategy: Preparing, request: _Request, part: 
     """Answer what was asked together: one question, or a batch."""
     members = request.members
     strategy.look(request.questions)
+    failed: dict[str, float | None] = {}
     with reader() as name:
         session.read()
         asked = [_asked(strategy, member, name) for member in members.values()]
-        reserved = session.reserve(asked, refused=request.refused, stop=request.stop)
-        failed = _failed_before(session, request, reserved)
-        part = with_sums(part, [members[key].question for key in reserved])
-        while reserved:
-            for group in _recorded_together(members, reserved):
-                settled = _read_in_order(session, strategy, members, group, part)
-                for one in session.settle(settled):
-                    failed |= {one.key: one.nats} if one.failed else {}
-            # Another process may have taken some of them up, and what came of those was not known here.
-            reserved = {key: one for key, one in reserved.items() if session.is_open(one.line)}
-    request.failed = failed
+        again = True
+        while again:
+            reserved = session.reserve(asked, refused=request.refused, stop=request.stop)
+            # What was left behind is settled first: until then it counts as the dearest it could be.
+            again = len(asked) > 1 and any(one.left_behind for one in reserved.values())
+            recorded = _read_and_record(session, strategy, members, reserved, part)
+            failed |= {one.key: one.nats if one.failed else None for one in recorded}
+    # What was settled before, or by another process, is told as the book has it.
+    failed |= {key: session.failed(key) for key in members if key not in failed}
+    request.failed = {key: nats for key, nats in failed.items() if nats is not None}
     request.done = True
 
 
-def _failed_before(
-    session: Session, request: _Request, reserved: dict[str, Reserved[Prepared]]
-) -> dict[str, float]:
-    """What it cost that questions of a batch failed, where that was settled before and is final."""
-    others = [key for key in request.members if key not in reserved and key not in (request.refused or {})]
-    return {key: nats for key in others if (nats := session.failed(key)) is not None}
+def _read_and_record(
+    session: Session,
+    strategy: Preparing,
+    members: dict[str, Member],
+    reserved: dict[str, Reserved[Prepared]],
+    part: Part,
+) -> list[Settled]:
+    """Read all that is reserved, and record it in order; returns what was recorded here."""
+    part = with_sums(part, [members[key].question for key in reserved])
+    recorded: list[Settled] = []
+    while reserved:
+        for group in _recorded_together(members, reserved):
+            recorded += session.settle(_read_in_order(session, strategy, members, group, part))
+        # Another process may have settled some of them, and those behind were read without knowing it.
+        reserved = {key: one for key, one in reserved.items() if session.is_open(one.line)}
+    return recorded
 
 
 def _recorded_together(

@@ -105,12 +105,14 @@ class Asked(Generic[_Prepared]):
 @dataclass(frozen=True)
 class Reserved(Generic[_Prepared]):
     """A question whose worst price is in the book, at ``line``. ``prepared`` is None for one of a batch: it
-    is prepared from the account of the batch when its turn comes. ``before`` is the account from which the
-    first of several that wait for one turn was prepared."""
+    is prepared from the account of the batch when its turn comes. One that was ``left_behind`` was reserved
+    before a crash. ``before`` is the account from which the first of several that wait for one turn was
+    prepared."""
 
     line: int
     prepared: _Prepared | None
     batch: dict[str, Any] | None = None
+    left_behind: bool = False
     before: Account | None = None
 
 
@@ -341,9 +343,10 @@ class Session:
         """Put the worst prices of questions that are fixed by now on disk, in one step: one question, or a
         batch. Returns those that wait to be read, by their key; what was settled before is left out.
 
-        A question of a batch that a crash left behind is taken up where it is, and one that another process
-        is reading is waited for. The first refusal is raised and nothing is written; with ``refused`` it is
-        put there, by its key, and the others go on without it, or with ``stop`` only those before it.
+        A question of a batch that a crash left behind is taken up where it is, and nothing new is reserved
+        before those are settled. One that another process is reading is waited for. The first refusal is
+        raised and nothing is written; with ``refused`` it is put there, by its key, and the others go on
+        without it, or with ``stop`` only those before it.
 
         ``in_turn`` is for questions that merely wait for the same turn: each has a place of its own, as if
         those before it cost the most they can. The first that is refused ends the list. Those that a crash
@@ -369,14 +372,19 @@ class Session:
                 if alone and self.balance.open:
                     continue
                 end = self._last  # To prepare may read on in the book; this account ends here.
-                left = {one.key: self._left_behind(one.key) for one in asked}
+                found = {one.key: self._left_behind(one.key) for one in asked}
+                if left := {key: one for key, one in found.items() if one is not None}:
+                    return left
                 kinds = ("release",) if len(asked) == 1 else ("release", "fail")
-                new = [one for one in asked if left[one.key] is None and not self._has(one.key, kinds)]
+                new = [one for one in asked if not self._has(one.key, kinds)]
                 prepared, entries = self._reservations(new, refused, stop=stop)
+                reserved: dict[str, Reserved[_Prepared]] = {}
                 for event in self._book.append_all(entries, after=end) if entries else []:
                     self._apply(event)
-                    left[event.subject] = self._reserved(event.sequence, prepared[event.subject])
-                return {key: one for key, one in left.items() if one is not None}
+                    batch = event.body.get("batch")
+                    ready = prepared[event.subject] if batch is None else None
+                    reserved[event.subject] = Reserved(event.sequence, ready, batch)
+                return reserved
             self.read()
         raise BookError("The account book is too busy; nothing was charged. Try again.")
 
@@ -460,12 +468,8 @@ class Session:
         """A reservation as one of a batch that is not settled yet, whoever wrote it."""
         for line, body in self.balance.open.items():
             if body["subject"] == key and "batch" in body:
-                return self._reserved(line, None)
+                return Reserved(line, None, body["batch"], left_behind=True)
         return None
-
-    def _reserved(self, line: int, prepared: _Prepared | None) -> Reserved[_Prepared]:
-        batch = self.balance.open[line].get("batch")
-        return Reserved(line, prepared if batch is None else None, batch)
 
     def batch_account(self, batch: dict[str, Any], learned: Learned, experience: Experience) -> Account:
         """The account that a question of a batch is answered from: what was spent, and how many were asked,
