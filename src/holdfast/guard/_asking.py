@@ -183,7 +183,7 @@ def _read_and_record(
     while reserved:
         for group in _recorded_together(members, reserved):
             recorded += session.settle(_read_in_order(session, strategy, members, group, part))
-        # Another process may have settled some of them, and those behind were read without knowing it.
+        # Another process may have settled one of them; then the others are read anew, knowing that.
         reserved = {key: one for key, one in reserved.items() if session.is_open(one.line)}
     return recorded
 

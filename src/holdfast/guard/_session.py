@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
@@ -489,13 +488,13 @@ class Session:
         anyone sees it; and give back the reservations of lines of which nothing is released. A failure that
         ends the account ends it in the same step. Returns what was recorded.
 
-        What another process settled meanwhile stays as it is, and nothing behind it is recorded: that was
-        prepared with what was read here, and the book now says something else.
+        Where another process settled one of them meanwhile, that stays as it is and none of them is recorded:
+        they were priced one from the other, and the book now says something else.
         """
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 exact, total, entries = self._exact, self.balance.micro_nats, []
-                mine = list(takewhile(lambda one: one.line in self.balance.open, settled))
+                mine = list(settled) if all(one.line in self.balance.open for one in settled) else []
                 for one in mine:
                     exact += one.nats
                     # The running total is rounded up; the reservation covers the price as it is.
