@@ -122,7 +122,9 @@ def test_the_failure_and_the_close_are_written_in_one_step_before_the_error(tabl
     assert written == [["reserve"], ["fail", "close"]]
 
 
-def test_questions_asked_together_end_at_the_one_that_fails(table, monkeypatch):
+@pytest.fixture
+def failing(monkeypatch):
+    """Questions with 0.6 fail, however they are read."""
     original = engines.Rows.sums
 
     def failing(rows, question, **options):
@@ -130,17 +132,41 @@ def test_questions_asked_together_end_at_the_one_that_fails(table, monkeypatch):
             raise RuntimeError("a secret")
         return original(rows, question, **options)
 
-    def sums_of_all(rows, asked, squares):
-        return [rows.sums(question, squares=wanted) for question, wanted in zip(asked, squares, strict=True)]
-
     monkeypatch.setattr(engines.Rows, "sums", failing)
-    monkeypatch.setattr("holdfast.guard._together.sums_of_all", sums_of_all)
-    guard = Guard(table, strategy="typical-gaussian", queries=10)
-    with pytest.raises(QueryRejected, match="account is closed now"):
+
+
+def refused(ask):
+    with pytest.raises(QueryRejected, match="could not be computed") as caught:
+        ask()
+    assert "secret" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.xfail(strict=True, reason="Guard._new_answers goes on to the next group after a failure")
+@pytest.mark.usefixtures("failing")
+@pytest.mark.parametrize("strategy", [*NOISY, "split", "grid-code"])
+def test_questions_asked_together_end_at_the_one_that_fails_where_answers_are_counted(table, strategy):
+    """As one by one: whoever asks so is told of the failure, and nothing is asked after it."""
+    alone, together = (Guard(table, strategy=strategy, queries=10) for _ in range(2))
+    questions = ["share(x > 0.5)", "share(x > 0.6)", "share(x > 0.7)"]
+    expected = refused(lambda: [alone.ask(question) for question in questions])
+    assert refused(lambda: together.ask_all(questions)) == expected
+    kinds = [event.kind for event in together._book.events()]
+    closes = ["close"] if strategy in NOISY else []
+    assert kinds == ["open", "reserve", "release", "reserve", "fail", *closes]
+    assert together.closed == (strategy in NOISY)
+    assert len(together.history) == 1
+
+
+@pytest.mark.usefixtures("failing")
+@pytest.mark.parametrize("strategy", NOISY)
+def test_nothing_is_answered_after_one_of_several_failed(table, strategy):
+    guard = Guard(table, strategy=strategy, queries=10)
+    with pytest.raises((QueryRejected, Closed)):
         guard.ask_all(["share(x > 0.5)", "share(x > 0.6)", "share(x > 0.7)"])
-    kinds = [event.kind for event in guard._book.events()]
-    assert kinds == ["open", *["reserve"] * 3, "release", "fail", "close", "return"]
-    assert len(guard.history) == 1
+    assert [event.kind for event in guard._book.events()] == [
+        "open", "reserve", "release", "reserve", "fail", "close",
+    ]  # fmt: skip
     with pytest.raises(Closed):
         guard.share("x > 0.7")
 
