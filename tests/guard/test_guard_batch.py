@@ -40,7 +40,8 @@ QUESTIONS = [
     "mean(narrow, 0, 1)",
     *(f"share(y > {place / 40})" for place in range(1, 17)),
 ]
-NEW = len(set(QUESTIONS)) - 1
+SOME = QUESTIONS[:15]
+COUNTING = ("agreed-code", "grid-code", "split", "typical-gaussian", "typical-laplace", "transfer-gaussian")
 FEW = [f"share(y > {place / 40})" for place in range(1, 6)]
 
 
@@ -139,13 +140,13 @@ def test_none_pays_for_the_others_and_whoever_comes_after_pays_for_all(table, op
         options = {"train": {name: values[:500] for name, values in table.items()}}
     guard = Guard(table, **options)
     first = [guard.ask("share(x > 0.9)")]
-    answers = guard.ask_all(QUESTIONS)
+    answers = guard.ask_all(SOME)
     new = list({answer.query.key: answer for answer in answers}.values())
     later = [guard.ask("share(x > 0.91)")]
-    assert [answer.query for answer in answers] == [guard.ask(question).query for question in QUESTIONS]
+    assert [answer.query for answer in answers] == [guard.ask(question).query for question in SOME]
     assert answers[1] is answers[3]
     assert answers[0] is answers[10]
-    assert len(new) == NEW
+    assert len(new) == len(set(SOME)) - 1
     check_account(guard, [first, new, later])
     assert [answer.query for answer in guard.history] == [answer.query for answer in (*first, *new, *later)]
 
@@ -241,10 +242,12 @@ def compare(make, questions):
     return together
 
 
-@pytest.mark.parametrize("queries", [60, 10])
 @pytest.mark.parametrize(
-    "strategy",
-    ["agreed-code", "grid-code", "split", "typical-gaussian", "typical-laplace", "transfer-gaussian"],
+    ("strategy", "queries"),
+    [
+        *((strategy, 10) for strategy in COUNTING),
+        *(pytest.param(strategy, 60, marks=pytest.mark.slow) for strategy in COUNTING),
+    ],
 )
 def test_strategies_that_count_answers_answer_as_one_by_one(table, strategy, queries, monkeypatch):
     """The noise is nobody's to choose; here it is nothing, so that both ways can be compared."""
@@ -268,7 +271,7 @@ def test_random_questions(seed):
     )
     table = pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
     writer, asked, probe = Questions(seed, frozenset()), [], Guard(table)
-    while len(asked) < 40:
+    while len(asked) < 30:
         line = writer.line()
         try:
             probe.cost_preview(line)
@@ -279,7 +282,7 @@ def test_random_questions(seed):
     answers = guard.ask_all(asked)
     assert len(answers) == len(asked)
     new = list({answer.query.key: answer for answer in answers}.values())
-    assert len(new) > 20
+    assert len(new) > 15
     check_account(guard, [new])
 
 
@@ -633,8 +636,9 @@ def assert_taught_by_what_is_recorded(guard):
     assert guard.balance.micro_nats == pytest.approx(nats * 1e6, abs=10)
 
 
-@pytest.mark.parametrize("sabotaged", [False, True])
-@pytest.mark.parametrize("taken", [[1], [2], [1, 3], range(5)])
+@pytest.mark.parametrize(
+    ("taken", "sabotaged"), [([0], False), ([1, 3], False), (range(5), False), ([1], True)]
+)
 def test_what_another_process_settled_meanwhile_is_not_built_on(
     table, tmp_path, monkeypatch, taken, sabotaged
 ):
@@ -659,7 +663,7 @@ def test_what_another_process_settled_meanwhile_is_not_built_on(
     answers = ours.ask_all(FEW)
     assert [answers[place] for place in taken] == once
     check_account(ours, [answers])
-    if sabotaged and len(taken) < len(FEW):
+    if sabotaged:
         with pytest.raises(AssertionError):
             assert_taught_by_what_is_recorded(ours)
         return

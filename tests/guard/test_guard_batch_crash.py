@@ -91,14 +91,14 @@ def go_on(place):
 
 
 def test_no_answer_without_its_charge_however_a_batch_dies(place, tmp_path, seed):
-    told, _ = crashes(ask_together_and_tell, place, tmp_path, 3, seed)
+    told, _ = crashes(ask_together_and_tell, place, tmp_path, 2, seed)
     assert told > 0
     assert told % 8 == 0
     go_on(place)
 
 
 def test_no_answer_without_its_charge_however_a_process_dies_in_which_several_wait(place, tmp_path, seed):
-    told, _ = crashes(ask_at_once_and_tell, place, tmp_path, 3, seed)
+    told, _ = crashes(ask_at_once_and_tell, place, tmp_path, 2, seed)
     assert told > 0
 
 

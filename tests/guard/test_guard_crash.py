@@ -66,7 +66,7 @@ def crashes(place, tmp_path, kills, seed):
 
 
 def test_no_answer_without_its_charge_however_a_process_dies(place, tmp_path, seed):
-    acknowledged, _ = crashes(place, tmp_path, 4, seed)
+    acknowledged, _ = crashes(place, tmp_path, 2, seed)
     assert acknowledged > 0
 
 
