@@ -199,7 +199,7 @@ def test_a_question_that_was_too_wide_is_previewed_as_refused_again():
 
 def promised_width(guard):
     """The half-width that the status line names."""
-    (width,) = re.findall(r"^A share asked now gets about ±([\d.e-]+)\. ", guard.left.words)
+    (width,) = re.findall(r"^A share asked now gets about ±([\d.e-]+); ", guard.left.words)
     return float(width)
 
 
@@ -244,7 +244,7 @@ def test_the_status_line_knows_the_model_of_the_rows():
     assert answer.half_width == pytest.approx(expected, rel=1e-3)
     model = GaussianRows(0.01 * np.eye(200))
     gauss = Guard({"x": np.linspace(-0.2, 0.2, 200)}, dependence=model, training_share=0)
-    (width,) = re.findall(r"^The mean of the rows asked now gets about ±([\d.]+)\. ", gauss.left.words)
+    (width,) = re.findall(r"^The mean of the rows asked now gets about ±([\d.]+); ", gauss.left.words)
     assert math.isnan(gauss.left.share_half_width)
     answer = gauss.custom(lambda rows: rows["x"].mean(), tail=model.mean_tail(), guess=0.0)
     assert answer.half_width == pytest.approx(float(width), rel=0.06)
