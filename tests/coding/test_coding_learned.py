@@ -49,10 +49,11 @@ def test_a_prior_that_is_not_normalised_is_seen(monkeypatch):
     assert mass(Mixture(), 1.0) > 1.04
 
 
-@given(HISTORIES, st.integers(0, 10**9), HALF_CELLS)
+@given(HISTORIES, st.integers(1, 10**9), HALF_CELLS)
 def test_farther_places_are_dearer_and_both_sides_cost_the_same(history, place, half_cell):
     prior = after(history)
     assert prior.price(place + 1, half_cell) >= prior.price(place, half_cell) - 1e-9
+    assert prior.dearest_up_to(place, half_cell) >= prior.price(0, half_cell)
     assert prior.price(-place, half_cell) == prior.price(place, half_cell)
 
 

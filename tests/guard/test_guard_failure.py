@@ -142,7 +142,6 @@ def refused(ask):
     return str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="Guard._new_answers goes on to the next group after a failure")
 @pytest.mark.usefixtures("failing")
 @pytest.mark.parametrize("strategy", [*NOISY, "split", "grid-code"])
 def test_questions_asked_together_end_at_the_one_that_fails_where_answers_are_counted(table, strategy):

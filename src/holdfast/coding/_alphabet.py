@@ -133,9 +133,9 @@ class Alphabet:
         is priced."""
         cells, arms, farthest = self.learned.cells, self.arms, self.grid.farthest
         if others == 0:
-            prices = [self.failure_price, cells.price(farthest, self.half_cell)]
+            prices = [self.failure_price, cells.dearest_up_to(farthest, self.half_cell)]
             if arms is not None:
-                prices[1] += self.learned.arms.price(arms.farthest, arms.half_cell)
+                prices[1] += self.learned.arms.dearest_up_to(arms.farthest, arms.half_cell)
                 prices.append(self.price(WHOLE))
             return max(prices)
         prices = [cells.dearest(None, 1.0, others), cells.dearest(farthest, self.half_cell, others)]

@@ -76,6 +76,11 @@ class Mixture:
         """Nats for a place, on cells of this half-width."""
         return self._price(self._given(place, half_cell))
 
+    def dearest_up_to(self, place: int, half_cell: float) -> float:
+        """The dearest of all places up to a distance. From 1 on farther is dearer; 0 can be dearer than 1
+        after many surprises."""
+        return max(self.price(0, half_cell), self.price(place, half_cell))
+
     def elsewhere_price(self) -> float:
         """Nats for an output that is no place."""
         return self._price(self._given(None, 1.0))

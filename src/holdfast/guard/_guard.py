@@ -705,6 +705,9 @@ class Guard:
                 outcome = self._outcome(member.question, failed, refused or {})
                 if outcome is not None:
                     outcomes[member.question.key] = outcome
+            ends = stop or refused is None
+            if ends and any(isinstance(outcomes.get(one.question.key), Exception) for one in group):
+                break
         return outcomes
 
     def _outcome(
