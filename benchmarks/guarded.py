@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from holdfast.coding import Schedule, checked_schedule, grid_schedule
 from peers import (
     PEERS,
     Thresholdout,
@@ -42,6 +41,7 @@ from sessions import (
     Session,
 )
 
+from holdfast.coding import Schedule, checked_schedule, grid_schedule
 from holdfast.dependence import Independent, MarkovChain
 from holdfast.planning import Plan, plan
 from holdfast.stability import transfer_error

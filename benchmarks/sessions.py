@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 from coins import Words
-from holdfast.coding import Schedule
 from numpy.typing import NDArray
 from peers import GuessAndCheck, Ladder, ParameterFreeLadder, Thresholdout
 
 from holdfast.audit._counted import CountedBoard, CountedGuard, CountedShare
+from holdfast.coding import Schedule
 from holdfast.errors import BudgetSpent
 from holdfast.guard._agreed import EvenCells
 from holdfast.tails import Tail
