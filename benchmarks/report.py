@@ -125,6 +125,7 @@ def page(grid: dict[str, Any], real: dict[str, Any] | None) -> str:
         parts += [f"## Certified error: {promise}", "", *_grid_table(grid, promise), ""]
     parts += [f"## Rows needed for an error of {TARGET:g}", "", *_rows_table(grid), ""]
     parts += [f"## A chain that flips with probability {FLIP:g}", "", _CHAINS, "", *_chain_table(grid), ""]
+    parts += ["## Honest sessions", "", _HONEST, "", *_honest_table(grid), ""]
     parts += ["## Every method", "", *_methods(grid, real), ""]
     if real is not None:
         parts += attack_tables(real)
@@ -180,6 +181,15 @@ def _chain_table(grid: dict[str, Any]) -> list[str]:
     ]
     head = ["rows", "questions", "ours", "Kontorovich et al., best skip", "ratio", "every other peer"]
     return _table(head, lines)
+
+
+def _honest_table(grid: dict[str, Any]) -> list[str]:
+    names = ("code", "code, expect=k", "a fixed list on half", "split")
+    lines = [
+        [f"{line['rows']:,}", f"{line['queries']:,}", *(_number(line[name]) for name in names)]
+        for line in grid["honest sessions"]
+    ]
+    return _table(["rows", "questions", *names], lines)
 
 
 def _methods(grid: dict[str, Any], real: dict[str, Any] | None) -> list[str]:
@@ -248,6 +258,10 @@ truth under the attack that does it the most harm (orange), the bound for questi
 </picture>
 """
 
+_HONEST = """The mean half-width to expect of k means of values in [0, 1] where guesses are as good as those
+from a fresh sample, by Hoeffding's radius: the code guard, not told and told how many questions there are,
+beside what a careful person gets who explores one half of the rows and asks the other a list that was fixed
+in advance, and beside splitting. The list answers no question that an answer suggested."""
 _CHAINS = """Ten surprises. The theorems of all peers in the grid are for independent rows and promise nothing
 here. One published theorem speaks of chains (Kontorovich, Sadigurschi and Stemmer 2022); it is used on every
 t-th row, with the best t and the exact dependence ψ that is left."""

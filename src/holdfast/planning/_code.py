@@ -124,16 +124,22 @@ def _dearest(k: int, room: int, farthest: Floats) -> Floats:
 
 
 def expected_width(
-    tail: Tail, k: int, beta: float, *, rows_a_training_row: float = 1.0, promise: str = "all"
+    tail: Tail,
+    k: int,
+    beta: float,
+    *,
+    rows_a_training_row: float = 1.0,
+    promise: str = "all",
+    told: bool = True,
 ) -> CodeWidth:
     """The half-width to be expected of the k-th answer where guesses come from a training part that has one
-    row for so many protected ones, and the guard expects k questions.
+    row for so many protected ones, and the guard was ``told`` to expect k questions.
 
     Guarantee: none of the width: a forecast. The intervals keep their ``promise`` in any case.
     Assumes: the statistic less the guess is normal, as when the guess comes from a fresh sample.
     Reference: theory 7; ``docs/theory/planning.md``.
     """
-    account = Account(beta, weights=Weights(promise, float(k)))
+    account = Account(beta, weights=Weights(promise, float(k) if told else None))
     places = np.unique(
         np.concatenate([np.arange(1, min(k, _ONE_BY_ONE) + 1), np.geomspace(1, k, _PLACES).round()])
     ).astype(int)
