@@ -65,7 +65,8 @@ class Reading(ABC):
         if self.arms is None:
             return expected
         stretch = self.arms.stretch(output.arm)
-        return Interval(low - stretch * (low - expected.low), high + stretch * (expected.high - high))
+        lower, upper = _lengths(expected, low, high)
+        return Interval(low - stretch * lower, high + stretch * upper)
 
     def widest(self, low: float, high: float) -> Interval:
         """The widest interval of a cell as wide as [low, high] that lies about here, with arms that are
@@ -88,8 +89,7 @@ class Reading(ABC):
         the expected one if the cell makes up for what its arms are too short. None where no class is wide
         enough."""
         assert self.arms is not None
-        expected = self.around(low, high)
-        lower, upper = low - expected.low, expected.high - high
+        lower, upper = _lengths(self.around(low, high), low, high)
         inside, middle = measured.interval, measured.estimate
         stretch = max(_times(middle - inside.low, lower), _times(inside.high - middle, upper))
         if stretch > self.arms.stretch(0):
@@ -100,6 +100,13 @@ class Reading(ABC):
             return None
         arm = self.arms.least(stretch)
         return arm if arm <= self.arms.last else None
+
+
+def _lengths(expected: Interval, low: float, high: float) -> tuple[float, float]:
+    """The arms of an expected interval beyond its cell; none where the cell is unbounded."""
+    lower = low - expected.low if math.isfinite(low) else 0.0
+    upper = expected.high - high if math.isfinite(high) else 0.0
+    return lower, upper
 
 
 def _times(needed: float, expected: float) -> float:
