@@ -66,10 +66,8 @@ def test_a_line_that_does_not_fit_is_refused(wrong):
 def test_a_copy_goes_on_by_itself():
     balance = Balance()
     balance.apply(event(1, "reserve", micro_nats=10, by="a", at=1000))
-    copy, later = (
-        balance.copy(),
-        balance.after(event(2, "release", reservation=1, micro_nats=4, surprise=False)),
-    )
+    copy, later = balance.copy(), balance.copy()
+    later.apply(event(2, "release", reservation=1, micro_nats=4, surprise=False))
     copy.apply(event(2, "reserve", micro_nats=5, by="a", at=1001))
     assert (balance.reserved, copy.reserved, later.reserved) == (10, 15, 0)
     assert (balance.micro_nats, later.micro_nats) == (0, 4)

@@ -29,7 +29,7 @@ from test_noninterference_strategies import same_cell
 from holdfast import Guard
 from holdfast.engines import _native, unsealed
 from holdfast.errors import QueryRejected
-from holdfast.guard import CodeHoldout, _clean_room, _content, _guard, _reusable_parts, _seam, _setup
+from holdfast.guard import CodeHoldout, _asking, _clean_room, _content, _guard, _reusable_parts, _setup
 
 OF = {repr(kind): kind for kind in [*KINDS, *SHAPES]}
 
@@ -140,7 +140,7 @@ _QUOTING = [how for how in FAILING if how not in ("returns NaN", "returns an arr
 
 @pytest.mark.parametrize("how", _some(_QUOTING, ("raises", "raises out of reach")))
 def test_an_error_that_leaves_the_room_is_caught(how, monkeypatch):
-    monkeypatch.setattr(_seam, "read_protected", _open_room)
+    monkeypatch.setattr(_asking, "read_protected", _open_room)
     assert caught(*_told(custom, {how: FAILING[how]}))
 
 
@@ -157,22 +157,14 @@ def test_an_error_that_is_kept_behind_the_refusal_is_caught(keep, monkeypatch):
             behind[:] = [error]
             return _clean_room.Failed()
 
-    class Failure(_seam.ReadingFailed):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options)
-            self.__context__ = behind[0]
-
     def refused(*arguments, **options):
         error = not_computed(*arguments, **options)
-        setattr(error, keep, [str(behind[0])])
+        setattr(error, keep, behind[0] if keep == "__context__" else [str(behind[0])])
         return error
 
     not_computed = _guard.not_computed
-    monkeypatch.setattr(_seam, "read_protected", telling_room)
-    if keep == "__context__":
-        monkeypatch.setattr(_seam, "ReadingFailed", Failure)
-    else:
-        monkeypatch.setattr(_guard, "not_computed", refused)
+    monkeypatch.setattr(_asking, "read_protected", telling_room)
+    monkeypatch.setattr(_guard, "not_computed", refused)
     assert caught(*_told(custom, {"raises": FAILING["raises"]}))
 
 
@@ -213,7 +205,7 @@ def test_a_digest_of_the_rows_without_a_key_is_caught(monkeypatch):
 
 def test_an_exact_count_beside_the_answer_is_caught(monkeypatch):
     """A number on the certificate that no price was paid for."""
-    read = _seam.read_protected
+    read = _asking.read_protected
 
     def generous(work, leaves, *, silent=False):
         outcome = read(work, leaves, silent=silent)
@@ -223,7 +215,7 @@ def test_an_exact_count_beside_the_answer_is_caught(monkeypatch):
     sessions = [account_session(frame.copy, ("share(x > 3, guess = 0.5)",)) for frame in same_cell()]
     COUNTED = [int((frame["x"] > 3).sum()) for frame in same_cell()]
     assert not caught(*sessions)
-    monkeypatch.setattr(_seam, "read_protected", generous)
+    monkeypatch.setattr(_asking, "read_protected", generous)
     assert caught(*sessions)
 
 
