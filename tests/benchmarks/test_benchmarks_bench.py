@@ -33,7 +33,7 @@ def test_the_kept_numbers_are_those_computed_now(place):
 
 
 def test_every_place_where_a_peer_is_ahead_is_named():
-    ahead = [p for p in KEPT["points"] if p["error"] > p["peer error"] * (1 + 1e-7)]
+    ahead = [p for p in KEPT["points"] if p["error"] > p["peer error"] + certified.SLACK]
     named = [(p["promise"], p["rows"], p["queries"]) for p in KEPT["behind a peer"]]
     assert [(p["promise"], p["rows"], p["queries"]) for p in ahead] == named
     assert len(KEPT["points"]) == 72
