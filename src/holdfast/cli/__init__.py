@@ -27,6 +27,7 @@ from holdfast.cli.leak import leak
 from holdfast.cli.mcp import mcp
 from holdfast.cli.plan import plan
 from holdfast.cli.replicate import replicate
+from holdfast.cli.report import report
 from holdfast.cli.serve import serve
 from holdfast.cli.verify import verify
 
@@ -51,6 +52,7 @@ cli.add_command(leak)
 cli.add_command(mcp)
 cli.add_command(plan)
 cli.add_command(replicate)
+cli.add_command(report)
 cli.add_command(serve)
 cli.add_command(verify)
 name_options(cli)

@@ -17,18 +17,27 @@ if TYPE_CHECKING:
     from holdfast.guard import Guard
     from holdfast.ledger import Book
 
-_DEFAULTS = {"confidence": 0.95, "error": None, "training-share": 0.5, "split-seed": 0}
+_DEFAULTS: dict[str, Any] = {
+    "confidence": 0.95,
+    "error": None,
+    "expect": None,
+    "promise": "all",
+    "training-share": None,  # The guard's own: it depends on what is expected.
+    "split-seed": 0,
+}
 
 
 @dataclass(frozen=True)
 class Terms:
     """What was said on the command line; None where nothing was said."""
 
-    train: str | None
-    confidence: float | None
-    error: float | None
-    training_share: float | None
-    split_seed: int | None
+    train: str | None = None
+    confidence: float | None = None
+    error: float | None = None
+    expect: float | None = None
+    promise: str | None = None
+    training_share: float | None = None
+    split_seed: int | None = None
 
 
 def beside(data: str) -> Path:
@@ -82,6 +91,8 @@ def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
     said = {
         "confidence": terms.confidence,
         "error": terms.error,
+        "expect": terms.expect,
+        "promise": terms.promise,
         "training-share": terms.training_share,
         "split-seed": terms.split_seed,
     }
@@ -95,16 +106,22 @@ def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
     known = {**_DEFAULTS}
     strategy = {name: agreed[name] for name in ("strategy", "queries", "surprises") if name in agreed}
     if agreed:
-        known |= {"confidence": agreed["confidence"], "error": agreed["error"]}
-        known |= {"training-share": training.get("share", 0.5), "split-seed": training.get("seed", 0)}
+        known |= {
+            name: agreed[name] for name in ("confidence", "error", "expect", "promise") if name in agreed
+        }
+        known |= {"training-share": training.get("share"), "split-seed": training.get("seed", 0)}
         for name, value in said.items():
             if value is not None and value != known[name]:
-                before = f"--{name} {known[name]:g}" if known[name] is not None else f"no --{name}"
+                before = f"--{name} {_shown(known[name])}" if known[name] is not None else f"no --{name}"
                 raise BookError(
-                    f"The account {ledger} was opened with {before}, and this says --{name} {value:g}. "
+                    f"The account {ledger} was opened with {before}, and this says --{name} {_shown(value)}. "
                     "Leave it out to go on with the account, or keep another one with --ledger."
                 )
     options = {
         name.replace("-", "_"): known[name] if value is None else value for name, value in said.items()
     }
     return {**options, **strategy}
+
+
+def _shown(term: float | str) -> str:
+    return term if isinstance(term, str) else f"{term:g}"

@@ -13,19 +13,12 @@ from holdfast.engines._address import shown
 if TYPE_CHECKING:
     from holdfast.guard import Guard
 
-_ONLY_TRAIN: dict[str, Any] = {
-    "confidence": None,
-    "error": None,
-    "training_share": None,
-    "split_seed": None,
-}
-
 
 @contextmanager
 def opened_epochs(tables: Sequence[str], ledger: Path, train: str | None = None) -> Iterator[list[Guard]]:
     """The guards of a table's epochs in order, on the terms they were opened with; all are closed at the
     end. ``ledger`` is the first one's account, and ``train`` the training file it was opened with."""
-    with opened(tables[0], ledger, Terms(train=train, **_ONLY_TRAIN)) as first:
+    with opened(tables[0], ledger, Terms(train)) as first:
         guards = [first]
         try:
             for table in tables[1:]:

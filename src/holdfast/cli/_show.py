@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from rich.console import Console
 from rich.markup import escape
@@ -26,10 +26,17 @@ def short(question: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def ask_and_show(console: Console, guard: Guard, question: str) -> None:
+class Finer(TypedDict, total=False):
+    """What a question is wished to cost, as the verbs of a guard take it."""
+
+    precise: bool
+    nats: float | None
+
+
+def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | None = None) -> None:
     """Ask one question and show what came of it."""
     known = len(guard.history)
-    answer = guard.ask(question)
+    answer = guard.ask(question, **(finer or {}))
     free = len(guard.history) == known
     cost = "asked before, free" if free else f"cost {amount(answer.cost, answer.unit)}"
     left = "" if math.isinf(guard.left) else f" · {amount(guard.left, guard.unit)} left"

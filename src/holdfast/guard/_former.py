@@ -43,7 +43,9 @@ def terms_to_compare(book: Book, agreed: dict[str, Any], opened: dict[str, Any])
     is a reason to refuse the book."""
     if ORDER in agreed and ORDER not in opened:
         raise BookError(_CONSECUTIVE.format(book.name))
-    return {name: term for name, term in agreed.items() if name != FAILURE or name in opened}
+    compared = {name: term for name, term in agreed.items() if name != FAILURE or name in opened}
+    # These are written down where they are not the usual ones, and are missing where nothing was said.
+    return {**dict.fromkeys(("expect", "promise")), **compared}
 
 
 def failed_before(book: Book, agreed: dict[str, Any], opened: dict[str, Any]) -> bool:
