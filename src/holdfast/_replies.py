@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast import errors, queries
-from holdfast.guard import Answer, Certificate, Left, Preview
+from holdfast.guard import Answer, Certificate, Left, Preview, Report
 from holdfast.ledger import Receipt
 
 
@@ -41,6 +41,18 @@ def answer_of(said: dict[str, Any]) -> Answer:
             "notes": tuple(said["notes"]),
             "receipt": None if receipt is None else Receipt(**receipt),
         }
+    )
+
+
+def report_of(said: dict[str, Any]) -> Report:
+    """The last word of an account, with its receipt where the service signs."""
+    receipt = said["receipt"]
+    return Report(
+        answers=tuple(None if answer is None else answer_of(answer) for answer in said["answers"]),
+        questions=tuple(said["questions"]),
+        text=said["text"],
+        certificate=certificate_of(said["certificate"]),
+        receipt=None if receipt is None else Receipt(**receipt),
     )
 
 

@@ -20,10 +20,11 @@ from holdfast._replies import (
     parquet_of,
     preview_of,
     refusal_of,
+    report_of,
 )
 from holdfast.engines import Column, Schema
 from holdfast.engines._address import shown
-from holdfast.guard import Answer, Certificate, Epoch, Left, Preview
+from holdfast.guard import Answer, Certificate, Epoch, Left, Preview, Report
 from holdfast.guard._plot import plot_answers
 from holdfast.guard._scores import score_query
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
@@ -104,22 +105,59 @@ class Client:
         return str(names[0])
 
     def mean(
-        self, expression: Any, *, bounds: Any, where: Any = None, guess: Any = None, nulls: Any = None
+        self,
+        expression: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
     ) -> Answer:
         """The mean of an expression, clipped to ``bounds``, among the rows where ``where`` is true."""
-        return self.ask(queries.mean(expression, bounds=bounds, where=where, guess=guess, nulls=nulls))
+        query = queries.mean(expression, bounds=bounds, where=where, guess=guess, nulls=nulls)
+        return self.ask(query, precise=precise, nats=nats)
 
-    def share(self, condition: Any, *, where: Any = None, guess: Any = None, nulls: Any = None) -> Answer:
+    def share(
+        self,
+        condition: Any,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
         """The share of rows for which ``condition`` is true, among those where ``where`` is true."""
-        return self.ask(queries.share(condition, where=where, guess=guess, nulls=nulls))
+        query = queries.share(condition, where=where, guess=guess, nulls=nulls)
+        return self.ask(query, precise=precise, nats=nats)
 
     def quantile(
-        self, expression: Any, q: float, *, where: Any = None, guess: Any = None, nulls: Any = None
+        self,
+        expression: Any,
+        q: float,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
     ) -> Answer:
         """The ``q``-quantile of an expression, among the rows where ``where`` is true."""
-        return self.ask(queries.quantile(expression, q, where=where, guess=guess, nulls=nulls))
+        query = queries.quantile(expression, q, where=where, guess=guess, nulls=nulls)
+        return self.ask(query, precise=precise, nats=nats)
 
-    def score(self, predictions: str, *, target: str, metric: str = "accuracy", guess: Any = None) -> Answer:
+    def score(
+        self,
+        predictions: str,
+        *,
+        target: str,
+        metric: str = "accuracy",
+        guess: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
         """The score of predictions that are an expression over the columns, as in
         :meth:`holdfast.Guard.score`; predictions of your own go to a board (:meth:`submit`)."""
         if not isinstance(predictions, str):
@@ -127,7 +165,8 @@ class Client:
                 "A service scores predictions that are an expression over its columns, as text. Predictions "
                 "of your own, or a model's, go to a board: client.submit(board, table)."
             )
-        return self.ask(score_query(predictions, target=target, metric=metric, guess=guess))
+        query = score_query(predictions, target=target, metric=metric, guess=guess)
+        return self.ask(query, precise=precise, nats=nats)
 
     def custom(self, function: Any, *, tail: Any, guess: Any = None, name: str | None = None) -> Answer:
         """A service runs no code of those who ask: always refuses, and says what can be asked instead."""
@@ -136,15 +175,22 @@ class Client:
             "use holdfast.Guard.custom where the data are."
         )
 
-    def ask(self, query: Query | str) -> Answer:
-        """Answer a question given as a record or as text. The same question costs nothing the second time."""
+    def ask(self, query: Query | str, *, precise: bool = False, nats: float | None = None) -> Answer:
+        """Answer a question given as a record or as text. The same question costs nothing the second time.
+        With ``precise`` or ``nats`` the answer is finer and costs more, as in :meth:`holdfast.Guard.ask`."""
         key = {"Idempotency-Key": secrets.token_hex(16)}
-        return self._received(self._call("POST", self._path("questions"), {"query": str(query)}, headers=key))
+        body = _question(query, precise=precise, nats=nats)
+        return self._received(self._call("POST", self._path("questions"), body, headers=key))
 
-    def ask_all(self, questions: Iterable[Query | str]) -> list[Answer]:
+    def ask_all(
+        self, questions: Iterable[Query | str], *, precise: bool = False, nats: float | None = None
+    ) -> list[Answer]:
         """Answer several questions together, as in :meth:`holdfast.Guard.ask_all`. A hundred at a time are
         one batch, and are checked before the first of them is asked."""
-        waiting = [{"query": str(question), "key": secrets.token_hex(16)} for question in questions]
+        waiting = [
+            {**_question(question, precise=precise, nats=nats), "key": secrets.token_hex(16)}
+            for question in questions
+        ]
         answers: list[Answer] = []
         tried = 0
         while waiting:
@@ -162,9 +208,30 @@ class Client:
             time.sleep(float(refusal.get("wait", 0.1 * 2**tried)))
         return answers
 
-    def cost_preview(self, query: Query | str) -> Preview:
+    def cost_preview(
+        self, query: Query | str, *, precise: bool = False, nats: float | None = None
+    ) -> Preview:
         """What a question would cost and show. Never opens the protected rows, charges nothing."""
-        return preview_of(self._call("POST", self._path("preview"), {"query": str(query)}))
+        body = _question(query, precise=precise, nats=nats)
+        return preview_of(self._call("POST", self._path("preview"), body))
+
+    def report(self, questions: Iterable[Query | str]) -> Report:
+        """The last word, as in :meth:`holdfast.Guard.report`: ends the account for everyone, and reads a
+        short list of questions exactly. The dataset's policy says who may."""
+        asked = [str(question) for question in questions]
+        if not asked:
+            raise errors.InvalidArgument("questions", "at least one question", [], of="Client.report")
+        report = report_of(self._call("POST", self._path("report"), {"questions": asked}))
+        if self._receipts is not None and report.receipt is not None:
+            self._keep(report.receipt)
+        return report
+
+    @property
+    def reported(self) -> Report | None:
+        """The report that was this account's last word; None where there is none (yet)."""
+        if not self.describe()["reported"]:
+            return None
+        return report_of(self._call("GET", self._path("report")))
 
     def describe(self) -> dict[str, Any]:
         """What the service says of the dataset: its columns, its promise, what is spent and left."""
@@ -380,3 +447,10 @@ class Client:
     def __repr__(self) -> str:
         # The token is never shown; and a look at a client sends no request.
         return f"Client({self._url!r}, dataset={vars(self).get('dataset', self._given)!r})"
+
+
+def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:
+    """A question as it is sent, with what it is wished to cost."""
+    if nats is not None:
+        return {"query": str(query), "nats": checks.real(nats, "nats", "(0, inf)", of="Client.ask")}
+    return {"query": str(query), "precise": True} if precise else {"query": str(query)}

@@ -32,7 +32,7 @@ def mcp(url: str, token: str, dataset: str | None, receipts: str | None, as_json
     except ModuleNotFoundError:
         raise MissingExtra("server", what="Tools for agents") from None
     client = Client(url, token, dataset=dataset, receipts=receipts)
-    tools = make_tools(client)
+    tools = make_tools(client, may_report=_may_report(url, token, dataset))
     try:
         if as_json:
             print_data({"instructions": tools.instructions, "tools": _described(tools)})
@@ -40,6 +40,18 @@ def mcp(url: str, token: str, dataset: str | None, receipts: str | None, as_json
             tools.run("stdio")
     finally:
         client.close()
+
+
+def _may_report(url: str, token: str, dataset: str | None) -> bool:
+    """Whether the token may give the last word; not where no service answers."""
+    from holdfast.client import Client
+    from holdfast.errors import HoldfastError
+
+    with Client(url, token, dataset=dataset, tries=1, timeout=10) as client:
+        try:
+            return bool(client.describe()["may_report"])
+        except (HoldfastError, KeyError):
+            return False
 
 
 def _described(tools: MCPServer) -> list[dict[str, Any]]:

@@ -399,12 +399,21 @@ class Guard:
         )
 
     def answer_each(
-        self, questions: Sequence[tuple[Query | str, Asker]], *, stop: bool = False
+        self,
+        questions: Sequence[tuple[Query | str, Asker]],
+        *,
+        nats: Sequence[float | None] | None = None,
+        stop: bool = False,
     ) -> list[Answer | HoldfastError]:
         """The same for questions of several people, who may be refused one by one: each has its answer, or
-        the refusal, in its place. With ``stop`` nothing is asked after the first refusal."""
+        the refusal, in its place. ``nats`` says for each what it is wished to cost, as in :meth:`ask`. With
+        ``stop`` nothing is asked after the first refusal."""
         refused: dict[str, Exception] = {}
-        asked = [Member(self._question(query), asker) for query, asker in questions]
+        wishes = [None] * len(questions) if nats is None else nats
+        asked = [
+            Member(self._question(query, nats=wished), asker)
+            for (query, asker), wished in zip(questions, wishes, strict=True)
+        ]
         return self._answers(asked, refused=refused, stop=stop)
 
     def cost_preview(

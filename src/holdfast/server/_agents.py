@@ -28,8 +28,12 @@ table's columns in SQL, each with optional `where = condition` and `guess = numb
 share(age > 40, where = sex = 'F', guess = 0.4)."""
 
 
-def make_tools(client: Client) -> MCPServer:
-    """An MCP server whose tools ask one dataset of a service through ``client``.
+_FINER = "`nats` pays about so much for a finer answer, and `precise` about three nats."
+
+
+def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
+    """An MCP server whose tools ask one dataset of a service through ``client``; with ``may_report`` also the
+    one that gives the last word and ends the account.
 
     Guarantee: every tool passes through the service's account with the client's token, and can do nothing the
     token cannot.
@@ -37,17 +41,18 @@ def make_tools(client: Client) -> MCPServer:
     server = MCPServer("holdfast", instructions=_INSTRUCTIONS)
 
     @server.tool(
-        description=f"What a question would cost and show. Free; reads no protected row. {_QUESTIONS}"
+        description="What a question would cost and show. Free; reads no protected row. "
+        f"{_QUESTIONS} {_FINER}"
     )
-    def preview(question: str) -> dict[str, Any]:
-        return _told(lambda: client.cost_preview(question).to_dict())
+    def preview(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
+        return _told(lambda: client.cost_preview(question, nats=nats, precise=precise).to_dict())
 
     @server.tool(
         description="Answer a question with an interval that holds together with all other answers. Charged "
-        f"once, more if the guess was wrong; the same question again is free. {_QUESTIONS}"
+        f"once, more if the guess was wrong; the same question again is free. {_QUESTIONS} {_FINER}"
     )
-    def ask(question: str) -> dict[str, Any]:
-        return _told(lambda: client.ask(question).to_dict())
+    def ask(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
+        return _told(lambda: client.ask(question, nats=nats, precise=precise).to_dict())
 
     @server.tool(description="The columns, what was spent, and what is left of the shared account.")
     def left() -> dict[str, Any]:
@@ -70,6 +75,15 @@ def make_tools(client: Client) -> MCPServer:
     def submit(board: str, predictions: dict[str, Any]) -> dict[str, Any]:
         table = {"id": list(predictions), "prediction": list(predictions.values())}
         return _told(lambda: client.submit(board, table))
+
+    if may_report:
+
+        @server.tool(
+            description="The last word: ENDS THE SHARED ACCOUNT FOR GOOD, for everyone, then reads a short "
+            "list of questions exactly. Call it once, at the very end, and only if a person told you to."
+        )
+        def report(questions: list[str]) -> dict[str, Any]:
+            return _told(lambda: client.report(questions).to_dict())
 
     return server
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 import holdfast
-from holdfast.server import _asking, _batch_routes, _board_routes, _epoch_routes, _page, _people, _problems
+from holdfast.server import (
+    _asking,
+    _batch_routes,
+    _board_routes,
+    _epoch_routes,
+    _page,
+    _people,
+    _problems,
+    _report_routes,
+)
 from holdfast.server._access import TheService
 from holdfast.server._limits import SizeLimit
 from holdfast.server._service import Service
@@ -38,6 +47,7 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(_asking.router)
     app.include_router(_batch_routes.router)
     app.include_router(_epoch_routes.router)
+    app.include_router(_report_routes.router)
     app.include_router(_board_routes.router)
     app.include_router(_page.router)
     return app

@@ -50,7 +50,8 @@ def dataset(name: str, service: TheService, person: Who) -> dict[str, Any]:
 @router.post("/{name}/preview", response_model=dict[str, Any])
 def preview(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
     """What a question would cost and show. Never opens the protected rows, charges nothing."""
-    return JSONResponse(service.dataset(person, name, "analyst").preview(person, body.query).to_dict())
+    found = service.dataset(person, name, "analyst")
+    return JSONResponse(found.preview(person, body.query, precise=body.precise, nats=body.nats).to_dict())
 
 
 @router.post("/{name}/questions", response_model=dict[str, Any])
@@ -60,7 +61,9 @@ def ask(
     """Answer a question. The same question, or the same Idempotency-Key, returns the recorded answer and
     costs nothing."""
     request = hashlib.sha256(f"{person.identity}\n{key}".encode()).hexdigest() if key else ""
-    return JSONResponse(service.dataset(person, name, "analyst").ask(person, body.query, request).to_dict())
+    found = service.dataset(person, name, "analyst")
+    answer = found.ask(person, body.query, request, precise=body.precise, nats=body.nats)
+    return JSONResponse(answer.to_dict())
 
 
 @router.get("/{name}/history")
@@ -136,7 +139,7 @@ def _exported(book: ledger.Book) -> Iterator[Path]:
 
 def _described(service: Service, person: Person, name: str) -> dict[str, Any]:
     found = service.dataset(person, name, *_READERS)
-    guard, left = found.guard, found.guard.left
+    guard, left, closed = found.guard, found.guard.left, found.guard.closed
     return {
         "name": name,
         "rows": guard.rows,
@@ -144,12 +147,16 @@ def _described(service: Service, person: Person, name: str) -> dict[str, Any]:
         "confidence": guard.confidence,
         "error": guard.error,
         "strategy": found.policy.strategy,
+        "promise": found.policy.promise,
+        "expect": found.policy.expect,
         "spent": guard.spent,
         **left.to_dict(),
         "share": found.policy.shares.get(person.account),
         "share_left": found.share_left(person),
         "share_unit": found.policy.share_unit,
-        "closed": guard.closed,
+        "closed": closed,
+        "reported": closed and guard.reported is not None,
+        "may_report": found.policy.may_report(person),
         "epoch": guard.epoch.to_dict(),
         "epochs": [one.standing() for one in service.datasets.epochs(name)],
     }

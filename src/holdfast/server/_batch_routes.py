@@ -8,10 +8,11 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from holdfast.coding import PRECISE_NATS
 from holdfast.errors import HoldfastError
 from holdfast.guard import Answer
 from holdfast.server._access import TheService, Who
-from holdfast.server._models import BatchBody
+from holdfast.server._models import BatchBody, BatchQuestion
 from holdfast.server._problems import in_place
 
 router = APIRouter(prefix="/v1/datasets")
@@ -26,9 +27,13 @@ def ask_all(name: str, body: BatchBody, service: TheService, person: Who) -> JSO
     nothing is charged. What is refused later is told in its place, under ``problem``; with ``stop`` nothing
     is asked after it. A question with a ``key`` returns the recorded answer when it is sent again with it.
     """
-    asked = [(one.query, _request(person.identity, one.key)) for one in body.questions]
+    asked = [(one.query, _request(person.identity, one.key), _wished(one)) for one in body.questions]
     outcomes = service.dataset(person, name, "analyst").ask_all(person, asked, stop=body.stop)
     return JSONResponse({"outcomes": [_told(outcome) for outcome in outcomes]})
+
+
+def _wished(question: BatchQuestion) -> float | None:
+    return PRECISE_NATS if question.precise and question.nats is None else question.nats
 
 
 def _told(outcome: Answer | HoldfastError) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.engines import open_rows
 from holdfast.engines._address import shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.guard import Answer, Asker, Guard, Preview
+from holdfast.guard import Answer, Asker, Guard, Preview, Report
 from holdfast.ledger import Balance, Book, BookError, EpochLink
 from holdfast.server._epochs import Arrived, Epochs, Overtaken, Planned, standing
 from holdfast.server._places import Places, Unknown, named, require_name
@@ -53,27 +53,39 @@ class Dataset:
         """Every epoch up to this one."""
         return (*self.earlier, self)
 
-    def ask(self, person: Person, question: str, request: str = "") -> Answer:
+    def ask(
+        self,
+        person: Person,
+        question: str,
+        request: str = "",
+        *,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
         """Answer a question for a person, within their share and their rate; what was answered before is
         free of both. A request that was answered in an earlier epoch has that answer."""
         asked = self._asked_in(request)
-        return asked.guard.ask(question, asker=asked._asker(person, request))
+        return asked.guard.ask(question, precise=precise, nats=nats, asker=asked._asker(person, request))
 
     def ask_all(
-        self, person: Person, questions: Sequence[tuple[str, str]], *, stop: bool = False
+        self, person: Person, questions: Sequence[tuple[str, str, float | None]], *, stop: bool = False
     ) -> list[Answer | HoldfastError]:
-        """Several questions with their requests, asked together: for each its answer, or why it is refused;
-        with ``stop`` up to the first refusal. All are checked before anything is asked."""
-        epochs = [self._asked_in(request) for _, request in questions]
+        """Several questions with their requests and wished nats, asked together: for each its answer, or why
+        it is refused; with ``stop`` up to the first refusal. All are checked before anything is asked."""
+        epochs = [self._asked_in(request) for _, request, _ in questions]
         outcomes: list[Answer | HoldfastError] = []
         for epoch, group in groupby(zip(epochs, questions, strict=True), key=lambda pair: pair[0]):
-            asked = [(question, epoch._asker(person, request)) for _, (question, request) in group]
-            outcomes += epoch.guard.answer_each(asked, stop=stop)
+            members = [member for _, member in group]
+            asked = [(question, epoch._asker(person, request)) for question, request, _ in members]
+            nats = [wished for _, _, wished in members]
+            outcomes += epoch.guard.answer_each(asked, nats=nats, stop=stop)
             if stop and isinstance(outcomes[-1], HoldfastError):
                 break
         return outcomes
 
-    def preview(self, person: Person, question: str) -> Preview:
+    def preview(
+        self, person: Person, question: str, *, precise: bool = False, nats: float | None = None
+    ) -> Preview:
         """What the question would cost this person, and whether it would be refused: by the account, or by
         what is left of their share. A rate passes, so a preview leaves it out. Never opens the protected
         rows."""
@@ -81,7 +93,13 @@ class Dataset:
         def permit(balance: Balance, price: int) -> None:
             self.policy.require_share(person, balance, price)
 
-        return self.guard.cost_preview(question, asker=Asker(person.account, permit=permit))
+        asker = Asker(person.account, permit=permit)
+        return self.guard.cost_preview(question, precise=precise, nats=nats, asker=asker)
+
+    def report(self, person: Person, questions: Sequence[str]) -> Report:
+        """The last word, if the policy lets this person give it: ends the account of this epoch."""
+        self.policy.require_reporter(person)
+        return self.guard.report(questions, asker=Asker(person.account))
 
     def share_left(self, person: Person) -> float | None:
         """What is left of the person's share, or of their team's; None without one."""
@@ -282,6 +300,8 @@ class Datasets:
                 ledger=book,
                 queries=policy.queries,
                 surprises=policy.surprises,
+                expect=policy.expect,
+                promise=policy.promise,
                 training_share=policy.training_share,
                 split_seed=policy.split_seed,
                 split_by=policy.split_by,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,10 +17,15 @@ _RATE = Field(default=RATE, ge=1, le=10**9)
 _SECONDS = Field(default=SECONDS, gt=0, le=86_400)
 
 
+_QUESTION = Annotated[str, Field(min_length=1, max_length=10_000)]
+
+
 class AskBody(_Strict):
     """One question in the form of ``holdfast ask``: ``share(age > 40, guess = 0.5)``."""
 
-    query: str = Field(min_length=1, max_length=10_000)
+    query: _QUESTION
+    nats: float | None = Field(default=None, gt=0, description="Pay about so much for a finer answer.")
+    precise: bool = Field(default=False, description="The same as three nats.")
 
 
 class BatchQuestion(AskBody):
@@ -34,6 +39,12 @@ class BatchBody(_Strict):
 
     questions: list[BatchQuestion] = Field(min_length=1, max_length=100)
     stop: bool = False
+
+
+class ReportBody(_Strict):
+    """The questions of the last word, which ends the account."""
+
+    questions: list[_QUESTION] = Field(min_length=1, max_length=100)
 
 
 class TokenBody(_Strict):
@@ -54,6 +65,9 @@ class PolicyBody(_Strict):
     strategy: str = Field(default="code", max_length=40)
     queries: int | None = Field(default=None, ge=1, le=10**9)
     surprises: int | None = Field(default=None, ge=0, le=10**9)
+    expect: float | None = Field(default=None, ge=1)
+    promise: str = Field(default="all", pattern="^(all|each)$")
+    report: str = Field(default="owner", pattern="^(owner|analyst)$")
     training_share: float | None = Field(default=None, ge=0, lt=1)
     split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
     split_by: str | None = Field(default=None, min_length=1, max_length=200)

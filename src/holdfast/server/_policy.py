@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast import checks, dependence
+from holdfast.coding import PROMISES
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.ledger import Balance
 from holdfast.records import Record
 from holdfast.server._rate import RATE, SECONDS
-from holdfast.server._tokens import Person
+from holdfast.server._tokens import Forbidden, Person
 
 _MICRO = 1_000_000
 
@@ -28,6 +29,8 @@ class Policy(Record):
     ``rows`` describes how rows depend on each other: ``{"kind": "independent"}``,
     ``{"kind": "markov", "transition": [[…]]}``, ``{"kind": "clusters", "sizes": […]}`` or
     ``{"kind": "m-dependent", "m": 3}``.
+    ``expect`` and ``promise`` are those of :class:`holdfast.Guard`. ``report`` says who may give the last
+    word, which ends the account: "owner", or "analyst" for everyone who may ask.
     """
 
     confidence: float = 0.95
@@ -35,6 +38,9 @@ class Policy(Record):
     strategy: str = "code"
     queries: int | None = None
     surprises: int | None = None
+    expect: float | None = None
+    promise: str = "all"
+    report: str = "owner"
     training_share: float | None = None
     split_seed: int = 0
     split_by: str | None = None
@@ -44,6 +50,10 @@ class Policy(Record):
     rows: dict[str, Any] = field(default_factory=lambda: {"kind": "independent"})
 
     def __post_init__(self) -> None:
+        checks.choice(self.promise, "promise", PROMISES, of="Policy")
+        checks.choice(self.report, "report", ("owner", "analyst"), of="Policy")
+        if self.expect is not None:
+            checks.real(self.expect, "expect", "[1, inf)", of="Policy")
         checks.whole(self.rate, "rate", at_least=1, of="Policy")
         checks.real(self.seconds, "seconds", "(0, 86400]", of="Policy")
         for who, nats in self.shares.items():
@@ -85,6 +95,18 @@ class Policy(Record):
     def share_unit(self) -> str:
         """What shares are counted in: what the account book counts."""
         return "nats" if self.strategy in ("code", "agreed-code", "grid-code") else "answers"
+
+    def may_report(self, person: Person) -> bool:
+        """Whether this person may give the last word."""
+        return person.role == "owner" or (person.role == "analyst" and self.report == "analyst")
+
+    def require_reporter(self, person: Person) -> None:
+        """Refuse the last word of whoever may not give it."""
+        if not self.may_report(person):
+            raise Forbidden(
+                "A report ends the account. Here only an owner may give it, and this token is for an "
+                f"{person.role}. Nothing was changed. Ask the owner to give the report."
+            )
 
     def _shares_of(self, person: Person) -> list[str]:
         return [who for who in (person.account, person.team) if who in self.shares]
