@@ -38,7 +38,7 @@ def test_an_epoch_is_opened_asked_gone_on_with_and_verified(months, holdfast, tm
     asked = json.loads(out)
     assert status == 0
     assert asked["certificate"]["numbers"]["epoch"] == 2
-    assert asked["certificate"]["numbers"]["training rows"] == 500  # Those of the account that is still open.
+    assert asked["certificate"]["numbers"]["training rows"] == 333  # Those of the account that is still open.
     again = json.loads(holdfast("epoch", "open", "february.csv", *AFTER, "--json")[1])
     assert again[1]["spent"] == asked["spent"] > 0
     listed = json.loads(holdfast("epoch", "list", "february.csv", *AFTER, "--json")[1])

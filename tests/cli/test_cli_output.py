@@ -49,8 +49,8 @@ def test_every_encoding_shows_the_whole_output(people, terminal, command, encodi
 
 def test_what_was_paid_for_is_shown(people, terminal):
     _, out, _ = terminal("ascii", "ask", "people.csv", "-q", "share(age > 40)")
-    assert "--===O===" in out
-    assert "- cost 0" in out
+    assert "--=O==--" in out
+    assert "- cost 1.39 nats" in out
     assert "nats used. A share asked now gets about +/-0.0" in out
     assert terminal("utf-8", "ask", "people.csv", "-q", "share(age > 40)")[1].count("asked before, free") == 1
 

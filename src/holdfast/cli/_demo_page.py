@@ -27,6 +27,7 @@ def page(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
         claims="\n".join(_claim(claim) for claim in story.claims),
         told="\n".join(_told(told) for told in story.told),
         count=len(story.told),
+        once=html.escape(story.once),
         asking=f"{asking:.2g}",
         searching=f"{searching:.2g}",
         asking_share=f"{100 * asking / (asking + searching):.1f}",
@@ -62,7 +63,7 @@ def _picture(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
     words = f"Intervals around the truth, 50%. {'; '.join(said)}."
     return (
         f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-        f'<img src="{light}" alt="{html.escape(words)}" width="1200" height="990"></picture>'
+        f'<img src="{light}" alt="{html.escape(words)}" width="1200" height="1110"></picture>'
     )
 
 
@@ -73,11 +74,15 @@ def _embedded(png: bytes) -> str:
 def _claim(claim: Claim) -> str:
     about = {
         "Plain averages": "of every row, with an exact 95% interval that takes no notice of the search",
-        "Holdfast": "the same questions, guesses from its training half",
+        "One holdout, used once": "a third of the rows turns the coins; the others say once how often the "
+        "vote is right",
+        "Holdfast": "the same questions, guesses from its training third",
         "Holdfast, attacked": "guesses on the edges of its cells, so that every answer gives away one bit",
     }[claim.who]
     kind = "holds" if claim.holds else "misses"
     missed = f"{claim.missed:,} of the single coins miss" if claim.missed else "all single coins hold too"
+    if claim.missed is None:
+        missed = "says nothing about single coins"
     return (
         f'<tr class="{kind}"><th scope="row">{html.escape(claim.who)}<small>{about}</small></th>'
         f'<td data-label="says">{claim.value:.1%}</td>'
@@ -93,7 +98,7 @@ def _told(told: Told) -> str:
     room = 0.25 * (answer.high - answer.low)
     places = (answer.low, answer.high, told.truth, answer.guess)
     span = (min(places) - room, max(places) + room)
-    found = "as guessed" if answer.confirmed else f"surprise (guess {answer.guess:g})"
+    found = "near its guess" if answer.confirmed else f"surprise (guess {answer.guess:g})"
     truth = f"{told.truth:,.0f}" if told.truth > 10 else f"{told.truth:.3f}"
     return (
         f'<tr><th scope="row">{html.escape(told.words)}<code>{html.escape(str(answer.query))}</code></th>'

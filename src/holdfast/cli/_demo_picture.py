@@ -38,9 +38,9 @@ def picture(story: Story, *, theme: str = "light") -> bytes:
         raise MissingExtra("plots", what="The demo's picture") from None
     colours = _PALETTES[theme]
     figure = Figure(
-        figsize=(8, 6.6), layout=ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.12), facecolor=colours.paper
+        figsize=(8, 7.4), layout=ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.12), facecolor=colours.paper
     )
-    upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.25))
+    upper, lower = figure.subplots(2, 1, height_ratios=(1.2, 1.25))
     _draw_votes(upper, story, colours)
     _draw_omens(lower, story, colours)
     for axes in (upper, lower):
@@ -51,7 +51,7 @@ def picture(story: Story, *, theme: str = "light") -> bytes:
 
 
 def _draw_votes(axes: Any, story: Story, colours: _Palette) -> None:
-    """Three reports about one vote, and the truth as a line."""
+    """The reports about one vote, and the truth as a line."""
     claims = story.claims[::-1]
     axes.axvline(TRUTH, color=colours.ink, lw=1, ls=_DASHES, zorder=1)
     for place, claim in enumerate(claims):

@@ -13,7 +13,7 @@ from holdfast.cli._figures import picture
 from holdfast.demo import TRUTH, Story
 from holdfast.records import interval_words
 
-# What the line behind the three reports stands for: they lie around one half.
+# What the line behind the reports stands for: they lie around one half.
 _SPAN = (0.25, 0.9)
 
 
@@ -45,7 +45,7 @@ def _questions(story: Story) -> Table:
             value,
             escape(interval),
             f"{told.truth:.0f}" if told.truth > 10 else f"{told.truth:.3f}",
-            "as guessed" if told.answer.confirmed else "[yellow]surprise[/]",
+            "near its guess" if told.answer.confirmed else "[yellow]surprise[/]",
             f"{told.answer.cost:.2g}",
         )
     return table

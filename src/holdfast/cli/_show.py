@@ -26,7 +26,7 @@ def short(question: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-class Finer(TypedDict, total=False):
+class Finer(TypedDict):
     """What a question is wished to cost, as the verbs of a guard take it."""
 
     precise: bool
@@ -36,11 +36,20 @@ class Finer(TypedDict, total=False):
 def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | None = None) -> None:
     """Ask one question and show what came of it."""
     known = len(guard.history)
-    answer = guard.ask(question, **(finer or {}))
-    free = len(guard.history) == known
-    cost = "asked before, free" if free else f"cost {amount(answer.cost, answer.unit)}"
+    answer = guard.ask(question, **finer) if finer else guard.ask(question)
     left = "" if math.isinf(guard.left) else f" · {amount(guard.left, guard.unit)} left"
-    _show_answer(console, answer, cost + left)
+    _show_answer(console, answer, _cost(answer, free=len(guard.history) == known) + left)
+
+
+def show_together(console: Console, answers: Sequence[Answer], known: Sequence[bool]) -> None:
+    """Show what came of questions that were asked together; ``known`` says which were answered before."""
+    for place, (answer, before) in enumerate(zip(answers, known, strict=False)):
+        twice = any(answer is other for other in answers[:place])
+        _show_answer(console, answer, _cost(answer, free=before or twice))
+
+
+def _cost(answer: Answer, *, free: bool) -> str:
+    return "asked before, free" if free else f"cost {amount(answer.cost, answer.unit)}"
 
 
 def _show_answer(console: Console, answer: Answer, cost: str) -> None:

@@ -53,8 +53,9 @@ def ask(
       holdfast ask people.csv -q "share(age > 40)" -q "quantile(income, 0.5)"
       holdfast ask people.csv -q "mean(income, 0, 1e5, where = sex = 'F')"
 
-    Without -q a prompt opens; lines that are piped in are questions, one a line. The account is kept beside
-    the data, so leaving and coming back does not reset it.
+    Without -q a prompt opens; lines that are piped in are questions, one a line. Questions of one call are
+    asked together: none pays for what the others reveal, and whoever asks later pays for all. The account is
+    kept beside the data, so leaving and coming back does not reset it.
     """
     if precise and nats is not None:
         raise click.UsageError("--nats and --precise contradict each other: --precise means --nats 3.")
@@ -82,13 +83,30 @@ def ask(
 def _answer(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
     from rich.console import Console
 
-    from holdfast.cli._show import ask_and_show, show_left
+    from holdfast.cli._show import ask_and_show, show_left, show_together
 
     console = Console(highlight=False)
-    _check(guard, questions, finer)
-    for question in questions:
-        ask_and_show(console, guard, question, finer)
+    if len(questions) == 1:
+        ask_and_show(console, guard, questions[0], finer)
+    else:
+        known = _check(guard, questions, finer)
+        outcomes = _together(guard, questions, finer)
+        answers = [outcome for outcome in outcomes if not isinstance(outcome, HoldfastError)]
+        show_together(console, answers, known)
+        for outcome in outcomes:
+            if isinstance(outcome, HoldfastError):
+                raise outcome
     show_left(console, guard)
+
+
+def _together(guard: Guard, questions: Sequence[str], finer: Finer) -> list[Answer | HoldfastError]:
+    """The answers, up to the first question that has none."""
+    from holdfast.coding import PRECISE_NATS
+    from holdfast.guard import Asker
+
+    nats = PRECISE_NATS if finer["precise"] else finer["nats"]
+    asked = [(question, Asker()) for question in questions]
+    return guard.answer_each(asked, nats=[nats] * len(asked), stop=True)
 
 
 def _preview(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
@@ -102,13 +120,16 @@ def _preview(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
     show_left(console, guard)
 
 
-def _check(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
-    """Find a question that cannot be asked as written before the first is paid for."""
-    for question in questions if len(questions) > 1 else ():
+def _check(guard: Guard, questions: Sequence[str], finer: Finer) -> list[bool]:
+    """Find a question that cannot be asked as written before the first is paid for; says which of them were
+    answered before."""
+    known = []
+    for question in questions:
         try:
-            guard.cost_preview(question, **finer)
+            known.append(guard.cost_preview(question, **finer).known)
         except (BudgetSpent, NotEnoughRows):
-            continue
+            known.append(False)
+    return known
 
 
 def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, only_preview: bool) -> None:
@@ -123,9 +144,12 @@ def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, onl
                 document["previews"].append({**shown.to_dict(), "query": str(shown.query)})
         else:
             document["answers"] = []
-            _check(guard, questions, finer)
-            for question in questions:
-                document["answers"].append(as_data(guard.ask(question, **finer)))
+            if len(questions) > 1:
+                _check(guard, questions, finer)
+            for outcome in _together(guard, questions, finer):
+                if isinstance(outcome, HoldfastError):
+                    raise outcome
+                document["answers"].append(as_data(outcome))
     except HoldfastError as error:
         document |= {
             "error": type(error).__name__,

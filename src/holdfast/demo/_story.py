@@ -1,4 +1,4 @@
-"""One day of an analyst, told twice: with plain averages and with a guard."""
+"""One day of an analyst, told three times: with plain averages, with one untouched holdout, with a guard."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.audit.attacks import SignAttack, sign_attack
-from holdfast.demo._naive import Plain, naive_sign_attack
+from holdfast.demo._naive import Plain, naive_sign_attack, single_holdout
 from holdfast.demo._stones import QUESTIONS, Stones
 from holdfast.guard import Answer, Certificate, Guard
 from holdfast.records import Record
@@ -51,14 +51,15 @@ class Told(Record):
 class Claim(Record):
     """How often the vote of the omens is said to be right, by whom, and with which 95 % interval.
 
-    ``missed`` counts the single omens whose interval missed the truth, ``nats`` what the search cost.
+    ``missed`` counts the single omens whose interval missed the truth (None where nothing was said about
+    them), ``nats`` what the search cost.
     """
 
     who: str
     value: float
     low: float
     high: float
-    missed: int
+    missed: int | None = None
     nats: float | None = None
 
     @property
@@ -73,7 +74,8 @@ class Claim(Record):
 
 @dataclass(frozen=True, repr=False)
 class Story(Record):
-    """Everything the demo shows. ``naive``, ``guard`` and ``attacked`` are about the vote of the omens."""
+    """Everything the demo shows. ``naive``, ``holdout``, ``guard`` and ``attacked`` are about the vote of
+    the omens."""
 
     rows: int
     population: int
@@ -81,6 +83,7 @@ class Story(Record):
     seed: int
     told: tuple[Told, ...]
     naive: Claim
+    holdout: Claim
     guard: Claim
     attacked: Claim
     left: str
@@ -89,9 +92,9 @@ class Story(Record):
     guarded_shares: tuple[Answer, ...] = field(repr=False)
 
     @property
-    def claims(self) -> tuple[Claim, Claim, Claim]:
-        """The three reports, the naive one first."""
-        return self.naive, self.guard, self.attacked
+    def claims(self) -> tuple[Claim, ...]:
+        """The four reports, the naive one first."""
+        return self.naive, self.holdout, self.guard, self.attacked
 
     @property
     def held(self) -> bool:
@@ -100,8 +103,8 @@ class Story(Record):
         return all(told.holds for told in self.told) and all(c.holds and not c.missed for c in guarded)
 
     @property
-    def moral(self) -> tuple[str, str]:
-        """What became of the plain averages and of the guard, in a sentence each."""
+    def moral(self) -> tuple[str, str, str]:
+        """What became of the plain averages, of the guard and of the one holdout, in a sentence each."""
         averages = (
             "Plain averages got away with it this time: so few coins leave little to overfit."
             if self.naive.holds
@@ -109,9 +112,20 @@ class Story(Record):
             f"{self.luck} to be luck. It was luck."
         )
         end = "its intervals held" if self.held else "one interval missed, as may happen on 5 days of 100"
-        return averages, (
+        return (
+            averages,
             f"Holdfast charged {self.guard.nats:.2g} nats for the search and {self.attacked.nats:.3g} for "
-            f"the attack, and {end}."
+            f"the attack, and {end}.",
+            self.once,
+        )
+
+    @property
+    def once(self) -> str:
+        """What one untouched holdout is good for, in two sentences."""
+        return (
+            f"One holdout that nobody had looked at says {self.holdout.low:.1%} to {self.holdout.high:.1%}: "
+            "narrower, because it is asked this one question and no other, and then it is used up. A report "
+            "(holdfast report) gives the same, as the last word of an account."
         )
 
     @property
@@ -125,7 +139,8 @@ class Story(Record):
 
 
 def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> Story:
-    """Ask the real questions, then search the omens by averages, by a guard, and attacking a second guard.
+    """Ask the real questions, then search the omens by averages, with one holdout, by a guard, and attacking
+    a second guard.
 
     Guarantee: with probability 0.95 all intervals of the first guard hold, and so do all of the second.
     """
@@ -148,6 +163,7 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         pressed, columns=columns, target="expensive", progress=at(len(told) + len(columns) + 1)
     )
     shares, final = naive_sign_attack(stones)
+    once = single_holdout(stones)
     return Story(
         rows=rows,
         population=len(stones.population),
@@ -161,6 +177,7 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
             high=final.interval.high,
             missed=sum(not share.interval.contains(TRUTH) for share in shares),
         ),
+        holdout=Claim("One holdout, used once", once.value, once.interval.low, once.interval.high),
         guard=_claim("Holdfast", guarded, guard.spent - before),
         attacked=_claim("Holdfast, attacked", attacked, pressed.spent),
         left=guard.left.words,
