@@ -168,7 +168,16 @@ class Client:
         query = score_query(predictions, target=target, metric=metric, guess=guess)
         return self.ask(query, precise=precise, nats=nats)
 
-    def custom(self, function: Any, *, tail: Any, guess: Any = None, name: str | None = None) -> Answer:
+    def custom(
+        self,
+        function: Any,
+        *,
+        tail: Any,
+        guess: Any = None,
+        name: str | None = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
         """A service runs no code of those who ask: always refuses, and says what can be asked instead."""
         raise errors.QueryRejected(
             "A service runs no functions of those who ask. Ask mean, share or quantile of an expression, or "

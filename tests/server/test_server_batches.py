@@ -1,4 +1,4 @@
-"""Several questions in one request: what one by one would have told, at its prices, with refusals in their
+"""Several questions in one request: asked together, so that none pays for the others, with refusals in their
 place."""
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from holdfast import Guard
 from holdfast.client import Client
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
+from holdfast.guard import Answer, Asker
 from holdfast.ledger import Book
 from holdfast.server import Arrived, Policy
 
@@ -28,28 +30,29 @@ def batch(caller, questions, dataset="other", **more):
     return caller("POST", f"/datasets/{dataset}/batches", {"questions": sent, **more})
 
 
-def told(answer):
-    """An answer without what names its book."""
-    return {name: value for name, value in answer.items() if name != "receipt"}
-
-
 def spent(owner, dataset="other"):
     return owner("GET", f"/datasets/{dataset}").json()["spent"]
 
 
 @pytest.mark.parametrize("error", [None, 0.08])
-def test_answers_and_prices_are_those_of_one_by_one(service, owner, person, error):
+def test_a_batch_is_that_of_the_guard_and_nobody_pays_for_the_others(service, owner, person, error):
     for name in ("alone", "together"):
         service.datasets.register(name, "other.parquet", Policy(error=error))
     ann = person("analyst", "ann", team="red")
-    alone = [ann.ask(question, "alone") for question in QUESTIONS]
     outcomes = batch(ann, QUESTIONS, "together").json()["outcomes"]
-    for one, other in zip(alone, outcomes, strict=True):
-        if one.status_code == 200:
-            assert told(one.json()) == told(other["answer"])
+    guard = Guard(service.sources / "other.parquet", error=error)
+    for one, other in zip(guard.answer_each([(q, Asker()) for q in QUESTIONS]), outcomes, strict=True):
+        if isinstance(one, Answer):
+            assert (one.value, one.low, one.high, one.cost) == tuple(
+                other["answer"][name] for name in ("value", "low", "high", "cost")
+            )
         else:
-            assert one.json() == other["problem"]
-    assert spent(owner, "alone") == spent(owner, "together") > 0
+            assert str(one) == other["problem"]["detail"]
+    assert spent(owner, "together") == guard.spent > 0
+    if error is None:
+        alone = [ann.ask(question, "alone").json() for question in QUESTIONS]
+        width = sum(one["answer"]["high"] - one["answer"]["low"] for one in outcomes)
+        assert width < sum(one["high"] - one["low"] for one in alone)
     balance = service.datasets.get("together").guard._session.balance
     assert balance.people == {"red/ann": round(spent(owner, "together") * 1e6)}
     assert owner("GET", "/datasets/together/verify").json()["whole"]
@@ -74,11 +77,13 @@ def test_a_share_that_does_not_reach_is_told_in_its_place_and_the_others_go_on(s
         "share(x > 0.2, guess = 0.001)",
         "share(x > 0.6)",
     ]
-    # What it takes, as the same rows show elsewhere: enough for all but the third.
-    paid = sum(one["answer"]["cost"] for one in batch(owner, asked[:2]).json()["outcomes"])
-    dear, cheap = (service.datasets.get("other").guard.cost_preview(one).at_most for one in asked[2:])
-    share = paid + (cheap + dear) / 2
-    service.datasets.register("shared", "other.parquet", Policy(shares={"red/bob": share}))
+    # All of a batch is reserved together. A share of nothing says how much: enough for all but the third.
+    service.datasets.register("nothing", "other.parquet", Policy(shares={"red/eve": 0}))
+    eve = person("analyst", "eve", team="red")
+    refusals = [one["problem"] for one in batch(eve, asked, "nothing").json()["outcomes"]]
+    first, second, dear, cheap = (one["asked"] for one in refusals)
+    share = first + second + (cheap + dear) / 2
+    service.datasets.register("shared", "other.parquet", Policy(shares={"red/bob": share, "red/eve": 0}))
     bob = person("analyst", "bob", team="red")
     outcomes = batch(bob, asked, "shared").json()["outcomes"]
     assert [next(iter(one)) for one in outcomes] == ["answer", "answer", "problem", "answer"]
@@ -88,7 +93,7 @@ def test_a_share_that_does_not_reach_is_told_in_its_place_and_the_others_go_on(s
     paid = sum(one["answer"]["cost"] for one in outcomes if "answer" in one)
     assert spent(owner, "shared") == pytest.approx(paid, abs=1e-9)
     assert paid < share
-    stopped = batch(bob, [asked[2], "share(x > 0.7)"], "shared", stop=True).json()["outcomes"]
+    stopped = batch(eve, [asked[2], "share(x > 0.7)"], "shared", stop=True).json()["outcomes"]
     assert [next(iter(one)) for one in stopped] == ["problem"]
     assert spent(owner, "shared") == pytest.approx(paid, abs=1e-9)
 
@@ -180,7 +185,7 @@ def test_a_client_asks_all_in_one_request(through, tmp_path, owner):
 def test_a_client_stops_at_a_refusal_and_waits_for_a_minute_that_is_full(
     service, through, monkeypatch, owner
 ):
-    service.datasets.register("tight", "other.parquet", Policy(rate=4, shares={"/bob": 14.0}))
+    service.datasets.register("tight", "other.parquet", Policy(rate=4, shares={"/bob": 20.0}))
     client, sent = through("ann", "tight")
     slept, clock = [], time.time
     monkeypatch.setattr(time, "time", lambda: clock() + sum(slept))

@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Guard
 
 # Of a guard in this process, and of no use to someone far away: the training part is a pandas table already.
-IN_PROCESS = {"in_turn", "training_rows", "history_page", "balance", "confidence", "error"}
+IN_PROCESS = {"answer_each", "in_turn", "training_rows", "history_page", "balance", "confidence", "error"}
 
 
 @pytest.fixture

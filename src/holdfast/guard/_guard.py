@@ -671,14 +671,12 @@ class Guard:
         """The answer to each question, or why it has none; up to the first without one, with ``stop``."""
         new: dict[str, Member] = {}
         outcomes: dict[str, Answer | HoldfastError] = {}
+        requested: dict[str, str] = {}
         for member in members:
             question, request = member.question, member.asker.request
-            if request and self._session.requested(request) not in (None, question.key):
-                outcomes[question.key] = self._with_account(
-                    QueryRejected(
-                        "This request was made before, with another question. Give each its own key."
-                    )
-                )
+            before = (self._session.requested(request), requested.setdefault(request, question.key))
+            if request and not {None, question.key}.issuperset(before):
+                outcomes[question.key] = self._with_account(QueryRejected(_OTHER_REQUEST))
             elif question.key not in outcomes and (known := self._known(question)) is not None:
                 outcomes[question.key] = known
             elif question.key not in outcomes:
