@@ -164,10 +164,13 @@ async function refresh() {
   const facts = [
     ["Protected rows", dataset.rows.toLocaleString("en")],
     ["Columns", Object.entries(dataset.columns).map(([name, kind]) => `${name} (${kind})`).join(", ")],
-    ["Promise", `confidence ${dataset.confidence}${dataset.error ? `, every interval within ±${dataset.error}` : ""}`],
+    ["Promise", promiseWords(dataset)],
     ["Spent", `${amount(dataset.spent, dataset.unit)}${shareWords(dataset)}`],
     ...(dataset.epochs.length > 1 ? [["Epoch", epochWords(dataset)]] : []),
   ];
+  $("held").textContent = dataset.promise === "each"
+    ? `Each interval by itself holds with probability ${dataset.confidence}.`
+    : "Every interval holds together with all others.";
   $("facts").replaceChildren(...facts.flatMap(([term, words]) => [element("dt", term), element("dd", words)]));
   showEpochs(dataset);
   $("meter").hidden = dataset.left === null;
@@ -178,7 +181,54 @@ async function refresh() {
   }
   const left = dataset.left === null || dataset.unit !== "nats" ? "" : `${amount(dataset.left, dataset.unit)} left: `;
   $("left").textContent = dataset.closed ? "The account is closed." : left + dataset.words;
+  await showReport(dataset);
   await loadAnswers();
+}
+
+function promiseWords(dataset) {
+  const each = dataset.promise === "each" ? " for each interval by itself" : "";
+  const width = dataset.error ? `, every interval within ±${dataset.error}` : "";
+  return `confidence ${dataset.confidence}${each}${width}`;
+}
+
+// The last word: a table once it was given, and a form for whoever may give it.
+async function showReport(dataset) {
+  const mayGive = dataset.may_report && !dataset.closed;
+  $("report").hidden = !mayGive && !dataset.reported;
+  $("give-report").hidden = !mayGive;
+  $("reported").hidden = !dataset.reported;
+  if (!dataset.reported) return;
+  const report = await call("GET", `/datasets/${state.dataset}/report`);
+  $("report-rows").tBodies[0].replaceChildren(
+    ...report.questions.map((question, place) => {
+      const answer = report.answers[place];
+      const row = element("tr");
+      const words = answer ? [number(answer.value), interval(answer)] : ["could not be computed", ""];
+      row.append(...[question, ...words].map((text) => element("td", text)));
+      return row;
+    }),
+  );
+  $("report-text").textContent = report.text;
+}
+
+const lastQuestions = () => $("last-questions").value.split("\n").map((line) => line.trim()).filter(Boolean);
+
+function confirmReport(event) {
+  event.preventDefault();
+  const count = lastQuestions().length;
+  if (!count) return;
+  $("confirm-words").textContent = `This ends the account of ${state.dataset} for good, for everyone: nothing more is ` +
+    `answered from it. Then ${count === 1 ? "the question is" : `the ${count} questions are`} read exactly.`;
+  $("confirm").returnValue = "no";
+  $("confirm").showModal();
+}
+
+async function giveReport() {
+  if ($("confirm").returnValue !== "yes") return;
+  await call("POST", `/datasets/${state.dataset}/report`, { questions: lastQuestions() });
+  $("last-questions").value = "";
+  await refresh();
+  await showDatasets();
 }
 
 async function loadAnswers() {
@@ -351,6 +401,8 @@ $("sign-in").addEventListener("submit", (event) => {
 $("sign-out").addEventListener("click", signOut);
 $("question").addEventListener("input", previewSoon);
 $("ask").addEventListener("submit", (event) => attempt(() => ask(event)));
+$("give-report").addEventListener("submit", confirmReport);
+$("confirm").addEventListener("close", () => attempt(giveReport));
 $("verify").addEventListener("click", () => attempt(verify));
 window.addEventListener("resize", () => { if (state.answers.length) showAnswers(); });
 $("more").addEventListener("click", () => { shown += 100; showAnswers(); });
