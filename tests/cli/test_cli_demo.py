@@ -15,7 +15,7 @@ import pytest
 from holdfast.audit.attacks import sign_attack
 from holdfast.cli._demo_page import page
 from holdfast.demo import TRUTH, Stones, tell
-from holdfast.demo._naive import naive_sign_attack
+from holdfast.demo._naive import naive_sign_attack, single_holdout
 from holdfast.guard import Guard
 
 SMALL = ["--rows", "1200", "--columns", "40"]
@@ -67,6 +67,23 @@ def test_the_naive_analyst_asks_what_the_attack_asks(seed):
     votes += (2 * table[stones.omens[0]].astype(int) - 1) * signs[0]
     assert final.value == ((votes > 0) == (table["expensive"] == 1)).mean()
     assert final.interval.contains(final.value)
+
+
+def test_one_holdout_turns_the_coins_on_other_rows_than_it_judges_them_on(seed):
+    stones = Stones.draw(900, 21, seed)
+    explored = np.arange(0, 900, 3)
+    rest = stones.table.drop(index=explored)
+    turned = [
+        stones.table.loc[explored, name].eq(stones.table.loc[explored, "expensive"]).mean() >= 0.5
+        for name in stones.omens
+    ]
+    votes = sum((rest[name] == 1) == turn for name, turn in zip(stones.omens, turned, strict=True))
+    found = single_holdout(stones, explored)
+    assert found.value == ((votes > 10) == (rest["expensive"] == 1)).mean()
+    assert found.interval.low < found.value < found.interval.high
+    story = tell(stones, seed=seed)
+    assert story.holdout.high - story.holdout.low < story.guard.high - story.guard.low
+    assert story.claims[1] == story.holdout
 
 
 def test_the_coins_are_fair_and_the_stones_are_drawn_from_the_population(seed):
@@ -143,6 +160,8 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(holdfast, elsewhere):
         "nats",
     ):
         assert said in text
+    assert "One holdout, used once" in out
+    assert "says nothing about single coins" in text
     assert "MISSES" in out
     assert out.count("holds") >= 2
     assert "holdfast-demo/index.html" in out
@@ -211,7 +230,9 @@ def test_the_moral_is_what_happened(seed):
     assert story.luck in story.moral[0]
     assert story.moral[1].endswith("its intervals held.")
     lucky = replace(story, naive=replace(story.naive, low=0.4))
-    unlucky = replace(story, guard=replace(story.guard, low=0.51))
+    unlucky = replace(story, guard=replace(story.guard, low=0.51), holdout=replace(story.holdout, low=0.51))
+    assert "missed this time" in unlucky.moral[2]
+    assert ("missed this time" in story.moral[2]) == (not story.holdout.holds)
     assert "got away" in lucky.moral[0]
     assert "missed" in unlucky.moral[1]
     assert "their interval contains the truth" in page(lucky, None)

@@ -74,5 +74,5 @@ def _claims(found: Leak) -> list[tuple[str, float, str]]:
             found.with_noise,
             "certified: transfer-gaussian of holdfast plan",
         ),
-        ("with a code guard", found.with_guard, "a forecast for honest guesses from half of the rows"),
+        ("with a code guard", found.with_guard, "a forecast for honest guesses from a third of the rows"),
     ]

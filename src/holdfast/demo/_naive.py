@@ -35,16 +35,13 @@ def naive_sign_attack(stones: Stones) -> tuple[list[Plain], Plain]:
     return [Plain.of(int(count), rows) for count in agreeing], _vote(target, omens, _signs(target, omens))
 
 
-def single_holdout(stones: Stones) -> Plain:
-    """What a careful person gets without a guard: a third of the rows turns the omens, and the other rows,
-    which nobody has looked at, say once how often their vote is right.
-
-    The stones are in random order, so the first third is as good as any.
-    """
+def single_holdout(stones: Stones, explored: Any) -> Plain:
+    """What a careful person gets without a guard: the rows at the places ``explored`` turn the omens, and the
+    other rows, which nobody has looked at, say once how often their vote is right."""
     target, omens = _columns(stones)
-    explored = len(target) // 3
-    signs = _signs(target[:explored], omens[:explored])
-    return _vote(target[explored:], omens[explored:], signs)
+    seen = np.zeros(len(target), dtype=bool)
+    seen[explored] = True
+    return _vote(target[~seen], omens[~seen], _signs(target[seen], omens[seen]))
 
 
 def _columns(stones: Stones) -> tuple[Any, Any]:

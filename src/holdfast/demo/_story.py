@@ -104,7 +104,7 @@ class Story(Record):
 
     @property
     def moral(self) -> tuple[str, str, str]:
-        """What became of the plain averages, of the guard and of the one holdout, in a sentence each."""
+        """What became of the plain averages, of the guard and of the one holdout."""
         averages = (
             "Plain averages got away with it this time: so few coins leave little to overfit."
             if self.naive.holds
@@ -121,11 +121,13 @@ class Story(Record):
 
     @property
     def once(self) -> str:
-        """What one untouched holdout is good for, in two sentences."""
+        """What one untouched holdout is good for."""
+        missed = "" if self.holdout.holds else " It missed this time, as may happen on 5 days of 100."
         return (
-            f"One holdout that nobody had looked at says {self.holdout.low:.1%} to {self.holdout.high:.1%}: "
-            "narrower, because it is asked this one question and no other, and then it is used up. A report "
-            "(holdfast report) gives the same, as the last word of an account."
+            "The rows that Holdfast protects, left alone and asked once, say "
+            f"{self.holdout.low:.1%} to {self.holdout.high:.1%}: narrower, because they answer this one "
+            f"question and no other, and then they are used up.{missed} A report (holdfast report) "
+            "gives the same, as the last word of an account."
         )
 
     @property
@@ -163,7 +165,7 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         pressed, columns=columns, target="expensive", progress=at(len(told) + len(columns) + 1)
     )
     shares, final = naive_sign_attack(stones)
-    once = single_holdout(stones)
+    once = single_holdout(stones, _explored(stones, seed))
     return Story(
         rows=rows,
         population=len(stones.population),
@@ -185,6 +187,12 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         plain_shares=tuple(shares),
         guarded_shares=guarded.answers,
     )
+
+
+def _explored(stones: Stones, seed: int) -> Any:
+    """The places of the rows that the guards set aside as their training part."""
+    places = Guard({"place": range(len(stones.table))}, split_seed=seed).train["place"]
+    return [int(place) for place in places]
 
 
 def _claim(who: str, attack: SignAttack, nats: float) -> Claim:
