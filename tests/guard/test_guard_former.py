@@ -1,4 +1,4 @@
-"""Account books that an earlier version opened go on: with their own split and weights, and the new prices."""
+"""Account books that an earlier version opened go on, with their own split and weights and new prices."""
 
 from __future__ import annotations
 
