@@ -47,6 +47,30 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
     assert "every interval" in certificate["statement"]
 
 
+def test_an_agent_pays_for_a_finer_answer_and_reports_only_where_it_may(served, tools):
+    question = {"question": "share(carat > 0.9, guess = 0.36)", "nats": 2}
+    descriptions, (preview, refused), _ = talk(
+        tools, ("preview", question), ("ask", {**question, "nats": 1000})
+    )
+    assert "report" not in descriptions
+    assert preview["allowed"]
+    assert (refused.get("refused"), refused.get("asked")) == ("BudgetSpent", 1000), refused
+    owner = Client(served["url"], served["tokens"]["owner"], dataset="agents")
+    owner._call("POST", "/datasets", {"name": "agents", "source": "diamonds.parquet"})
+    tools = make_tools(owner, may_report=owner.describe()["may_report"])
+    descriptions, (empty, told, again), _ = talk(
+        tools,
+        ("report", {"questions": []}),
+        ("report", {"questions": ["share(carat > 1)"]}),
+        ("report", {"questions": ["share(carat > 1)"]}),
+    )
+    assert "ENDS THE SHARED ACCOUNT" in descriptions["report"]
+    assert empty["refused"] == "InvalidArgument"
+    assert told == again
+    assert told["answers"][0]["low"] < told["answers"][0]["high"]
+    owner.close()
+
+
 def test_a_refusal_is_data_that_says_what_to_do(tools):
     _, (mistake, too_narrow), _ = talk(
         tools,
