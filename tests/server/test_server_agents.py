@@ -6,10 +6,13 @@ import asyncio
 import sys
 
 import mcp
+import pandas
 import pytest
 from mcp import StdioServerParameters
+from server_process import serving
 
 from holdfast.client import Client
+from holdfast.server import Policy, Service
 from holdfast.server._agents import make_tools
 
 
@@ -47,7 +50,7 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
     assert "every interval" in certificate["statement"]
 
 
-def test_an_agent_pays_for_a_finer_answer_and_reports_only_where_it_may(served, tools):
+def test_an_agent_pays_for_a_finer_answer_and_reports_only_where_it_may(tools, tmp_path):
     question = {"question": "share(carat > 0.9, guess = 0.36)", "nats": 2}
     descriptions, (preview, refused), _ = talk(
         tools, ("preview", question), ("ask", {**question, "nats": 1000})
@@ -55,20 +58,23 @@ def test_an_agent_pays_for_a_finer_answer_and_reports_only_where_it_may(served, 
     assert "report" not in descriptions
     assert preview["allowed"]
     assert (refused.get("refused"), refused.get("asked")) == ("BudgetSpent", 1000), refused
-    owner = Client(served["url"], served["tokens"]["owner"], dataset="agents")
-    owner._call("POST", "/datasets", {"name": "agents", "source": "diamonds.parquet"})
-    tools = make_tools(owner, may_report=owner.describe()["may_report"])
-    descriptions, (empty, told, again), _ = talk(
-        tools,
-        ("report", {"questions": []}),
-        ("report", {"questions": ["share(carat > 1)"]}),
-        ("report", {"questions": ["share(carat > 1)"]}),
-    )
+    service = Service(tmp_path)
+    pandas.DataFrame({"x": range(1000)}).to_parquet(service.sources / "t.parquet")
+    service.datasets.register("t", "t.parquet", Policy(report="analyst"))
+    token, _ = service.tokens.issue("ann", role="analyst")
+    service.close()
+    with serving(tmp_path) as said, Client(said["url"], token) as client:
+        reporting = make_tools(client, may_report=client.describe()["may_report"])
+        descriptions, (empty, told, again), _ = talk(
+            reporting,
+            ("report", {"questions": []}),
+            ("report", {"questions": ["share(x > 500)"]}),
+            ("report", {"questions": ["share(x > 500)"]}),
+        )
     assert "ENDS THE SHARED ACCOUNT" in descriptions["report"]
     assert empty["refused"] == "InvalidArgument"
     assert told == again
     assert told["answers"][0]["low"] < told["answers"][0]["high"]
-    owner.close()
 
 
 def test_a_refusal_is_data_that_says_what_to_do(tools):

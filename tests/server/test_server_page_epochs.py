@@ -39,7 +39,7 @@ def test_the_page_says_which_epoch_one_is_in_and_leads_to_the_others(house):
         page.goto(url)
         page.get_by_label("Your token").fill(token)
         page.keyboard.press("Enter")
-        expect(page.locator("#facts")).to_contain_text("500")
+        expect(page.locator("#facts")).to_contain_text("667")
         epochs = page.get_by_role("navigation", name="Epochs")
         expect(page.locator("#epochs")).to_be_hidden()  # A table that does not grow says nothing of it.
         question = page.get_by_label("Question", exact=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 
 import pytest
 from server_caller import Caller
+from server_process import serving
 
 from holdfast import Guard
 from holdfast.client import Client
@@ -174,38 +176,43 @@ def test_the_document_knows_the_report(client):
     assert {"expect", "promise", "report"} <= set(schemas["PolicyBody"]["properties"])
 
 
-def test_a_client_gives_the_last_word_and_holds_its_receipt(served, tmp_path):
-    """Over loopback, with a service of its own process."""
+@pytest.fixture
+def loopback(service, tmp_path):
+    """The same service in a process of its own: makes clients of it."""
+    tokens = {role: service.tokens.issue(f"{role} there", role=role)[0] for role in ("owner", "analyst")}
+    with serving(tmp_path) as said, ExitStack() as at_end:
+        yield lambda role, dataset, **options: at_end.enter_context(
+            Client(said["url"], tokens[role], dataset=dataset, **options)
+        )
+
+
+def test_a_client_gives_the_last_word_and_holds_its_receipt(loopback, tmp_path):
     receipts = tmp_path / "receipts"
-    owner = Client(served["url"], served["tokens"]["owner"], dataset="last", receipts=receipts)
-    owner._call("POST", "/datasets", {"name": "last", "source": "diamonds.parquet"})
-    question = "share(carat > 1)"
+    owner = loopback("owner", "other", receipts=receipts)
+    question = "share(x > 0.1)"
     assert owner.cost_preview(question, nats=3).half_width < owner.cost_preview(question).half_width
-    promised = Client(served["url"], served["tokens"]["analyst"], dataset="diamonds")
     with pytest.raises(BudgetSpent, match="cannot be given 1000 nats"):
-        promised.share("carat > 1", nats=1000)
+        loopback("analyst", "people").share("age > 40", nats=1000)
     with pytest.raises(InvalidArgument, match="nats"):
         owner.ask(question, nats=-1)
     with pytest.raises(InvalidArgument, match="at least one question"):
         owner.report([])
     assert (owner.spent, owner.reported) == (0, None)
-    assert owner.share("carat > 1", precise=True).cost > 0
-    (asked,) = owner.ask_all(["share(price > 5000)"], nats=2)
+    assert owner.share("x > 0.1", precise=True).cost > 0
+    (asked,) = owner.ask_all(["share(x > 0.7)"], nats=2)
     assert asked.cost > 0
-    analyst = Client(served["url"], served["tokens"]["analyst"], dataset="last")
+    analyst = loopback("analyst", "other")
     with pytest.raises(HoldfastError, match="only an owner"):
         analyst.report([question])
     assert not owner.closed
-    told = owner.report(["share(carat > 0.5)", "mean(price, 0, 20000)"])
+    told = owner.report(["share(x > 0.5)", "mean(x, 0, 1)"])
     assert isinstance(told, Report)
     assert len(told.to_frame()) == 2
     assert "2 questions had been answered before" in told.text
-    assert owner.report(["share(carat > 0.5)", "mean(price, 0, 20000)"]) == told == analyst.reported
+    assert owner.report(["share(x > 0.5)", "mean(x, 0, 1)"]) == told == analyst.reported
     with pytest.raises(QueryRejected, match="given once"):
         owner.report([question])
     owner.export(tmp_path / "book.jsonl")
     kept = [json.loads(line) for line in receipts.read_text().splitlines()]
     assert told.receipt.to_dict() in kept
     assert owner.verify(tmp_path / "book.jsonl").whole
-    for client in (owner, analyst, promised):
-        client.close()
