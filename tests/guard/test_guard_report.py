@@ -159,7 +159,7 @@ def test_mistakes_are_told_before_anything_is_closed(table):
 def test_a_closed_account_has_no_last_word(table):
     guard = Guard(table)
     guard.close_account()
-    with pytest.raises(QueryRejected, match="closed"):
+    with pytest.raises(Closed, match="closed"):
         guard.report(["share(flag)"])
 
 

@@ -126,7 +126,8 @@ class Alphabet:
     def surprises(self, output: Output) -> bool:
         """Whether an output is farther from the guess, or wider, than was to be expected. A word for people:
         prices do not depend on it."""
-        return output.whole or output.arm > 0 or abs(output.cell) >= self.nearest_surprise.cell
+        longer = self.arms is not None and output.arm > self.arms.likely
+        return output.whole or longer or abs(output.cell) >= self.nearest_surprise.cell
 
     def worst_price(self, others: int = 0) -> float:
         """The dearest output, a failure included, whatever so many ``others`` of its batch reveal before it

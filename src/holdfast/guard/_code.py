@@ -231,6 +231,11 @@ class CodeStrategy:
             arm = expected.reading.around(expected.guess, expected.guess).half_width
             half_cell = best_half_cell(account, expected.guess_error, arm, nats=question.nats)
             return self._on_grid(question, account, expected, half_cell)
+        if question.nats is not None:
+            finer = best_half_cell(account, expected.guess_error, 0.0, nats=question.nats)
+            asked = self._on_grid(question, account, expected, finer)
+            if asked.keeps(_near(asked.grid)):
+                return asked
         everywhere = self._widest(question, account, expected, _all_over)
         if everywhere is not None and everywhere.grid.cell >= 2 * _COMFORT * expected.guess_error:
             return everywhere

@@ -33,6 +33,8 @@ from holdfast.tails import Tail
 _ARM_ERRORS = (0.01, 0.5)
 # Without training rows an average of bets is used, for standard deviations that halve from half the range.
 _UNSEEN_SPREADS = 5
+# How much farther out order statistics are looked at where those that bound a quantile are tied with it.
+_FARTHER = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,8 @@ def _expect_quantile(question: Question, public: Public) -> Expectation:
 
 def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[float, tuple[float, float], int]:
     """The quantile in the training part, how far below and above it the order statistics lie that bound it
-    among as many rows as will be read, and how many those are."""
+    among as many rows as will be read, and how many those are. Where values are tied so that they do not
+    differ from it, the nearest farther out that do are taken."""
     training, unseen = public.training, 2.0**-7 * max(1.0, abs(question.guess or 0.0))
     if training is None:
         return 0.0, (unseen, unseen), public.rows
@@ -259,14 +262,18 @@ def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[flo
     def wanted(count: int) -> list[int]:
         nonlocal passing
         passing = max(1, round(public.rows * count / training.rows.count))
-        lower, upper = ranks.bounds(passing)
-        levels = (lower / passing, question.level, upper / passing)
+        lower, upper = (rank / passing - question.level for rank in ranks.bounds(passing))
+        reaches = [*(lower * factor for factor in _FARTHER), 0.0, *(upper * factor for factor in _FARTHER)]
+        levels = [question.level + reach for reach in reaches]
         return [min(max(1, math.ceil(level * count)), count) for level in levels] if count else []
 
     _, values = question.order_statistics(training, wanted)
     if not values or not all(map(math.isfinite, values)):
         return 0.0, (unseen, unseen), passing
-    return values[1], (values[1] - values[0], values[2] - values[1]), passing
+    middle, steps = values[len(_FARTHER)], len(_FARTHER)
+    lower = next((middle - value for value in values[:steps] if value < middle), 0.0)
+    upper = next((value - middle for value in values[steps + 1 :] if value > middle), 0.0)
+    return middle, (lower or upper, upper or lower), passing
 
 
 def _rows_needed(ranks: Ranks) -> int:

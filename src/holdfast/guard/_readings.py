@@ -98,6 +98,8 @@ class Reading(ABC):
             stretch = max(beyond, self.arms.stretch(0))
         if not math.isfinite(stretch):
             return None
+        if stretch == 0:
+            return 0  # Tied values have no arms at all; to say so would cost more than it tells.
         arm = self.arms.least(stretch)
         return arm if arm <= self.arms.last else None
 

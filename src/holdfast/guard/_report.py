@@ -26,7 +26,7 @@ from holdfast.guard._readings import Measured
 from holdfast.guard._release import released
 from holdfast.guard._session import Asker, Session
 from holdfast.intervals import Interval
-from holdfast.ledger import Receipt
+from holdfast.ledger import Closed, Receipt
 from holdfast.records import Record, amount, interval_words
 
 FIXED, REPORTED = "report", "report answers"
@@ -145,7 +145,7 @@ def fix_report(
 
     fixed = session.close_for_report(FIXED, body, permit=asker.permit)
     if fixed is None:
-        raise QueryRejected(_CLOSED)
+        raise Closed(_CLOSED)
     if fixed["questions"] != texts:
         raise QueryRejected(_OTHER.format("; ".join(fixed["questions"])))
     return fixed

@@ -44,7 +44,7 @@ class Leak(Record):
     ``if_fixed``: what would hold had no score been used to choose another. ``rounded``: what the best coarser
     printing would have given; ``by_digits``: the same for each number of digits. ``with_noise``: Gaussian
     noise on every score, certified (plan's transfer-gaussian). ``with_guard``: a code guard with honest
-    guesses from half of the rows, a forecast (plan's code).
+    guesses from a third of the rows, a forecast (plan's code).
     """
 
     queries: int
