@@ -17,6 +17,7 @@ import threading
 import time
 
 import pytest
+from prompt_toolkit import PromptSession
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
@@ -30,25 +31,40 @@ from holdfast.cli._suggest import COMMANDS, Suggestions
 
 
 @pytest.fixture
-def sitting(people):
+def sitting(people, monkeypatch):
     """Sit at the real prompt: keys go in through a pipe, what is printed comes back.
 
-    Completion and history come from the background; a person who uses them waits to see them, and so do the
-    keys after a pause.
+    Completion, history and answers come from the background. A person waits to see them, and so do the keys
+    that come next: until something was printed after a line, or until the line changed after other keys.
     """
+    prompts = []
+    begin = PromptSession.__init__
+
+    def remembered(session, *arguments, **options):
+        begin(session, *arguments, **options)
+        prompts.append(session)
+
+    monkeypatch.setattr(PromptSession, "__init__", remembered)
 
     def sit(*keys, **terms):
         guard = Guard("people.csv", **terms)
         printed = io.StringIO()
         console = Console(file=printed, width=100, highlight=False)
 
+        def seen(some):
+            return printed.getvalue() if some.endswith("\r") else prompts[-1].default_buffer.text
+
         def type_keys(pipe):
-            for place, some in enumerate(keys):
-                if place:
-                    time.sleep(0.8)
+            for some in keys:
+                _until(lambda: prompts and prompts[-1].app.is_running)
+                before = seen(some)
                 pipe.send_text(some)
+                if some not in ("", keys[-1]):
+                    _until(lambda some=some, before=before: seen(some) != before)
+                    time.sleep(0.3)  # What comes in pieces is there by now.
 
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+            prompts.clear()
             typing = threading.Thread(target=type_keys, args=(pipe,))
             typing.start()
             _prompt.converse(guard, data="people.csv", ledger=None, console=console)
@@ -56,6 +72,12 @@ def sitting(people):
         return guard, printed.getvalue()
 
     return sit
+
+
+def _until(happened, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not happened() and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def test_the_prompt_answers_and_goes_on_after_errors(sitting):

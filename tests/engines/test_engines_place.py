@@ -63,7 +63,7 @@ def copies(monkeypatch):
 
 def test_large_files_are_split_by_place_and_not_copied(files, large, monkeypatch):
     made = copies(monkeypatch)
-    guard = Guard(files)
+    guard = Guard(files, training_share=0.5)
     seen, kept = guard._setup.training.rows, guard._setup.protected.rows
     assert made == []
     assert ids(seen) | ids(kept) == set(range(6_000))
@@ -360,7 +360,7 @@ def test_nan_in_files_is_found_where_their_statistics_say_nothing_of_it(tmp_path
 def test_some_rows_of_a_database_are_a_random_part(table, to_postgres):
     """By the key that they were split by, the same ones again; without one, by lot."""
     there = to_postgres(table.sort_by("k"))
-    training = Guard(there, split_by="name")._setup.training.rows
+    training = Guard(there, split_by="name", training_share=0.5)._setup.training.rows
     some = training.some(0.2)
     assert ids(some) <= ids(training)
     assert ids(some) == ids(training.some(0.2))
