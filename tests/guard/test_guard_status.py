@@ -280,7 +280,7 @@ def all_outputs(prepared):
     return {cell: prepared.interval(Output(cell)).half_width for cell in cells}
 
 
-def kept_by_the_cell_itself(prepared, places):
+def kept_by_the_cell_itself(prepared, places, *, likely=True):
     """The old check: the interval of the cell at each place, and not of the cells beside it."""
     outputs = (Output(prepared.grid.index(place)) for place in places)
     return all(prepared.interval(output).half_width <= prepared.error for output in outputs)

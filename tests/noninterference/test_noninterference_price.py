@@ -64,7 +64,7 @@ def kraft(name: str, monkeypatch, beside=lambda rows: None, **options) -> float:
     guard = Guard(pd.DataFrame(make_pair(TEXT)[0]), **options)
     question = guard._question(QUESTIONS[name])
     prepared = guard._strategy.prepare(question, guard._session.account)
-    seen: dict[str, float] = {"failure": prepared.failure_price}
+    seen: dict[str, float] = {"failure": prepared.failed().price}
     bounds = (question.low, question.high) if question.kind != "quantile" else (0.0, 9.0)
     for rows in _made_up(name, guard.rows, *bounds):
         with monkeypatch.context() as patch:

@@ -97,7 +97,7 @@ def test_a_closed_account_and_another_strategy_have_no_report(owner, register):
     register("counted", strategy="grid-code", queries=5)
     problem(report(owner, "counted"), 422, "'code'")
     owner("POST", "/datasets/people/close")
-    problem(report(owner, "people"), 422, "The account is closed")
+    problem(report(owner, "people"), 409, "The account is closed")
 
 
 def test_describe_says_what_is_promised(tmp_path, owner, analyst, person):

@@ -85,12 +85,14 @@ class PreparedCode:
         reveal."""
         return self.alphabet.worst_price(self.account.together - 1)
 
-    def keeps(self, places: Iterable[float]) -> bool:
-        """Whether the interval keeps the promise if the statistic is at one of these places, with the arms
-        that are expected, wherever the numbers of rows lie in its cell."""
+    def keeps(self, places: Iterable[float], *, likely: bool = True) -> bool:
+        """Whether the interval keeps the promise if the statistic is at one of these places, wherever the
+        numbers of rows lie in its cell, with all arms that are ``likely``, or with those that are
+        expected."""
         cells = (self.grid.edges(self.grid.index(place)) for place in places)
         return self.error is None or all(
-            self._clipped(self.reading.widest(*edges)).half_width <= self.error for edges in cells
+            self._clipped(self.reading.widest(*edges, likely=likely)).half_width <= self.error
+            for edges in cells
         )
 
     def preview(self) -> Preview:
@@ -239,10 +241,17 @@ class CodeStrategy:
         everywhere = self._widest(question, account, expected, _all_over)
         if everywhere is not None and everywhere.grid.cell >= 2 * _COMFORT * expected.guess_error:
             return everywhere
-        near = self._widest(question, account, expected, _near)
+        near = self._nearby(question, account, expected)
         if near is None:
             raise self._spent(account, question)
         return near
+
+    def _nearby(self, question: Question, account: Account, expected: Expectation) -> PreparedCode | None:
+        """The widest cell that keeps the promise near the guess: with room for its arms, else without."""
+        roomy = self._widest(question, account, expected, _near)
+        if roomy is not None or expected.reading.arms is None:
+            return roomy
+        return self._widest(question, account, expected, _near, likely=False)
 
     def exact(self, question: Question, nats: float) -> Reading:
         """How a question of a report is read, after which nothing is asked: no guess is needed, and the
@@ -271,6 +280,8 @@ class CodeStrategy:
         account: Account,
         expected: Expectation,
         places: Callable[[Grid], Iterable[float]],
+        *,
+        likely: bool = True,
     ) -> PreparedCode | None:
         """The widest cell, up to a thousandth, that keeps the promise at these places: it reveals least."""
         error = math.inf if self.error is None else self.error
@@ -278,7 +289,7 @@ class CodeStrategy:
         for _ in range(12):
             half_cell = (low + high) / 2
             candidate = self._on_grid(question, account, expected, half_cell)
-            if candidate.keeps(places(candidate.grid)):
+            if candidate.keeps(places(candidate.grid), likely=likely):
                 low, best = half_cell, candidate
             else:
                 high = half_cell
@@ -296,7 +307,7 @@ class CodeStrategy:
         left = self.capacity.left(account) if self.capacity else None
         fresh = Account(account.failure, weights=account.weights)
         expected = expect(question, self._public(question, fresh.nats()))
-        if self._widest(question, fresh, expected, _near) is None:
+        if self._nearby(question, fresh, expected) is None:
             reason = (
                 "even as the first question: its values spread too far for so few rows. Promise a wider "
                 "error, or ask for a share or in larger units."

@@ -35,6 +35,7 @@ _ARM_ERRORS = (0.01, 0.5)
 _UNSEEN_SPREADS = 5
 # How much farther out order statistics are looked at where those that bound a quantile are tied with it.
 _FARTHER = (1, 2, 4, 8, 16)
+_TIED = 1 / 8
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,7 @@ def _expect_quantile(question: Question, public: Public) -> Expectation:
 def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[float, tuple[float, float], int]:
     """The quantile in the training part, how far below and above it the order statistics lie that bound it
     among as many rows as will be read, and how many those are. Where values are tied so that they do not
-    differ from it, the nearest farther out that do are taken."""
+    differ from it, a part of the way to the nearest farther out that do."""
     training, unseen = public.training, 2.0**-7 * max(1.0, abs(question.guess or 0.0))
     if training is None:
         return 0.0, (unseen, unseen), public.rows
@@ -271,9 +272,12 @@ def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[flo
     if not values or not all(map(math.isfinite, values)):
         return 0.0, (unseen, unseen), passing
     middle, steps = values[len(_FARTHER)], len(_FARTHER)
-    lower = next((middle - value for value in values[:steps] if value < middle), 0.0)
-    upper = next((value - middle for value in values[steps + 1 :] if value > middle), 0.0)
-    return middle, (lower or upper, upper or lower), passing
+    below = [middle - value for value in values[:steps]]
+    above = [value - middle for value in values[steps + 1 :]]
+    lower, upper = (
+        side[0] or _TIED * next((length for length in side if length > 0), 0.0) for side in (below, above)
+    )
+    return middle, (lower, upper), passing
 
 
 def _rows_needed(ranks: Ranks) -> int:

@@ -674,8 +674,12 @@ class Guard:
         requested: dict[str, str] = {}
         for member in members:
             question, request = member.question, member.asker.request
-            before = (self._session.requested(request), requested.setdefault(request, question.key))
-            if request and not {None, question.key}.issuperset(before):
+            asked_before = (
+                {self._session.requested(request), requested.setdefault(request, question.key)}
+                if request
+                else set()
+            )
+            if not asked_before <= {None, question.key}:
                 outcomes[question.key] = self._with_account(QueryRejected(_OTHER_REQUEST))
             elif question.key not in outcomes and (known := self._known(question)) is not None:
                 outcomes[question.key] = known

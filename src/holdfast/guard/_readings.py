@@ -68,10 +68,11 @@ class Reading(ABC):
         lower, upper = _lengths(expected, low, high)
         return Interval(low - stretch * lower, high + stretch * upper)
 
-    def widest(self, low: float, high: float) -> Interval:
-        """The widest interval of a cell as wide as [low, high] that lies about here, with arms that are
-        hardly ever longer."""
-        return self.interval(low, high, Output(0, 0 if self.arms is None else self.arms.likely))
+    def widest(self, low: float, high: float, *, likely: bool = True) -> Interval:
+        """The widest interval of a cell as wide as [low, high] that lies about here: with arms that are
+        hardly ever longer, or, where not ``likely``, with those that are expected."""
+        arm = self.arms.likely if likely and self.arms is not None else 0
+        return self.interval(low, high, Output(0, arm))
 
     def output(self, part: Part, grid: Grid) -> Output:
         """Read the protected rows. The only place that does."""
@@ -131,10 +132,10 @@ class Share(Reading):
         most = math.ceil(min(high, 1.0) * self.rows)
         return intervals.clopper_pearson(fewest, self.rows, self.nats, most=most)
 
-    def widest(self, low: float, high: float) -> Interval:
+    def widest(self, low: float, high: float, *, likely: bool = True) -> Interval:
         """Cells of one width touch numbers of rows that differ by one or two, depending on where they lie."""
         if self.arms is not None:
-            return super().widest(low, high)
+            return super().widest(low, high, likely=likely)
         low, high = max(low, 0.0), min(high, 1.0)
         fewest = math.floor(low * self.rows)
         most = min(fewest + math.ceil((high - low) * self.rows) + 1, self.rows)
@@ -147,7 +148,7 @@ class Share(Reading):
         moments = self.question.moments(part)
         if moments.rows == 0:
             return None
-        count = round(moments.position * moments.rows)
+        count = round(moments.mean * moments.rows)
         return Measured(moments.mean, intervals.clopper_pearson(count, moments.rows, self.nats))
 
 
