@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["Record", "amount", "interval_words", "plain", "show"]
 
-_DIGITS = 3  # of a half-width
+_DIGITS = 3  # of a half-width; what lies below them says nothing
 
 
 def show(value: object) -> str:

@@ -56,12 +56,11 @@ def sitting(people, monkeypatch):
 
         def type_keys(pipe):
             for some in keys:
-                _until(lambda: prompts and prompts[-1].app.is_running)
+                _until(lambda: prompts and prompts[-1].app.is_running and _has_history(prompts[-1]))
                 before = seen(some)
                 pipe.send_text(some)
                 if some not in ("", keys[-1]):
                     _until(lambda some=some, before=before: seen(some) != before)
-                    time.sleep(0.3)  # What comes in pieces is there by now.
 
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             prompts.clear()
@@ -72,6 +71,12 @@ def sitting(people, monkeypatch):
         return guard, printed.getvalue()
 
     return sit
+
+
+def _has_history(prompt):
+    """Whether what was asked before is loaded: an arrow key that comes too early finds nothing."""
+    loading = prompt.default_buffer._load_history_task
+    return loading is not None and loading.done()
 
 
 def _until(happened, seconds=60):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from holdfast import Guard
 from holdfast.coding import Account, Experience, Output
 from holdfast.dependence import GaussianRows, MarkovChain
-from holdfast.errors import BudgetSpent, HoldfastError
+from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
 from holdfast.guard import Preview
 from holdfast.guard._answered import Answered
 from holdfast.guard._code import CodeStrategy, PreparedCode
@@ -233,6 +233,33 @@ def test_the_status_line_promises_what_a_confirmed_share_gets(share, rng):
         if j % 4 == 3:
             guard.share(f"c{20 + j} = 1", guess=0.9)
     assert compared >= 10
+
+
+def test_the_width_after_more_questions_is_what_honest_ones_bring(rng):
+    """A forecast: the mean over a few sessions of fair coins."""
+    asked, widths = 15, []
+    for _ in range(6):
+        table = {f"c{j}": rng.integers(0, 2, 6000) for j in range(asked + 1)}
+        guard = Guard(table)
+        forecast, now = guard.left.share_half_width_after(asked), guard.left.share_half_width
+        for j in range(asked):
+            guard.share(f"c{j} = 1")
+        widths.append(guard.left.share_half_width)
+    assert forecast == pytest.approx(np.mean(widths), rel=0.1)
+    assert guard.left.share_half_width_after(0) == guard.left.share_half_width
+    assert forecast > 1.5 * now  # The width of now is no forecast.
+    assert math.isnan(Guard(table, strategy="grid-code", queries=5).left.share_half_width_after(3))
+    with pytest.raises(InvalidArgument, match="questions"):
+        guard.left.share_half_width_after(-1)
+
+
+def test_a_preview_says_when_an_answer_would_tell_nothing(rng):
+    guard = Guard({"x": rng.random(90), "few": np.arange(90) % 45 == 0})
+    useless, useful = guard.cost_preview("share(x > 0.5, where = few)"), guard.cost_preview("share(x > 0.5)")
+    assert "This would tell you nothing: the interval would cover " in useless.why
+    assert useless.why in repr(useless)
+    assert useful.why == ""
+    assert useful.expected_half_width == useful.half_width < 0.4 < useless.expected_half_width
 
 
 def test_the_status_line_knows_the_model_of_the_rows():

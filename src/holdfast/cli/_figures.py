@@ -6,7 +6,6 @@ import math
 
 from rich.text import Text
 
-_DIGITS = 3  # of the half-width; what lies below them says nothing
 _WIDTH = 40
 
 

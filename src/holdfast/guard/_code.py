@@ -151,11 +151,7 @@ class PreparedCode:
                 "nats of this interval": self.reading.nats,
                 "cell": self.grid.cell,
                 "cells from the guess": output.cell,
-                **(
-                    {}
-                    if self.reading.arms is None
-                    else {"class of the arms": "whole range" if output.whole else output.arm}
-                ),
+                **self._arms_shown(output),
             },
         )
 
