@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines import _order, _sums
+from holdfast.engines._cells import CellQuestion, cells_of
 from holdfast.engines._content import content_of, plain_columns
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._native import Native
@@ -60,9 +61,9 @@ class Rows:
     """The rows of one table, in the order in which they came.
 
     Made by :func:`holdfast.engines.open_rows`. ``schema`` and ``count`` are public facts; ``where`` says in
-    words where rows live that were not brought along, ``stays`` whether questions go there. The three reads,
-    :meth:`sums`, :meth:`order_statistics` and :meth:`frame`, are the only ways to the values; the first two
-    return the same result on every run, with any number of threads.
+    words where rows live that were not brought along, ``stays`` whether questions go there. The reads,
+    :meth:`sums`, :meth:`cells`, :meth:`order_statistics` and :meth:`frame`, are the only ways to the values;
+    all but the last return the same result on every run, with any number of threads.
     """
 
     def __init__(
@@ -134,6 +135,10 @@ class Rows:
         shape = _sums.shape_of(question, squares=squares, count=self.count)
         row = self._database.aggregate(shape, question, question.statements[known])
         return _sums.collect(question, shape, row, count=self.count, squares=squares)
+
+    def cells(self, question: CellQuestion, steps: Sequence[tuple[int, int, int]]) -> list[tuple[int, ...]]:
+        """The rows of a question by cells; see :mod:`holdfast.engines._cells`."""
+        return cells_of(self, question, steps)
 
     def _values(self, question: Question) -> str:
         """The question's own expressions as SQL: its value and, where it has a filter, who passes.

@@ -260,15 +260,20 @@ class CodeStrategy:
 
     def _public(self, question: Question, nats: float) -> Public:
         """What is public about a question at so many nats."""
-        return Public(nats, self.rows, self.training, self.pilot, self._tail(question))
+        tail_of = None if self.model is None else partial(tail_of_bounded_mean, self.model)
+        return Public(nats, self.rows, self.training, self.pilot, self._tail(question), tail_of)
 
     def _tail(self, question: Question) -> Tail | None:
         """The tail of a mean in the question's range, where rows depend on each other; a quantile is read off
         shares."""
-        if self.model is None or question.kind == "custom":
+        bounds = {
+            "share": (0.0, 1.0),
+            "mean": (question.low, question.high),
+            "quantile": (0.0, 1.0),
+        }
+        if self.model is None or question.kind not in bounds:
             return None
-        bounds = (0.0, 1.0) if question.kind == "quantile" else (question.low, question.high)
-        return tail_of_bounded_mean(self.model, *bounds)
+        return tail_of_bounded_mean(self.model, *bounds[question.kind])
 
     def _widest(
         self,

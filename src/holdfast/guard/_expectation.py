@@ -9,14 +9,15 @@ two.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast import intervals
 from holdfast.coding import ArmClasses, guess_deviation
 from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._question import Moments, Part, Question, StatisticQuestion, TableQuestion
+from holdfast.guard._by_cells import STATISTICS, ByCells, Trained, even_steps, interval_of, require_training
+from holdfast.guard._question import CellQuestion, Moments, Part, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import (
     DeclaredTail,
     MeanByBets,
@@ -36,19 +37,22 @@ _UNSEEN_SPREADS = 5
 # How much farther out order statistics are looked at where those that bound a quantile are tied with it.
 _FARTHER = (1, 2, 4, 8, 16)
 _TIED = 1 / 8
+# Where training values do not vary at all, so much of the range is supposed.
+_LEAST_DEVIATION = 1e-6
 
 
 @dataclass(frozen=True)
 class Public:
     """What is public at one step: the nats, the number of protected rows, the training part (and a small
     pilot of it), and the tail of a mean in the question's range where the rows depend on each other (None:
-    independent)."""
+    independent). ``tail_of`` gives the tail of a mean in any other range."""
 
     nats: float
     rows: int
     training: Part | None
     pilot: Part | None
     tail: Tail | None
+    tail_of: Callable[[float, float], Tail] | None = None
 
     @property
     def rows_a_training_row(self) -> float:
@@ -77,6 +81,8 @@ def expect(question: Question, public: Public) -> Expectation:
         return _expect_statistic(question, public)
     if question.kind == "quantile":
         return _expect_quantile(question, public)
+    if isinstance(question, CellQuestion) and question.kind in STATISTICS:
+        return _expect_by_cells(question, public)
     return _expect_mean(question, public)
 
 
@@ -230,6 +236,67 @@ def _error_within(tail: Tail, public: Public) -> float:
     """The error of a guess from the training part, if both were normal with this tail's radius at these
     nats."""
     return guess_deviation(tail, public.nats, public.rows_a_training_row)
+
+
+def _expect_by_cells(question: CellQuestion, public: Public) -> Expectation:
+    statistic, tail, rows = STATISTICS[question.kind], public.tail_of, public.rows
+    bounded = math.isfinite(question.high - question.low)
+    width = question.high - question.low if bounded else math.inf
+    if public.training is None or not question.in_training:
+        require_training(question, statistic)
+        steps = even_steps(question)
+        # A guess of the caller's own: nothing else is known, so arms are as long as they can be.
+        guess, arm = question.guess or 0.0, width / 2 if bounded else max(1.0, abs(question.guess or 0.0))
+        reading = ByCells(
+            question,
+            public.nats,
+            _classes(math.inf, math.inf),
+            statistic,
+            steps,
+            None,
+            (arm, arm),
+            tail,
+            rows,
+        )
+        return Expectation(guess, arm / math.sqrt(2 * (public.nats + math.log(2))), reading)
+    trained = question.seen.get(public.training.rows) or Trained.of(question, public.training)
+    question.seen[public.training.rows] = trained
+    predicted = trained.protected(rows)
+    value = statistic.estimate(predicted)
+    deviation = statistic.deviation(predicted) if math.isfinite(value) else math.inf
+    if not math.isfinite(deviation):
+        raise QueryRejected(
+            f"The training rows say nothing about {question.text}: no row enters it, or its values do not vary. "
+            "Ask about more rows, or check the filter and the groups on guard.train."
+        )
+    interval = interval_of(statistic, predicted, predicted, public.nats, tail, rows)
+    least = math.sqrt(2 * (public.nats + math.log(2))) * max(
+        deviation, _LEAST_DEVIATION * _size(question, value)
+    )
+    longest = width if bounded else 1e3 * least
+    expected = tuple(min(max(arm, least), longest) for arm in (value - interval.low, interval.high - value))
+    arms = _classes(trained.arm_error(statistic, rows), width / min(expected))
+    reading = ByCells(
+        question,
+        public.nats,
+        arms,
+        statistic,
+        trained.steps,
+        predicted,
+        (expected[0], expected[1]),
+        tail,
+        rows,
+    )
+    behind = 1.0 if question.guess is not None else max(1.0, public.rows_a_training_row)
+    error = least / math.sqrt(2 * (public.nats + math.log(2))) * math.sqrt(1 + behind)
+    guess = value if question.guess is None else question.guess
+    return Expectation(min(max(guess, question.low), question.high), error, reading)
+
+
+def _size(question: CellQuestion, value: float) -> float:
+    """About how large the statistic can be."""
+    bounded = math.isfinite(question.high - question.low)
+    return question.high - question.low if bounded else max(1.0, abs(value))
 
 
 def _expect_quantile(question: Question, public: Public) -> Expectation:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines import SCALE_BITS
+from holdfast.queries import Query, limits
+from holdfast.statistics import NO_AXIS, Axis, Cells, Steps
 from holdfast.tails import Tail
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class Question(ABC):
     low: float
     high: float
     guess: float | None
-    kind: str  # "share" | "mean" | "quantile" | "custom"
+    kind: str  # the name of the statistic: "share", "mean", "quantile", "custom", "ratio", ...
     filtered: bool = False
     resolution: float = 0.0  # how far the integer scaling may move the mean
     level: float = math.nan  # of a quantile
@@ -110,28 +112,40 @@ class Question(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableQuestion(Question):
-    """A mean, share or quantile of an expression, computed where the rows live."""
+class CellQuestion(Question):
+    """A question that is read off the cells of the rows. ``axes`` are the declared ranges of its values;
+    ``seen`` keeps what the training rows say, which does not change."""
+
+    axes: tuple[Axis, Axis] = (NO_AXIS, NO_AXIS)
+    seen: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @abstractmethod
+    def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
+        """The rows of one part by cells. Reads ``part``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableQuestion(CellQuestion):
+    """A statistic of expressions, computed where the rows live."""
 
     checked: CheckedQuery
-    # What the training rows say does not change, and is looked at once.
-    seen: dict[Any, Moments] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, checked: CheckedQuery) -> TableQuestion:
         """The question a checked query asks."""
         query = checked.query
-        low, high = (-math.inf, math.inf) if query.kind == "quantile" else checked.bounds
+        low, high = limits(query)
         return cls(
             key=query.key,
             text=query.text,
             low=low,
             high=high,
             guess=query.guess,
-            kind=query.kind,
+            kind=checked.kind,
+            axes=axes_of(query),
             filtered=checked.counts,
             level=math.nan if query.q is None else query.q,
-            resolution=0.0 if query.kind != "mean" else 2.0**-SCALE_BITS * (high - low),
+            resolution=0.0 if checked.kind != "mean" else 2.0**-SCALE_BITS * (high - low),
             checked=checked,
         )
 
@@ -152,6 +166,9 @@ class TableQuestion(Question):
         """Whether sums over the rows answer it."""
         return self.kind in ("share", "mean")
 
+    def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
+        return Cells.of(self.axes, part.rows.cells(self.checked, steps))
+
     def moments_of(self, sums: Sums) -> Moments:
         """The moments that sums over the rows stand for."""
         return Moments.from_integers(sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high)
@@ -164,6 +181,13 @@ class TableQuestion(Question):
     @property
     def record(self) -> Any:
         return self.checked.query
+
+
+def axes_of(query: Query) -> tuple[Axis, Axis]:
+    """The declared ranges of a question's values."""
+    units = 2**SCALE_BITS
+    first = Axis(*(query.bounds or (0.0, 1.0)), units)
+    return first, NO_AXIS if query.other_bounds is None else Axis(*query.other_bounds, units)
 
 
 @dataclass(frozen=True, kw_only=True)

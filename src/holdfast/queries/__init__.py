@@ -13,6 +13,39 @@ public facts alone, and what is compiled has a value or a null for every row and
 from holdfast.queries._checked import CheckedQuery
 from holdfast.queries._expression import Expression
 from holdfast.queries._line import read
-from holdfast.queries._query import Query, mean, quantile, share
+from holdfast.queries._query import KINDS, Query, mean, quantile, share
+from holdfast.queries._statistics import (
+    cdf,
+    correlation,
+    covariance,
+    difference,
+    lift,
+    limits,
+    median,
+    ratio,
+    slope,
+    std,
+    variance,
+)
 
-__all__ = ["CheckedQuery", "Expression", "Query", "mean", "quantile", "read", "share"]
+__all__ = [
+    "KINDS",
+    "CheckedQuery",
+    "Expression",
+    "Query",
+    "cdf",
+    "correlation",
+    "covariance",
+    "difference",
+    "lift",
+    "limits",
+    "mean",
+    "median",
+    "quantile",
+    "ratio",
+    "read",
+    "share",
+    "slope",
+    "std",
+    "variance",
+]

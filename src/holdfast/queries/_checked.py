@@ -3,16 +3,17 @@ row."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from holdfast import engines
 from holdfast.engines._dialect import REMAINDER, Dialect
 from holdfast.errors import QueryRejected
 from holdfast.queries._compile import Compiler, dialect_of, expanded_size
-from holdfast.queries._kinds import check_kinds, misfit
-from holdfast.queries._nodes import Call, Column, Literal, Node, text_of, walk
+from holdfast.queries._kinds import check_kinds, kind_of, misfit
+from holdfast.queries._nodes import Call, Column, Literal, Node, number, text_of, walk
 from holdfast.queries._nulls import Gap, gap, when_true
 from holdfast.queries._pattern import Pattern
 
@@ -40,17 +41,47 @@ class CheckedQuery:
 
     @property
     def kind(self) -> str:
-        return self.query.kind
+        """The name of the statistic."""
+        return self.query.statistic
 
     @property
     def bounds(self) -> tuple[float, float]:
         return self.query.bounds or (0.0, 1.0)
 
     @property
+    def other_bounds(self) -> tuple[float, float] | None:
+        """Where the second values are clipped; None for a question about one value of each row."""
+        return self.query.other_bounds
+
+    @property
     def reads(self) -> frozenset[str]:
         """The columns that the question reads."""
-        where = self.query.where
-        return self.query.expression.columns | (where.columns if where is not None else frozenset())
+        return frozenset().union(*(part.columns for part in self.query.parts))
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows are divided into groups."""
+        return bool(self.query.groups)
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        """What is computed for each row, by name: its ``value``, the ``other`` value, the number of its
+        ``group`` and whether it ``passes``."""
+        query = self.query
+        computed = {"value": self._number(query.expression.node)}
+        if query.other is not None:
+            computed["other"] = self._number(query.other.node)
+        if query.groups:
+            pairs = [(part.node, number(float(place))) for place, part in enumerate(query.groups)]
+            computed["group"] = Call("case", tuple(node for pair in pairs for node in pair))
+        if query.where is not None:
+            computed["passes"] = query.where.node
+        return computed
+
+    def _number(self, node: Node) -> Node:
+        """A condition counts 0 or 1, but in a share, which counts conditions itself."""
+        condition = self.kind != "share" and kind_of(node, self.columns) == "boolean"
+        return Call("as number", (node,)) if condition else node
 
     @property
     def filters(self) -> bool:
@@ -74,9 +105,7 @@ class CheckedQuery:
         if self.query.nulls is not None:
             return False
         unknown = frozenset(name for name in self.reads if self.columns[name].nullable is None)
-        where = self.query.where
-        facts = when_true(None if where is None else where.node)
-        return gap(self.query.expression.node, self.columns, unknown, facts) is not None
+        return _first_gap(self.query, self.columns, unknown) is not None
 
     @property
     def column(self) -> str | None:
@@ -84,13 +113,13 @@ class CheckedQuery:
         questions."""
         node, where = self.query.expression.node, self.query.where
         alone = where is None or not isinstance(node, Column) or node.name not in where.columns
+        alone = alone and self.query.other is None
         return node.name if self.kind == "mean" and isinstance(node, Column) and alone else None
 
     @property
     def pattern(self) -> Pattern:
         """The question's expressions without the numbers that columns are compared with."""
-        where = self.query.where
-        return Pattern.of(self.query.expression.node, None if where is None else where.node, self.columns)
+        return Pattern.of(self.nodes, self.columns)
 
     def values(
         self,
@@ -98,39 +127,44 @@ class CheckedQuery:
         columns: Mapping[str, engines.Column] | None = None,
         pattern: Pattern | None = None,
     ) -> Any:
-        """The question on an ibis table, row by row: its ``value``, a number or a condition, null where it
-        has none, and ``passes`` where there is a filter; a null does not pass.
+        """The question on an ibis table, row by row: what :attr:`nodes` names. A value is null where a row has
+        none; a null does not pass, and is in no group.
 
         ``columns`` are the table's where they are stored otherwise than those the question was checked for;
         of a ``pattern``, if one is given.
         """
-        where = self.query.where
-        asked = pattern or Pattern(self.query.expression.node, None if where is None else where.node)
-        nodes = {"value": asked.value, "passes": asked.where}
+        nodes = self.nodes if pattern is None else dict(pattern.nodes)
         compiler = Compiler(table, columns or self.columns)
-        values = {name: compiler.value(node) for name, node in nodes.items() if node is not None}
+        values = {name: compiler.value(node) for name, node in nodes.items()}
         return compiler.table.select(**values)
 
 
 def check(query: Query, columns: Mapping[str, engines.Column], nullable: Collection[str]) -> CheckedQuery:
     """Check names, kinds and nulls; see :meth:`holdfast.queries.Query.check`."""
-    wanted = "boolean" if query.kind == "share" else "number"
-    node = query.expression.node
-    _fits(node, columns, wanted)
-    if query.where is not None:
-        _fits(query.where.node, columns, "boolean")
-    size = expanded_size(node) + (expanded_size(query.where.node) if query.where else 0)
+    for value in query.values:
+        kinds = {"share": ("boolean",), "mean": ("number",), "quantile": ("number",)}
+        _fits(value.node, columns, kinds.get(query.kind, ("number", "boolean")))
+    for condition in (*query.groups, *([query.where] if query.where else [])):
+        _fits(condition.node, columns, ("boolean",))
+    size = sum(expanded_size(part.node) for part in query.parts)
     if size > MOST_OPERATIONS:
         raise QueryRejected(
             f"The question takes {size:,} operations a row and at most {MOST_OPERATIONS:,} are allowed; "
             "put part of it in a column of its own."
         )
     _supported(query, columns)
-    facts = when_true(query.where.node if query.where else None)
-    found = gap(node, columns, frozenset(nullable), facts)
+    found = _first_gap(query, columns, frozenset(nullable))
     if found is not None and query.nulls is None:
         raise QueryRejected(_what_nulls_count_as(query, found))
-    return CheckedQuery(query, query.where is not None or query.nulls == "skip", columns)
+    counts = query.where is not None or query.nulls == "skip" or bool(query.groups)
+    return CheckedQuery(query, counts, columns)
+
+
+def _first_gap(query: Query, columns: Mapping[str, engines.Column], nullable: frozenset[str]) -> Gap | None:
+    """Why a value of the question may be missing; None where none can be."""
+    facts = when_true(query.where.node if query.where else None)
+    gaps = (gap(value.node, columns, nullable, facts) for value in query.values)
+    return next((found for found in gaps if found is not None), None)
 
 
 def _supported(query: Query, columns: Mapping[str, engines.Column]) -> None:
@@ -138,8 +172,9 @@ def _supported(query: Query, columns: Mapping[str, engines.Column]) -> None:
     dialect = dialect_of(columns)
     if not dialect.lacking:
         return
-    parts = [query.expression.node, *([] if query.where is None else [query.where.node])]
-    lacking = [text_of(node) for part in parts for node in walk(part) if _lacks(dialect, node, columns)]
+    lacking = [
+        text_of(node) for part in query.parts for node in walk(part.node) if _lacks(dialect, node, columns)
+    ]
     if query.kind in dialect.lacking:
         lacking.append(query.kind)
     if lacking:
@@ -168,10 +203,10 @@ def _is_whole(node: Node, columns: Mapping[str, engines.Column]) -> bool:
     return isinstance(node, Column) and columns[node.name].whole
 
 
-def _fits(node: Node, columns: Mapping[str, engines.Column], wanted: str) -> None:
+def _fits(node: Node, columns: Mapping[str, engines.Column], wanted: Sequence[str]) -> None:
     kind = check_kinds(node, columns)
-    if kind != wanted:
-        raise misfit(node, node, kind, wanted)
+    if kind not in wanted:
+        raise misfit(node, node, kind, wanted[0])
 
 
 def _what_nulls_count_as(query: Query, found: Gap) -> str:
@@ -180,7 +215,12 @@ def _what_nulls_count_as(query: Query, found: Gap) -> str:
         if found.column
         else f"{found.operation!r} may have no value for some rows"
     )
-    number = "nulls=False or nulls=True" if query.kind == "share" else "nulls=<a number>"
+    kinds = {
+        "share": "nulls=False or nulls=True, ",
+        "mean": "nulls=<a number>, ",
+        "quantile": "nulls=<a number>, ",
+    }
+    counts_as = kinds.get(query.kind, "") if query.other is None else ""
     if found.column:
         inside = f"coalesce({text_of(Column(found.column))}, ...)"
     else:
@@ -188,5 +228,5 @@ def _what_nulls_count_as(query: Query, found: Gap) -> str:
         inside = f"a filter such as where={present!r}"
     return (
         f"{what}, and the question does not say what they count as. "
-        f"Write {number}, nulls='skip' to leave such rows out, or {inside}."
+        f"Write {counts_as}nulls='skip' to leave such rows out, or {inside}."
     )

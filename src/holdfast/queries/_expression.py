@@ -10,7 +10,8 @@ from typing import Any
 from holdfast import engines
 from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
-from holdfast.queries._nodes import Column, Node, text_of, walk
+from holdfast.queries._kinds import CONDITIONS
+from holdfast.queries._nodes import Call, Column, Node, text_of, walk
 from holdfast.queries._reader import read_node
 from holdfast.queries._reading import read_text
 
@@ -66,6 +67,11 @@ class Expression:
     def columns(self) -> frozenset[str]:
         """The names of the columns that the expression reads."""
         return frozenset(node.name for node in walk(self.node) if isinstance(node, Column))
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether it is true or false by its form, whatever the columns are."""
+        return isinstance(self.node, Call) and self.node.op in CONDITIONS
 
     def __str__(self) -> str:
         return self.text

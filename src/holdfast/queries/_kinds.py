@@ -10,16 +10,18 @@ from holdfast import engines
 from holdfast.errors import QueryRejected
 from holdfast.queries._nodes import Call, Column, Literal, Node, text_of
 
-__all__ = ["check_kinds", "is_whole", "kind_of", "misfit", "order_in"]
+__all__ = ["CONDITIONS", "check_kinds", "is_whole", "kind_of", "misfit", "order_in"]
 
 _NUMERIC = frozenset(("+", "-", "*", "/", "%", "negate", "abs", "least", "greatest")) | {
     *("floor", "round", "ln", "exp", "sqrt", "power")
 }
 _ORDERED = frozenset(("<", "<=", ">", ">="))
 _COMPARED = _ORDERED | {"=", "<>", "in", "not in"}
+CONDITIONS = _COMPARED | {"and", "or", "not", "is null", "is not null", "as boolean"}
+"""The operations whose result is true or false."""
 _RESULT = {
     **dict.fromkeys(_NUMERIC | {"length", "as number", "as whole"}, "number"),
-    **dict.fromkeys(_COMPARED | {"and", "or", "not", "is null", "is not null", "as boolean"}, "boolean"),
+    **dict.fromkeys(CONDITIONS, "boolean"),
     **dict.fromkeys(("lower", "upper", "as text"), "text"),
 }
 _WANTED = {

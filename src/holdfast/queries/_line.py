@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.errors import QueryRejected
+from holdfast.queries import _statistics
 from holdfast.queries._query import Query, mean, quantile, share
 
-__all__ = ["read"]
+__all__ = ["read", "split_at_commas"]
 
+_MORE = "where = ..., nulls = skip, guess = ...)"
 _FORMS = {
     "share": "share(condition, where = ..., nulls = true|false|skip, guess = ...)",
     "mean": "mean(expression, lo, hi, where = ..., nulls = ..., guess = ...)",
     "quantile": "quantile(expression, q, where = ..., nulls = ..., guess = ...)",
+    "median": "median(expression, where = ..., nulls = ..., guess = ...)",
+    "ratio": f"ratio(u, v, lo of u, hi of u, lo of v, hi of v, {_MORE}",
+    "difference": f"difference(expression, condition, condition, lo, hi, {_MORE}",
+    "lift": f"lift(expression, condition, condition, lo, hi, {_MORE}",
+    "variance": f"variance(expression, lo, hi, {_MORE}",
+    "std": f"std(expression, lo, hi, {_MORE}",
+    "covariance": f"covariance(x, y, lo of x, hi of x, lo of y, hi of y, {_MORE}",
+    "correlation": f"correlation(x, y, lo of x, hi of x, lo of y, hi of y, {_MORE}",
+    "slope": f"slope(y, x, lo of y, hi of y, lo of x, hi of x, {_MORE}",
+    "cdf": "cdf(expression, where = ..., nulls = skip)",
 }
+# How many expressions come before the numbers, at least and at most.
+_EXPRESSIONS = {"difference": (2, 3), "lift": (2, 3)} | dict.fromkeys(
+    ("ratio", "covariance", "correlation", "slope"), (2, 2)
+)
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*;?\s*\Z", re.DOTALL)
-_OPTION = re.compile(r"\s*(where|nulls|guess|bounds|q)\s*=(?!=)\s*(.*)\Z", re.DOTALL | re.IGNORECASE)
+_OPTION = re.compile(
+    r"\s*(where|nulls|guess|bounds|q|weights|by)\s*=(?!=)\s*(.*)\Z", re.DOTALL | re.IGNORECASE
+)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
 
@@ -31,14 +50,22 @@ def read(text: str) -> Query:
     call = _CALL.match(text)
     kind = call.group(1).lower() if call else ""
     if call is None or kind not in _FORMS:
-        raise QueryRejected(f"Cannot read the question {text!r}; write {', '.join(_FORMS.values())}.")
-    parts = _split(call.group(2))
+        kinds = ", ".join(_FORMS)
+        count = " A count is a share of the rows: ask for that." if kind == "count" else ""
+        raise QueryRejected(
+            f"Cannot read the question {text!r}; write {_FORMS['share']}, or one of {kinds}.{count}"
+        )
+    parts = split_at_commas(call.group(2))
     if not parts[0].strip():
         raise QueryRejected(f"The question {text!r} says nothing to compute; write {_FORMS[kind]}.")
-    numbers: list[float] = []
+    expressions, numbers = [parts[0]], []
+    least, most = _EXPRESSIONS.get(kind, (1, 1))
     options: dict[str, Any] = {}
-    for part in parts[1:]:
+    for place, part in enumerate(parts[1:], start=1):
         option = _OPTION.match(part)
+        if option is None and place < most and (place < least or not _is_number(part)):
+            expressions.append(part)
+            continue
         if option is None:
             numbers.append(_number(part, kind))
             continue
@@ -46,10 +73,12 @@ def read(text: str) -> Query:
         if name in options:
             raise QueryRejected(f"The question {text!r} says {name} twice; write {_FORMS[kind]}.")
         options[name] = _option(name, value, kind)
-    return _build(kind, parts[0], numbers, options)
+    if len(expressions) < least:
+        raise QueryRejected(f"The question {text!r} names too few expressions; write {_FORMS[kind]}.")
+    return _build(kind, expressions, numbers, options)
 
 
-def _split(inside: str) -> list[str]:
+def split_at_commas(inside: str) -> list[str]:
     """Split at the commas that are in no quotes, parentheses or brackets."""
     plain = _QUOTED.sub(lambda match: "_" * len(match.group()), inside)
     parts, depth, start = [], 0, 0
@@ -61,6 +90,14 @@ def _split(inside: str) -> list[str]:
     return [*parts, inside[start:]]
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _number(text: str, kind: str) -> float:
     try:
         return float(text)
@@ -69,10 +106,13 @@ def _number(text: str, kind: str) -> float:
 
 
 def _option(name: str, value: str, kind: str) -> Any:
-    if name == "where":
+    if name in ("where", "weights"):
         return value
+    if name == "by":
+        listed = value.startswith("(") and value.endswith(")")
+        return split_at_commas(value[1:-1]) if listed else value
     if name == "bounds":
-        return [_number(part, kind) for part in _split(value.strip("[]() "))]
+        return [_number(part, kind) for part in split_at_commas(value.strip("[]() "))]
     if name == "nulls":
         word = value.strip("'\"").lower()
         return (
@@ -83,17 +123,47 @@ def _option(name: str, value: str, kind: str) -> Any:
     return _number(value, kind)
 
 
-def _build(kind: str, expression: str, numbers: list[float], options: dict[str, Any]) -> Query:
+def _build(kind: str, expressions: list[str], numbers: list[float], options: dict[str, Any]) -> Query:
     bounds, q = options.pop("bounds", None), options.pop("q", None)
-    if kind == "share" and not numbers and bounds is None and q is None:
-        return share(expression, **options)
-    if (
-        kind == "mean"
-        and q is None
-        and (len(numbers) == 2) + (bounds is not None) <= 1
-        and len(numbers) in (0, 2)
-    ):
-        return mean(expression, bounds=bounds if bounds is not None else numbers or None, **options)
+    given = (len(numbers) > 0) + (bounds is not None)
+    first, limits = expressions[0], numbers if bounds is None else bounds
+    if kind in ("share", "median", "cdf") and not given and q is None:
+        builders = {"share": share, "median": _statistics.median, "cdf": _statistics.cdf}
+        return builders[kind](first, **_taken(kind, options))
     if kind == "quantile" and bounds is None and len(numbers) + (q is not None) == 1:
-        return quantile(expression, q if q is not None else numbers[0], **options)
+        return quantile(first, q if q is not None else numbers[0], **_taken(kind, options))
+    if kind not in ("share", "quantile", "median", "cdf") and q is None and given <= 1:
+        if kind == "mean" and (len(limits) in (0, 2) or "weights" in options):
+            return mean(first, bounds=limits or None, **options)
+        if kind in ("difference", "lift") and len(limits) in (0, 2):
+            verb = _statistics.difference if kind == "difference" else _statistics.lift
+            return verb(first, between=expressions[1:], bounds=limits or None, **_taken(kind, options))
+        if kind in ("variance", "std") and len(limits) in (0, 2):
+            verb = _statistics.variance if kind == "variance" else _statistics.std
+            return verb(first, bounds=limits or None, **_taken(kind, options))
+        if kind in _OF_TWO and len(limits) in (0, 2, 4):
+            return _OF_TWO[kind](*expressions, bounds=limits or None, **_taken(kind, options))
     raise QueryRejected(f"Too few or too many numbers in a {kind}; write {_FORMS[kind]}.")
+
+
+_OF_TWO: dict[str, Callable[..., Query]] = {
+    "ratio": _statistics.ratio,
+    "covariance": _statistics.covariance,
+    "correlation": _statistics.correlation,
+    "slope": _statistics.slope,
+}
+
+
+def _taken(kind: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options, none of which the verb does not know."""
+    unknown = next(
+        (
+            name
+            for name in options
+            if name == "weights" or (kind == "cdf" and name != "where" and name != "nulls")
+        ),
+        None,
+    )
+    if unknown is not None:
+        raise QueryRejected(f"A {kind} has no {unknown}; write {_FORMS[kind]}.")
+    return options

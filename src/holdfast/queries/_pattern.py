@@ -30,20 +30,19 @@ class Pattern:
     number, and the stand-in is one exactly if it is. ``numbers`` are what the stand-ins stand for.
     """
 
-    value: Node
-    where: Node | None
+    nodes: tuple[tuple[str, Node], ...]
     numbers: tuple[float, ...] = field(default=(), compare=False)
 
     @classmethod
-    def of(cls, value: Node, where: Node | None, columns: Mapping[str, engines.Column]) -> Pattern:
-        """The pattern of two expressions; with every number in place where one could be taken for a
+    def of(cls, nodes: Mapping[str, Node], columns: Mapping[str, engines.Column]) -> Pattern:
+        """The pattern of named expressions; with every number in place where one could be taken for a
         stand-in."""
-        texts = [text_of(node) for node in (value, where) if node is not None]
+        texts = [text_of(node) for node in nodes.values()]
         if any(part in text for text in texts for part in _TAKEN_FOR_ONE):
-            return cls(value, where)
+            return cls(tuple(nodes.items()))
         numbers: list[float] = []
-        lifted = [_lift(node, columns, numbers) for node in (value, where) if node is not None]
-        return cls(lifted[0], None if where is None else lifted[1], tuple(numbers))
+        lifted = tuple((name, _lift(node, columns, numbers)) for name, node in nodes.items())
+        return cls(lifted, tuple(numbers))
 
     def fill(self, statement: str) -> str:
         """The statement that was compiled with stand-ins, with the numbers in their place."""

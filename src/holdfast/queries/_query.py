@@ -16,14 +16,24 @@ from holdfast.queries._expression import Expression
 from holdfast.queries._nodes import show, truth
 from holdfast.records import Record
 
-__all__ = ["Nulls", "Query", "mean", "quantile", "share"]
+__all__ = ["KINDS", "Nulls", "Query", "bounds_of", "filter_of", "groups_of", "mean", "quantile", "share"]
 
 Nulls = float | bool | str | None
+
+KINDS = (
+    *("mean", "share", "quantile", "ratio", "difference", "lift", "variance", "std"),
+    *("covariance", "correlation", "slope", "cdf"),
+)
+"""What may be asked for."""
 
 
 @dataclass(frozen=True, repr=False)
 class Query(Record):
-    """One question about a table; made by :func:`mean`, :func:`share`, :func:`quantile` or :func:`read`.
+    """One question about a table; made by the functions of :mod:`holdfast.queries`, or by :func:`read`.
+
+    ``expression`` is what is asked about. Some kinds are about an ``other`` value of each row too, and some
+    compare ``groups`` of rows, each given by a condition; a row is in the first group whose condition is true
+    of it. A question ``by`` some columns is one question for each of their values.
 
     ``nulls`` says what a row without a value counts as: a number (for a share True or False), or ``"skip"``
     to leave such rows out. Left open, the question is refused where nulls are to be expected; where one turns
@@ -38,16 +48,36 @@ class Query(Record):
     where: Expression | None = None
     nulls: Nulls = None
     guess: float | None = None
+    other: Expression | None = None
+    other_bounds: tuple[float, float] | None = None
+    groups: tuple[Expression, ...] = ()
+    by: tuple[Expression, ...] = ()
 
     def __post_init__(self) -> None:
-        choice(self.kind, "kind", ("mean", "share", "quantile"), of="Query")
-        for name in ("expression", "where"):
+        choice(self.kind, "kind", KINDS, of="Query")
+        for name in ("expression", "where", "other"):
             part = getattr(self, name)
             if not isinstance(part, Expression) and (name == "expression" or part is not None):
                 wanted = "an Expression (queries.mean, share, quantile and read make queries from text)"
                 raise InvalidArgument(name, wanted, part, of="Query")
         if self.where is not None and self.where.node == truth(True):
             object.__setattr__(self, "where", None)
+
+    @property
+    def statistic(self) -> str:
+        """What is computed, by name: the kind, or "weighted mean"."""
+        return "weighted mean" if self.kind == "mean" and self.other is not None else self.kind
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """The values of a row that are computed with."""
+        return (self.expression,) if self.other is None else (self.expression, self.other)
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """Every expression of the question."""
+        where = () if self.where is None else (self.where,)
+        return (*self.values, *self.groups, *where, *self.by)
 
     @property
     def missing(self) -> float:
@@ -71,11 +101,17 @@ class Query(Record):
         return hashlib.sha256(asked.encode()).hexdigest()
 
     def _subject(self) -> list[str]:
-        numbers = self.bounds if self.bounds is not None else () if self.q is None else (self.q,)
-        return [self.expression.text, *map(show, numbers)]
+        numbers = (*(self.bounds or ()), *(self.other_bounds or ()), *(() if self.q is None else (self.q,)))
+        listed = self.values if self.kind != "mean" else (self.expression,)
+        return [*(part.text for part in (*listed, *self.groups)), *map(show, numbers)]
 
     def _options(self, nulls: Nulls) -> list[str]:
         options = []
+        if self.kind == "mean" and self.other is not None:
+            options.append(f"weights = {self.other.text}")
+        if self.by:
+            listed = ", ".join(part.text for part in self.by)
+            options.append(f"by = {listed if len(self.by) == 1 else f'({listed})'}")
         if self.where is not None:
             options.append(f"where = {self.where.text}")
         if nulls is not None:
@@ -106,25 +142,30 @@ def _constant(value: float) -> str:
 def mean(
     expression: Any,
     *,
-    bounds: Sequence[float] | None = None,
+    bounds: Any = None,
     where: Any = None,
     nulls: Nulls = None,
     guess: float | None = None,
+    weights: Any = None,
+    by: Any = None,
     schema: engines.Schema | None = None,
 ) -> Query:
-    """Ask for the mean of an expression, its values clipped to ``bounds``.
+    """Ask for the mean of an expression, its values clipped to ``bounds``; with ``weights``, which are not
+    negative, for the weighted mean. Then ``bounds`` names both ranges: {"x": (0, 10), "w": (0, 2)}.
 
     >>> str(mean("income", bounds=(0, 1e5), where="age > 40"))
     'mean(income, 0, 100000, where = age > 40)'
     """
     read = Expression.read(expression, schema=schema)
+    if weights is not None:
+        return _weighted_mean(expression, weights, bounds, where, nulls, guess, by, schema)
     if bounds is None:
         raise QueryRejected(
             f"The mean of {read.text!r} needs bounds: no number of rows can tell the mean of unbounded "
             f"values. Write bounds=(lo, hi), on the command line mean({read.text}, lo, hi); "
             "values outside are clipped."
         )
-    limits = _bounds(bounds)
+    (limits,) = bounds_of((expression, read), given=bounds, of="mean")
     if nulls is not None and nulls != "skip":
         if isinstance(nulls, (bool, str)):
             raise InvalidArgument("nulls", "a number within the bounds, or 'skip'", nulls, of="mean")
@@ -133,9 +174,41 @@ def mean(
         kind="mean",
         expression=read,
         bounds=limits,
-        where=_where(where, schema),
+        where=filter_of(where, schema),
         nulls=nulls,
         guess=None if guess is None else _within(guess, "guess", limits, "mean"),
+        by=groups_of(by, schema),
+    )
+
+
+def _weighted_mean(
+    expression: Any,
+    weights: Any,
+    bounds: Any,
+    where: Any,
+    nulls: Nulls,
+    guess: float | None,
+    by: Any,
+    schema: engines.Schema | None,
+) -> Query:
+    read, heavy = (Expression.read(one, schema=schema) for one in (expression, weights))
+    limits, range_of_weights = bounds_of((expression, read), (weights, heavy), given=bounds, of="mean")
+    if not range_of_weights[0] >= 0:
+        raise InvalidArgument(
+            "bounds", "a range of the weights that is not below zero", range_of_weights, of="mean"
+        )
+    if nulls is not None and nulls != "skip":
+        raise InvalidArgument("nulls", "'skip', or left out: rows have weights too", nulls, of="mean")
+    return Query(
+        kind="mean",
+        expression=read,
+        bounds=limits,
+        where=filter_of(where, schema),
+        nulls=nulls,
+        guess=None if guess is None else _within(guess, "guess", limits, "mean"),
+        other=heavy,
+        other_bounds=range_of_weights,
+        by=groups_of(by, schema),
     )
 
 
@@ -145,6 +218,7 @@ def share(
     where: Any = None,
     nulls: Nulls = None,
     guess: float | None = None,
+    by: Any = None,
     schema: engines.Schema | None = None,
 ) -> Query:
     """Ask for the share of rows for which a condition is true.
@@ -157,9 +231,10 @@ def share(
     return Query(
         kind="share",
         expression=Expression.read(condition, schema=schema),
-        where=_where(where, schema),
+        where=filter_of(where, schema),
         nulls=nulls,
         guess=None if guess is None else real(guess, "guess", "[0, 1]", of="share"),
+        by=groups_of(by, schema),
     )
 
 
@@ -170,6 +245,7 @@ def quantile(
     where: Any = None,
     nulls: Nulls = None,
     guess: float | None = None,
+    by: Any = None,
     schema: engines.Schema | None = None,
 ) -> Query:
     """Ask for the ``q``-quantile of an expression, 0 < q < 1.
@@ -185,23 +261,60 @@ def quantile(
         kind="quantile",
         expression=Expression.read(expression, schema=schema),
         q=real(q, "q", "(0, 1)", of="quantile"),
-        where=_where(where, schema),
+        where=filter_of(where, schema),
         nulls=nulls,
         guess=None if guess is None else real(guess, "guess", "(-inf, inf)", of="quantile"),
+        by=groups_of(by, schema),
     )
 
 
-def _where(where: Any, schema: engines.Schema | None) -> Expression | None:
+def filter_of(where: Any, schema: engines.Schema | None) -> Expression | None:
+    """The filter, read."""
     return None if where is None else Expression.read(where, schema=schema)
 
 
-def _bounds(bounds: Sequence[float]) -> tuple[float, float]:
-    pair = reals(bounds, "bounds", "(-inf, inf)", of="mean")
+def groups_of(by: Any, schema: engines.Schema | None) -> tuple[Expression, ...]:
+    """The columns that a question is asked by: one, or two of them."""
+    if by is None:
+        return ()
+    listed = by if isinstance(by, (list, tuple)) else [by]
+    if not 1 <= len(listed) <= 2:
+        raise InvalidArgument("by", "one column or two", by)
+    return tuple(Expression.read(one, schema=schema) for one in listed)
+
+
+def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tuple[float, float]]:
+    """The range of each value, from a pair (lo, hi) for all of them, a pair for each, or a dict with a pair for
+    each, by what was written or by its canonical text."""
+    texts = [read.text for _, read in values]
+    each = ", or a dict with a pair for each" if len(values) > 1 else ""
+    if given is None:
+        raise QueryRejected(
+            f"The {of} of {' and '.join(texts)} needs bounds: no number of rows can tell it of unbounded "
+            f"values. Write bounds=(lo, hi){each}; values outside are clipped."
+        )
+    if isinstance(given, Mapping):
+        pairs = [
+            given.get(w if isinstance(w, str) else read.text, given.get(read.text)) for w, read in values
+        ]
+        if any(pair is None for pair in pairs):
+            raise InvalidArgument(
+                "bounds", f"a dict with a pair for each of {', '.join(texts)}", given, of=of
+            )
+        return [_bounds(pair, of) for pair in pairs]
+    numbers = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    if len(values) > 1 and len(numbers) == len(values) and all(isinstance(one, Sequence) for one in numbers):
+        return [_bounds(pair, of) for pair in numbers]
+    if len(values) > 1 and len(numbers) == 2 * len(values):
+        return [_bounds(numbers[start : start + 2], of) for start in range(0, len(numbers), 2)]
+    return [_bounds(given, of)] * len(values)
+
+
+def _bounds(bounds: Any, of: str) -> tuple[float, float]:
+    pair = reals(bounds, "bounds", "(-inf, inf)", of=of)
     # Variances are squares of the range, and must not leave the floats.
     if len(pair) != 2 or not 1e-150 < pair[1] - pair[0] < 1e152:
-        raise InvalidArgument(
-            "bounds", "two numbers lo < hi, between 1e-150 and 1e152 apart", bounds, of="mean"
-        )
+        raise InvalidArgument("bounds", "two numbers lo < hi, between 1e-150 and 1e152 apart", bounds, of=of)
     return pair[0] + 0.0, pair[1] + 0.0
 
 

@@ -1,0 +1,158 @@
+"""The rows of a question by cells: counts, sums and extremes of whole numbers, by one grouped aggregate.
+
+Each value is clipped to its bounds and becomes a whole number of units, as in a sum. Rows are grouped by the
+number of their group and by the steps that their values fall into. What comes back is the same on every engine,
+because nothing but whole numbers is added up and compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from holdfast.engines import _sums
+from holdfast.engines._builtin import exact
+from holdfast.engines._dialect import Dialect
+from holdfast.engines._edges import Edges
+from holdfast.engines._sums import VALUES, scaled
+
+if TYPE_CHECKING:
+    from holdfast.engines._rows import Rows
+
+__all__ = ["CellQuestion", "cells_of"]
+
+_NAMES = ("rows", "x", "z", "xx", "xz", "zz", "least_x", "greatest_x", "least_z", "greatest_z")
+
+
+class CellQuestion(_sums.Question, Protocol):
+    """A checked query about one or two values of each row, and perhaps groups of rows."""
+
+    @property
+    def other_bounds(self) -> tuple[float, float] | None:
+        """Where the second values are clipped; None for one value."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows are divided into groups."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What decides the statement around a question's own expressions."""
+
+    values: int
+    grouped: bool
+    filtered: bool
+    skips: bool
+
+
+def cells_of(
+    rows: Rows, question: CellQuestion, steps: Sequence[tuple[int, int, int]]
+) -> list[tuple[int, ...]]:
+    """The cells of a question: its group, then what ``_NAMES`` lists, for each cell that has rows.
+
+    ``steps`` says for each value where steps start, how many bits of units one is long, and how many there
+    are. Reads the rows.
+
+    Guarantee: the same whole numbers on every run and every engine.
+    """
+    rows.require_readable()
+    database = rows._database
+    bounds = [question.bounds, *([] if question.other_bounds is None else [question.other_bounds])]
+    shape = _Shape(len(bounds), question.grouped, question.filters, question.skips)
+    before, after = database.prepared(shape, lambda: _aggregate(shape, database.dialect))
+    for mark, (own, (start, bits, count)) in enumerate(zip(bounds, steps, strict=False)):
+        numbers = {"start": start, "bits": bits, "last": count - 1, "missing": scaled(own[0], *own)}
+        before, after = (
+            _fill(Edges.of(*own).fill(part, str(mark)), numbers, mark) for part in (before, after)
+        )
+    known = (rows._name, rows.schema, database.dialect)
+    if known not in question.statements:
+        question.statements[known] = rows._values(question)
+    found = database.run(f"{before}({question.statements[known]}){after}")
+    return [_whole(cell, shape) for cell in found]
+
+
+def _fill(template: str, numbers: dict[str, int], mark: int) -> str:
+    for name, value in numbers.items():
+        template = template.replace(f"'@{name}{mark}'", f"'{value}'")
+    return template
+
+
+def _stand_in(name: str, mark: int) -> Any:
+    import ibis
+
+    return ibis.literal(f"@{name}{mark}").cast("int64")
+
+
+def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
+    """One grouped aggregate over the stand-in table, with stand-ins for bounds and steps."""
+    import ibis
+
+    names = ("value", "other")[: shape.values]
+    columns = {**dict.fromkeys(names, "float64"), "group": "float64", "passes": "boolean"}
+    values = ibis.table(columns, name=VALUES)
+    if shape.filtered:
+        values = values.filter(values.passes)
+    if shape.grouped:
+        values = values.filter(values.group.notnull())
+    if shape.skips:
+        values = values.filter(*(values[name].nullif(exact(math.nan)).notnull() for name in names))
+    group = {"group": dialect.nearest(values.group)} if shape.grouped else {}
+    below = {
+        f"below{mark}": dialect.below(values[name], Edges.stand_ins(str(mark)))
+        for mark, name in enumerate(names)
+    }
+    values = dialect.stage(values.select(**group, **below))
+    units = {}
+    for mark in range(shape.values):
+        edges = Edges.stand_ins(str(mark))
+        clipped = dialect.nearest(dialect.clipped(values[f"below{mark}"], edges) * edges.slope)
+        units[f"units{mark}"] = ibis.coalesce(clipped, _stand_in("missing", mark))
+    values = dialect.stage(values.select(*group, **units))
+    places = {f"place{mark}": _place(values[f"units{mark}"], mark) for mark in range(shape.values)}
+    values = dialect.stage(values.mutate(**places))
+    grouped = values.group_by(*group, *places)
+    return grouped.aggregate(**_wanted(values, shape, dialect)).select(*group, *_kept(shape))
+
+
+def _place(units: Any, mark: int) -> Any:
+    import ibis
+
+    from_start = ibis.greatest(units - _stand_in("start", mark), ibis.literal(0, type="int64"))
+    return ibis.least(from_start >> _stand_in("bits", mark), _stand_in("last", mark))
+
+
+def _kept(shape: _Shape) -> tuple[str, ...]:
+    return tuple(name for name in _NAMES if shape.values == 2 or "z" not in name)
+
+
+def _wanted(values: Any, shape: _Shape, dialect: Dialect) -> dict[str, Any]:
+    x = values.units0
+    wanted = {
+        "rows": values.count(),
+        "x": dialect.whole_sum(x),
+        "xx": dialect.whole_sum(x * x),
+        "least_x": x.min(),
+        "greatest_x": x.max(),
+    }
+    if shape.values == 2:
+        z = values.units1
+        wanted |= {
+            "z": dialect.whole_sum(z),
+            "xz": dialect.whole_sum(x * z),
+            "zz": dialect.whole_sum(z * z),
+            "least_z": z.min(),
+            "greatest_z": z.max(),
+        }
+    return wanted
+
+
+def _whole(cell: Sequence[Any], shape: _Shape) -> tuple[int, ...]:
+    """The numbers of one cell in their order, with zeros for what a question does not have."""
+    listed = [int(value) for value in cell]
+    group = listed.pop(0) if shape.grouped else 0
+    named = dict(zip(_kept(shape), listed, strict=True))
+    return (group, *(named.get(name, 0) for name in _NAMES))

@@ -1,0 +1,154 @@
+"""Ratios, differences, spreads and correlations: read off the cells of the rows, with everything that makes
+their intervals narrow decided by the training part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.errors import QueryRejected
+from holdfast.guard._question import CellQuestion, Part
+from holdfast.guard._readings import Measured, Reading
+from holdfast.intervals import Interval
+from holdfast.statistics import (
+    NO_AXIS,
+    Bets,
+    Cells,
+    Contrast,
+    Correlation,
+    Covariance,
+    Evidence,
+    Lift,
+    Ratio,
+    Slope,
+    Statistic,
+    Steps,
+    Tails,
+    Variance,
+    WeightedMean,
+)
+from holdfast.tails import Tail
+
+# Cells along each value: of one value, and of each of two.
+_STEPS_OF_ONE, _STEPS_OF_TWO = 64, 32
+# Values that keep to less than this part of their range are looked at again, in finer steps.
+_NARROW = 1 / 16
+
+STATISTICS: dict[str, Statistic] = {
+    "weighted mean": WeightedMean(),
+    "ratio": Ratio(),
+    "difference": Contrast((1.0, -1.0)),
+    "lift": Lift(),
+    "variance": Variance(),
+    "std": Variance(root=True),
+    "covariance": Covariance(),
+    "correlation": Correlation(),
+    "slope": Slope(),
+}
+"""What is read by cells, by the name of the statistic."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What the training part shows of a question: its cells, and how finely to divide the protected rows."""
+
+    cells: Cells
+    steps: tuple[Steps, Steps]
+    looked: int
+
+    @classmethod
+    def of(cls, question: CellQuestion, part: Part) -> Trained:
+        """Look at the training part; twice, where values keep to a small part of their range."""
+        axes, count = question.axes, _count(question)
+        steps = wide = even_steps(question)
+        cells = question.cells(part, wide)
+        if cells.rows > 0:
+            pairs = list(zip(axes, cells.mean, cells.deviations, strict=True))
+            steps = tuple(Steps.where_values_are(axis, mean, spread, count) for axis, mean, spread in pairs)
+            if any(spread < _NARROW * axis.width for axis, _, spread in pairs):
+                cells = question.cells(part, steps)
+        return cls(cells, steps, part.rows.count)
+
+    def protected(self, rows: int) -> Cells:
+        """What it predicts of so many protected rows."""
+        return self.cells.times(rows / max(1, self.looked))
+
+    def arm_error(self, statistic: Statistic, rows: int) -> float:
+        """How well the logarithm of an arm is predicted: by how heavy the tails are, and by how many rows
+        enter each group."""
+        seen, ratio = self.cells.rows, rows / max(1, self.looked)
+        if not seen > 1:
+            return math.inf
+        fewest = min(self.cells.rows_in(group) for group in range(statistic.groups))
+        share = (fewest + 1) / (self.looked + 2)
+        count_error = math.sqrt((1 - share) / share * (1 / rows + 1 / (self.looked + 1)))
+        heavy = statistic.heaviness(self.cells)
+        return math.hypot(count_error / 2, math.sqrt(heavy * (1 + 1 / ratio) / seen) / 2)
+
+
+def _count(question: CellQuestion) -> int:
+    return _STEPS_OF_ONE if question.axes[1] is NO_AXIS else _STEPS_OF_TWO
+
+
+def even_steps(question: CellQuestion) -> tuple[Steps, Steps]:
+    """Steps over the whole of both ranges."""
+    count = _count(question)
+    return Steps.over(question.axes[0], count), Steps.over(question.axes[1], count)
+
+
+@dataclass(frozen=True)
+class ByCells(Reading):
+    """A statistic of the rows by their cells. ``trained`` is what the training part predicts them to be (None
+    without one), and ``expected`` the arms that follow from it."""
+
+    question: CellQuestion
+    statistic: Statistic
+    steps: tuple[Steps, Steps]
+    trained: Cells | None
+    expected: tuple[float, float]
+    tail: Callable[[float, float], Tail] | None
+    rows: int
+
+    @property
+    def theorem(self) -> str:
+        if self.tail is None:
+            return self.statistic.theorem
+        return "the tail of the dependence model, for each value that the statistic might have"
+
+    def around(self, low: float, high: float) -> Interval:
+        return Interval(low - self.expected[0], high + self.expected[1])
+
+    def estimate(self, part: Part) -> float:
+        raise TypeError("a statistic by cells is measured with its interval")
+
+    def measured(self, part: Part) -> Measured | None:
+        cells = self.question.cells(part, self.steps)
+        value = self.statistic.estimate(cells)
+        if not math.isfinite(value):
+            return None
+        return Measured(
+            value, interval_of(self.statistic, cells, self.trained, self.nats, self.tail, self.rows)
+        )
+
+
+def interval_of(
+    statistic: Statistic,
+    cells: Cells,
+    trained: Cells | None,
+    nats: float,
+    tail: Callable[[float, float], Tail] | None,
+    rows: int,
+) -> Interval:
+    """The interval for a query fixed in advance."""
+    evidence: Evidence = Bets(cells, trained) if tail is None else Tails(cells, trained, tail, rows)
+    return statistic.interval(evidence, nats)
+
+
+def require_training(question: CellQuestion, statistic: Statistic) -> None:
+    """Refuse a statistic that is centred on the training part where there is none."""
+    if statistic.needs_training:
+        raise QueryRejected(
+            f"{question.text} needs training rows: its interval is narrow only around their means. Give "
+            "train=, or leave training_share as it is."
+        )

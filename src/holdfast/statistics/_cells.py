@@ -1,0 +1,221 @@
+"""Rows by cells: what a database is asked for once, and every statistic here is computed from.
+
+The rows that enter a question are divided by group and by where their values lie. Of each cell the count, the
+sums of the values and of their products, and the least and greatest values are read, as whole numbers. Any
+engine gives the same ones. From them follows, but for a very small rest, the sum of any smooth function of the
+values, such as the logarithm of a product of bets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# The terms of a form in two values, in the order of their coefficients.
+ONE, X, Z, XX, XZ, ZZ = range(6)
+
+
+class CellSums(NamedTuple):
+    """One cell as it is read: whole numbers, each value counted in units from 0 to ``Axis.units``. Where a
+    question has one value, the second is 0 everywhere."""
+
+    group: int
+    rows: int
+    x: int
+    z: int
+    xx: int
+    xz: int
+    zz: int
+    least_x: int
+    greatest_x: int
+    least_z: int
+    greatest_z: int
+
+
+class Axis(NamedTuple):
+    """The declared range of one value, and into how many units it is divided."""
+
+    low: float
+    high: float
+    units: int
+
+    @property
+    def width(self) -> float:
+        """How long the range is."""
+        return self.high - self.low
+
+    @property
+    def middle(self) -> float:
+        """The middle of the range."""
+        return (self.low + self.high) / 2
+
+
+NO_AXIS = Axis(0.0, 0.0, 1)
+
+
+class Steps(NamedTuple):
+    """How the units of an axis are divided into cells: ``count`` steps of 2**``bits`` units from ``start`` on.
+    The first and the last reach to the ends of the range."""
+
+    start: int
+    bits: int
+    count: int
+
+    @classmethod
+    def between(cls, axis: Axis, low: float, high: float, count: int) -> Steps:
+        """At most so many steps over a part of the range."""
+        unit = axis.width / axis.units if axis.width > 0 else 1.0
+        first, last = (min(max((end - axis.low) / unit, 0.0), float(axis.units)) for end in (low, high))
+        return cls(int(first), max(0, math.ceil(math.log2(max(1.0, (last - first) / count)))), count)
+
+    @classmethod
+    def over(cls, axis: Axis, count: int) -> Steps:
+        """Steps over the whole range."""
+        return cls.between(axis, axis.low, axis.high, count)
+
+    @classmethod
+    def where_values_are(cls, axis: Axis, mean: float, deviation: float, count: int) -> Steps:
+        """Steps over what lies within five deviations of a mean, as the training part has them."""
+        reach = _DEVIATIONS * deviation
+        return cls.between(axis, mean - reach, mean + reach, count)
+
+    def place(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The step that each number of units belongs to."""
+        return np.asarray(np.minimum(np.maximum(units - self.start, 0) >> self.bits, self.count - 1))
+
+
+_DEVIATIONS = 5
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The rows of a question by cells, in the question's own units around ``centre``.
+
+    ``sums`` has for each cell the sums of 1, x, z, x², xz and z², where x and z are values less their centre;
+    ``least`` and ``greatest`` have the extreme values of both. ``axes`` are the declared ranges.
+    """
+
+    axes: tuple[Axis, Axis]
+    group: NDArray[np.int64]
+    sums: Floats
+    least: Floats
+    greatest: Floats
+    centre: tuple[float, float]
+
+    @classmethod
+    def of(cls, axes: tuple[Axis, Axis], read: Iterable[Sequence[int]]) -> Cells:
+        """The cells that were read, around the lower ends of their ranges."""
+        table = np.array([[float(number) for number in cell] for cell in read], dtype=np.float64)
+        table = table.reshape(-1, len(CellSums._fields))
+        width_x, width_z = (axis.width / axis.units for axis in axes)
+        sizes = np.array([1.0, width_x, width_z, width_x**2, width_x * width_z, width_z**2])
+        return cls(
+            axes,
+            table[:, 0].astype(np.int64),
+            table[:, 1:7] * sizes,
+            table[:, [7, 9]] * [width_x, width_z],
+            table[:, [8, 10]] * [width_x, width_z],
+            (axes[0].low, axes[1].low),
+        )
+
+    @classmethod
+    def of_values(
+        cls,
+        axes: tuple[Axis, Axis],
+        steps: tuple[Steps, Steps],
+        x: NDArray[np.int64],
+        z: NDArray[np.int64] | None = None,
+        group: NDArray[np.int64] | None = None,
+    ) -> Cells:
+        """The cells of rows whose values, in units, are at hand."""
+        z, group = (np.zeros_like(x) if one is None else one for one in (z, group))
+        key = (group * steps[0].count + steps[0].place(x)) * steps[1].count + steps[1].place(z)
+        keys, where = np.unique(key, return_inverse=True)
+        least, greatest = np.empty((len(keys), 2)), np.empty((len(keys), 2))
+        for axis, values in enumerate((x, z)):
+            least[:, axis], greatest[:, axis] = np.inf, -np.inf
+            np.minimum.at(least[:, axis], where, values)
+            np.maximum.at(greatest[:, axis], where, values)
+        # Sums of squares of 24 bits stay below 64 bits for 32,000 rows a cell; as floats they stay exact enough.
+        terms = (np.ones_like(x), x, z, x * x, x * z, z * z)
+        sums = [np.bincount(where, weights=term, minlength=len(keys)) for term in terms]
+        groups = keys // (steps[0].count * steps[1].count)
+        read = np.stack([groups, *sums, least[:, 0], greatest[:, 0], least[:, 1], greatest[:, 1]], axis=1)
+        return cls.of(axes, read.tolist())
+
+    def around(self, x: float, z: float = 0.0) -> Cells:
+        """The same rows, with values counted from another centre."""
+        by_x, by_z = x - self.centre[0], z - self.centre[1]
+        one, sum_x, sum_z, xx, xz, zz = self.sums.T
+        moved = np.stack(
+            [
+                one,
+                sum_x - by_x * one,
+                sum_z - by_z * one,
+                xx - 2 * by_x * sum_x + by_x**2 * one,
+                xz - by_x * sum_z - by_z * sum_x + by_x * by_z * one,
+                zz - 2 * by_z * sum_z + by_z**2 * one,
+            ],
+            axis=1,
+        )
+        by = np.array([by_x, by_z])
+        return replace(self, sums=moved, least=self.least - by, greatest=self.greatest - by, centre=(x, z))
+
+    def times(self, factor: float) -> Cells:
+        """As many times the rows, spread the same way: what a smaller part predicts of a larger one."""
+        return replace(self, sums=self.sums * factor)
+
+    @property
+    def rows(self) -> float:
+        """How many rows there are."""
+        return float(self.sums[:, ONE].sum())
+
+    def rows_in(self, group: int) -> float:
+        """How many rows a group has."""
+        return float(self.sums[self.group == group, ONE].sum())
+
+    @cached_property
+    def totals(self) -> Floats:
+        """The sums over all rows."""
+        return np.asarray(self.sums.sum(axis=0))
+
+    def totals_of(self, group: int) -> Floats:
+        """The sums over the rows of one group."""
+        return np.asarray(self.sums[self.group == group].sum(axis=0))
+
+    @property
+    def mean(self) -> tuple[float, float]:
+        """The mean of both values, in the question's units."""
+        rows = self.totals[ONE]
+        return self.centre[0] + self.totals[X] / rows, self.centre[1] + self.totals[Z] / rows
+
+    def only(self, group: int) -> Cells:
+        """The rows of one group."""
+        kept = self.group == group
+        return replace(
+            self,
+            group=np.zeros(int(kept.sum()), dtype=np.int64),
+            sums=self.sums[kept],
+            least=self.least[kept],
+            greatest=self.greatest[kept],
+        )
+
+    @property
+    def deviations(self) -> tuple[float, float]:
+        """The standard deviations of both values."""
+        around = self.around(*self.mean).totals
+        x, z = (math.sqrt(max(0.0, float(around[place] / around[ONE]))) for place in (XX, ZZ))
+        return x, z
+
+    def mean_of(self, group: int) -> float:
+        """The mean of the first value in one group, in the question's units; NaN where it has no rows."""
+        totals = self.totals_of(group)
+        return float(self.centre[0] + totals[X] / totals[ONE]) if totals[ONE] else float("nan")

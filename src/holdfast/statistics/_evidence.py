@@ -1,0 +1,125 @@
+"""One-sided bounds on where a form crosses zero: by bets for independent rows, by the tail of their model for
+others.
+
+What a bound may depend on besides the rows is public: the training part chooses how the bets are placed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.statistics._cells import Cells
+from holdfast.statistics._product import Crossing, Form, best_rate, least_radius, lower_end
+from holdfast.tails import Tail
+
+# Without training rows an average of bets is used, for standard deviations that halve from half the range.
+_UNSEEN_SPREADS = 5
+# The crossing may well be so many predicted deviations from where the training part has it.
+_REACH = 3.0
+
+
+@dataclass(frozen=True)
+class Evidence(ABC):
+    """The rows of a question, ``cells``, and what the training part predicts them to be, ``trained`` (None
+    without one)."""
+
+    cells: Cells
+    trained: Cells | None
+    independent = True
+
+    @abstractmethod
+    def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
+        """A number below where the mean of the form crosses ``offset``, but for probability exp(−level)."""
+
+    def upper(self, form: Form, level: float, *, offset: float = 0.0, highest: float = math.inf) -> float:
+        """A number above where the mean of the form crosses −``offset``, but for probability exp(−level)."""
+        return -self.lower(form.mirrored, level, offset=offset, lowest=-highest)
+
+    def around(self, x: float, z: float = 0.0) -> Evidence:
+        """The same evidence with values counted from another centre."""
+        trained = None if self.trained is None else self.trained.around(x, z)
+        return self._with(self.cells.around(x, z), trained)
+
+    def only(self, group: int) -> Evidence:
+        """The evidence of one group of rows."""
+        trained = None if self.trained is None else self.trained.only(group)
+        return self._with(self.cells.only(group), trained)
+
+    @abstractmethod
+    def _with(self, cells: Cells, trained: Cells | None) -> Evidence:
+        """Evidence of the same kind about other cells."""
+
+
+@dataclass(frozen=True)
+class Bets(Evidence):
+    """Evidence from independent rows.
+
+    Guarantee: each bound holds with probability ≥ 1 − exp(−level) over the rows.
+    Assumes: independent rows, or rows that are independent given their groups; ``trained`` does not depend on
+    them.
+    """
+
+    def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
+        crossing = Crossing(self.cells, form, offset)
+        return lower_end(crossing, level, self._rates(form, level, offset), lowest)
+
+    def _rates(self, form: Form, level: float, offset: float) -> list[float]:
+        axes, rows = self.cells.axes, max(1.0, self.cells.rows)
+        if self.trained is None or not self.trained.rows > 0:
+            span = max(
+                1e-300,
+                -form.least(0.0, axes, self.cells.centre),
+                -form.mirrored.least(0.0, axes, self.cells.centre),
+            )
+            spreads = [span / 2**halving for halving in range(1, _UNSEEN_SPREADS + 1)]
+            return [best_rate(span, spread**2, rows, level) for spread in spreads]
+        seen = Crossing(self.trained, form, offset)
+        at = seen.estimate
+        if not math.isfinite(at):
+            at = 0.0
+        moment, slope = seen.second_moment(at), max(seen.slope, 1e-300)
+        reach = _REACH * math.sqrt(moment / self.trained.rows) / slope
+        distance = -(form.least(at + reach, axes, self.trained.centre) - offset)
+        span = max(distance, -form.mirrored.least(-at, axes, self.trained.centre), 1e-300)
+        moment = max(moment, span**2 / (self.trained.rows + 1))
+        return [best_rate(max(distance, 1e-9 * span), moment, self.trained.rows, level)]
+
+    def _with(self, cells: Cells, trained: Cells | None) -> Evidence:
+        return Bets(cells, trained)
+
+
+@dataclass(frozen=True)
+class Tails(Evidence):
+    """Evidence from rows that depend on each other as their model says. ``tail`` is that of the mean over all
+    ``rows`` of values in a range; those that do not enter the question count 0.
+
+    Guarantee: each bound holds with probability ≥ 1 − exp(−level) over the rows.
+    Assumes: the model.
+    """
+
+    tail: Callable[[float, float], Tail]
+    rows: int
+    independent = False
+
+    def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
+        crossing = Crossing(self.cells, form, offset)
+        middle, axes, centre = crossing.estimate, self.cells.axes, self.cells.centre
+        if not math.isfinite(middle):
+            return -math.inf
+
+        def excess(radius: float) -> float:
+            a = middle - radius
+            least = min(0.0, form.least(a, axes, centre) - offset)
+            most = max(0.0, -form.mirrored.least(-a, axes, centre) - offset)
+            mean = radius * crossing.slope * self.cells.rows / self.rows
+            return mean - self.tail(least, most).radius_at(level) if most > least else mean
+
+        start = 1e-3 * (abs(middle) + 1.0)
+        radius = least_radius(excess, start, middle - lowest)
+        return -math.inf if radius is None else middle - radius
+
+    def _with(self, cells: Cells, trained: Cells | None) -> Evidence:
+        return Tails(cells, trained, self.tail, self.rows)

@@ -1,0 +1,280 @@
+"""Where the mean of u − a·v crosses zero, by a product of bets that the sums of cells bound from below.
+
+Let v ≥ 0 and let θ be where E[u − θv] = 0. For a rate λ that is fixed before the rows are seen,
+E(a) = Π(1 + λ(u_i − a·v_i)) has expectation at most 1 at a = θ and falls in a. So every a with E(a) ≥ 1/δ lies
+below θ, but for probability δ. ``docs/theory/statistics.md`` has the proof, and that of the bound: inside a
+cell the logarithm is expanded around the cell's mean, with a rest that only lowers it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.statistics._cells import ONE, XX, XZ, ZZ, Axis, Cells, Floats, X, Z
+
+# More than the rounding errors of the few operations behind each number, relative to what is added up.
+_ROUNDING = 1e-12
+# An arm is found up to a thousandth of itself, to the safe side.
+_NEAR = 1e-3
+_MOST_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Form:
+    """u − a·v as polynomials of degree two in both values, one row of coefficients for each group; their order
+    is 1, x, z, x², xz, z², the values less the centre of the cells."""
+
+    u: Floats
+    v: Floats
+
+    @classmethod
+    def of(cls, u: Sequence[float], v: Sequence[float]) -> Form:
+        """The same form for every group; there is one."""
+        return cls(np.array([u], dtype=np.float64), np.array([v], dtype=np.float64))
+
+    @property
+    def mirrored(self) -> Form:
+        """The form that crosses zero at −θ."""
+        return Form(-self.u, self.v)
+
+    def at(self, a: float) -> Floats:
+        """The coefficients of u − a·v."""
+        return np.asarray(self.u - a * self.v)
+
+    def least(self, a: float, axes: tuple[Axis, Axis], centre: tuple[float, float]) -> float:
+        """The least that u − a·v can be by the declared ranges."""
+        (x_low, x_high), (z_low, z_high) = (
+            (axis.low - middle, axis.high - middle) for axis, middle in zip(axes, centre, strict=True)
+        )
+        return min(_least_of(row, x_low, x_high, z_low, z_high) for row in self.at(a).tolist())
+
+
+def _least_of(row: Sequence[float], x_low: float, x_high: float, z_low: float, z_high: float) -> float:
+    """The least value of a polynomial of degree two on a rectangle: at a corner, or where it is level."""
+    one, x, z, xx, xz, zz = row
+
+    def value(at_x: float, at_z: float) -> float:
+        return one + at_x * (x + xx * at_x + xz * at_z) + at_z * (z + zz * at_z)
+
+    places = [(at_x, at_z) for at_x in (x_low, x_high) for at_z in (z_low, z_high)]
+    if xx > 0:
+        places += [(-(x + xz * at_z) / (2 * xx), at_z) for at_z in (z_low, z_high)]
+    if zz > 0:
+        places += [(at_x, -(z + xz * at_x) / (2 * zz)) for at_x in (x_low, x_high)]
+    determinant = 4 * xx * zz - xz * xz
+    if determinant > 0:
+        places.append(((xz * z - 2 * zz * x) / determinant, (xz * x - 2 * xx * z) / determinant))
+    inside = [(p, q) for p, q in places if x_low <= p <= x_high and z_low <= q <= z_high]
+    return min(value(p, q) for p, q in inside)
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """A number for each cell that is linear in a: ``start`` − a·``slope``."""
+
+    start: Floats
+    slope: Floats
+
+    def at(self, a: float) -> Floats:
+        return np.asarray(self.start - a * self.slope)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The rows' evidence about where the mean of a form crosses ``offset``; ``cells`` are its rows."""
+
+    cells: Cells
+    form: Form
+    offset: float = 0.0
+
+    @property
+    def estimate(self) -> float:
+        """Where the mean of the rows crosses it; NaN where it does nowhere."""
+        u, v = self._mean_u_and_v
+        return (u - self.offset) / v if v > 0 else math.nan
+
+    @cached_property
+    def _mean_u_and_v(self) -> tuple[float, float]:
+        rows = self.cells.rows
+        if not rows > 0:
+            return math.nan, math.nan
+        u, v = (
+            float(np.einsum("ij,ij->", self.cells.sums, side[self.cells.group])) / rows
+            for side in (self.form.u, self.form.v)
+        )
+        return u, v
+
+    def second_moment(self, a: float) -> float:
+        """The mean over the rows of (u − a·v − offset)², up to what cells hide of it."""
+        mean, variance = self._mean.at(a) - self.offset, self._variance(a)
+        rows = self.cells.sums[:, ONE]
+        return float(np.sum(rows * mean**2 + variance) / rows.sum())
+
+    def heaviness(self, a: float) -> float:
+        """The relative variance of (u − a·v − offset)² over the rows, by the means of the cells."""
+        rows, squares = self.cells.sums[:, ONE], (self._mean.at(a) - self.offset) ** 2
+        mean = float(np.sum(rows * squares) / rows.sum())
+        return float(np.sum(rows * squares**2) / rows.sum()) / mean**2 - 1 if mean > 0 else 1.0
+
+    @property
+    def slope(self) -> float:
+        """The mean of v over the rows."""
+        return self._mean_u_and_v[1]
+
+    def log_product(self, a: float, rate: float) -> float:
+        """A lower bound on Σ ln(1 + rate·(u − a·v − offset)); −∞ where the declared ranges allow a factor
+        below zero."""
+        least = self.form.least(a, self.cells.axes, self.cells.centre) - self.offset
+        if not rate * least > -1 + 1e-9:
+            return -math.inf
+        rows, mean = self.cells.sums[:, ONE], 1 + rate * (self._mean.at(a) - self.offset)
+        lowest = np.maximum(1 + rate * (self._lowest(a) - self.offset), 1 + rate * least)
+        reach = np.clip(1 - lowest / mean, 0.0, 1.0)
+        spread = rate**2 * self._variance(a) / mean**2
+        gain, loss = rows * np.log(mean), kappa(reach) * spread
+        return float(
+            gain.sum() - loss.sum() - _ROUNDING * (np.abs(gain).sum() + loss.sum() + rows.sum() * 1e-2)
+        )
+
+    @cached_property
+    def _corners(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The middle of each cell's rectangle, and half of its sides."""
+        low, high = self.cells.least, self.cells.greatest
+        middle, half = (low + high) / 2, (high - low) / 2
+        return middle[:, 0], middle[:, 1], half[:, 0], half[:, 1]
+
+    def _each(self, of: Callable[[Floats], Floats]) -> _Linear:
+        """A number for each cell that is linear in the coefficients."""
+        group = self.cells.group
+        return _Linear(of(self.form.u[group]), of(self.form.v[group]))
+
+    @cached_property
+    def _mean(self) -> _Linear:
+        """The mean of the form in each cell."""
+        means = self.cells.sums / self.cells.sums[:, :1]
+        return self._each(lambda row: np.einsum("ij,ij->i", means, row))
+
+    @cached_property
+    def _middle(self) -> _Linear:
+        x, z, _, _ = self._corners
+        powers = np.stack([np.ones_like(x), x, z, x * x, x * z, z * z], axis=1)
+        return self._each(lambda row: np.einsum("ij,ij->i", powers, row))
+
+    @cached_property
+    def _gradient(self) -> tuple[_Linear, _Linear]:
+        x, z, _, _ = self._corners
+        return (
+            self._each(lambda row: row[:, X] + 2 * row[:, XX] * x + row[:, XZ] * z),
+            self._each(lambda row: row[:, Z] + row[:, XZ] * x + 2 * row[:, ZZ] * z),
+        )
+
+    @cached_property
+    def _central(self) -> tuple[Floats, Floats, Floats]:
+        """Σ(x − x̄)², Σ(x − x̄)(z − z̄) and Σ(z − z̄)² of each cell, not below what rounding hides."""
+        sums = self.cells.sums
+        rows, x, z = sums[:, ONE], sums[:, X], sums[:, Z]
+        _, _, half_x, half_z = self._corners
+        xx = np.clip(sums[:, XX] - x * x / rows + _ROUNDING * sums[:, XX], 0.0, rows * half_x**2)
+        zz = np.clip(sums[:, ZZ] - z * z / rows + _ROUNDING * sums[:, ZZ], 0.0, rows * half_z**2)
+        most = np.sqrt(xx * zz)
+        return xx, np.clip(sums[:, XZ] - x * z / rows, -most, most), zz
+
+    def _rest(self, a: float) -> tuple[Floats, Floats]:
+        """The range of what is left of the form in each cell once its tangent is taken off."""
+        _, _, half_x, half_z = self._corners
+        row = self.form.at(a)[self.cells.group]
+        across = np.abs(row[:, XZ]) * half_x * half_z
+        squares = ((row[:, XX], half_x**2), (row[:, ZZ], half_z**2))
+        low = sum((np.minimum(by, 0.0) * size for by, size in squares), -across)
+        high = sum((np.maximum(by, 0.0) * size for by, size in squares), across)
+        return low, high
+
+    def _lowest(self, a: float) -> Floats:
+        """The least that the form can be in each cell."""
+        _, _, half_x, half_z = self._corners
+        by_x, by_z = (side.at(a) for side in self._gradient)
+        lowest = self._middle.at(a) - np.abs(by_x) * half_x - np.abs(by_z) * half_z + self._rest(a)[0]
+        return np.minimum(lowest, self._mean.at(a))
+
+    def _variance(self, a: float) -> Floats:
+        """At least Σ(y − ȳ)² in each cell: that of the tangent, and what the rest can add to it."""
+        by_x, by_z = (side.at(a) for side in self._gradient)
+        xx, xz, zz = self._central
+        tangent = np.maximum(by_x**2 * xx + 2 * by_x * by_z * xz + by_z**2 * zz, 0.0)
+        low, high = self._rest(a)
+        rows = self.cells.sums[:, ONE]
+        return np.asarray((np.sqrt(tangent) + np.sqrt(rows) * (high - low) / 2) ** 2)
+
+
+def kappa(share: NDArray[np.float64]) -> Floats:
+    """κ(v) = (−ln(1 − v) − v)/v², rounded up: the least number with ln(1 + y) ≥ y − κ(v)y² for all y ≥ −v."""
+    small = share < 1e-3
+    safe = np.where(small, 0.5, np.minimum(share, 1 - 1e-15))
+    large = (-np.log1p(-safe) - safe) / safe**2 * (1 + 1e-9)
+    return np.where(small, (0.5 + share / 3 + share**2 / 4 + share**3 / 2) * (1 + _ROUNDING), large)
+
+
+def best_rate(distance: float, moment: float, rows: float, level: float) -> float:
+    """The rate λ with the least level/(λ·rows) + κ(λ·distance)·λ·moment: about the arm it leads to."""
+    wanted = level * distance**2 / (rows * moment)
+    low, high = 0.0, 1 - 1e-9
+    while high - low > 1e-4 * high:
+        share = (low + high) / 2
+        if share**2 / (1 - share) + math.log1p(-share) + share < wanted:
+            low = share
+        else:
+            high = share
+    return high / distance
+
+
+def lower_end(crossing: Crossing, level: float, rates: Sequence[float], lowest: float = -math.inf) -> float:
+    """The largest a that is found with evidence of ``level`` nats that θ lies above it; −∞ where there is none
+    down to ``lowest``. With several rates their average is the evidence."""
+    middle = crossing.estimate
+    if not math.isfinite(middle):
+        return -math.inf
+
+    def evidence(radius: float) -> float:
+        logs = [crossing.log_product(middle - radius, rate) for rate in rates]
+        largest = max(logs)
+        if len(logs) == 1 or largest == -math.inf:
+            return largest
+        return largest + math.log(math.fsum(math.exp(one - largest) for one in logs) / len(logs)) - _ROUNDING
+
+    moment = crossing.second_moment(middle)
+    start = math.sqrt(2 * level * moment / crossing.cells.rows) / crossing.slope
+    radius = least_radius(lambda r: evidence(r) - level, start, middle - lowest)
+    return -math.inf if radius is None else middle - radius
+
+
+def least_radius(excess: Callable[[float], float], start: float, most: float) -> float | None:
+    """The least radius, up to a thousandth, at which ``excess`` is not negative; None where it is up to
+    ``most``."""
+    inside, outside = 0.0, min(max(start, 1e-12 * abs(most) if math.isfinite(most) else 1e-300), most)
+    below, above = -math.inf, excess(outside)
+    for _ in range(_MOST_STEPS):
+        if above >= 0:
+            break
+        if outside >= most:
+            return None
+        inside, below = outside, above
+        outside = min(outside * 1.25, most)
+        above = excess(outside)
+    else:
+        return None
+    while outside - inside > _NEAR * outside:
+        # Excess is nearly linear in the logarithm of the radius; a guess that is off is halved away.
+        share = 0.5 if not math.isfinite(below) else min(max(below / (below - above), 0.1), 0.9)
+        middle = inside + (outside - inside) * share
+        found = excess(middle)
+        if found >= 0:
+            outside, above = middle, found
+        else:
+            inside, below = middle, found
+    return outside
