@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.engines import _sums
 from holdfast.engines._database import DuckDB
+from holdfast.engines._edges import SCALE_BITS
 from holdfast.engines._dialect import Dialect
 from holdfast.engines._spark import Spark
 from holdfast.engines._sums import Question, Shape, Sums
@@ -71,8 +72,9 @@ class _Asked:
 def sums_of_all(rows: Rows, questions: Sequence[Question], squares: Sequence[bool]) -> list[Sums]:
     """The exact sums of several checked queries, the same integers as one by one, in few statements."""
     rows.require_readable()
-    found: dict[int, Sums] = {}
-    for group in _groups(rows, questions, squares):
+    found = _sums_of_tables(rows, questions)
+    alone = [place for place in range(len(questions)) if place not in found]
+    for group in _groups(rows, [(place, questions[place], squares[place]) for place in alone]):
         if len(group) == 1:
             (one,) = group
             found[one.place] = rows.sums(one.question, squares=one.squares)
@@ -81,10 +83,30 @@ def sums_of_all(rows: Rows, questions: Sequence[Question], squares: Sequence[boo
     return [found[place] for place in range(len(questions))]
 
 
-def _groups(rows: Rows, questions: Sequence[Question], squares: Sequence[bool]) -> list[list[_Asked]]:
+def _sums_of_tables(rows: Rows, questions: Sequence[Question]) -> dict[int, Sums]:
+    """The sums of questions that are rows of a table, each table by one scan."""
+    tables: dict[int, list[int]] = {}
+    for place, question in enumerate(questions):
+        if question.member is not None:
+            tables.setdefault(id(question.member[0]), []).append(place)
+    found = {}
+    for places in tables.values():
+        cells = {cell[0]: cell for cell in rows.cells(questions[places[0]].member[0], [(0, 0, 1)])}
+        for place in places:
+            question = questions[place]
+            _, count, total, _, squares, *_ = cells.get(question.member[1], (0,) * 11)
+            scale = 2**SCALE_BITS
+            if question.kind == "share":
+                scale, total = 1, total >> SCALE_BITS
+                squares = total
+            found[place] = Sums(count, total, squares, scale)
+    return found
+
+
+def _groups(rows: Rows, asked: Sequence[tuple[int, Question, bool]]) -> list[list[_Asked]]:
     """The questions by what they can share, in the order of the first of each group."""
     groups: dict[Hashable, list[_Asked]] = {}
-    for place, (question, wanted) in enumerate(zip(questions, squares, strict=True)):
+    for place, question, wanted in asked:
         shape = _sums.shape_of(question, squares=wanted, count=rows.count)
         side = _Side.of(_statement(rows, question), rows._database.dialect)
         key: Hashable = place

@@ -64,7 +64,8 @@ def cells_of(
     shape = _Shape(len(bounds), question.grouped, question.filters, question.skips)
     before, after = database.prepared(shape, lambda: _aggregate(shape, database.dialect))
     for mark, (own, (start, bits, count)) in enumerate(zip(bounds, steps, strict=False)):
-        numbers = {"start": start, "bits": bits, "last": count - 1, "missing": scaled(own[0], *own)}
+        missing = question.missing if mark == 0 else own[0]
+        numbers = {"start": start, "bits": bits, "last": count - 1, "missing": scaled(missing, *own)}
         before, after = (
             _fill(Edges.of(*own).fill(part, str(mark)), numbers, mark) for part in (before, after)
         )

@@ -79,6 +79,10 @@ class Question(Protocol):
         """The column that the question is the mean of and asks nothing else about; None for other
         questions."""
 
+    @property
+    def member(self) -> Any:
+        """Of a table's question, that whose groups are the table's, and the number of its own; else None."""
+
     def values(self, table: Any, columns: Any = None, pattern: Any = None) -> Any:
         """The question on an ibis table with these columns, row by row: its ``value``, null where it has
         none, and ``passes`` where there is a filter; of a pattern, if one is given."""

@@ -9,6 +9,7 @@ from holdfast.guard._report import Report
 from holdfast.guard._reusable_code import CodeHoldout
 from holdfast.guard._reusable_holdout import ReusableHoldout
 from holdfast.guard._session import Asker
+from holdfast.guard._table import GroupAnswer, Table
 
 __all__ = [
     "Answer",
@@ -18,10 +19,12 @@ __all__ = [
     "CodeHoldout",
     "Epoch",
     "FinalScore",
+    "GroupAnswer",
     "Guard",
     "Left",
     "Preview",
     "Report",
     "ReusableHoldout",
     "Submission",
+    "Table",
 ]

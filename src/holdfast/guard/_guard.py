@@ -28,6 +28,7 @@ from holdfast.guard._choice import (
     choose_strategy,
     default_share,
 )
+from holdfast.guard._by_cells import STATISTICS
 from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
 from holdfast.guard._custom import custom_question
@@ -36,11 +37,14 @@ from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after
 from holdfast.guard._former import FAILURE
 from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._question import Question, TableQuestion
+from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
 from holdfast.guard._scores import score_query, score_question
 from holdfast.guard._session import NOBODY, Asked, Asker, Released
 from holdfast.guard._strategy import Prepared
+from holdfast.guard._table import NOT_SEEN, OTHERS, GroupAnswer, Table, too_few
+from holdfast.guard._verbs import Verbs
 from holdfast.ledger import Balance, Book, Closed
 from holdfast.queries import Query
 from holdfast.records import amount
@@ -54,7 +58,7 @@ _OTHER_REQUEST = "This request was made before, with another question. Give each
 _Q = TypeVar("_Q", bound=Question)
 
 
-class Guard:
+class Guard(Verbs):
     """Ask one table one question after another; each answer carries an interval that stays valid.
 
     Guarantee: with probability ``confidence`` over the protected rows, every interval that is ever released
@@ -180,65 +184,6 @@ class Guard:
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)
 
-    def mean(
-        self,
-        expression: Any,
-        *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Answer:
-        """The mean of an expression, its values clipped to ``bounds`` = (lo, hi), among the rows where
-        ``where`` is true.
-
-        Guarantee: the interval holds together with all others (see :class:`Guard`). ``nulls`` says what a
-        missing value counts as, or "skip". ``precise`` and ``nats`` are those of :meth:`ask`.
-        """
-        query = queries.mean(
-            expression, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self.schema
-        )
-        return self.ask(query, precise=precise, nats=nats)
-
-    def share(
-        self,
-        condition: Any,
-        *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Answer:
-        """The share of rows for which ``condition`` is true, among those where ``where`` is true.
-
-        Guarantee: the interval holds together with all others (see :class:`Guard`). ``precise`` and ``nats``
-        are those of :meth:`ask`.
-        """
-        query = queries.share(condition, where=where, guess=guess, nulls=nulls, schema=self.schema)
-        return self.ask(query, precise=precise, nats=nats)
-
-    def quantile(
-        self,
-        expression: Any,
-        q: float,
-        *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Answer:
-        """The ``q``-quantile of an expression, among the rows where ``where`` is true.
-
-        Guarantee: the interval contains every q-quantile of the distribution, together with all others (see
-        :class:`Guard`). ``precise`` and ``nats`` are those of :meth:`ask`.
-        """
-        query = queries.quantile(expression, q, where=where, guess=guess, nulls=nulls, schema=self.schema)
-        return self.ask(query, precise=precise, nats=nats)
-
     def score(
         self,
         predictions: Any,
@@ -321,6 +266,67 @@ class Guard:
         says on whose behalf it is asked, where several people share the account.
         """
         return self._answer(self._question(query, precise=precise, nats=nats), asker or NOBODY)
+
+    def table(
+        self,
+        query: Query | str,
+        *,
+        precise: bool = False,
+        nats: float | None = None,
+        asker: Asker | None = None,
+    ) -> Table:
+        """Answer a question ``by`` one column or two, ``"share(late, by = carrier)"``: one question for each of
+        their values in the training part, asked together.
+
+        A group too small for an interval that tells something is not asked about, and says so. Whether it is
+        depends on the training part and on the account alone.
+        """
+        record = self._record(query)
+        if not record.by:
+            raise InvalidArgument(
+                "query", "a question by a column, as in share(late, by = carrier)", str(record)
+            )
+        training = None if self._setup.training is None else self._setup.training.rows
+        record = with_ranges(record, training, self._setup.nullable)
+        listed = members(record, training)
+        questions = [self._question(one, precise=precise, nats=nats) for _, one in listed]
+        questions = self._in_one_scan(by_groups(record, [one for _, one in listed]), questions)
+        groups = [group for group, _ in listed]
+        self._strategy.look(questions)
+        notes = [self._useless(question) for question in questions]
+        asked = [question for question, note in zip(questions, notes, strict=True) if not note]
+        answers = self._answers([Member(question, asker or NOBODY) for question in asked])
+        told = {question.key: answer for question, answer in zip(asked, answers, strict=False)}
+        for answer in told.values():
+            if isinstance(answer, Exception):
+                raise answer
+        rows = [
+            GroupAnswer(group, cast("Answer | None", told.get(question.key)), note)
+            for group, question, note in zip(groups, questions, notes, strict=True)
+        ]
+        others = GroupAnswer((OTHERS,), None, NOT_SEEN)
+        return Table(record, tuple(str(part) for part in record.by), (*rows, others))
+
+    def _in_one_scan(self, together: Query | None, questions: Sequence[TableQuestion]) -> list[TableQuestion]:
+        """The questions of a table, such that one scan reads all of them."""
+        if together is None:
+            return list(questions)
+        table = together.check(self.schema, self._setup.nullable)
+        return [
+            replace(question, checked=replace(question.checked, member=(table, place)))
+            for place, question in enumerate(questions)
+        ]
+
+    def _useless(self, question: TableQuestion) -> str:
+        """Why a group is too small to be asked about; empty where it is not."""
+        if self._known(question) is not None:
+            return ""
+        try:
+            prepared = self._strategy.prepare(question, self._session.account)
+        except QueryRejected as rejected:
+            return str(rejected)
+        preview = prepared.preview()
+        return too_few(preview) if preview.why else ""
 
     def ask_all(
         self, questions: Iterable[Query | str], *, precise: bool = False, nats: float | None = None
@@ -613,8 +619,6 @@ class Guard:
     ) -> TableQuestion:
         """Read and check a question; whatever is wrong with it is found here, without data and without
         charge."""
-        if not isinstance(query, (str, Query)):
-            raise InvalidArgument("query", "a query from holdfast.queries or a text", query, of="Guard.ask")
         try:
             question = self._read(query) if isinstance(query, str) else self._checked(query)
         except QueryRejected as rejected:
@@ -644,8 +648,25 @@ class Guard:
         return replace(question, nats=wished)
 
     def _checked(self, query: Query | str) -> TableQuestion:
-        record = queries.read(query) if isinstance(query, str) else query
+        training = None if self._setup.training is None else self._setup.training.rows
+        record = resolved(self._record(query), training, self._setup.nullable)
+        if record.statistic in STATISTICS and not isinstance(self._strategy, CodeStrategy):
+            raise QueryRejected(
+                f"A {record.statistic} needs strategy='code'; {self._options['strategy']!r} answers mean, share and "
+                "quantile."
+            )
         return TableQuestion.of(record.check(self.schema, self._setup.nullable))
+
+    @staticmethod
+    def _record(query: Query | str) -> Query:
+        """The question as a record."""
+        if not isinstance(query, (str, Query)):
+            raise InvalidArgument("query", "a query from holdfast.queries or a text", query, of="Guard.ask")
+        return queries.read(query) if isinstance(query, str) else query
+
+    @property
+    def _columns(self) -> Any:
+        return self.schema
 
     def _with_account(self, rejected: QueryRejected) -> QueryRejected:
         rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)

@@ -13,6 +13,7 @@ public facts alone, and what is compiled has a value or a null for every row and
 from holdfast.queries._checked import CheckedQuery
 from holdfast.queries._expression import Expression
 from holdfast.queries._line import read
+from holdfast.queries._nodes import quoted_name, quoted_value
 from holdfast.queries._query import KINDS, Query, mean, quantile, share
 from holdfast.queries._statistics import (
     cdf,
@@ -42,6 +43,8 @@ __all__ = [
     "mean",
     "median",
     "quantile",
+    "quoted_name",
+    "quoted_value",
     "ratio",
     "read",
     "share",

@@ -31,13 +31,15 @@ class CheckedQuery:
 
     ``counts`` tells whether the number of rows that enter the answer depends on the data (a filter, or nulls
     that are skipped); where it is False every row enters. ``statements`` is where engines keep what they
-    compiled: one question is put to several parts of the same rows.
+    compiled: one question is put to several parts of the same rows. A ``member`` of a table knows the question
+    whose groups are the table's, and which of them it is about: all of them are summed in one scan.
     """
 
     query: Query
     counts: bool
     columns: Mapping[str, engines.Column] = field(repr=False)
     statements: dict[Any, str] = field(default_factory=dict, repr=False, compare=False)
+    member: tuple[CheckedQuery, int] | None = field(default=None, repr=False, compare=False)
 
     @property
     def kind(self) -> str:

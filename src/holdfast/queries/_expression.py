@@ -69,6 +69,11 @@ class Expression:
         return frozenset(node.name for node in walk(self.node) if isinstance(node, Column))
 
     @property
+    def column(self) -> str | None:
+        """The name of the column that the expression is and nothing else; None for others."""
+        return self.node.name if isinstance(self.node, Column) else None
+
+    @property
     def is_condition(self) -> bool:
         """Whether it is true or false by its form, whatever the columns are."""
         return isinstance(self.node, Call) and self.node.op in CONDITIONS

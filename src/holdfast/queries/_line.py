@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.errors import QueryRejected
 from holdfast.queries import _statistics
-from holdfast.queries._query import Query, mean, quantile, share
+from holdfast.queries._query import TRAIN, Query, mean, quantile, share
 
 __all__ = ["read", "split_at_commas"]
 
@@ -111,6 +111,8 @@ def _option(name: str, value: str, kind: str) -> Any:
     if name == "by":
         listed = value.startswith("(") and value.endswith(")")
         return split_at_commas(value[1:-1]) if listed else value
+    if name == "bounds" and value.strip("'\"").lower() == TRAIN:
+        return TRAIN
     if name == "bounds":
         return [_number(part, kind) for part in split_at_commas(value.strip("[]() "))]
     if name == "nulls":
@@ -127,21 +129,22 @@ def _build(kind: str, expressions: list[str], numbers: list[float], options: dic
     bounds, q = options.pop("bounds", None), options.pop("q", None)
     given = (len(numbers) > 0) + (bounds is not None)
     first, limits = expressions[0], numbers if bounds is None else bounds
+    count = 0 if limits == TRAIN else len(limits)
     if kind in ("share", "median", "cdf") and not given and q is None:
         builders = {"share": share, "median": _statistics.median, "cdf": _statistics.cdf}
         return builders[kind](first, **_taken(kind, options))
     if kind == "quantile" and bounds is None and len(numbers) + (q is not None) == 1:
         return quantile(first, q if q is not None else numbers[0], **_taken(kind, options))
     if kind not in ("share", "quantile", "median", "cdf") and q is None and given <= 1:
-        if kind == "mean" and (len(limits) in (0, 2) or "weights" in options):
+        if kind == "mean" and (count in (0, 2) or "weights" in options):
             return mean(first, bounds=limits or None, **options)
-        if kind in ("difference", "lift") and len(limits) in (0, 2):
+        if kind in ("difference", "lift") and count in (0, 2):
             verb = _statistics.difference if kind == "difference" else _statistics.lift
             return verb(first, between=expressions[1:], bounds=limits or None, **_taken(kind, options))
-        if kind in ("variance", "std") and len(limits) in (0, 2):
+        if kind in ("variance", "std") and count in (0, 2):
             verb = _statistics.variance if kind == "variance" else _statistics.std
             return verb(first, bounds=limits or None, **_taken(kind, options))
-        if kind in _OF_TWO and len(limits) in (0, 2, 4):
+        if kind in _OF_TWO and count in (0, 2, 4):
             return _OF_TWO[kind](*expressions, bounds=limits or None, **_taken(kind, options))
     raise QueryRejected(f"Too few or too many numbers in a {kind}; write {_FORMS[kind]}.")
 

@@ -83,6 +83,16 @@ def _name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def quoted_name(name: str) -> str:
+    """A column's name as it is written in an expression."""
+    return _name(name)
+
+
+def quoted_value(value: float | str) -> str:
+    """A number or a text as it is written in an expression."""
+    return _literal(Literal("text", value) if isinstance(value, str) else number(float(value)))
+
+
 def show(value: float) -> str:
     """A number as text that reads back as the same number: ``1000``, ``0.1``, ``1e+300``."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)

@@ -16,7 +16,18 @@ from holdfast.queries._expression import Expression
 from holdfast.queries._nodes import show, truth
 from holdfast.records import Record
 
-__all__ = ["KINDS", "Nulls", "Query", "bounds_of", "filter_of", "groups_of", "mean", "quantile", "share"]
+__all__ = [
+    "KINDS",
+    "Nulls",
+    "Query",
+    "TRAIN",
+    "bounds_of",
+    "filter_of",
+    "groups_of",
+    "mean",
+    "quantile",
+    "share",
+]
 
 Nulls = float | bool | str | None
 
@@ -25,6 +36,10 @@ KINDS = (
     *("covariance", "correlation", "slope", "cdf"),
 )
 """What may be asked for."""
+TRAIN = "train"
+"""Bounds that the training part is to propose."""
+_UNBOUNDED = ("share", "quantile", "cdf")
+_ANYWHERE = (-1.7976931348623157e308, 1.7976931348623157e308)
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,6 +77,11 @@ class Query(Record):
                 raise InvalidArgument(name, wanted, part, of="Query")
         if self.where is not None and self.where.node == truth(True):
             object.__setattr__(self, "where", None)
+
+    @property
+    def needs_bounds(self) -> bool:
+        """Whether the training part is to say where values are clipped."""
+        return self.bounds is None and self.kind not in _UNBOUNDED
 
     @property
     def statistic(self) -> str:
@@ -106,7 +126,7 @@ class Query(Record):
         return [*(part.text for part in (*listed, *self.groups)), *map(show, numbers)]
 
     def _options(self, nulls: Nulls) -> list[str]:
-        options = []
+        options = ["bounds = train"] if self.needs_bounds else []
         if self.kind == "mean" and self.other is not None:
             options.append(f"weights = {self.other.text}")
         if self.by:
@@ -169,14 +189,14 @@ def mean(
     if nulls is not None and nulls != "skip":
         if isinstance(nulls, (bool, str)):
             raise InvalidArgument("nulls", "a number within the bounds, or 'skip'", nulls, of="mean")
-        nulls = _within(nulls, "nulls", limits, "mean")
+        nulls = _within(nulls, "nulls", limits or _ANYWHERE, "mean")
     return Query(
         kind="mean",
         expression=read,
         bounds=limits,
         where=filter_of(where, schema),
         nulls=nulls,
-        guess=None if guess is None else _within(guess, "guess", limits, "mean"),
+        guess=None if guess is None else _within(guess, "guess", limits or _ANYWHERE, "mean"),
         by=groups_of(by, schema),
     )
 
@@ -193,7 +213,7 @@ def _weighted_mean(
 ) -> Query:
     read, heavy = (Expression.read(one, schema=schema) for one in (expression, weights))
     limits, range_of_weights = bounds_of((expression, read), (weights, heavy), given=bounds, of="mean")
-    if not range_of_weights[0] >= 0:
+    if range_of_weights is not None and not range_of_weights[0] >= 0:
         raise InvalidArgument(
             "bounds", "a range of the weights that is not below zero", range_of_weights, of="mean"
         )
@@ -205,7 +225,7 @@ def _weighted_mean(
         bounds=limits,
         where=filter_of(where, schema),
         nulls=nulls,
-        guess=None if guess is None else _within(guess, "guess", limits, "mean"),
+        guess=None if guess is None else _within(guess, "guess", limits or _ANYWHERE, "mean"),
         other=heavy,
         other_bounds=range_of_weights,
         by=groups_of(by, schema),
@@ -283,9 +303,9 @@ def groups_of(by: Any, schema: engines.Schema | None) -> tuple[Expression, ...]:
     return tuple(Expression.read(one, schema=schema) for one in listed)
 
 
-def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tuple[float, float]]:
+def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tuple[float, float] | None]:
     """The range of each value, from a pair (lo, hi) for all of them, a pair for each, or a dict with a pair for
-    each, by what was written or by its canonical text."""
+    each, by what was written or by its canonical text. None where the training part is to say it."""
     texts = [read.text for _, read in values]
     each = ", or a dict with a pair for each" if len(values) > 1 else ""
     if given is None:
@@ -293,6 +313,8 @@ def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tupl
             f"The {of} of {' and '.join(texts)} needs bounds: no number of rows can tell it of unbounded "
             f"values. Write bounds=(lo, hi){each}; values outside are clipped."
         )
+    if given == TRAIN:
+        return [None] * len(values)
     if isinstance(given, Mapping):
         pairs = [
             given.get(w if isinstance(w, str) else read.text, given.get(read.text)) for w, read in values

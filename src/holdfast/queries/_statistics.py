@@ -41,7 +41,7 @@ def ratio(u: Any, v: Any, *, bounds: Any = None, **options: Any) -> Query:
     'ratio(revenue, visits, 0, 500, 0, 30)'
     """
     query = _of_two("ratio", u, v, bounds, options)
-    if query.other_bounds is None or not query.other_bounds[0] >= 0:
+    if query.other_bounds is not None and not query.other_bounds[0] >= 0:
         raise InvalidArgument(
             "bounds", "a range of the denominator that is not below zero", query.other_bounds, of="ratio"
         )
@@ -113,7 +113,7 @@ def lift(x: Any, *, between: Any, bounds: Any = None, **options: Any) -> Query:
     "lift(spend, arm = 'b', arm = 'a', 0, 500)"
     """
     query = _of_groups("lift", x, between, bounds, options)
-    if query.bounds is None or not query.bounds[0] >= 0:
+    if query.bounds is not None and not query.bounds[0] >= 0:
         raise InvalidArgument("bounds", "a range that is not below zero", query.bounds, of="lift")
     return query
 
@@ -197,7 +197,7 @@ def _query(
     options: dict[str, Any],
     *,
     expression: Expression,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None,
     other: Expression | None = None,
     other_bounds: tuple[float, float] | None = None,
     groups: tuple[Expression, ...] = (),

@@ -1,0 +1,333 @@
+"""The words in which a table is asked, the same for a guard and for a client of a service."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, overload
+
+from holdfast import queries
+
+if TYPE_CHECKING:
+    from holdfast.guard._answer import Answer
+    from holdfast.guard._table import Table
+    from holdfast.queries import Query
+
+
+class Verbs(ABC):
+    """What can be asked. Every verb takes ``where`` (only these rows enter), ``guess`` (what you expect), ``nulls``
+    (what a row without a value counts as, or "skip"), and ``precise`` or ``nats`` (a finer answer for more of
+    the account, as in :meth:`ask`).
+
+    Each is also a question text of the same name: ``guard.ask("difference(spend, arm = 'b', arm = 'a', 0, 500)")``.
+    Where values need ``bounds``, they are a pair (lo, hi), a dict with a pair for each expression, or "train": a
+    range with room around the training part's values. Values outside are clipped.
+
+    Guarantee: the interval holds together with all others of the account (see :class:`holdfast.Guard`). What
+    each rests on is proved in ``docs/theory/statistics.md``.
+    """
+
+    @abstractmethod
+    def ask(self, query: Query | str, *, precise: bool = False, nats: float | None = None) -> Answer:
+        """Answer a question given as a record or as text."""
+
+    @abstractmethod
+    def table(self, query: Query | str, *, precise: bool = False, nats: float | None = None) -> Table:
+        """Answer a question about each group of rows."""
+
+    @property
+    @abstractmethod
+    def _columns(self) -> Any:
+        """The columns that deferred ibis expressions are about; None where they are not known."""
+
+    def _asked(self, query: Query, precise: bool, nats: float | None) -> Any:
+        answer = self.table if query.by else self.ask
+        return answer(query, precise=precise, nats=nats)
+
+    @overload
+    def mean(
+        self,
+        expression: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        weights: Any = None,
+        by: None = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer: ...
+    @overload
+    def mean(self, expression: Any, *, bounds: Any, by: Any, **options: Any) -> Table: ...
+    def mean(
+        self,
+        expression: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        weights: Any = None,
+        by: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Any:
+        """The mean of an expression, its values clipped to ``bounds``. With ``weights``, which are not negative,
+        the weighted mean; with ``by``, a column or two, a table with a mean for each of its values."""
+        query = queries.mean(
+            expression,
+            bounds=bounds,
+            where=where,
+            guess=guess,
+            nulls=nulls,
+            weights=weights,
+            by=by,
+            schema=self._columns,
+        )
+        return self._asked(query, precise, nats)
+
+    @overload
+    def share(
+        self,
+        condition: Any,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        by: None = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer: ...
+    @overload
+    def share(self, condition: Any, *, by: Any, **options: Any) -> Table: ...
+    def share(
+        self,
+        condition: Any,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        by: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Any:
+        """The share of rows for which ``condition`` is true; with ``by``, a column or two, a table with a share
+        for each of its values. A count is a share times the number of rows."""
+        query = queries.share(condition, where=where, guess=guess, nulls=nulls, by=by, schema=self._columns)
+        return self._asked(query, precise, nats)
+
+    @overload
+    def quantile(
+        self,
+        expression: Any,
+        q: float,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        by: None = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer: ...
+    @overload
+    def quantile(self, expression: Any, q: float, *, by: Any, **options: Any) -> Table: ...
+    def quantile(
+        self,
+        expression: Any,
+        q: float,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        by: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Any:
+        """The ``q``-quantile of an expression: the interval contains every q-quantile of the distribution."""
+        query = queries.quantile(
+            expression, q, where=where, guess=guess, nulls=nulls, by=by, schema=self._columns
+        )
+        return self._asked(query, precise, nats)
+
+    def median(
+        self,
+        expression: Any,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """The median of an expression."""
+        query = queries.median(expression, where=where, guess=guess, nulls=nulls, schema=self._columns)
+        return self.ask(query, precise=precise, nats=nats)
+
+    def ratio(
+        self,
+        u: Any,
+        v: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """The mean of ``u`` divided by the mean of ``v``, which is not negative: revenue a visit."""
+        query = queries.ratio(
+            u, v, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self._columns
+        )
+        return self.ask(query, precise=precise, nats=nats)
+
+    @overload
+    def difference(
+        self,
+        x: Any,
+        *,
+        between: Any,
+        bounds: Any = None,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        by: None = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer: ...
+    @overload
+    def difference(self, x: Any, *, between: Any, by: Any, bounds: Any = None, **options: Any) -> Table: ...
+    def difference(
+        self,
+        x: Any,
+        *,
+        between: Any,
+        bounds: Any = None,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        by: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Any:
+        """The mean of ``x`` in a first group of rows less its mean in a second one: an A/B test in one question.
+
+        ``between`` is two conditions, as a pair or as one text with a comma, or a column with two values: then
+        the later value is the first group. A condition as ``x`` counts 0 or 1 and needs no bounds.
+        """
+        query = queries.difference(
+            x,
+            between=between,
+            bounds=bounds,
+            where=where,
+            guess=guess,
+            nulls=nulls,
+            by=by,
+            schema=self._columns,
+        )
+        return self._asked(query, precise, nats)
+
+    def lift(
+        self,
+        x: Any,
+        *,
+        between: Any,
+        bounds: Any = None,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """How much larger the mean of ``x`` is in a first group of rows than in a second one, relative to the
+        second: 0.1 is a tenth more. ``x`` is not negative; ``between`` is that of :meth:`difference`."""
+        query = queries.lift(
+            x, between=between, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self._columns
+        )
+        return self.ask(query, precise=precise, nats=nats)
+
+    def variance(
+        self,
+        x: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """The variance of an expression."""
+        query = queries.variance(
+            x, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self._columns
+        )
+        return self.ask(query, precise=precise, nats=nats)
+
+    def std(
+        self,
+        x: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """The standard deviation of an expression."""
+        query = queries.std(x, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self._columns)
+        return self.ask(query, precise=precise, nats=nats)
+
+    def covariance(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """The covariance of two expressions."""
+        query = queries.covariance(
+            x, y, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self._columns
+        )
+        return self.ask(query, precise=precise, nats=nats)
+
+    def correlation(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """The correlation of two expressions."""
+        query = queries.correlation(
+            x, y, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self._columns
+        )
+        return self.ask(query, precise=precise, nats=nats)
+
+    def slope(
+        self,
+        y: Any,
+        x: Any,
+        *,
+        bounds: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """The slope of ``y`` on ``x`` by least squares: how much ``y`` grows with one unit of ``x``."""
+        query = queries.slope(
+            y, x, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self._columns
+        )
+        return self.ask(query, precise=precise, nats=nats)
