@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast import errors, queries
-from holdfast.guard import Answer, Certificate, Left, Preview, Report
+from holdfast.guard import Answer, Certificate, GroupAnswer, Left, Preview, Report, Table
 from holdfast.ledger import Receipt
 
 
@@ -42,6 +42,17 @@ def answer_of(said: dict[str, Any]) -> Answer:
             "receipt": None if receipt is None else Receipt(**receipt),
         }
     )
+
+
+def table_of(said: dict[str, Any]) -> Table:
+    """The answers about each group of rows."""
+    rows = (
+        GroupAnswer(
+            tuple(row["group"]), None if row["answer"] is None else answer_of(row["answer"]), row["note"]
+        )
+        for row in said["rows"]
+    )
+    return Table(queries.read(said["query"]), tuple(said["by"]), tuple(rows))
 
 
 def report_of(said: dict[str, Any]) -> Report:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from holdfast import checks, errors, queries
+from holdfast import checks, errors
 from holdfast._replies import (
     answer_of,
     certificate_of,
@@ -21,10 +21,11 @@ from holdfast._replies import (
     preview_of,
     refusal_of,
     report_of,
+    table_of,
 )
 from holdfast.engines import Column, Schema
 from holdfast.engines._address import shown
-from holdfast.guard import Answer, Certificate, Epoch, Left, Preview, Report
+from holdfast.guard import Answer, Certificate, Epoch, Left, Preview, Report, Table, Verbs
 from holdfast.guard._plot import plot_answers
 from holdfast.guard._scores import score_query
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
@@ -38,7 +39,7 @@ _PASSING = (429, 502, 503, 504)
 _TOGETHER = 100
 
 
-class Client:
+class Client(Verbs):
     """Ask a dataset of a service; the methods are those of :class:`holdfast.Guard`.
 
     Guarantee: that of the service's guard: every interval released from the dataset's account holds, for all
@@ -104,50 +105,6 @@ class Client:
             )
         return str(names[0])
 
-    def mean(
-        self,
-        expression: Any,
-        *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Answer:
-        """The mean of an expression, clipped to ``bounds``, among the rows where ``where`` is true."""
-        query = queries.mean(expression, bounds=bounds, where=where, guess=guess, nulls=nulls)
-        return self.ask(query, precise=precise, nats=nats)
-
-    def share(
-        self,
-        condition: Any,
-        *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Answer:
-        """The share of rows for which ``condition`` is true, among those where ``where`` is true."""
-        query = queries.share(condition, where=where, guess=guess, nulls=nulls)
-        return self.ask(query, precise=precise, nats=nats)
-
-    def quantile(
-        self,
-        expression: Any,
-        q: float,
-        *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Answer:
-        """The ``q``-quantile of an expression, among the rows where ``where`` is true."""
-        query = queries.quantile(expression, q, where=where, guess=guess, nulls=nulls)
-        return self.ask(query, precise=precise, nats=nats)
-
     def score(
         self,
         predictions: str,
@@ -190,6 +147,15 @@ class Client:
         key = {"Idempotency-Key": secrets.token_hex(16)}
         body = _question(query, precise=precise, nats=nats)
         return self._received(self._call("POST", self._path("questions"), body, headers=key))
+
+    def table(self, query: Query | str, *, precise: bool = False, nats: float | None = None) -> Table:
+        """Answer a question by the values of a column, as in :meth:`holdfast.Guard.table`."""
+        body = _question(query, precise=precise, nats=nats)
+        table = table_of(self._call("POST", self._path("tables"), body))
+        for answer in table.answers:
+            if self._receipts is not None and answer.receipt is not None:
+                self._keep(answer.receipt)
+        return table
 
     def ask_all(
         self, questions: Iterable[Query | str], *, precise: bool = False, nats: float | None = None
@@ -246,6 +212,10 @@ class Client:
         """What the service says of the dataset: its columns, its promise, what is spent and left."""
         said: dict[str, Any] = self._call("GET", self._path())
         return said
+
+    @property
+    def _columns(self) -> Any:
+        return None
 
     @property
     def schema(self) -> Schema:

@@ -39,7 +39,7 @@ def span_of(kind: str, bounds: tuple[float, float] | None, *places: float) -> tu
     """The line to draw an interval on: all that a share or a mean can be, else a bit more than is drawn."""
     if kind == "share":
         return 0.0, 1.0
-    if bounds is not None:
+    if bounds is not None and kind == "mean":
         return bounds
     known = [place for place in places if math.isfinite(place)]
     room = 0.1 * (max(known) - min(known)) if known else 0.0

@@ -11,11 +11,13 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from holdfast import queries
 from holdfast.cli._figures import meter, picture, span_of
 from holdfast.records import amount, interval_words
 
 if TYPE_CHECKING:
     from holdfast.guard import Answer, Guard, Left, Preview
+    from holdfast.guard import Table as GroupTable
 
 _LONGEST = 100
 
@@ -35,10 +37,33 @@ class Finer(TypedDict):
 
 def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | None = None) -> None:
     """Ask one question and show what came of it."""
+    if queries.read(question).by:
+        table = guard.table(question, **finer) if finer else guard.table(question)
+        show_table(console, table)
+        return
     known = len(guard.history)
     answer = guard.ask(question, **finer) if finer else guard.ask(question)
     left = "" if math.isinf(guard.left) else f" · {amount(guard.left, guard.unit)} left"
     _show_answer(console, answer, _cost(answer, free=len(guard.history) == known) + left)
+
+
+def show_table(console: Console, answers: GroupTable) -> None:
+    """The answers about each group of rows, each with its picture."""
+    console.print(Text(short(answers.query)), style="bold")
+    known = answers.answers
+    places = [place for answer in known for place in (answer.low, answer.high)]
+    query = known[0].query if known else answers.query
+    span = span_of(getattr(query, "kind", ""), getattr(query, "bounds", None), *places) if places else None
+    table = Table(*answers.by, "value", "interval", "", box=None, pad_edge=False)
+    for row in answers.rows:
+        group = [*row.group, *[""] * (len(answers.by) - len(row.group))]
+        if row.answer is None:
+            table.add_row(*map(escape, group), "-", Text(row.note, style="dim"), "")
+            continue
+        value, interval = interval_words(row.answer.value, row.answer.low, row.answer.high)
+        drawn = "" if span is None else picture(row.answer.value, row.answer.low, row.answer.high, span=span)
+        table.add_row(*map(escape, group), value, escape(interval), drawn)
+    console.print(table, highlight=False)
 
 
 def show_together(console: Console, answers: Sequence[Answer], known: Sequence[bool]) -> None:

@@ -10,14 +10,28 @@ from prompt_toolkit.document import Document
 
 from holdfast import queries
 
-FORMS = {
-    "share(": "share(condition)                 the share of rows for which it is true",
-    "mean(": "mean(expression, lo, hi)         the mean, values outside [lo, hi] clipped",
-    "quantile(": "quantile(expression, q)          the value below which a share q lies",
+_ABOUT = {
+    "share": "share(condition)                 the share of rows for which it is true",
+    "mean": "mean(expression, lo, hi)         the mean, values outside [lo, hi] clipped",
+    "quantile": "quantile(expression, q)          the value below which a share q lies",
+    "median": "median(expression)               the value below which half lies",
+    "ratio": "ratio(u, v, lo, hi, lo, hi)      the mean of u by the mean of v",
+    "difference": "difference(x, a, b, lo, hi)      the mean where a holds less that where b does",
+    "lift": "lift(x, a, b, lo, hi)            the same, relative to where b holds",
+    "variance": "variance(x, lo, hi)              how far values spread, squared",
+    "std": "std(x, lo, hi)                   how far values spread",
+    "covariance": "covariance(x, y, lo, hi, lo, hi) how two values go together",
+    "correlation": "correlation(x, y, lo, hi, lo, hi) the same, from -1 to 1",
+    "slope": "slope(y, x, lo, hi, lo, hi)      how much y grows with one unit of x",
+    "cdf": "cdf(x)                           the whole distribution",
 }
+FORMS = {f"{name}(": _ABOUT[name] for name in queries.FORMS}
 OPTIONS = {
     "where = ": "where = condition                only the rows for which it is true",
     "nulls = ": "nulls = skip, true, false, 0 …   what a missing value counts as",
+    "by = ": "by = column                      one answer for each of its values",
+    "bounds = ": "bounds = train                   bounds from the training part",
+    "weights = ": "weights = expression             of a mean",
     "guess = ": "guess = number                   your own guess instead of the training part's",
 }
 COMMANDS = {

@@ -49,9 +49,11 @@ def ask(
     """Ask DATA, a CSV or Parquet file, questions whose answers stay valid however they were chosen.
 
     \b
-    share(condition), mean(expression, lo, hi), quantile(expression, q):
-      holdfast ask people.csv -q "share(age > 40)" -q "quantile(income, 0.5)"
+    share(condition), mean(expression, lo, hi), quantile(expression, q), median, ratio, difference, lift,
+    variance, std, covariance, correlation, slope (`help` at the prompt shows how each is written):
+      holdfast ask people.csv -q "share(age > 40)" -q "median(income)"
       holdfast ask people.csv -q "mean(income, 0, 1e5, where = sex = 'F')"
+      holdfast ask trial.csv -q "difference(paid, arm = 'b', arm = 'a')" -q "share(paid, by = country)"
 
     Without -q a prompt opens; lines that are piped in are questions, one a line. Questions of one call are
     asked together: none pays for what the others reveal, and whoever asks later pays for all. The account is
@@ -86,9 +88,13 @@ def _answer(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
     from holdfast.cli._show import ask_and_show, show_left, show_together
 
     console = Console(highlight=False)
+    tables = [question for question in questions if is_table(question)]
+    questions = [question for question in questions if not is_table(question)]
+    for question in tables:
+        ask_and_show(console, guard, question, finer)
     if len(questions) == 1:
         ask_and_show(console, guard, questions[0], finer)
-    else:
+    elif questions:
         known = _check(guard, questions, finer)
         outcomes = _together(guard, questions, finer)
         answers = [outcome for outcome in outcomes if not isinstance(outcome, HoldfastError)]
@@ -97,6 +103,13 @@ def _answer(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
             if isinstance(outcome, HoldfastError):
                 raise outcome
     show_left(console, guard)
+
+
+def is_table(question: str) -> bool:
+    """Whether a question is about each group of rows."""
+    from holdfast import queries
+
+    return bool(queries.read(question).by)
 
 
 def _together(guard: Guard, questions: Sequence[str], finer: Finer) -> list[Answer | HoldfastError]:
@@ -144,8 +157,12 @@ def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, onl
                 document["previews"].append({**shown.to_dict(), "query": str(shown.query)})
         else:
             document["answers"] = []
+            tables = [question for question in questions if is_table(question)]
+            questions = [question for question in questions if not is_table(question)]
             if len(questions) > 1:
                 _check(guard, questions, finer)
+            if tables:
+                document["tables"] = [guard.table(question, **finer).to_dict() for question in tables]
             for outcome in _together(guard, questions, finer):
                 if isinstance(outcome, HoldfastError):
                     raise outcome

@@ -10,6 +10,7 @@ from holdfast.guard._reusable_code import CodeHoldout
 from holdfast.guard._reusable_holdout import ReusableHoldout
 from holdfast.guard._session import Asker
 from holdfast.guard._table import GroupAnswer, Table
+from holdfast.guard._verbs import Verbs
 
 __all__ = [
     "Answer",
@@ -27,4 +28,5 @@ __all__ = [
     "ReusableHoldout",
     "Submission",
     "Table",
+    "Verbs",
 ]

@@ -65,7 +65,8 @@ class Trained:
         cells = question.cells(part, wide)
         if cells.rows > 0:
             pairs = list(zip(axes, cells.mean, cells.deviations, strict=True))
-            steps = tuple(Steps.where_values_are(axis, mean, spread, count) for axis, mean, spread in pairs)
+            first, second = (Steps.where_values_are(axis, mean, spread, count) for axis, mean, spread in pairs)
+            steps = first, second
             if any(spread < _NARROW * axis.width for axis, _, spread in pairs):
                 cells = question.cells(part, steps)
         return cls(cells, steps, part.rows.count)

@@ -287,7 +287,7 @@ class Guard(Verbs):
                 "query", "a question by a column, as in share(late, by = carrier)", str(record)
             )
         training = None if self._setup.training is None else self._setup.training.rows
-        record = with_ranges(record, training, self._setup.nullable)
+        record = with_ranges(record, self.schema, training, self._setup.nullable)
         listed = members(record, training)
         questions = [self._question(one, precise=precise, nats=nats) for _, one in listed]
         questions = self._in_one_scan(by_groups(record, [one for _, one in listed]), questions)
@@ -649,7 +649,7 @@ class Guard(Verbs):
 
     def _checked(self, query: Query | str) -> TableQuestion:
         training = None if self._setup.training is None else self._setup.training.rows
-        record = resolved(self._record(query), training, self._setup.nullable)
+        record = resolved(self._record(query), self.schema, training, self._setup.nullable)
         if record.statistic in STATISTICS and not isinstance(self._strategy, CodeStrategy):
             raise QueryRejected(
                 f"A {record.statistic} needs strategy='code'; {self._options['strategy']!r} answers mean, share and "

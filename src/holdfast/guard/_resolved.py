@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast import queries
-from holdfast.engines import Rows
+from holdfast.engines import Rows, Schema
 from holdfast.errors import QueryRejected
 from holdfast.queries import Expression, Query, quoted_name, quoted_value
 
@@ -19,24 +19,30 @@ MOST_GROUPS = 100
 _ROOM = 0.25
 
 
-def resolved(query: Query, training: Rows | None, nullable: frozenset[str]) -> Query:
+def resolved(query: Query, schema: Schema, training: Rows | None, nullable: frozenset[str]) -> Query:
     """The question with its ranges and its groups in place, both as the training part shows them."""
     if query.by:
         raise QueryRejected(
             f"{query} is a table, one question for each value of {', '.join(map(str, query.by))}. Ask for it "
             "with guard.table(...), or with by= on share, mean, quantile and difference."
         )
-    query = with_ranges(query, training, nullable)
+    query = with_ranges(query, schema, training, nullable)
     if len(query.groups) == 1:
         query = replace(query, groups=_two_groups(query, _required(training, "a column as groups")))
     return query
 
 
-def with_ranges(query: Query, training: Rows | None, nullable: frozenset[str]) -> Query:
+def with_ranges(query: Query, schema: Schema, training: Rows | None, nullable: frozenset[str]) -> Query:
     """The question with the ranges of its values in place."""
     if not query.needs_bounds:
         return query
-    return replace(query, **_proposed(query, _required(training, "bounds='train'"), nullable))
+    column = query.expression.column
+    if column in schema and schema[str(column)].kind == "boolean":
+        return replace(query, bounds=(0.0, 1.0))
+    if not query.trained_bounds:
+        raise queries.unbounded(query.kind, [value.text for value in query.values])
+    proposed = _proposed(query, _required(training, "bounds='train'"), nullable)
+    return replace(query, trained_bounds=False, **proposed)
 
 
 def _required(training: Rows | None, what: str) -> Rows:

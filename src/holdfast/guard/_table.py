@@ -11,12 +11,12 @@ from holdfast.guard._answer import Answer, Preview
 from holdfast.records import Record, interval_words
 
 OTHERS = "all others"
-NOT_SEEN = "The training part shows no such rows, so nothing was asked about them."
+NOT_SEEN = "Not seen in training, not asked."
 
 
 def too_few(preview: Preview) -> str:
     """What a table says of a group that is too small to be asked about."""
-    return f"Too few rows: the interval would be about ±{preview.half_width:.2g}. Nothing was asked."
+    return f"Too few rows (about ±{preview.half_width:.2g}), not asked."
 
 
 @dataclass(frozen=True, repr=False)

@@ -58,7 +58,19 @@ class Verbs(ABC):
         nats: float | None = None,
     ) -> Answer: ...
     @overload
-    def mean(self, expression: Any, *, bounds: Any, by: Any, **options: Any) -> Table: ...
+    def mean(
+        self,
+        expression: Any,
+        *,
+        bounds: Any,
+        by: Any,
+        weights: Any = None,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Table: ...
     def mean(
         self,
         expression: Any,
@@ -99,7 +111,17 @@ class Verbs(ABC):
         nats: float | None = None,
     ) -> Answer: ...
     @overload
-    def share(self, condition: Any, *, by: Any, **options: Any) -> Table: ...
+    def share(
+        self,
+        condition: Any,
+        *,
+        by: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Table: ...
     def share(
         self,
         condition: Any,
@@ -130,7 +152,18 @@ class Verbs(ABC):
         nats: float | None = None,
     ) -> Answer: ...
     @overload
-    def quantile(self, expression: Any, q: float, *, by: Any, **options: Any) -> Table: ...
+    def quantile(
+        self,
+        expression: Any,
+        q: float,
+        *,
+        by: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Table: ...
     def quantile(
         self,
         expression: Any,
@@ -196,7 +229,19 @@ class Verbs(ABC):
         nats: float | None = None,
     ) -> Answer: ...
     @overload
-    def difference(self, x: Any, *, between: Any, by: Any, bounds: Any = None, **options: Any) -> Table: ...
+    def difference(
+        self,
+        x: Any,
+        *,
+        between: Any,
+        by: Any,
+        bounds: Any = None,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Table: ...
     def difference(
         self,
         x: Any,

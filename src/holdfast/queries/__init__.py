@@ -12,9 +12,9 @@ public facts alone, and what is compiled has a value or a null for every row and
 
 from holdfast.queries._checked import CheckedQuery
 from holdfast.queries._expression import Expression
-from holdfast.queries._line import read
+from holdfast.queries._line import FORMS, read
 from holdfast.queries._nodes import quoted_name, quoted_value
-from holdfast.queries._query import KINDS, Query, mean, quantile, share
+from holdfast.queries._query import KINDS, Query, mean, quantile, share, unbounded
 from holdfast.queries._statistics import (
     cdf,
     correlation,
@@ -30,6 +30,7 @@ from holdfast.queries._statistics import (
 )
 
 __all__ = [
+    "FORMS",
     "KINDS",
     "CheckedQuery",
     "Expression",
@@ -50,5 +51,6 @@ __all__ = [
     "share",
     "slope",
     "std",
+    "unbounded",
     "variance",
 ]

@@ -10,10 +10,10 @@ from holdfast.errors import QueryRejected
 from holdfast.queries import _statistics
 from holdfast.queries._query import TRAIN, Query, mean, quantile, share
 
-__all__ = ["read", "split_at_commas"]
+__all__ = ["FORMS", "read", "split_at_commas"]
 
 _MORE = "where = ..., nulls = skip, guess = ...)"
-_FORMS = {
+FORMS = {
     "share": "share(condition, where = ..., nulls = true|false|skip, guess = ...)",
     "mean": "mean(expression, lo, hi, where = ..., nulls = ..., guess = ...)",
     "quantile": "quantile(expression, q, where = ..., nulls = ..., guess = ...)",
@@ -28,6 +28,7 @@ _FORMS = {
     "slope": f"slope(y, x, lo of y, hi of y, lo of x, hi of x, {_MORE}",
     "cdf": "cdf(expression, where = ..., nulls = skip)",
 }
+"""How each question is written."""
 # How many expressions come before the numbers, at least and at most.
 _EXPRESSIONS = {"difference": (2, 3), "lift": (2, 3)} | dict.fromkeys(
     ("ratio", "covariance", "correlation", "slope"), (2, 2)
@@ -49,15 +50,15 @@ def read(text: str) -> Query:
     """
     call = _CALL.match(text)
     kind = call.group(1).lower() if call else ""
-    if call is None or kind not in _FORMS:
-        kinds = ", ".join(_FORMS)
+    if call is None or kind not in FORMS:
+        kinds = ", ".join(FORMS)
         count = " A count is a share of the rows: ask for that." if kind == "count" else ""
         raise QueryRejected(
-            f"Cannot read the question {text!r}; write {_FORMS['share']}, or one of {kinds}.{count}"
+            f"Cannot read the question {text!r}; write {FORMS['share']}, or one of {kinds}.{count}"
         )
     parts = split_at_commas(call.group(2))
     if not parts[0].strip():
-        raise QueryRejected(f"The question {text!r} says nothing to compute; write {_FORMS[kind]}.")
+        raise QueryRejected(f"The question {text!r} says nothing to compute; write {FORMS[kind]}.")
     expressions, numbers = [parts[0]], []
     least, most = _EXPRESSIONS.get(kind, (1, 1))
     options: dict[str, Any] = {}
@@ -71,10 +72,10 @@ def read(text: str) -> Query:
             continue
         name, value = option.group(1).lower(), option.group(2).strip()
         if name in options:
-            raise QueryRejected(f"The question {text!r} says {name} twice; write {_FORMS[kind]}.")
+            raise QueryRejected(f"The question {text!r} says {name} twice; write {FORMS[kind]}.")
         options[name] = _option(name, value, kind)
     if len(expressions) < least:
-        raise QueryRejected(f"The question {text!r} names too few expressions; write {_FORMS[kind]}.")
+        raise QueryRejected(f"The question {text!r} names too few expressions; write {FORMS[kind]}.")
     return _build(kind, expressions, numbers, options)
 
 
@@ -102,7 +103,7 @@ def _number(text: str, kind: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise QueryRejected(f"{text.strip()!r} is not a number here; write {_FORMS[kind]}.") from None
+        raise QueryRejected(f"{text.strip()!r} is not a number here; write {FORMS[kind]}.") from None
 
 
 def _option(name: str, value: str, kind: str) -> Any:
@@ -131,7 +132,11 @@ def _build(kind: str, expressions: list[str], numbers: list[float], options: dic
     first, limits = expressions[0], numbers if bounds is None else bounds
     count = 0 if limits == TRAIN else len(limits)
     if kind in ("share", "median", "cdf") and not given and q is None:
-        builders = {"share": share, "median": _statistics.median, "cdf": _statistics.cdf}
+        builders: dict[str, Callable[..., Query]] = {
+            "share": share,
+            "median": _statistics.median,
+            "cdf": _statistics.cdf,
+        }
         return builders[kind](first, **_taken(kind, options))
     if kind == "quantile" and bounds is None and len(numbers) + (q is not None) == 1:
         return quantile(first, q if q is not None else numbers[0], **_taken(kind, options))
@@ -146,7 +151,7 @@ def _build(kind: str, expressions: list[str], numbers: list[float], options: dic
             return verb(first, bounds=limits or None, **_taken(kind, options))
         if kind in _OF_TWO and count in (0, 2, 4):
             return _OF_TWO[kind](*expressions, bounds=limits or None, **_taken(kind, options))
-    raise QueryRejected(f"Too few or too many numbers in a {kind}; write {_FORMS[kind]}.")
+    raise QueryRejected(f"Too few or too many numbers in a {kind}; write {FORMS[kind]}.")
 
 
 _OF_TWO: dict[str, Callable[..., Query]] = {
@@ -168,5 +173,5 @@ def _taken(kind: str, options: dict[str, Any]) -> dict[str, Any]:
         None,
     )
     if unknown is not None:
-        raise QueryRejected(f"A {kind} has no {unknown}; write {_FORMS[kind]}.")
+        raise QueryRejected(f"A {kind} has no {unknown}; write {FORMS[kind]}.")
     return options

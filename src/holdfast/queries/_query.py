@@ -67,6 +67,7 @@ class Query(Record):
     other_bounds: tuple[float, float] | None = None
     groups: tuple[Expression, ...] = ()
     by: tuple[Expression, ...] = ()
+    trained_bounds: bool = False
 
     def __post_init__(self) -> None:
         choice(self.kind, "kind", KINDS, of="Query")
@@ -80,7 +81,7 @@ class Query(Record):
 
     @property
     def needs_bounds(self) -> bool:
-        """Whether the training part is to say where values are clipped."""
+        """Whether it is still to be said where values are clipped."""
         return self.bounds is None and self.kind not in _UNBOUNDED
 
     @property
@@ -126,7 +127,7 @@ class Query(Record):
         return [*(part.text for part in (*listed, *self.groups)), *map(show, numbers)]
 
     def _options(self, nulls: Nulls) -> list[str]:
-        options = ["bounds = train"] if self.needs_bounds else []
+        options = ["bounds = train"] if self.trained_bounds else []
         if self.kind == "mean" and self.other is not None:
             options.append(f"weights = {self.other.text}")
         if self.by:
@@ -194,6 +195,7 @@ def mean(
         kind="mean",
         expression=read,
         bounds=limits,
+        trained_bounds=limits is None,
         where=filter_of(where, schema),
         nulls=nulls,
         guess=None if guess is None else _within(guess, "guess", limits or _ANYWHERE, "mean"),
@@ -223,6 +225,7 @@ def _weighted_mean(
         kind="mean",
         expression=read,
         bounds=limits,
+        trained_bounds=limits is None,
         where=filter_of(where, schema),
         nulls=nulls,
         guess=None if guess is None else _within(guess, "guess", limits or _ANYWHERE, "mean"),
@@ -303,16 +306,22 @@ def groups_of(by: Any, schema: engines.Schema | None) -> tuple[Expression, ...]:
     return tuple(Expression.read(one, schema=schema) for one in listed)
 
 
+def unbounded(of: str, texts: Sequence[str]) -> QueryRejected:
+    """The refusal of a question that does not say where values are clipped."""
+    each = ", a dict with a pair for each" if len(texts) > 1 else ""
+    return QueryRejected(
+        f"The {of} of {' and '.join(texts)} needs bounds: no number of rows can tell it of unbounded values. "
+        f"Write bounds=(lo, hi){each}, or bounds='train' to have them proposed by the training part; values "
+        "outside are clipped."
+    )
+
+
 def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tuple[float, float] | None]:
     """The range of each value, from a pair (lo, hi) for all of them, a pair for each, or a dict with a pair for
     each, by what was written or by its canonical text. None where the training part is to say it."""
     texts = [read.text for _, read in values]
-    each = ", or a dict with a pair for each" if len(values) > 1 else ""
     if given is None:
-        raise QueryRejected(
-            f"The {of} of {' and '.join(texts)} needs bounds: no number of rows can tell it of unbounded "
-            f"values. Write bounds=(lo, hi){each}; values outside are clipped."
-        )
+        raise unbounded(of, texts)
     if given == TRAIN:
         return [None] * len(values)
     if isinstance(given, Mapping):

@@ -165,13 +165,13 @@ def _quotients(u: tuple[float, float], v: tuple[float, float]) -> tuple[float, f
 def _of_one(kind: str, x: Any, bounds: Any, options: dict[str, Any]) -> Query:
     read = Expression.read(x, schema=options.get("schema"))
     (own,) = bounds_of((x, read), given=bounds, of=kind)
-    return _query(kind, options, expression=read, bounds=own)
+    return _query(kind, options, own is None, expression=read, bounds=own)
 
 
 def _of_two(kind: str, x: Any, y: Any, bounds: Any, options: dict[str, Any]) -> Query:
     first, second = (Expression.read(one, schema=options.get("schema")) for one in (x, y))
     own, others = bounds_of((x, first), (y, second), given=bounds, of=kind)
-    return _query(kind, options, expression=first, bounds=own, other=second, other_bounds=others)
+    return _query(kind, options, own is None, expression=first, bounds=own, other=second, other_bounds=others)
 
 
 def _of_groups(kind: str, x: Any, between: Any, bounds: Any, options: dict[str, Any]) -> Query:
@@ -186,15 +186,18 @@ def _of_groups(kind: str, x: Any, between: Any, bounds: Any, options: dict[str, 
     groups = tuple(Expression.read(one, schema=schema) for one in listed)
     if len(groups) == 2 and groups[0] == groups[1]:
         raise QueryRejected(f"Both groups of the {kind} are {groups[0].text!r}; name two different ones.")
-    (own,) = bounds_of(
-        (x, read), given=(0.0, 1.0) if bounds is None and read.is_condition else bounds, of=kind
-    )
-    return _query(kind, options, expression=read, bounds=own, groups=groups)
+    if bounds is None and (read.is_condition or read.column is not None):
+        # A condition counts 0 or 1. A column may hold conditions, which is known where the table is.
+        own = (0.0, 1.0) if read.is_condition else None
+        return _query(kind, options, False, expression=read, bounds=own, groups=groups)
+    (own,) = bounds_of((x, read), given=bounds, of=kind)
+    return _query(kind, options, own is None, expression=read, bounds=own, groups=groups)
 
 
 def _query(
     kind: str,
     options: dict[str, Any],
+    trained: bool,
     *,
     expression: Expression,
     bounds: tuple[float, float] | None,
@@ -213,6 +216,7 @@ def _query(
         kind=kind,
         expression=expression,
         bounds=bounds,
+        trained_bounds=trained,
         where=filter_of(options.get("where"), schema),
         nulls=_skip(options.get("nulls"), kind),
         other=other,

@@ -10,6 +10,7 @@ from typing import Any
 
 from mcp.server import MCPServer
 
+from holdfast import queries
 from holdfast.client import Client
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
 
@@ -22,10 +23,14 @@ the same question always gives the same recorded answer. Prices are in the `unit
 answers where their number is fixed and every new question uses one up. Report the whole interval, not the
 value alone."""
 
-_QUESTIONS = """\
-A question is one of share(condition), mean(expression, low, high) and quantile(expression, q) over the
-table's columns in SQL, each with optional `where = condition` and `guess = number`, e.g.
-share(age > 40, where = sex = 'F', guess = 0.4)."""
+_QUESTIONS = f"""\
+A question is one of {", ".join(queries.FORMS)} over the table's columns in SQL, for example
+share(age > 40, where = sex = 'F', guess = 0.4), mean(income, 0, 1e5), difference(spend, arm = 'b', arm = 'a', 0,
+500) for an A/B test, correlation(x, y, 0, 1, 0, 1) with the bounds of both, or quantile(income, 0.9). Each takes
+`where = condition` and `guess = number`; bounds = train takes the bounds from the training part."""
+_BY = (
+    "`share(late, by = carrier)` asks the same of each value of a column; also mean, quantile and difference."
+)
 
 
 _FINER = "`nats` pays about so much for a finer answer, and `precise` about three nats."
@@ -53,6 +58,13 @@ def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
     )
     def ask(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
         return _told(lambda: client.ask(question, nats=nats, precise=precise).to_dict())
+
+    @server.tool(
+        description="Answer one question for each value of a column, all together: cheaper than one by one. "
+        f"{_BY} {_FINER}"
+    )
+    def table(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
+        return _told(lambda: client.table(question, nats=nats, precise=precise).to_dict())
 
     @server.tool(description="The columns, what was spent, and what is left of the shared account.")
     def left() -> dict[str, Any]:

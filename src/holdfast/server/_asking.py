@@ -66,6 +66,14 @@ def ask(
     return JSONResponse(answer.to_dict())
 
 
+@router.post("/{name}/tables", response_model=dict[str, Any])
+def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
+    """Answer a question by the values of a column, such as share(late, by = carrier): one question for each
+    value, asked together. Those that were answered before cost nothing."""
+    found = service.dataset(person, name, "analyst")
+    return JSONResponse(found.table(person, body.query, precise=body.precise, nats=body.nats).to_dict())
+
+
 @router.get("/{name}/history")
 def history(
     name: str,

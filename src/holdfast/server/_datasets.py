@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.engines import open_rows
 from holdfast.engines._address import shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.guard import Answer, Asker, Guard, Preview, Report
+from holdfast.guard import Answer, Asker, Guard, Preview, Report, Table
 from holdfast.ledger import Balance, Book, BookError, EpochLink
 from holdfast.server._epochs import Arrived, Epochs, Overtaken, Planned, standing
 from holdfast.server._places import Places, Unknown, named, require_name
@@ -66,6 +66,12 @@ class Dataset:
         free of both. A request that was answered in an earlier epoch has that answer."""
         asked = self._asked_in(request)
         return asked.guard.ask(question, precise=precise, nats=nats, asker=asked._asker(person, request))
+
+    def table(
+        self, person: Person, question: str, *, precise: bool = False, nats: float | None = None
+    ) -> Table:
+        """Answer a question about each group of rows, within the person's share and rate."""
+        return self.guard.table(question, precise=precise, nats=nats, asker=self._asker(person, ""))
 
     def ask_all(
         self, person: Person, questions: Sequence[tuple[str, str, float | None]], *, stop: bool = False

@@ -62,12 +62,12 @@ NO_AXIS = Axis(0.0, 0.0, 1)
 
 
 class Steps(NamedTuple):
-    """How the units of an axis are divided into cells: ``count`` steps of 2**``bits`` units from ``start`` on.
+    """How the units of an axis are divided into cells: a ``number`` of steps of 2**``bits`` units from ``start`` on.
     The first and the last reach to the ends of the range."""
 
     start: int
     bits: int
-    count: int
+    number: int
 
     @classmethod
     def between(cls, axis: Axis, low: float, high: float, count: int) -> Steps:
@@ -89,7 +89,7 @@ class Steps(NamedTuple):
 
     def place(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
         """The step that each number of units belongs to."""
-        return np.asarray(np.minimum(np.maximum(units - self.start, 0) >> self.bits, self.count - 1))
+        return np.asarray(np.minimum(np.maximum(units - self.start, 0) >> self.bits, self.number - 1))
 
 
 _DEVIATIONS = 5
@@ -137,7 +137,7 @@ class Cells:
     ) -> Cells:
         """The cells of rows whose values, in units, are at hand."""
         z, group = (np.zeros_like(x) if one is None else one for one in (z, group))
-        key = (group * steps[0].count + steps[0].place(x)) * steps[1].count + steps[1].place(z)
+        key = (group * steps[0].number + steps[0].place(x)) * steps[1].number + steps[1].place(z)
         keys, where = np.unique(key, return_inverse=True)
         least, greatest = np.empty((len(keys), 2)), np.empty((len(keys), 2))
         for axis, values in enumerate((x, z)):
@@ -147,7 +147,7 @@ class Cells:
         # Sums of squares of 24 bits stay below 64 bits for 32,000 rows a cell; as floats they stay exact enough.
         terms = (np.ones_like(x), x, z, x * x, x * z, z * z)
         sums = [np.bincount(where, weights=term, minlength=len(keys)) for term in terms]
-        groups = keys // (steps[0].count * steps[1].count)
+        groups = keys // (steps[0].number * steps[1].number)
         read = np.stack([groups, *sums, least[:, 0], greatest[:, 0], least[:, 1], greatest[:, 1]], axis=1)
         return cls.of(axes, read.tolist())
 

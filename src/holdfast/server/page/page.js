@@ -334,9 +334,17 @@ async function ask(event) {
   const button = $("ask").querySelector("button");
   button.disabled = true;
   try {
-    const answer = await call("POST", `/datasets/${state.dataset}/questions`, { query: $("question").value.trim() });
-    $("preview").textContent = `${answer.query} = ${number(answer.value)} in ${interval(answer)} ` +
-      `(${outcome(answer)}; ${amount(answer.cost, answer.unit)}).`;
+    const query = $("question").value.trim();
+    if (/\bby\s*=/.test(query)) {
+      const table = await call("POST", `/datasets/${state.dataset}/tables`, { query });
+      const told = table.rows.filter((row) => row.answer).length;
+      const silent = table.rows.filter((row) => !row.answer).map((row) => `${row.group.join(", ")}: ${row.note}`);
+      $("preview").textContent = [`${table.query}: ${told} answers, below.`, ...silent].join(" ");
+    } else {
+      const answer = await call("POST", `/datasets/${state.dataset}/questions`, { query });
+      $("preview").textContent = `${answer.query} = ${number(answer.value)} in ${interval(answer)} ` +
+        `(${outcome(answer)}; ${amount(answer.cost, answer.unit)}).`;
+    }
     await refresh();
     await showDatasets();
   } finally {
