@@ -27,7 +27,7 @@ from holdfast.engines import Column, Schema
 from holdfast.engines._address import shown
 from holdfast.guard import Answer, Certificate, Epoch, Left, Preview, Report, Table, Verbs
 from holdfast.guard._plot import plot_answers
-from holdfast.guard._scores import score_query
+from holdfast.guard._score_queries import score_query
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 
@@ -123,6 +123,11 @@ class Client(Verbs):
                 "of your own, or a model's, go to a board: client.submit(board, table)."
             )
         query = score_query(predictions, target=target, metric=metric, guess=guess)
+        if query is None:
+            raise errors.QueryRejected(
+                f"A service does not score expressions by {metric}. Ask for accuracy, error, brier, precision, "
+                "recall, f1 or log_loss, or for mean, ratio and correlation of an expression."
+            )
         return self.ask(query, precise=precise, nats=nats)
 
     def custom(

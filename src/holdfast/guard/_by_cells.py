@@ -15,18 +15,10 @@ from holdfast.statistics import (
     NO_AXIS,
     Bets,
     Cells,
-    Contrast,
-    Correlation,
-    Covariance,
     Evidence,
-    Lift,
-    Ratio,
-    Slope,
     Statistic,
     Steps,
     Tails,
-    Variance,
-    WeightedMean,
 )
 from holdfast.tails import Tail
 
@@ -34,19 +26,6 @@ from holdfast.tails import Tail
 _STEPS_OF_ONE, _STEPS_OF_TWO = 64, 32
 # Values that keep to less than this part of their range are looked at again, in finer steps.
 _NARROW = 1 / 16
-
-STATISTICS: dict[str, Statistic] = {
-    "weighted mean": WeightedMean(),
-    "ratio": Ratio(),
-    "difference": Contrast((1.0, -1.0)),
-    "lift": Lift(),
-    "variance": Variance(),
-    "std": Variance(root=True),
-    "covariance": Covariance(),
-    "correlation": Correlation(),
-    "slope": Slope(),
-}
-"""What is read by cells, by the name of the statistic."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +42,11 @@ class Trained:
         axes, count = question.axes, _count(question)
         steps = wide = even_steps(question)
         cells = question.cells(part, wide)
-        if cells.rows > 0:
+        if cells.rows > 0 and not (question.statistic and question.statistic.every_value):
             pairs = list(zip(axes, cells.mean, cells.deviations, strict=True))
-            first, second = (Steps.where_values_are(axis, mean, spread, count) for axis, mean, spread in pairs)
+            first, second = (
+                Steps.where_values_are(axis, mean, spread, count) for axis, mean, spread in pairs
+            )
             steps = first, second
             if any(spread < _NARROW * axis.width for axis, _, spread in pairs):
                 cells = question.cells(part, steps)
@@ -93,8 +74,10 @@ def _count(question: CellQuestion) -> int:
 
 
 def even_steps(question: CellQuestion) -> tuple[Steps, Steps]:
-    """Steps over the whole of both ranges."""
+    """Steps over the whole of both ranges; one for each value, where the statistic needs every value."""
     count = _count(question)
+    if question.statistic is not None and question.statistic.every_value:
+        return Steps(0, 0, question.axes[0].units + 1), Steps.over(question.axes[1], 1)
     return Steps.over(question.axes[0], count), Steps.over(question.axes[1], count)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast import intervals
 from holdfast.coding import ArmClasses, guess_deviation
 from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._by_cells import STATISTICS, ByCells, Trained, even_steps, interval_of, require_training
+from holdfast.guard._by_cells import ByCells, Trained, even_steps, interval_of, require_training
 from holdfast.guard._question import CellQuestion, Moments, Part, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import (
     DeclaredTail,
@@ -28,6 +28,7 @@ from holdfast.guard._readings import (
     Share,
     bets_interval,
 )
+from holdfast.statistics import Statistic
 from holdfast.tails import Tail
 
 # How well the logarithm of an arm is known beforehand, at best and at worst.
@@ -73,6 +74,8 @@ class Expectation:
 def expect(question: Question, public: Public) -> Expectation:
     """Everything about a question that is decided before the protected rows are read."""
     if question.guess is None and (public.training is None or not question.in_training):
+        if question.vague:
+            return _expect_anything(question, public)
         raise QueryRejected(
             "There are no training rows to take a guess from: bring one with the question, as in guess=0.5 "
             f"({question.text})."
@@ -81,9 +84,16 @@ def expect(question: Question, public: Public) -> Expectation:
         return _expect_statistic(question, public)
     if question.kind == "quantile":
         return _expect_quantile(question, public)
-    if isinstance(question, CellQuestion) and question.kind in STATISTICS:
-        return _expect_by_cells(question, public)
+    if isinstance(question, CellQuestion) and question.statistic is not None:
+        return _expect_by_cells(question, question.statistic, public)
     return _expect_mean(question, public)
+
+
+def _expect_anything(question: Question, public: Public) -> Expectation:
+    """Nothing is known beforehand: the guess is the middle of the range, and off by a good part of it."""
+    width = question.high - question.low
+    guessed = replace(question, guess=(question.low + question.high) / 2)
+    return replace(expect(guessed, public), guess_error=width / 4)
 
 
 def look(questions: Sequence[Question], training: Part | None, pilot: Part | None) -> None:
@@ -238,8 +248,8 @@ def _error_within(tail: Tail, public: Public) -> float:
     return guess_deviation(tail, public.nats, public.rows_a_training_row)
 
 
-def _expect_by_cells(question: CellQuestion, public: Public) -> Expectation:
-    statistic, tail, rows = STATISTICS[question.kind], public.tail_of, public.rows
+def _expect_by_cells(question: CellQuestion, statistic: Statistic, public: Public) -> Expectation:
+    tail, rows = public.tail_of, public.rows
     bounded = math.isfinite(question.high - question.low)
     width = question.high - question.low if bounded else math.inf
     if public.training is None or not question.in_training:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 from holdfast import checks, queries
 from holdfast.coding import PRECISE_NATS, Account
@@ -28,7 +28,6 @@ from holdfast.guard._choice import (
     choose_strategy,
     default_share,
 )
-from holdfast.guard._by_cells import STATISTICS
 from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
 from holdfast.guard._custom import custom_question
@@ -36,11 +35,13 @@ from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
 from holdfast.guard._former import FAILURE
 from holdfast.guard._newness import Arrival, EpochAccount
-from holdfast.guard._question import Question, TableQuestion
+from holdfast.guard._question import CellQuestion, Question, TableQuestion
 from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
-from holdfast.guard._scores import score_query, score_question
+from holdfast.guard._metrics import METRICS
+from holdfast.guard._score_queries import score_query, scored_expression
+from holdfast.guard._scores import ScoreQuestion, compare_question, scale_of, score_question
 from holdfast.guard._session import NOBODY, Asked, Asker, Released
 from holdfast.guard._strategy import Prepared
 from holdfast.guard._table import NOT_SEEN, OTHERS, GroupAnswer, Table, too_few
@@ -184,6 +185,7 @@ class Guard(Verbs):
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._read = lru_cache(_READ)(self._checked)
 
+    @overload
     def score(
         self,
         predictions: Any,
@@ -191,21 +193,62 @@ class Guard(Verbs):
         target: str,
         metric: str = "accuracy",
         guess: Any = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
         name: str | None = None,
         precise: bool = False,
         nats: float | None = None,
-    ) -> Answer:
-        """The score of predictions against the column ``target``: "accuracy", "error" or "brier".
+    ) -> Answer: ...
+    @overload
+    def score(
+        self,
+        predictions: Any,
+        *,
+        target: str,
+        metric: list[str] | tuple[str, ...],
+        guess: None = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        name: str | None = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> dict[str, Answer]: ...
+    def score(
+        self,
+        predictions: Any,
+        *,
+        target: str,
+        metric: Any = "accuracy",
+        guess: Any = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        name: str | None = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Any:
+        """The score of predictions against the column ``target``; with a list of metrics, one answer for each by
+        its name, asked together.
 
         ``predictions`` is an expression over the columns, an array with one prediction for each row of the
         data or each protected row, or a fitted model. A model is applied in this process, as a copy, to the
         columns it was fitted on (all but the target, where it does not say).
 
-        "accuracy" and "error" compare a model's ``predict`` with the target. "brier" is the mean of
-        (probability − outcome)²: an array gives the probability that a target of 0 and 1 is 1; a model gives
-        the probability of the second of its two ``classes_`` by ``predict_proba``, and the outcome is 1 where
-        the target is that class. A model with more classes, or without ``predict_proba``, is refused. A row
-        without a prediction or a target counts as wrong.
+        ``metric`` is one of "accuracy", "error", "balanced_accuracy", "precision", "recall", "f1" (of labels),
+        "auc", "log_loss", "brier" (of probabilities; "auc" of any scores), "mae", "mse", "rmse", "r2" (of
+        numbers). ``positive`` is the label that counts as positive, where it is not the second of two. Numbers
+        are clipped to ``bounds``, those of the target; without them to a range that the training part shows. A
+        log loss is clipped at ``bounds=(0, cap)``, 10 unless you say otherwise.
+
+        "brier" is the mean of (probability − outcome)²: an array gives the probability that a target of 0 and 1
+        is 1; a model gives the probability of the second of its two ``classes_`` by ``predict_proba``, and the
+        outcome is 1 where the target is that class. A row without a prediction or a target counts as wrong.
+
+        The guess is never a model's score on rows it was fitted on: a model of scikit-learn is fitted again in
+        ``cv`` folds of the training part (three, unless you say otherwise), or bring ``guess``. The answer's
+        notes say which it was.
 
         The same array, or a model with the same content, is the same question and costs nothing again.
         ``name`` is a label for readers, and never decides what is the same: another model under the same name
@@ -217,19 +260,88 @@ class Guard(Verbs):
         targets, and for an array the order of the rows must say nothing about them. What is wrong with
         predictions is told before anything is charged, where public facts or the training rows show it.
         """
-        if isinstance(predictions, str):
-            query = score_query(predictions, target=target, metric=metric, guess=guess, schema=self.schema)
-            return self.ask(query, precise=precise, nats=nats)
-        question = score_question(
-            predictions,
-            target=target,
-            metric=metric,
-            guess=guess,
-            name=name,
-            protected=self._setup.protected,
-            training=self._setup.training,
-        )
+        options = {"cv": cv, "bounds": bounds, "positive": positive, "name": name}
+        if isinstance(metric, str):
+            question = self._score(predictions, target, metric, guess=guess, **options)
+            return self._answer(self._finer(question, precise=precise, nats=nats))
+        metrics = [checks.choice(one, "metric", tuple(METRICS), of="Guard.score") for one in metric]
+        if guess is not None:
+            raise InvalidArgument(
+                "guess", "left out: each metric has a guess of its own", guess, of="Guard.score"
+            )
+        asked = [self._score(predictions, target, one, guess=None, **options) for one in metrics]
+        finer = [Member(self._finer(question, precise=precise, nats=nats)) for question in asked]
+        return dict(zip(metrics, self._all(self._answers(finer)), strict=True))
+
+    def compare(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        target: str,
+        metric: str = "accuracy",
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """The score of the predictions ``a`` less that of ``b``, row by row: both are right or wrong about the
+        same rows, so this is much narrower than two scores. The arguments are those of :meth:`score`.
+
+        Guarantee: as for :meth:`score`.
+        """
+        options = {"cv": cv, "bounds": bounds, "positive": positive, "name": None}
+        if isinstance(a, str) or isinstance(b, str):
+            raise QueryRejected(
+                "compare takes two arrays or models. Compare two expressions with a mean of their difference, as "
+                "in mean(cast(a = y as double) - cast(b = y as double), -1, 1)."
+            )
+        first, second = (self._score(one, target, metric, guess=None, **options) for one in (a, b))
+        assert isinstance(first, ScoreQuestion)
+        assert isinstance(second, ScoreQuestion)
+        question = self._possible(compare_question(first, second))
         return self._answer(self._finer(question, precise=precise, nats=nats))
+
+    def _score(self, predictions: Any, target: str, metric: str, *, guess: Any, **options: Any) -> Question:
+        protected, training = self._setup.protected, self._setup.training
+        try:
+            if not isinstance(predictions, str):
+                question = score_question(
+                    predictions,
+                    target=target,
+                    metric=metric,
+                    guess=guess,
+                    protected=protected,
+                    training=training,
+                    **options,
+                )
+                return self._possible(question)
+            checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
+            if target not in self.schema:
+                raise QueryRejected(
+                    f"There is no column {target!r} to score against; there are {', '.join(self.schema)}."
+                )
+            scale = scale_of(
+                metric, target, protected, training, bounds=options["bounds"], positive=options["positive"]
+            )
+            asked = score_query(
+                predictions, target=target, metric=metric, guess=guess, scale=scale, schema=self.schema
+            )
+            if asked is not None:
+                return self._checked(asked)
+            return self._possible(
+                scored_expression(
+                    predictions,
+                    target=target,
+                    metric=metric,
+                    scale=scale,
+                    schema=self.schema,
+                    nullable=self._setup.nullable,
+                )
+            )
+        except QueryRejected as rejected:
+            raise self._with_account(rejected) from None
 
     def custom(
         self,
@@ -338,11 +450,17 @@ class Guard(Verbs):
         (``docs/theory/code-guard.md``, "Asked together"). Strategies that count answers give them one by one.
         """
         asked = [Member(self._question(query, precise=precise, nats=nats)) for query in questions]
-        answers = self._answers(asked)
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
-        return [answer for answer in answers if isinstance(answer, Answer)]
+        return self._all(self._answers(asked))
+
+    @staticmethod
+    def _all(outcomes: Iterable[Answer | HoldfastError]) -> list[Answer]:
+        """The answers, unless one of them is a refusal."""
+        answers = []
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+            answers.append(outcome)
+        return answers
 
     def report(self, questions: Iterable[Query | str], *, asker: Asker | None = None) -> Report:
         """The last word: close the account, for everyone, and read a short list of questions exactly.
@@ -650,12 +768,17 @@ class Guard(Verbs):
     def _checked(self, query: Query | str) -> TableQuestion:
         training = None if self._setup.training is None else self._setup.training.rows
         record = resolved(self._record(query), self.schema, training, self._setup.nullable)
-        if record.statistic in STATISTICS and not isinstance(self._strategy, CodeStrategy):
+        return self._possible(TableQuestion.of(record.check(self.schema, self._setup.nullable)))
+
+    def _possible(self, question: _Q) -> _Q:
+        """The question, unless the strategy has no answer for it."""
+        by_cells = isinstance(question, CellQuestion) and question.statistic is not None
+        if by_cells and not isinstance(self._strategy, CodeStrategy):
             raise QueryRejected(
-                f"A {record.statistic} needs strategy='code'; {self._options['strategy']!r} answers mean, share and "
-                "quantile."
+                f"A {question.kind} needs strategy='code'; {self._options['strategy']!r} answers means, shares "
+                "and quantiles."
             )
-        return TableQuestion.of(record.check(self.schema, self._setup.nullable))
+        return question
 
     @staticmethod
     def _record(query: Query | str) -> Query:

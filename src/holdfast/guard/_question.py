@@ -13,7 +13,21 @@ from numpy.typing import NDArray
 
 from holdfast.engines import SCALE_BITS
 from holdfast.queries import Query, limits
-from holdfast.statistics import NO_AXIS, Axis, Cells, Steps
+from holdfast.statistics import (
+    NO_AXIS,
+    Axis,
+    Cells,
+    Contrast,
+    Correlation,
+    Covariance,
+    Lift,
+    Ratio,
+    Slope,
+    Statistic,
+    Steps,
+    Variance,
+    WeightedMean,
+)
 from holdfast.tails import Tail
 
 if TYPE_CHECKING:
@@ -86,6 +100,11 @@ class Question(ABC):
         return True
 
     @property
+    def vague(self) -> bool:
+        """Whether it may be asked without any guess."""
+        return False
+
+    @property
     def in_process(self) -> bool:
         """Whether answering runs code of the caller's in this process: a model, a function."""
         return True
@@ -113,10 +132,12 @@ class Question(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class CellQuestion(Question):
-    """A question that is read off the cells of the rows. ``axes`` are the declared ranges of its values;
-    ``seen`` keeps what the training rows say, which does not change."""
+    """A question that can be read off the cells of the rows. ``axes`` are the declared ranges of its values,
+    and ``statistic`` is what is computed from cells (None where sums or order statistics are read); ``seen``
+    keeps what the training rows say, which does not change."""
 
     axes: tuple[Axis, Axis] = (NO_AXIS, NO_AXIS)
+    statistic: Statistic | None = None
     seen: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @abstractmethod
@@ -143,11 +164,14 @@ class TableQuestion(CellQuestion):
             guess=query.guess,
             kind=checked.kind,
             axes=axes_of(query),
+            statistic=_STATISTICS.get(checked.kind),
             filtered=checked.counts,
             level=math.nan if query.q is None else query.q,
             resolution=0.0 if checked.kind != "mean" else 2.0**-SCALE_BITS * (high - low),
             checked=checked,
         )
+
+    readable = True  # whether the text reads as a question
 
     @property
     def in_process(self) -> bool:
@@ -181,6 +205,19 @@ class TableQuestion(CellQuestion):
     @property
     def record(self) -> Any:
         return self.checked.query
+
+
+_STATISTICS: dict[str, Statistic] = {
+    "weighted mean": WeightedMean(),
+    "ratio": Ratio(),
+    "difference": Contrast((1.0, -1.0)),
+    "lift": Lift(),
+    "variance": Variance(),
+    "std": Variance(root=True),
+    "covariance": Covariance(),
+    "correlation": Correlation(),
+    "slope": Slope(),
+}
 
 
 def axes_of(query: Query) -> tuple[Axis, Axis]:

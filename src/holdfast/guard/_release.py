@@ -12,7 +12,6 @@ from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard._answer import Answer
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._question import Question, TableQuestion
-from holdfast.guard._scores import ScoreQuestion
 from holdfast.guard._session import Released
 from holdfast.guard._strategy import Strategy
 from holdfast.intervals import Interval
@@ -46,9 +45,8 @@ def released(
     """Everything that leaves with an answer, as the book keeps it."""
     notes = [*question.notes]
     unsaid = isinstance(question, TableQuestion) and question.checked.unsaid
-    if question.kind == "mean" and not isinstance(question, ScoreQuestion):
-        missing = f"; a missing one counts as {question.low:g}" if unsaid else ""
-        notes.append(f"Values outside [{question.low:g}, {question.high:g}] are clipped{missing}.")
+    if isinstance(question, TableQuestion):
+        notes += _clipped(question, unsaid)
     if question.kind == "quantile" and unsaid:
         notes.append("A missing value counts as less than any other.")
     notes += _left_out(question)
@@ -60,11 +58,28 @@ def released(
         "high": interval.high if math.isfinite(interval.high) else None,
         "guess": guess,
         "confirmed": confirmed,
-        "readable": isinstance(question, TableQuestion),
+        "readable": isinstance(question, TableQuestion) and question.readable,
         "interval": theorem,
         "numbers": numbers,
         "notes": notes,
     }
+
+
+def _clipped(question: TableQuestion, unsaid: bool) -> list[str]:
+    """Where values are clipped."""
+    query = question.checked.query
+    ranges = [query.bounds, query.other_bounds]
+    if query.kind in ("share", "quantile", "cdf") or query.bounds is None:
+        return []
+    missing = f"; a missing one counts as {query.bounds[0]:g}" if unsaid else ""
+    if query.other_bounds is None:
+        return [f"Values outside [{query.bounds[0]:g}, {query.bounds[1]:g}] are clipped{missing}."]
+    shown = " and ".join(
+        f"{value.text} outside [{ends[0]:g}, {ends[1]:g}]"
+        for value, ends in zip(query.values, ranges, strict=True)
+        if ends is not None
+    )
+    return [f"Values of {shown} are clipped{missing}."]
 
 
 def _left_out(question: Question) -> list[str]:
@@ -125,7 +140,7 @@ class Records:
         is the same question in the same words."""
         recorded = released.answer or {}
         query: Any = released.text
-        if isinstance(asked, TableQuestion) and asked.text == released.text:
+        if isinstance(asked, TableQuestion) and asked.readable and asked.text == released.text:
             query = replace(asked.record, guess=None)
         elif recorded["readable"]:
             query = queries.read(released.text)

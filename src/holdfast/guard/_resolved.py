@@ -52,11 +52,11 @@ def _required(training: Rows | None, what: str) -> Rows:
 
 
 def _proposed(query: Query, training: Rows, nullable: frozenset[str]) -> dict[str, Any]:
-    first, *others = (_range(value, training, nullable) for value in query.values)
+    first, *others = (range_of(value, training, nullable) for value in query.values)
     return {"bounds": first, **({"other_bounds": others[0]} if others else {})}
 
 
-def _range(value: Expression, training: Rows, nullable: frozenset[str]) -> tuple[float, float]:
+def range_of(value: Expression, training: Rows, nullable: frozenset[str]) -> tuple[float, float]:
     """A range with room around the values of the training part, rounded outward to two digits."""
     if value.is_condition:
         return 0.0, 1.0

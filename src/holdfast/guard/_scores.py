@@ -10,7 +10,8 @@ import copy
 import hashlib
 import secrets
 import sys
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,32 @@ from holdfast import checks, queries
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard._model_key import model_key
-from holdfast.guard._prediction_values import (
-    as_numbers,
-    comparable,
-    is_missing,
-    kind_of_values,
-    of_one_kind,
+from holdfast.guard._resolved import range_of
+from holdfast.guard._prediction_values import comparable, is_missing, kind_of_values, of_one_kind
+from holdfast.guard._metrics import (
+    LOG_LOSS_CAP,
+    METRICS,
+    Scale,
+    Values,
+    axes_of_metric,
+    limits_of,
+    statistic_of,
+    units_of,
+    values_of,
 )
-from holdfast.guard._question import Moments, Part, Question
-from holdfast.queries import Query
+from holdfast.guard._question import CellQuestion, Moments, Part
+from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic, Steps
 
-METRICS = ("accuracy", "error", "brier")
+_MOST_CLASSES = 100
+_FOLDS = 3
+_OWN_ROWS = (
+    "The guess is the model's score on the training part. If it was fitted there, that is too good a guess, and "
+    "costs more: bring guess= or use cv=."
+)
+_NO_GUESS = (
+    "There were no predictions for training rows to take a guess from, so none was supposed. An answer costs less "
+    "with guess=."
+)
 
 # A model is tried on so many training rows before it is asked about.
 _TRIED_ROWS = 1_000
@@ -57,7 +73,8 @@ _OF_A_CLASS = (
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted model as it was when it was asked about.
+    """A fitted model as it was when it was asked about. ``column`` is that of the scored class among its
+    probabilities; with ``whole`` all of them are scored.
 
     ``output`` names what is scored, its ``predict`` or its ``predict_proba``, and ``features`` the columns it
     was fitted on (None: it does not say, and sees all but the target). Each use works on a copy: the caller's
@@ -67,18 +84,45 @@ class Model:
     fitted: Any
     output: str
     features: tuple[str, ...] | None
+    column: int | None = None
+    whole: bool = False
 
     def predict(self, part: Part, target: str) -> NDArray[Any]:
         """One prediction, or one probability of the scored class, for each row of a part. Reads the rows."""
         columns = self.features or tuple(name for name in part.rows.schema if name != target)
         found = np.asarray(getattr(copied(self.fitted), self.output)(part.rows.frame(list(columns))))
+        return self._scored(found, part.rows.count)
+
+    def _scored(self, found: NDArray[Any], rows: int) -> NDArray[Any]:
+        if self.whole and found.ndim == 2 and len(found) == rows:
+            return found
         if self.output == "predict_proba" and found.ndim == 2 and found.shape[1] == 2:
-            found = found[:, 1]
-        if found.shape != (part.rows.count,):
-            raise ValueError(
-                f"{self.output} returned an array of shape {found.shape} for {part.rows.count:,} rows"
-            )
+            found = found[:, 1 if self.column is None else self.column]
+        elif self.column is not None and found.ndim == 2:
+            found = found[:, self.column]
+        if found.shape != (rows,):
+            raise ValueError(f"{self.output} returned an array of shape {found.shape} for {rows:,} rows")
         return found
+
+    def out_of_fold(self, training: Part, target: str, folds: int) -> NDArray[Any] | None:
+        """Predictions for the training rows by models that were fitted without them; None for a model that
+        cannot be fitted again."""
+        if "sklearn" not in sys.modules:
+            return None
+        from sklearn.base import BaseEstimator, clone
+        from sklearn.model_selection import cross_val_predict
+
+        if not isinstance(self.fitted, BaseEstimator) or training.rows.count < 2 * folds:
+            return None
+        columns = self.features or tuple(name for name in training.rows.schema if name != target)
+        frame, truth = training.rows.frame(list(columns)), training.column(target)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = cross_val_predict(clone(self.fitted), frame, truth, cv=folds, method=self.output)
+            return self._scored(np.asarray(found), training.rows.count)
+        except Exception:  # A model that cannot be fitted on these rows is scored as it is.
+            return None
 
 
 def copied(model: Any) -> Any:
@@ -90,21 +134,24 @@ def copied(model: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreQuestion(Question):
-    """The mean score of predictions: an array over the rows of the data or the protected rows, or a fitted
-    model.
+class ScoreQuestion(CellQuestion):
+    """The score of predictions: an array over the rows of the data or the protected rows, or a fitted model.
 
-    ``positive`` is the label whose probability a Brier score is of; None where the target itself is 0 or 1.
+    ``scale`` says what labels and numbers are scored. ``out_of_fold`` are predictions for the training rows by
+    models that were fitted without them.
     """
 
     predictions: NDArray[Any] | Model
     target: str
     metric: str
+    scale: Scale
     everywhere: bool  # whether the training rows have predictions too
-    positive: Any = None
+    out_of_fold: NDArray[Any] | None = None
 
     def predict(self, part: Part) -> NDArray[Any]:
         """The predictions for the rows of one part."""
+        if part.training and self.out_of_fold is not None and len(self.out_of_fold) == part.rows.count:
+            return self.out_of_fold
         if isinstance(self.predictions, Model):
             return self.predictions.predict(part, self.target)
         covers_data = part.mask is not None and len(self.predictions) == len(part.mask)
@@ -114,31 +161,98 @@ class ScoreQuestion(Question):
     def in_training(self) -> bool:
         return self.everywhere
 
-    def moments(self, part: Part, *, squares: bool = False) -> Moments:
-        predicted, truth = self.predict(part), part.column(self.target)
-        if predicted.shape != truth.shape:
-            raise ValueError("one prediction for each row is needed")
-        if self.metric == "brier":
-            scale = 1 << SCALE_BITS
-            units = np.floor(self._losses(predicted, truth) * scale + 0.5).astype(np.int64)
-        else:
-            scale = 1
-            units = np.asarray((predicted == truth) == (self.metric == "accuracy")).astype(np.int64)
-        total = int(units.sum())
-        second = sum(int(value) * value for value in units.tolist()) if squares else None
-        return Moments.from_integers(len(units), total, second, scale, self.low, self.high)
+    @property
+    def vague(self) -> bool:
+        return True
 
-    def _losses(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """(probability − outcome)² of each row, at most 1; 1 where either is missing."""
-        outcome = as_numbers(truth if self.positive is None else truth == self.positive)
-        outcome = np.where(is_missing(truth), np.nan, np.clip(outcome, -1.0, 2.0))
-        probability = np.clip(as_numbers(predicted), 0.0, 1.0)
-        losses: NDArray[np.float64] = np.minimum((probability - outcome) ** 2, 1.0)
-        return np.where(np.isnan(losses), 1.0, losses)
+    def values(self, part: Part) -> Values:
+        """What each row of one part counts. Reads the rows."""
+        predicted, truth = self.predict(part), part.column(self.target)
+        if len(predicted) != len(truth):
+            raise ValueError("one prediction for each row is needed")
+        return values_of(self.metric, predicted, truth, self.scale)
+
+    def moments(self, part: Part, *, squares: bool = False) -> Moments:
+        values = self.values(part).kept().x
+        if self.kind == "share":
+            total = int(np.count_nonzero(values))
+            return Moments.from_integers(len(values), total, total, 1, 0.0, 1.0)
+        units = units_of(values, self.axes[0])
+        second = _sum_of_squares(units) if squares else None
+        return Moments.from_integers(
+            len(units), int(units.sum()), second, 1 << SCALE_BITS, self.low, self.high
+        )
+
+    def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
+        return cells_of_values(self.values(part).kept(), self.axes, steps)
 
     @property
     def record(self) -> Any:
         return self.text
+
+
+def cells_of_values(values: Values, axes: tuple[Axis, Axis], steps: tuple[Steps, Steps]) -> Cells:
+    """The cells of rows whose values are at hand."""
+    z = None if values.z is None else units_of(values.z, axes[1])
+    return Cells.of_values(axes, steps, units_of(values.x, axes[0]), z, values.group)
+
+
+def _sum_of_squares(units: NDArray[np.int64]) -> int:
+    """Σu², exactly: by halves of 12 bits, whose products 64 bits hold the sums of."""
+    high, low = units >> 12, units & 0xFFF
+    parts = (int(np.dot(high, high)), int(np.dot(high, low)), int(np.dot(low, low)))
+    return (parts[0] << 24) + (parts[1] << 13) + parts[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedQuestion(CellQuestion):
+    """The score of one prediction less that of another, row by row."""
+
+    first: ScoreQuestion
+    second: ScoreQuestion
+
+    @property
+    def in_training(self) -> bool:
+        return self.first.in_training and self.second.in_training
+
+    @property
+    def vague(self) -> bool:
+        return True
+
+    def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
+        a, b = (question.values(part) for question in (self.first, self.second))
+        return cells_of_values(Values(a.x - b.x, None, a.group, a.enters).kept(), self.axes, steps)
+
+    @property
+    def record(self) -> Any:
+        return self.text
+
+
+def compare_question(first: ScoreQuestion, second: ScoreQuestion) -> ComparedQuestion:
+    """The question behind ``guard.compare``."""
+    metric, width = first.metric, first.high - first.low
+    if not METRICS[metric].paired:
+        known = ", ".join(name for name, about in METRICS.items() if about.paired)
+        raise QueryRejected(
+            f"Two predictions are not compared row by row by {metric}: use one of {known}, or ask for both scores "
+            f"in one call."
+        )
+    groups = len(first.scale.classes) if metric == "balanced_accuracy" else 1
+    statistic: Statistic = Contrast((1 / groups,) * groups) if groups > 1 else Mean()
+    return ComparedQuestion(
+        key=hashlib.sha256(f"compare {first.key} {second.key}".encode()).hexdigest(),
+        text=f"{first.text} - {second.text}",
+        low=-width,
+        high=width,
+        guess=None,
+        kind=f"paired difference of {metric}",
+        filtered=METRICS[metric].filtered,
+        axes=(Axis(-width, width, 1 << SCALE_BITS), NO_AXIS),
+        statistic=statistic,
+        first=first,
+        second=second,
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
+    )
 
 
 def score_question(
@@ -150,27 +264,144 @@ def score_question(
     name: str | None,
     protected: Part,
     training: Part | None = None,
+    cv: int | None = None,
+    bounds: Any = None,
+    positive: Any = None,
 ) -> ScoreQuestion:
     """The question behind ``guard.score``: the same predictions, or a model with the same content, are the
     same question, whatever they are named."""
-    checks.choice(metric, "metric", METRICS, of="Guard.score")
+    checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
     if name is not None and not isinstance(name, str):
         raise InvalidArgument("name", "a text, or None", name, of="Guard.score")
     if target not in protected.rows.schema:
         raise QueryRejected(
             f"There is no column {target!r} to score against; there are {', '.join(protected.rows.schema)}."
         )
-    expected = None if guess is None else checks.real(guess, "guess", "[0, 1]", of="Guard.score")
-    if hasattr(predictions, "predict") or hasattr(predictions, "predict_proba"):
-        question = _of_model(predictions, target, metric, expected, name, protected)
-        if training is not None:
-            _try_on_training(question, training)
+    if cv is not None:
+        cv = checks.whole(cv, "cv", at_least=2, of="Guard.score")
+    model = hasattr(predictions, "predict") or hasattr(predictions, "predict_proba")
+    classes = getattr(predictions, "classes_", None) if model else None
+    scale = scale_of(metric, target, protected, training, bounds=bounds, positive=positive, classes=classes)
+    low, high = limits_of(metric, scale)
+    domain = f"[{low!r}, {high!r}]" if np.isfinite(low) else f"(-inf, {high!r}]"
+    expected = None if guess is None else checks.real(guess, "guess", domain, of="Guard.score")
+    if not model:
+        return _of_array(predictions, target, metric, expected, name, protected, scale)
+    question = _of_model(predictions, target, metric, expected, name, protected, scale)
+    if training is None:
         return question
-    return _of_array(predictions, target, metric, expected, name, protected)
+    _try_on_training(question, training)
+    return question if guess is not None else _without_its_own_rows(question, training, cv)
+
+
+def scale_of(
+    metric: str,
+    target: str,
+    protected: Part,
+    training: Part | None,
+    *,
+    bounds: Any = None,
+    positive: Any = None,
+    classes: Any = None,
+) -> Scale:
+    """What labels or numbers are scored: as the caller says, else as the model and the training part show."""
+    needs, kind = METRICS[metric].needs, protected.rows.schema[target].kind
+    if metric == "log_loss":
+        span = (0.0, LOG_LOSS_CAP) if bounds is None else _pair(bounds)
+        if not span[0] == 0.0:
+            raise InvalidArgument("bounds", "(0, cap) for a log loss", bounds, of="Guard.score")
+        labels = () if classes is None else tuple(np.asarray(classes).tolist())
+        return Scale(positive or _positive_label(target, kind, training, classes), labels, span)
+    if needs == "number":
+        if kind not in ("number", "boolean"):
+            raise QueryRejected(f"{metric} needs a target of numbers, and {target!r} is of kind {kind}.")
+        return Scale(
+            span=_span_of(target, training) if bounds is None or bounds == "train" else _pair(bounds)
+        )
+    if metric in ("accuracy", "error", "brier"):
+        return Scale(positive=positive)
+    seen = _labels_in(target, training)
+    if len(seen) == 1:
+        raise QueryRejected(
+            f"The training part shows one class of {target!r} only ({_shown(seen[0])}), and {metric} compares "
+            "classes. Give more rows, or score with accuracy."
+        )
+    if metric == "balanced_accuracy":
+        if not 2 <= len(seen) <= _MOST_CLASSES:
+            raise QueryRejected(
+                f"{metric} needs from 2 to {_MOST_CLASSES} classes in the training part; {target!r} has "
+                f"{len(seen)}."
+            )
+        return Scale(classes=seen)
+    chosen = _positive_label(target, kind, training, classes) if positive is None else positive
+    if positive is not None and seen and positive not in seen:
+        raise QueryRejected(
+            f"No training row has {positive!r} in {target!r}; there are {', '.join(map(_shown, seen[:10]))}."
+        )
+    return Scale(positive=chosen)
+
+
+def _pair(bounds: Any) -> tuple[float, float]:
+    low, high = checks.reals(bounds, "bounds", "(-inf, inf)", of="Guard.score")
+    if not low < high:
+        raise InvalidArgument("bounds", "two numbers lo < hi", bounds, of="Guard.score")
+    return low, high
+
+
+def _span_of(target: str, training: Part | None) -> tuple[float, float]:
+    """A range with room around the target's training values."""
+    if training is None:
+        raise QueryRejected(
+            f"Give bounds=(lo, hi) of {target!r}: there are no training rows to propose them."
+        )
+    return range_of(queries.Expression.read(queries.quoted_name(target)), training.rows, frozenset([target]))
+
+
+def _labels_in(target: str, training: Part | None) -> tuple[Any, ...]:
+    if training is None:
+        return ()
+    values = training.column(target)
+    known = values[~is_missing(values)]
+    return tuple(sorted(set(known.tolist())))
+
+
+def _positive_label(target: str, kind: str, training: Part | None, classes: Any) -> Any:
+    """The label that counts as positive: the second of two, which is 1 of 0 and 1 and the later of two texts."""
+    labels = _labels_in(target, training) if classes is None else tuple(np.asarray(classes).tolist())
+    if kind in ("boolean", "number") and set(labels) <= {0, 1}:
+        return True if kind == "boolean" else 1
+    if len(labels) != 2:
+        raise QueryRejected(
+            f"{target!r} has {len(labels)} classes in the training part, and one of two counts as positive: say "
+            "which with positive=..."
+        )
+    return labels[1]
+
+
+def _without_its_own_rows(question: ScoreQuestion, training: Part, cv: int | None) -> ScoreQuestion:
+    """The question with a guess from models that were fitted without the rows they predict: what a model scores
+    on its own training rows says little about others."""
+    assert isinstance(question.predictions, Model)
+    predicted = question.predictions.out_of_fold(training, question.target, cv or _FOLDS)
+    if predicted is None:
+        if cv is not None:
+            raise QueryRejected(
+                "cv= needs a model of scikit-learn that can be fitted again on the training part; bring a guess "
+                "instead."
+            )
+        return replace(question, notes=(*question.notes, _OWN_ROWS))
+    note = f"The guess is the model's score in {cv or _FOLDS} cross-validation folds of the training part."
+    return replace(question, out_of_fold=predicted, notes=(*question.notes, note))
 
 
 def _of_array(
-    predictions: Any, target: str, metric: str, guess: float | None, name: str | None, protected: Part
+    predictions: Any,
+    target: str,
+    metric: str,
+    guess: float | None,
+    name: str | None,
+    protected: Part,
+    scale: Scale,
 ) -> ScoreQuestion:
     if not protected.rows.has_order:
         raise QueryRejected(
@@ -189,71 +420,120 @@ def _of_array(
         )
     given = of_one_kind(predictions)
     _require_kind(given, target, metric, protected)
-    if metric == "brier" and not np.all((given >= 0.0) & (given <= 1.0)):
+    probable = METRICS[metric].needs == "probability"
+    if probable and not np.all((given >= 0.0) & (given <= 1.0)):
+        called = "A Brier score" if metric == "brier" else f"A {metric}"
         raise QueryRejected(
-            "A Brier score is of probabilities: give numbers from 0 to 1, how likely it is that "
-            f"{target} is 1."
+            f"{called} is of probabilities: give numbers from 0 to 1, how likely it is that "
+            f"{target} is {1 if scale.positive is None else _shown(scale.positive)}."
         )
     identity = hashlib.sha256(given.dtype.str.encode() + given.tobytes()).hexdigest()
+    everywhere = protected.mask is not None and len(given) == protected.data_rows
+    vague = () if everywhere or guess is not None else (_NO_GUESS,)
     return _question(
         identity,
         label=name or identity[:_SHOWN],
         target=target,
         metric=metric,
         guess=guess,
+        scale=scale,
         predictions=given,
-        everywhere=protected.mask is not None and len(given) == protected.data_rows,
-        notes=(_BY_PLACE, *((_ZERO_OR_ONE,) if metric == "brier" else ())),
+        everywhere=everywhere,
+        notes=(_BY_PLACE, *((_ZERO_OR_ONE,) if metric == "brier" else ()), *vague),
     )
 
 
 def _of_model(
-    model: Any, target: str, metric: str, guess: float | None, name: str | None, protected: Part
+    model: Any,
+    target: str,
+    metric: str,
+    guess: float | None,
+    name: str | None,
+    protected: Part,
+    scale: Scale,
 ) -> ScoreQuestion:
     # The digest comes first: whatever the model does with rows, it is the digest of what was brought.
     key = model_key(model)
     _require_fitted(model)
-    output = "predict_proba" if metric == "brier" else "predict"
-    if not hasattr(model, output):
-        raise QueryRejected(
-            f"{type(model).__name__} has no {output}, and {metric} needs it. "
-            + (
-                "Use a model that gives probabilities, or give the probabilities as an array."
-                if metric == "brier"
-                else "Use metric='brier', or give the predictions as an array."
-            )
-        )
+    output = _output_of(model, metric)
     positive = _positive_class(model, target, protected) if metric == "brier" else None
     notes = [_ZERO_OR_ONE if positive is None else _OF_A_CLASS.format(_shown(positive))] * (metric == "brier")
     notes.append(_NEW_EACH_TIME if key is None else _RECOGNISED.format(key[:_SHOWN]))
+    classes = getattr(model, "classes_", None)
+    column = None
+    if (
+        output == "predict_proba"
+        and metric != "log_loss"
+        and classes is not None
+        and scale.positive is not None
+    ):
+        listed = np.asarray(classes).tolist()
+        column = listed.index(scale.positive) if scale.positive in listed else None
     return _question(
         f"model {key or secrets.token_hex(32)}",
         label=name or f"{type(model).__name__} {(key or '')[:_SHOWN]}".rstrip(),
         target=target,
         metric=metric,
         guess=guess,
-        predictions=Model(copied(model), output, _features(model, target, protected)),
+        scale=replace(scale, positive=positive) if metric == "brier" else scale,
+        predictions=Model(
+            copied(model), output, _features(model, target, protected), column, whole=metric == "log_loss"
+        ),
         everywhere=True,
-        positive=positive,
         notes=tuple(notes),
     )
 
 
+def _output_of(model: Any, metric: str) -> str:
+    """What of a model is scored."""
+    needs = METRICS[metric].needs
+    wanted = {
+        "label": ("predict",),
+        "number": ("predict",),
+        "probability": ("predict_proba",),
+        "score": ("predict_proba", "decision_function"),
+    }[needs]
+    output = next((name for name in wanted if hasattr(model, name)), None)
+    if output is None:
+        raise QueryRejected(
+            f"{type(model).__name__} has no {' or '.join(wanted)}, and {metric} needs it. "
+            + (
+                "Use a model that gives probabilities, or give the probabilities as an array."
+                if needs in ("probability", "score")
+                else "Use metric='brier', or give the predictions as an array."
+            )
+        )
+    return output
+
+
 def _question(
-    identity: str, *, label: str, target: str, metric: str, guess: float | None, **rest: Any
+    identity: str, *, label: str, target: str, metric: str, guess: float | None, scale: Scale, **rest: Any
 ) -> ScoreQuestion:
+    about, (low, high) = METRICS[metric], limits_of(metric, scale)
+    told = _told(metric, scale)
     return ScoreQuestion(
-        key=hashlib.sha256(f"score {metric} {target} {identity}".encode()).hexdigest(),
-        text=f"score({label}, target = {target}, metric = {metric})",
-        low=0.0,
-        high=1.0,
+        key=hashlib.sha256(f"score {metric} {target} {identity}{told}".encode()).hexdigest(),
+        text=f"score({label}, target = {target}, metric = {metric}{told})",
+        low=low,
+        high=high,
         guess=guess,
-        kind="mean" if metric == "brier" else "share",
-        resolution=2.0**-SCALE_BITS if metric == "brier" else 0.0,
+        kind=about.kind,
+        filtered=about.filtered,
+        resolution=2.0**-SCALE_BITS * (high - low) if about.kind == "mean" else 0.0,
+        axes=axes_of_metric(metric, scale),
+        statistic=statistic_of(metric, scale),
         target=target,
         metric=metric,
+        scale=scale,
         **rest,
     )
+
+
+def _told(metric: str, scale: Scale) -> str:
+    """What else decides the score, for its text and its key."""
+    if METRICS[metric].needs == "number" or metric == "log_loss":
+        return f", bounds = [{scale.span[0]:g}, {scale.span[1]:g}]"
+    return f", positive = {_shown(scale.positive)}" if metric in ("precision", "recall", "f1", "auc") else ""
 
 
 def _require_fitted(model: Any) -> None:
@@ -337,11 +617,12 @@ def _try_on_training(question: ScoreQuestion, training: Part) -> None:
             f"The model cannot be applied to training rows, so it was not applied to others and nothing was "
             f"charged. {type(error).__name__}: {error}"
         ) from error
-    if question.metric == "brier":
+    if METRICS[question.metric].needs == "probability":
         numbers = found.dtype.kind in "biuf"
         if not (numbers and np.all((found >= -1e-6) & (found <= 1 + 1e-6))):
+            called = "Brier score" if question.metric == "brier" else question.metric
             raise QueryRejected(
-                "A Brier score is of probabilities, and predict_proba returned values that are not numbers "
+                f"A {called} is of probabilities, and predict_proba returned values that are not numbers "
                 "from 0 to 1 for training rows. Nothing was charged."
             )
     else:
@@ -351,7 +632,11 @@ def _try_on_training(question: ScoreQuestion, training: Part) -> None:
 def _require_kind(predictions: NDArray[Any], target: str, metric: str, part: Part) -> None:
     """Refuse predictions that could never equal the target, because they are of another kind."""
     kind, stored = kind_of_values(predictions), part.rows.schema[target].kind
-    if metric == "brier":
+    needs = METRICS[metric].needs
+    if metric in ("log_loss", "auc") or needs == "number":
+        if kind != "number":
+            raise QueryRejected(f"{metric} needs predictions that are numbers; these are of kind {kind}.")
+    elif metric == "brier":
         if kind != "number" or not comparable("number", stored):
             raise QueryRejected(
                 f"A Brier score needs numbers, and a target that is 0 or 1. The predictions are of kind "
@@ -363,17 +648,3 @@ def _require_kind(predictions: NDArray[Any], target: str, metric: str, part: Par
             f"The predictions are of kind {kind} and the column {target!r} is of kind {stored}, so none "
             "could be right. Give the labels as they are stored."
         )
-
-
-def score_query(predictions: str, *, target: str, metric: str, guess: Any, schema: Any = None) -> Query:
-    """The score of predictions that are an expression, as a query. A row without a prediction or a target
-    counts as wrong, as it does for arrays and models."""
-    checks.choice(metric, "metric", METRICS, of="Guard.score")
-    if metric == "brier":
-        difference = f"(({predictions}) - ({target}))"
-        square = f"{difference} * {difference}"
-        return queries.mean(square, bounds=(0, 1), nulls=1, guess=guess, schema=schema)
-    sign = "=" if metric == "accuracy" else "<>"
-    return queries.share(
-        f"({predictions}) {sign} ({target})", nulls=metric == "error", guess=guess, schema=schema
-    )

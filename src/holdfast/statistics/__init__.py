@@ -9,6 +9,7 @@ from holdfast.statistics._cells import NO_AXIS, Axis, Cells, CellSums, Steps
 from holdfast.statistics._evidence import Bets, Evidence, Tails
 from holdfast.statistics._product import Crossing, Form
 from holdfast.statistics._statistic import (
+    AUC,
     Contrast,
     Correlation,
     Covariance,
@@ -23,6 +24,7 @@ from holdfast.statistics._statistic import (
 )
 
 __all__ = [
+    "AUC",
     "NO_AXIS",
     "Axis",
     "Bets",

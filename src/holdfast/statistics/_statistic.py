@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast import intervals
 from holdfast.intervals import Interval
 from holdfast.statistics._cells import Cells
 from holdfast.statistics._evidence import Evidence
@@ -43,6 +44,7 @@ class Statistic(ABC):
     two_values = False
     groups = 1
     needs_training = False
+    every_value = False  # whether each value needs a cell of its own
 
     @property
     @abstractmethod
@@ -109,20 +111,30 @@ def _distance(evidence: Evidence, axis: int, level: float) -> float:
 
 @dataclass(frozen=True)
 class Mean(Statistic):
-    """The mean of a value among the rows that enter."""
+    """The mean of a value among the rows that enter; or, of values that are not negative, its ``root``."""
 
+    root: bool = False
     theorem = "e-value of the mean (product of bets)"
 
     def form(self, cells: Cells, trained: Cells | None) -> tuple[Cells, Form]:
         return cells, Form.of((cells.centre[0], 1.0, 0, 0, 0, 0), _ONE)
 
     def estimate(self, cells: Cells) -> float:
-        return cells.mean[0] if cells.rows > 0 else math.nan
+        return self._out(cells.mean[0]) if cells.rows > 0 else math.nan
+
+    def _out(self, mean: float) -> float:
+        return math.sqrt(max(0.0, mean)) if self.root else mean
+
+    def deviation(self, cells: Cells) -> float:
+        deviation = super().deviation(cells)
+        if not self.root:
+            return deviation
+        return deviation / (2 * max(self.estimate(cells), math.sqrt(deviation), 1e-300))
 
     def interval(self, evidence: Evidence, nats: float) -> Interval:
         x, _ = _centre(evidence)
         around = _both_sides(evidence.around(x), Form.of(_X, _ONE), nats)
-        return Interval(x + around.low, x + around.high)
+        return Interval(self._out(x + around.low), self._out(x + around.high))
 
 
 @dataclass(frozen=True)
@@ -426,3 +438,50 @@ class RSquared(Statistic):
         low = evidence.lower(form, _main(level), offset=(1 - lowest) * box**2, lowest=lowest)
         # R² < b needs no box: E(y − m)² is at least the variance.
         return Interval(low, min(1.0, evidence.upper(form, level)))
+
+
+@dataclass(frozen=True)
+class AUC(Statistic):
+    """How often a positive row has a larger score than a negative one, ties counting half: group 1 has the
+    positive rows, group 0 the negative ones.
+
+    Rows are paired off at random in min(n₁, n₀) pairs that do not share a row. The score is the average over all
+    ways to do so, so by Hoeffding's argument the interval of as many independent pairs holds for it.
+    """
+
+    conditions = True
+    groups = 2
+    every_value = True
+    theorem = "binary relative entropy at the smaller class (Hoeffding 1963, U-statistics)"
+
+    def form(self, cells: Cells, trained: Cells | None) -> tuple[Cells, Form]:
+        return cells, Form.of(_X, _ONE)
+
+    def estimate(self, cells: Cells) -> float:
+        negative, positive = cells.rows_in(0), cells.rows_in(1)
+        if not (negative > 0 and positive > 0):
+            return math.nan
+        scores, place = np.unique(cells.least[:, 0], return_inverse=True)
+        counts = [
+            np.bincount(place[cells.group == group], cells.sums[cells.group == group, 0], len(scores))
+            for group in (0, 1)
+        ]
+        below = np.concatenate([[0.0], np.cumsum(counts[0])[:-1]])
+        return float(np.sum(counts[1] * (below + counts[0] / 2)) / (negative * positive))
+
+    def deviation(self, cells: Cells) -> float:
+        value, fewest = self.estimate(cells), min(cells.rows_in(0), cells.rows_in(1))
+        if not math.isfinite(value):
+            return math.inf
+        share = (value * fewest + 1) / (fewest + 2)
+        return math.sqrt(share * (1 - share) / fewest)
+
+    def heaviness(self, cells: Cells) -> float:
+        return 0.0
+
+    def interval(self, evidence: Evidence, nats: float) -> Interval:
+        if not evidence.independent:
+            return Interval(0.0, 1.0)
+        cells = evidence.cells
+        fewest = int(min(cells.rows_in(0), cells.rows_in(1)))
+        return intervals.kl(self.estimate(cells), max(1, fewest), nats)

@@ -1,0 +1,187 @@
+"""Metrics: what a prediction and a target make of one row, and which statistic of the rows is the score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.engines import SCALE_BITS
+from holdfast.guard._prediction_values import as_numbers, is_missing
+from holdfast.statistics import AUC, NO_AXIS, Axis, Contrast, Mean, Ratio, RSquared, Statistic
+
+Floats = NDArray[np.float64]
+_UNITS = 2**SCALE_BITS
+
+LOG_LOSS_CAP = 10.0
+"""Where a log loss is clipped unless bounds say otherwise."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One way to score. ``needs`` is what a prediction has to be: a "label", a "probability", a "score" of any
+    size, or a "number". ``kind`` is the statistic of the rows. ``paired`` tells whether two predictions can be
+    compared row by row."""
+
+    needs: str
+    kind: str
+    filtered: bool = False
+    paired: bool = True
+
+
+METRICS: dict[str, Metric] = {
+    "accuracy": Metric("label", "share"),
+    "error": Metric("label", "share"),
+    "balanced_accuracy": Metric("label", "balanced accuracy", filtered=True),
+    "precision": Metric("label", "share", filtered=True, paired=False),
+    "recall": Metric("label", "share", filtered=True),
+    "f1": Metric("label", "f1", filtered=True, paired=False),
+    "auc": Metric("score", "auc", filtered=True, paired=False),
+    "log_loss": Metric("probability", "mean"),
+    "brier": Metric("probability", "mean"),
+    "mae": Metric("number", "mean"),
+    "mse": Metric("number", "mean"),
+    "rmse": Metric("number", "rmse", paired=False),
+    "r2": Metric("number", "r2", paired=False),
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What is known of a target before its protected rows are read: the ``positive`` label, all ``classes``
+    that the training part shows, and the ``span`` of numbers, or of the loss where the metric has one."""
+
+    positive: Any = None
+    classes: tuple[Any, ...] = ()
+    span: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def width(self) -> float:
+        """How long the span is."""
+        return self.span[1] - self.span[0]
+
+
+@dataclass(frozen=True)
+class Values:
+    """What the rows count, one or two values each; the number of a row's group, where there are groups; and
+    which rows enter."""
+
+    x: Floats
+    z: Floats | None = None
+    group: NDArray[np.int64] | None = None
+    enters: NDArray[np.bool_] | None = None
+
+    def kept(self) -> Values:
+        """The rows that enter, and no others."""
+        if self.enters is None:
+            return self
+        z = None if self.z is None else self.z[self.enters]
+        group = None if self.group is None else self.group[self.enters]
+        return Values(self.x[self.enters], z, group)
+
+
+def limits_of(metric: str, scale: Scale) -> tuple[float, float]:
+    """Between what a score lies."""
+    if metric == "log_loss":
+        return scale.span
+    if METRICS[metric].needs != "number":
+        return 0.0, 1.0
+    ends = {"mae": scale.width, "mse": scale.width**2, "rmse": scale.width}
+    return (0.0, ends[metric]) if metric in ends else (-float("inf"), 1.0)
+
+
+def statistic_of(metric: str, scale: Scale) -> Statistic | None:
+    """The statistic that cells of the rows give; None for shares and means, which sums give."""
+    statistics: dict[str, Statistic] = {
+        "balanced accuracy": Contrast((1 / max(1, len(scale.classes)),) * max(1, len(scale.classes))),
+        "f1": Ratio(),
+        "auc": AUC(),
+        "rmse": Mean(root=True),
+        "r2": RSquared(),
+    }
+    return statistics.get(METRICS[metric].kind)
+
+
+def axes_of_metric(metric: str, scale: Scale) -> tuple[Axis, Axis]:
+    """The ranges of what the rows count."""
+    ranges = {
+        "f1": ((0.0, 2.0), (0.0, 2.0)),
+        "auc": ((-1.0, 1.0), None),
+        "rmse": ((0.0, scale.width**2), None),
+        "r2": (scale.span, scale.span),
+    }
+    first, second = ranges.get(METRICS[metric].kind, (limits_of(metric, scale), None))
+    return Axis(*first, _UNITS), NO_AXIS if second is None else Axis(*second, _UNITS)
+
+
+def values_of(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> Values:
+    """What each row counts. A missing prediction or target counts as the worst there is."""
+    needs = METRICS[metric].needs
+    if needs == "label":
+        return _of_labels(metric, predicted, truth, scale)
+    if needs == "number":
+        return _of_numbers(metric, as_numbers(predicted), as_numbers(truth), scale)
+    if metric == "auc":
+        scores = as_numbers(predicted)
+        known = ~(is_missing(truth) | np.isnan(scores))
+        squeezed = np.where(np.isinf(scores), np.sign(scores), scores / (1 + np.abs(scores)))
+        return Values(squeezed, group=_is_positive(truth, scale).astype(np.int64), enters=known)
+    return Values(_of_probabilities(metric, predicted, truth, scale))
+
+
+def _of_labels(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> Values:
+    right = np.asarray(predicted == truth)
+    if metric in ("accuracy", "error"):
+        return Values((right == (metric == "accuracy")).astype(np.float64))
+    if metric == "balanced_accuracy":
+        group = np.full(len(truth), -1, dtype=np.int64)
+        for place, label in enumerate(scale.classes):
+            group[np.asarray(truth == label)] = place
+        return Values(right.astype(np.float64), group=group, enters=group >= 0)
+    said, true = np.asarray(predicted == scale.positive), _is_positive(truth, scale)
+    if metric == "precision":
+        return Values(true.astype(np.float64), enters=said)
+    if metric == "recall":
+        return Values(said.astype(np.float64), enters=true)
+    both = 2.0 * (said & true)
+    return Values(both, said.astype(np.float64) + true.astype(np.float64), enters=said | true)
+
+
+def _is_positive(truth: NDArray[Any], scale: Scale) -> NDArray[np.bool_]:
+    return np.asarray(truth == (1 if scale.positive is None else scale.positive))
+
+
+def _of_numbers(metric: str, predicted: Floats, truth: Floats, scale: Scale) -> Values:
+    low, high = scale.span
+    missing = np.isnan(predicted) | np.isnan(truth)
+    guess, target = (np.clip(np.where(np.isnan(side), low, side), low, high) for side in (predicted, truth))
+    if metric == "r2":
+        return Values(target, guess)
+    loss = np.where(missing, scale.width, np.abs(guess - target))
+    return Values(np.asarray(loss if metric == "mae" else loss**2, dtype=np.float64))
+
+
+def _of_probabilities(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> Floats:
+    if metric == "log_loss":
+        low, high = scale.span
+        if predicted.ndim == 2:
+            places = np.stack([np.asarray(truth == label) for label in scale.classes], axis=1)
+            right = np.sum(np.where(places, as_numbers(predicted), 0.0), axis=1)
+        else:
+            probability = np.clip(as_numbers(predicted), 0.0, 1.0)
+            right = np.where(_is_positive(truth, scale), probability, 1 - probability)
+        right = np.where(is_missing(truth) | np.isnan(right), 0.0, right)
+        return np.asarray(np.clip(-np.log(np.maximum(right, np.exp(-high))), low, high))
+    outcome = as_numbers(truth if scale.positive is None else truth == scale.positive)
+    outcome = np.where(is_missing(truth), np.nan, np.clip(outcome, -1.0, 2.0))
+    probability = np.clip(as_numbers(predicted), 0.0, 1.0)
+    losses: Floats = np.minimum((probability - outcome) ** 2, 1.0)
+    return np.where(np.isnan(losses), 1.0, losses)
+
+
+def units_of(values: Floats, axis: Axis) -> NDArray[np.int64]:
+    """The whole numbers that stand for values, as an engine counts them."""
+    inside = (np.clip(values, axis.low, axis.high) - axis.low) / axis.width
+    return np.rint(inside * axis.units).astype(np.int64)
