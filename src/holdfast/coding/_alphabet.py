@@ -154,4 +154,5 @@ class Alphabet:
         cells = self.learned.cells.after(output.cell, self.half_cell)
         if self.arms is None:
             return replace(self.learned, cells=cells)
-        return Learned(cells, self.learned.arms.after(output.arm, self.arms.half_cell))
+        arms = self.learned.arms.after(output.arm, self.arms.half_cell)
+        return replace(self.learned, cells=cells, arms=arms)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import mul
 
@@ -140,20 +140,51 @@ def _normal(distance: int, half_cell: float) -> float:
 
 
 @dataclass(frozen=True)
+class Claims:
+    """How many claims were tested, how many of them were found, and at which rate of false discoveries, in
+    millionths (0 before the first)."""
+
+    tested: int = 0
+    found: int = 0
+    rate_in_millionths: int = 0
+
+    @property
+    def rate(self) -> float:
+        """The rate that all claims of the account share; 0 before the first."""
+        return self.rate_in_millionths / 1e6
+
+    def probability(self, found: bool) -> float:
+        """What the next claim is expected to be, by the rule of Krichevsky and Trofimov."""
+        before = self.found if found else self.tested - self.found
+        return (before + 0.5) / (self.tested + 1)
+
+
+@dataclass(frozen=True)
 class Learned:
-    """What an account learned: of the cells of statistics, and of the arms of intervals."""
+    """What an account learned: of the cells of statistics, of the arms of intervals, and of claims."""
 
     cells: Mixture = field(default_factory=Mixture)
     arms: Mixture = field(default_factory=Mixture)
+    claims: Claims = field(default_factory=Claims)
+
+    def after_claim(self, *, found: bool, rate: float) -> Learned:
+        """What was learned from a claim that was tested."""
+        claims = Claims(self.claims.tested + 1, self.claims.found + found, round(rate * 1e6))
+        return replace(self, claims=claims)
 
     def to_list(self) -> list[list[int]]:
-        """The state as a book keeps it: for each mixture the weights, then what was seen."""
-        return [
+        """The state as a book keeps it: for each mixture the weights, then what was seen; then the claims, if
+        there were any."""
+        mixtures = [
             [*mixture.weights, mixture.seen.confirmed, mixture.seen.surprised]
             for mixture in (self.cells, self.arms)
         ]
+        claims = self.claims
+        listed = [[claims.tested, claims.found, claims.rate_in_millionths]] if claims.tested else []
+        return mixtures + listed
 
     @classmethod
     def from_list(cls, kept: Sequence[Sequence[int]]) -> Learned:
         """What a book kept."""
-        return cls(*(Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in kept))
+        cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in kept[:2])
+        return cls(cells, arms, Claims(*kept[2]) if len(kept) > 2 else Claims())

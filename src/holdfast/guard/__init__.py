@@ -3,6 +3,8 @@
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._board import Board, FinalScore, Submission
 from holdfast.guard._certificate import Certificate
+from holdfast.guard._curve import Curve
+from holdfast.guard._discover import Discovery
 from holdfast.guard._epoch import Epoch
 from holdfast.guard._guard import Guard
 from holdfast.guard._report import Report
@@ -18,6 +20,8 @@ __all__ = [
     "Board",
     "Certificate",
     "CodeHoldout",
+    "Curve",
+    "Discovery",
     "Epoch",
     "FinalScore",
     "GroupAnswer",

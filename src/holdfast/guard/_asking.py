@@ -10,7 +10,9 @@ nobody pays for the others. Questions of different people that wait for the same
 the scans and the two writes, and each has the account that those before it leave.
 
 A question that fails on the rows does not stop the others. A crash after 2 leaves the reservations as spent.
-Whoever asks the same batch again goes on with them: what was read and not recorded was never released.
+Whoever asks the same batch again goes on with them: what was read and not recorded was never released. A
+question that runs code of whoever asks it, a model, is not gone on with: a process that dies because of the rows
+would tell something about them, so its reservation stays spent and it is asked anew.
 Proofs: ``docs/theory/code-guard.md``, "Asked together" and "Waiting for one turn".
 """
 
@@ -95,9 +97,7 @@ def answer_together(
     The first refusal is raised before anything is charged; with ``refused`` it is put there, by its key, and
     the others are answered, or with ``stop`` only those before it.
 
-    Assumes: no question was chosen with the help of another one's answer. To read one of several runs no code
-    of whoever asks it: a process that dies because of the rows would tell something about them, and a batch
-    is gone on with for nothing.
+    Assumes: no question was chosen with the help of another one's answer.
     """
     first = {member.question.key: member for member in reversed(members)}  # Who asks first pays.
     ordered = {member.question.key: first[member.question.key] for member in members}
@@ -273,6 +273,7 @@ def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
         reader=name,
         asker=member.asker,
         alone=strategy.failure_closes,
+        runs_code=member.question.in_process,
     )
 
 

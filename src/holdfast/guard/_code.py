@@ -25,6 +25,8 @@ from holdfast.coding import (
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
 from holdfast.guard._answer import Left, Preview, perhaps_too_wide, tells_nothing
+from holdfast.guard._curve import CurveQuestion, curve_reading
+from holdfast.guard._discover import ClaimQuestion, PreparedClaim, claim_level, require_one_rate
 from holdfast.guard._expectation import Expectation, Public, expect, look
 from holdfast.guard._left import Capacity, describe_unlimited, widest_question
 from holdfast.guard._model_tails import tail_of_bounded_mean
@@ -213,18 +215,21 @@ class CodeStrategy:
         expected = expect(question, self._public(question, account.nats()))
         arm = expected.reading.around(expected.guess, expected.guess).half_width
         later = after_expected(account, expected.guess_error, arm, questions)
-        return self.prepare(question, later).interval(Output(0)).half_width
+        half_width: float = self.prepare(question, later).interval(Output(0)).half_width
+        return half_width
 
     def look(self, questions: Sequence[Question]) -> None:
         """Look at the training rows for what preparing these questions needs of them."""
         look(questions, self.training, self.pilot)
 
-    def prepare(self, question: Question, account: Account) -> PreparedCode:
+    def prepare(self, question: Question, account: Account) -> Any:
         """Decide everything about a question without reading the protected rows.
 
         Raises :class:`BudgetSpent` where even a confirmed guess would be wider than the promised error.
         """
-        expected = expect(question, self._public(question, account.nats()))
+        if isinstance(question, ClaimQuestion):
+            return self._claim(question, account)
+        expected = self._expected(question, account.nats())
         if self.error is None:
             arm = expected.reading.around(expected.guess, expected.guess).half_width
             half_cell = best_half_cell(account, expected.guess_error, arm, nats=question.nats)
@@ -242,6 +247,21 @@ class CodeStrategy:
             raise self._spent(account, question)
         return near
 
+    def _claim(self, question: ClaimQuestion, account: Account) -> PreparedClaim:
+        require_one_rate(account.learned, question.rate)
+        level = claim_level(account, question.rate)
+        # A one-sided test at α′ is one side of the interval at 2α′, but where second facts serve both sides.
+        both = question.about.statistic is not None and question.about.statistic.two_sided_facts
+        reading = self.exact(question.about, level if both else max(0.0, level - math.log(2)))
+        return PreparedClaim(question, reading, level, account.learned)
+
+    def _expected(self, question: Question, nats: float) -> Expectation:
+        if isinstance(question, CurveQuestion):
+            training = 0 if self.training is None else self.training.rows.count
+            reading = curve_reading(question, self.rows, training, nats)
+            return Expectation(0.0, 0.5, reading)
+        return expect(question, self._public(question, nats))
+
     def _nearby(self, question: Question, account: Account, expected: Expectation) -> PreparedCode | None:
         """The widest cell that keeps the promise near the guess: with room for its arms, else without."""
         roomy = self._widest(question, account, expected, _near)
@@ -256,7 +276,7 @@ class CodeStrategy:
         if unseen:
             bounded = math.isfinite(question.low + question.high)
             question = replace(question, guess=(question.low + question.high) / 2 if bounded else 0.0)
-        return expect(question, self._public(question, nats)).reading
+        return self._expected(question, nats).reading
 
     def _public(self, question: Question, nats: float) -> Public:
         """What is public about a question at so many nats."""
@@ -299,7 +319,9 @@ class CodeStrategy:
     def _on_grid(
         self, question: Question, account: Account, expected: Expectation, half_cell: float
     ) -> PreparedCode:
-        grid = Grid(question.low, question.high, expected.guess, 2 * half_cell)
+        # A curve has one cell: its band is told by the arms alone.
+        cell = 4.0 if question.kind == "cdf" else 2 * half_cell
+        grid = Grid(question.low, question.high, expected.guess, cell)
         alphabet = Alphabet(grid, expected.guess_error, expected.reading.arms, account.learned)
         return PreparedCode(question, account, expected.reading, alphabet, self.error)
 

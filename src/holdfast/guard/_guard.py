@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, overload
 
 from holdfast import checks, queries
-from holdfast.coding import PRECISE_NATS, Account
+from holdfast.coding import MICRO, PRECISE_NATS, Account
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Left, Preview
@@ -30,7 +30,9 @@ from holdfast.guard._choice import (
 )
 from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
+from holdfast.guard._curve import Curve, CurveQuestion, curve_question, edges_of
 from holdfast.guard._custom import custom_question
+from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
 from holdfast.guard._former import FAILURE
@@ -343,6 +345,95 @@ class Guard(Verbs):
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
 
+    def discover(self, claim: str, *, rate: float = 0.05, asker: Asker | None = None) -> Discovery:
+        """Test a claim, a question with < or > and a number: ``"mean(income, 0, 1e5) > 3e4"``.
+
+        Guarantee: of all claims that this account finds, at most the share ``rate`` is false, in expectation and
+        at every time, however they were chosen. One bit leaves and is paid for; intervals and discoveries share
+        one account, and each promise is stated by itself. The same claim again costs nothing.
+        """
+        rate = checks.real(rate, "rate", "(0, 1)", of="Guard.discover")
+        text, sign, number = split_claim(claim)
+        if not isinstance(self._strategy, CodeStrategy):
+            raise QueryRejected(f"Discoveries need strategy='code', not {self._options['strategy']!r}.")
+        question = ClaimQuestion.of(self._question(text), sign, number, rate)
+        if self._session.released(question.key) is None:
+            self._setup.protected.rows.require_unchanged()
+            try:
+                member = Member(question, asker or NOBODY)
+                failed = answer_together(self._session, self._strategy, [member], self._setup.protected)
+            except QueryRejected as rejected:
+                raise self._with_account(rejected) from None
+            if question.key in failed:
+                price = self._strategy.cost(failed[question.key])
+                raise not_computed(
+                    question.text,
+                    price,
+                    closes=False,
+                    unit=self.unit,
+                    spent=self.spent,
+                    left=float(self.left),
+                )
+        return self._discovery(question.key)
+
+    @property
+    def discoveries(self) -> tuple[Discovery, ...]:
+        """Every claim of the account that was tested, in order."""
+        claims = [
+            one.key for _, one in self._session.history() if one.answer is not None and CLAIM in one.answer
+        ]
+        return tuple(self._discovery(key) for key in claims)
+
+    def _discovery(self, key: str) -> Discovery:
+        released = self._session.released(key)
+        assert released is not None
+        said = released.answer or {}
+        return Discovery(
+            claim=released.text,
+            found=said["found"],
+            e_value=math.exp(min(said["level"], 700.0)) if said["found"] else 0.0,
+            level=math.exp(-said["level"]),
+            rate=said["rate"],
+            cost=self._strategy.cost(released.micro_nats / MICRO),
+            theorem=said["theorem"],
+            unit=self.unit,
+        )
+
+    def cdf(
+        self,
+        x: Any,
+        *,
+        where: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Curve:
+        """The whole distribution of an expression at once: which share of it is at most t, at 64 quantiles of
+        the training part, in one band around the training part's own.
+
+        Guarantee: all points hold together, with all other answers of the account.
+        """
+        question = self._curve(queries.cdf(x, where=where, nulls=nulls, schema=self.schema))
+        return Curve.of(question, self._answer(self._finer(question, precise=precise, nats=nats)))
+
+    def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
+        """The share of rows in each bin, read off :meth:`cdf`, which is asked for if it was not. ``bins`` is
+        their number, over what the training part shows, or their edges."""
+        curve = self.cdf(x, where=where, nulls=nulls)
+        return curve.histogram(edges_of(bins, curve.points))
+
+    def _curve(self, query: Query) -> CurveQuestion:
+        training = None if self._setup.training is None else self._setup.training.rows
+        try:
+            if self._setup.model is not None:
+                raise QueryRejected(
+                    "A distribution needs independent rows: ask for shares or quantiles of these."
+                )
+            question = self._possible(TableQuestion.of(query.check(self.schema, self._setup.nullable)))
+            return curve_question(question, training, self.schema, self._setup.nullable)
+        except QueryRejected as rejected:
+            raise self._with_account(rejected) from None
+
     def custom(
         self,
         function: Callable[[Any], float],
@@ -638,7 +729,7 @@ class Guard(Verbs):
     @property
     def history(self) -> tuple[Answer, ...]:
         """Every answer of the account, in order."""
-        answered = (released for _, released in self._session.history() if released.answer is not None)
+        answered = (released for _, released in self._session.history() if _is_answer(released))
         return tuple(self._answered.recall(released) for released in answered)
 
     def history_page(self, after: int = 0, limit: int = 100) -> dict[int, Answer]:
@@ -646,7 +737,7 @@ class Guard(Verbs):
         history a page at a time."""
         first = checks.whole(after, "after", at_least=0, of="Guard.history_page")
         most = min(checks.whole(limit, "limit", of="Guard.history_page"), sys.maxsize)
-        answered = (item for item in self._session.history(first) if item[1].answer is not None)
+        answered = (item for item in self._session.history(first) if _is_answer(item[1]))
         return {line: self._answered.recall(released) for line, released in islice(answered, most)}
 
     @property
@@ -767,6 +858,8 @@ class Guard(Verbs):
 
     def _checked(self, query: Query | str) -> TableQuestion:
         training = None if self._setup.training is None else self._setup.training.rows
+        if self._record(query).kind == "cdf":
+            return self._curve(self._record(query))
         record = resolved(self._record(query), self.schema, training, self._setup.nullable)
         return self._possible(TableQuestion.of(record.check(self.schema, self._setup.nullable)))
 
@@ -891,6 +984,11 @@ class Guard(Verbs):
             spent=self.spent,
             left=0.0 if closes else float(self.left),
         )
+
+
+def _is_answer(released: Released) -> bool:
+    """Whether a line of the book is an answer with an interval: not a failure, and not a claim."""
+    return released.answer is not None and CLAIM not in released.answer
 
 
 def _in_order(

@@ -158,9 +158,9 @@ def _of_numbers(metric: str, predicted: Floats, truth: Floats, scale: Scale) -> 
     missing = np.isnan(predicted) | np.isnan(truth)
     guess, target = (np.clip(np.where(np.isnan(side), low, side), low, high) for side in (predicted, truth))
     if metric == "r2":
-        return Values(target, guess)
-    loss = np.where(missing, scale.width, np.abs(guess - target))
-    return Values(np.asarray(loss if metric == "mae" else loss**2, dtype=np.float64))
+        return Values(target.astype(np.float64), guess.astype(np.float64))
+    loss: Floats = np.where(missing, scale.width, np.abs(guess - target))
+    return Values(loss if metric == "mae" else np.square(loss))
 
 
 def _of_probabilities(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> Floats:

@@ -162,6 +162,10 @@ class ScoreQuestion(CellQuestion):
         return self.everywhere
 
     @property
+    def in_process(self) -> bool:
+        return isinstance(self.predictions, Model)
+
+    @property
     def vague(self) -> bool:
         return True
 
@@ -214,6 +218,10 @@ class ComparedQuestion(CellQuestion):
     @property
     def in_training(self) -> bool:
         return self.first.in_training and self.second.in_training
+
+    @property
+    def in_process(self) -> bool:
+        return self.first.in_process or self.second.in_process
 
     @property
     def vague(self) -> bool:

@@ -89,7 +89,8 @@ class Asked(Generic[_Prepared]):
 
     ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
     ``worst`` says what it can cost then, and ``reader`` is who reads it. A question that is ``alone`` is
-    reserved only once every other reading of the account is settled.
+    reserved only once every other reading of the account is settled. One that ``runs_code`` of whoever asks may
+    end the process because of the rows: a crash leaves it as spent, in a batch too.
     """
 
     key: str
@@ -99,6 +100,7 @@ class Asked(Generic[_Prepared]):
     reader: str
     asker: Asker = NOBODY
     alone: bool = False
+    runs_code: bool = False
 
 
 @dataclass(frozen=True)
@@ -432,7 +434,11 @@ class Session:
                 entries.append(entry)
                 held.apply(Event(self._last + len(entries), entry.kind, dict(entry.body), "", one.key))
                 if len(asked) > 1:
-                    entry.body["batch"] = {**batch, "place": place}
+                    entry.body["batch"] = {
+                        **batch,
+                        "place": place,
+                        **({"code": True} if one.runs_code else {}),
+                    }
             if len(entries) == len(asked):
                 return prepared, entries
             asked = [one for one in asked if one.key in prepared]  # The batch is smaller: prepare it anew.
@@ -464,9 +470,10 @@ class Session:
         return any(self._book.about(key, kind) is not None for kind in kinds)
 
     def _left_behind(self, key: str) -> Reserved[Any] | None:
-        """A reservation as one of a batch that is not settled yet, whoever wrote it."""
+        """A reservation as one of a batch that is not settled yet, whoever wrote it; not of a question that runs
+        code, whose crash may have been a message."""
         for line, body in self.balance.open.items():
-            if body["subject"] == key and "batch" in body:
+            if body["subject"] == key and "batch" in body and "code" not in body["batch"]:
                 return Reserved(line, None, body["batch"], left_behind=True)
         return None
 

@@ -45,6 +45,7 @@ class Statistic(ABC):
     groups = 1
     needs_training = False
     every_value = False  # whether each value needs a cell of its own
+    two_sided_facts = False  # whether second facts are shared by both sides of the interval
 
     @property
     @abstractmethod
@@ -294,6 +295,7 @@ class Covariance(Statistic):
 
     two_values = True
     needs_training = True
+    two_sided_facts = True
     theorem = "e-value of the product, with boxes for both means (product of bets)"
 
     def form(self, cells: Cells, trained: Cells | None) -> tuple[Cells, Form]:
@@ -318,6 +320,7 @@ class Slope(Statistic):
 
     two_values = True
     needs_training = True
+    two_sided_facts = True
     theorem = "e-value of the ratio of moments, with boxes for both means (product of bets)"
 
     def form(self, cells: Cells, trained: Cells | None) -> tuple[Cells, Form]:
@@ -349,6 +352,7 @@ class Correlation(Statistic):
 
     two_values = True
     needs_training = True
+    two_sided_facts = True
     theorem = "e-value of the product less a share of the squares, with boxes (product of bets)"
 
     def form(self, cells: Cells, trained: Cells | None) -> tuple[Cells, Form]:

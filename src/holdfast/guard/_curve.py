@@ -1,0 +1,217 @@
+"""A whole distribution at once: which share of the rows is at most t, for many t, in one band."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from holdfast.checks import reals, whole
+from holdfast.coding import ArmClasses
+from holdfast.engines import Rows
+from holdfast.errors import InvalidArgument, MissingExtra, QueryRejected
+from holdfast.guard._answer import Answer
+from holdfast.guard._question import Part, TableQuestion
+from holdfast.guard._readings import Measured, Reading
+from holdfast.guard._table import GroupAnswer, Table
+from holdfast.intervals import Interval
+from holdfast.queries import CheckedQuery, Expression, Query
+from holdfast.records import Record
+
+# The band is told at so many quantiles of the training part.
+_POINTS = 64
+_ONE_CELL = ((0, 0, 1),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveQuestion(TableQuestion):
+    """How far the share of rows at most t is from the training part's, at the worst of the ``points`` t.
+    ``steps`` counts the rows between points."""
+
+    points: tuple[float, ...]
+    trained: tuple[float, ...]
+    entering: float  # the share of training rows that enters
+    steps: CheckedQuery
+
+    def shares(self, rows: Rows) -> tuple[int, tuple[float, ...]]:
+        """How many rows enter, and the share of them up to each point. Reads the rows."""
+        counted = {cell[0]: cell[1] for cell in rows.cells(self.steps, _ONE_CELL)}
+        listed = [counted.get(place, 0) for place in range(len(self.points) + 1)]
+        total = sum(listed)
+        sums = np.cumsum(listed[:-1])
+        return total, tuple(float(count) / total for count in sums) if total else ()
+
+
+def curve_question(
+    question: TableQuestion, training: Rows | None, schema: Any, nullable: Any
+) -> CurveQuestion:
+    """The question behind ``guard.cdf``, at points that the training part shows."""
+    query = question.checked.query
+    if training is None:
+        raise QueryRejected(f"{query} needs training rows: the band is told around their distribution.")
+    ranked = replace(query, kind="quantile", q=0.5).check(training.schema, nullable)
+
+    def wanted(count: int) -> list[int]:
+        levels = (np.arange(1, _POINTS + 1) - 0.5) / _POINTS
+        return [min(count, max(1, math.ceil(level * count))) for level in levels] if count else []
+
+    _, values = training.order_statistics(ranked, wanted)
+    points = tuple(sorted({float(value) for value in values if math.isfinite(value)}))
+    if not points:
+        raise QueryRejected(f"No training row has a value for {query}.")
+    steps = _between(query, points).check(schema, nullable)
+    facts = {
+        name: getattr(question, name)
+        for name in ("key", "text", "guess", "filtered", "checked", "axes", "nats")
+    }
+    asked = CurveQuestion(
+        kind="cdf", low=-1.0, high=1.0, points=points, trained=(), entering=1.0, steps=steps, **facts
+    )
+    rows, trained = asked.shares(training)
+    return replace(asked, trained=trained, entering=rows / training.count)
+
+
+def _between(query: Query, points: Sequence[float]) -> Query:
+    """The question that counts the rows up to each point and beyond the last."""
+    value = f"({query.expression.text})"
+    groups = tuple(Expression.read(f"{value} <= {point!r}") for point in points)
+    beyond = Expression.read(f"{value} > {points[-1]!r}")
+    return Query(
+        kind="difference",
+        expression=Expression.read(f"{value} is not null"),
+        bounds=(0.0, 1.0),
+        where=query.where,
+        groups=(*groups, beyond),
+    )
+
+
+@dataclass(frozen=True)
+class CurveReading(Reading):
+    """The band around the training part's distribution: Massart's form of the inequality of Dvoretzky, Kiefer
+    and Wolfowitz, given how many rows enter. ``expected`` is its predicted half-width."""
+
+    question: CurveQuestion
+    expected: float
+    theorem = "Dvoretzky–Kiefer–Wolfowitz (Massart 1990)"
+
+    def around(self, low: float, high: float) -> Interval:
+        return Interval(-self.expected, self.expected)
+
+    def estimate(self, part: Part) -> float:
+        raise TypeError("a curve is measured with its band")
+
+    def interval(self, low: float, high: float, output: Any) -> Interval:
+        if output.whole or self.arms is None:
+            return Interval(-1.0, 1.0)
+        half = min(1.0, self.expected * self.arms.stretch(output.arm))
+        return Interval(-half, half)
+
+    def measured(self, part: Part) -> Measured | None:
+        rows, shares = self.question.shares(part.rows)
+        if rows == 0:
+            return None
+        apart = max(abs(own - seen) for own, seen in zip(shares, self.question.trained, strict=True))
+        half = apart + band(rows, self.nats)
+        return Measured(0.0, Interval(-half, half))
+
+    def _arm(self, measured: Measured, low: float, high: float) -> int | None:
+        assert self.arms is not None
+        arm = self.arms.least(measured.interval.high / self.expected)
+        return arm if arm <= self.arms.last else None
+
+
+def band(rows: float, nats: float) -> float:
+    """The half-width of the band for a query fixed in advance."""
+    return math.sqrt((nats + math.log(2)) / (2 * rows))
+
+
+def curve_reading(question: CurveQuestion, rows: int, training: int, nats: float) -> CurveReading:
+    """The reading of a curve, with what the training part predicts of the band."""
+    entering, seen = (max(1.0, count * question.entering) for count in (rows, training))
+    # The two distributions are apart by about 0.87 deviations of a share at the worst point.
+    typical = 0.87 * math.sqrt(1 / entering + 1 / seen)
+    expected = band(entering, nats) + typical
+    error = min(max(0.3 * typical / expected, 0.01), 0.5)
+    return CurveReading(question, nats, ArmClasses.predicted(error, 1 / expected), expected)
+
+
+@dataclass(frozen=True, repr=False)
+class Curve(Record):
+    """The distribution of a value: at each of ``points``, the share of rows that is at most that, between ``low``
+    and ``high``.
+
+    Guarantee: that of the guard; all points hold together. Between two points the share lies between the lower
+    end at the one before and the upper end at the one after.
+    """
+
+    answer: Answer
+    points: tuple[float, ...] = field(repr=False)
+    value: tuple[float, ...] = field(repr=False)
+    low: tuple[float, ...] = field(repr=False)
+    high: tuple[float, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, question: CurveQuestion, answer: Answer) -> Curve:
+        """The curve that an answer stands for."""
+        low, high = (
+            tuple(min(max(share + end, 0.0), 1.0) for share in question.trained)
+            for end in (answer.low, answer.high)
+        )
+        return cls(answer, question.points, question.trained, low, high)
+
+    def at(self, t: float) -> Interval:
+        """The share of rows that is at most ``t``."""
+        before = [low for point, low in zip(self.points, self.low, strict=True) if point <= t]
+        after = [high for point, high in zip(self.points, self.high, strict=True) if point >= t]
+        return Interval(before[-1] if before else 0.0, after[0] if after else 1.0)
+
+    def histogram(self, edges: Sequence[float]) -> Table:
+        """The share of rows between each two ``edges``, read off the curve for nothing."""
+        ends = [self.at(edge) for edge in edges]
+        rows = []
+        for place in range(len(edges) - 1):
+            below, above = ends[place], ends[place + 1]
+            low, high = max(0.0, above.low - below.high), max(0.0, above.high - below.low)
+            value = (low + high) / 2
+            answer = replace(self.answer, value=value, low=low, high=high, cost=0.0, guess=math.nan)
+            rows.append(GroupAnswer((f"({edges[place]:g}, {edges[place + 1]:g}]",), answer))
+        return Table(self.answer.query, ("between",), tuple(rows))
+
+    def to_frame(self) -> Any:
+        """The curve as a pandas data frame."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("pandas", what="curve.to_frame()") from None
+        return pandas.DataFrame(
+            {"at most": self.points, "value": self.value, "low": self.low, "high": self.high}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as plain values."""
+        return {
+            "answer": self.answer.to_dict(),
+            "points": list(self.points),
+            "value": list(self.value),
+            "low": list(self.low),
+            "high": list(self.high),
+        }
+
+    def __repr__(self) -> str:
+        return f"{self.answer.query}: {len(self.points)} points, each ±{self.answer.half_width:.3g}"
+
+
+def edges_of(bins: Any, points: Sequence[float]) -> list[float]:
+    """The edges of a histogram: as they are given, or so many bins over what the training part shows."""
+    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
+        count = whole(bins, "bins", at_most=1_000, of="histogram")
+        return [float(edge) for edge in np.linspace(points[0], points[-1], count + 1)]
+    edges = reals(bins, "bins", "(-inf, inf)", of="histogram")
+    if len(edges) < 2 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+        raise InvalidArgument(
+            "bins", "a number of bins, or at least two edges that grow", bins, of="histogram"
+        )
+    return list(edges)

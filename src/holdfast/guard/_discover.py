@@ -1,0 +1,196 @@
+"""Discoveries: claims such as "mean(x, 0, 1) > 0.5", of which few are false among those that are found.
+
+A claim is tested at a level that the account fixes before the rows are read: the rate, times the weight of this
+question, times one more than the discoveries so far, times exp(−nats spent). One bit leaves, found or not, and
+is priced like any output. So the expected share of false discoveries is at most the rate at every time, however
+the claims were chosen (``docs/theory/statistics.md``, "Discoveries").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.coding import Account, Learned, Weights
+from holdfast.errors import InvalidArgument, QueryRejected
+from holdfast.guard._answer import Preview
+from holdfast.guard._question import Part, Question, TableQuestion
+from holdfast.guard._readings import Reading
+from holdfast.guard._strategy import Outcome
+from holdfast.records import Record, amount
+
+_CLAIM = re.compile(r"\s*(.*\S)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*\Z", re.DOTALL)
+# One in a thousand claims is supposed to fail on the rows.
+_FAILS = 1e-3
+
+
+def split_claim(claim: str) -> tuple[str, str, float]:
+    """The question, the sign and the number of a claim."""
+    found = _CLAIM.match(claim) if isinstance(claim, str) else None
+    try:
+        if found is None:
+            raise ValueError
+        return found.group(1), found.group(2)[0], float(found.group(3))
+    except ValueError:
+        raise QueryRejected(
+            f"Cannot read the claim {claim!r}; write a question, < or >, and a number, as in "
+            "mean(income, 0, 1e5) > 3e4."
+        ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimQuestion(Question):
+    """A claim about another question: that its value is above or below a number."""
+
+    about: TableQuestion
+    sign: str
+    number: float
+    rate: float
+
+    @classmethod
+    def of(cls, about: TableQuestion, sign: str, number: float, rate: float) -> ClaimQuestion:
+        """The claim that a question's value is on one side of a number."""
+        if not about.low <= number <= about.high:
+            raise QueryRejected(
+                f"{about.text} lies between {about.low:g} and {about.high:g}: nothing is to be found out about "
+                f"{sign} {number:g}."
+            )
+        text = f"{about.text} {sign} {number!r}"
+        return cls(
+            key=hashlib.sha256(f"claim {about.key} {sign} {number!r}".encode()).hexdigest(),
+            text=text,
+            low=0.0,
+            high=1.0,
+            guess=None,
+            kind="claim",
+            about=about,
+            sign=sign,
+            number=number,
+            rate=rate,
+        )
+
+    @property
+    def in_process(self) -> bool:
+        return False
+
+    @property
+    def record(self) -> Any:
+        return self.text
+
+
+@dataclass(frozen=True)
+class PreparedClaim:
+    """A claim at one step: everything here is public. ``level`` is ln(1/α′)."""
+
+    question: ClaimQuestion
+    reading: Reading
+    level: float
+    learned: Learned
+
+    @property
+    def worst_price(self) -> float:
+        """The dearer of both bits, or of a failure."""
+        return max(self._price(True), self._price(False), -math.log(_FAILS))
+
+    def _price(self, found: bool) -> float:
+        probability = self.learned.claims.probability(found)
+        return -math.log((1 - _FAILS) * probability)
+
+    def preview(self) -> Preview:
+        """What the claim would cost."""
+        return Preview(
+            query=self.question.text,
+            guess=math.nan,
+            low=0.0,
+            high=1.0,
+            if_confirmed=self._price(False),
+            if_surprised=self._price(True),
+            at_most=self.worst_price,
+        )
+
+    def read(self, part: Part) -> Outcome:
+        """Read the rows once; one bit leaves."""
+        measured = self.reading.measured(part)
+        found = measured is not None and (
+            measured.interval.low > self.question.number
+            if self.question.sign == ">"
+            else measured.interval.high < self.question.number
+        )
+        return Outcome(
+            price=self._price(found),
+            surprise=found,
+            released={
+                CLAIM: True,
+                "found": found,
+                "rate": self.question.rate,
+                "level": self.level,
+                "theorem": self.reading.theorem,
+            },
+            learned=self.learned.after_claim(found=found, rate=self.question.rate),
+        )
+
+    def failed(self) -> Outcome:
+        """What comes of rows that could not be read: nothing is found."""
+        return Outcome(
+            price=-math.log(_FAILS),
+            surprise=True,
+            released=None,
+            learned=self.learned.after_claim(found=False, rate=self.question.rate),
+        )
+
+
+CLAIM = "claim"
+
+
+def claim_level(account: Account, rate: float) -> float:
+    """ln(1/α′) for the next claim of an account."""
+    weights = Weights(expect=account.weights.expect)
+    before = account.learned.claims.found
+    return -math.log(rate) + weights.nats(account.steps + 1) + account.spent - math.log1p(before)
+
+
+def require_one_rate(learned: Learned, rate: float) -> None:
+    """Refuse a second rate: what is promised is about all discoveries of an account."""
+    said = learned.claims.rate
+    if said and abs(said - rate) > 1e-9:
+        raise InvalidArgument(
+            "rate", f"{said:g}, as in this account's other claims: the promise is about all of them", rate
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Discovery(Record):
+    """Whether a claim was ``found`` to hold.
+
+    Guarantee: of all claims that an account finds, at most the share ``rate`` is false, in expectation and at
+    every time, however the claims were chosen. Nothing is said about one that was not found.
+
+    ``e_value`` is the evidence that counts in that promise: 1/α′ where the claim was found, else 0; ``level`` is
+    α′, at which it was tested.
+    """
+
+    claim: str
+    found: bool
+    e_value: float
+    level: float
+    rate: float
+    cost: float
+    theorem: str = field(repr=False)
+    unit: str = "nats"
+
+    def __bool__(self) -> bool:
+        return self.found
+
+    def __repr__(self) -> str:
+        said = "found" if self.found else "not found"
+        return (
+            f"{self.claim}: {said} (e-value {self.e_value:.3g}, tested at {self.level:.2g}; cost "
+            f"{amount(self.cost, self.unit)}; at most {self.rate:g} of all that is found is false, in expectation)"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html.escape(repr(self))}</div>"
