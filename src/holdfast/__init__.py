@@ -36,6 +36,7 @@ _HOME = {
     "reductions": "holdfast.reductions",
     "replicable": "holdfast.replicable",
     "server": "holdfast.server",
+    "sklearn": "holdfast.sklearn",
     "stability": "holdfast.stability",
     "tails": "holdfast.tails",
 }

@@ -275,6 +275,32 @@ class Guard(Verbs):
         finer = [Member(self._finer(question, precise=precise, nats=nats)) for question in asked]
         return dict(zip(metrics, self._all(self._answers(finer)), strict=True))
 
+    def score_all(
+        self,
+        predictions: Sequence[Any],
+        *,
+        target: str,
+        metric: str = "accuracy",
+        names: Sequence[str] | None = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> list[Answer]:
+        """The scores of several predictions by one metric, asked together: none pays for what the others
+        reveal. The arguments are those of :meth:`score`; ``names`` are labels for readers."""
+        labels = list(names) if names is not None else [None] * len(predictions)
+        if len(labels) != len(predictions):
+            raise InvalidArgument("names", "one for each of the predictions", names, of="Guard.score_all")
+        options = {"cv": cv, "bounds": bounds, "positive": positive}
+        asked = [
+            self._score(one, target, metric, guess=None, name=name, **options)
+            for one, name in zip(predictions, labels, strict=True)
+        ]
+        finer = [Member(self._finer(question, precise=precise, nats=nats)) for question in asked]
+        return self._all(self._answers(finer))
+
     def compare(
         self,
         a: Any,

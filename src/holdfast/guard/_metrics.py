@@ -159,8 +159,8 @@ def _of_numbers(metric: str, predicted: Floats, truth: Floats, scale: Scale) -> 
     guess, target = (np.clip(np.where(np.isnan(side), low, side), low, high) for side in (predicted, truth))
     if metric == "r2":
         return Values(target.astype(np.float64), guess.astype(np.float64))
-    loss: Floats = np.where(missing, scale.width, np.abs(guess - target))
-    return Values(loss if metric == "mae" else np.square(loss))
+    loss = np.asarray(np.where(missing, scale.width, np.abs(guess - target)), dtype=np.float64)
+    return Values(loss if metric == "mae" else loss * loss)
 
 
 def _of_probabilities(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> Floats:

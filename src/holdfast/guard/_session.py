@@ -81,6 +81,7 @@ class Asker:
 
 
 NOBODY = Asker()
+_RUNS_CODE = "runs code"
 
 
 @dataclass(frozen=True)
@@ -434,11 +435,9 @@ class Session:
                 entries.append(entry)
                 held.apply(Event(self._last + len(entries), entry.kind, dict(entry.body), "", one.key))
                 if len(asked) > 1:
-                    entry.body["batch"] = {
-                        **batch,
-                        "place": place,
-                        **({"code": True} if one.runs_code else {}),
-                    }
+                    entry.body["batch"] = {**batch, "place": place}
+                    if one.runs_code:
+                        entry.body[_RUNS_CODE] = True
             if len(entries) == len(asked):
                 return prepared, entries
             asked = [one for one in asked if one.key in prepared]  # The batch is smaller: prepare it anew.
@@ -473,7 +472,7 @@ class Session:
         """A reservation as one of a batch that is not settled yet, whoever wrote it; not of a question that runs
         code, whose crash may have been a message."""
         for line, body in self.balance.open.items():
-            if body["subject"] == key and "batch" in body and "code" not in body["batch"]:
+            if body["subject"] == key and "batch" in body and _RUNS_CODE not in body:
                 return Reserved(line, None, body["batch"], left_behind=True)
         return None
 

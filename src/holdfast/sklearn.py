@@ -1,0 +1,186 @@
+"""One test set for many models: scikit-learn scorers and a choice whose winner's interval still holds.
+
+Scores come from the protected rows of a guard. All of their intervals hold together, that of the winner
+included, however many models were tried and however they depended on earlier scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast import checks
+from holdfast.errors import InvalidArgument, MissingExtra
+from holdfast.guard import Answer, Guard
+from holdfast.guard._metrics import METRICS
+from holdfast.records import Record, interval_words
+
+__all__ = ["GuardedScorer", "Selection", "select"]
+
+# Of these less is better.
+_LOSSES = ("error", "log_loss", "brier", "mae", "mse", "rmse")
+
+
+class GuardedScorer:
+    """A ``scoring=`` for scikit-learn that scores a fitted model on the protected rows of a guard.
+
+    scikit-learn calls it with a model and the rows of a fold that the model was not fitted on. The score there is
+    the guess, which keeps the price low; what is returned is the guard's answer. As everywhere in scikit-learn,
+    more is better: losses are returned with a minus sign. ``answers`` has every answer with its interval.
+
+    The account lives in this process, so use ``n_jobs=1`` where the scorer is called.
+
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"x": rng.normal(size=3_000)})
+    >>> table["y"] = (table.x + rng.normal(size=3_000) > 0).astype(int)
+    >>> guard = Guard(table)
+    >>> scorer = GuardedScorer(guard, "accuracy", target="y")
+    >>> model = LogisticRegression().fit(guard.train[["x"]], guard.train["y"])
+    >>> bool(0.6 < scorer(model, guard.train[["x"]], guard.train["y"]) < 0.9)
+    True
+    """
+
+    def __init__(self, guard: Guard, metric: str = "accuracy", *, target: str, **options: Any) -> None:
+        self.guard = guard
+        self.metric = checks.choice(metric, "metric", tuple(METRICS), of="GuardedScorer")
+        self.target = target
+        self.options = options
+        self.answers: list[Answer] = []
+
+    def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
+        """The score of a fitted model on the protected rows; ``X`` and ``y`` give the guess."""
+        answer = self.guard.score(
+            estimator, target=self.target, metric=self.metric, guess=self._guess(estimator, X, y), **self.options
+        )
+        if answer not in self.answers:
+            self.answers.append(answer)
+        return -answer.value if self.metric in _LOSSES else answer.value
+
+    def _guess(self, estimator: Any, X: Any, y: Any) -> float | None:
+        """The model's score on rows that it was not fitted on, where scikit-learn gives them."""
+        if X is None or y is None:
+            return None
+        from sklearn import metrics
+
+        scorers = {
+            "accuracy": metrics.accuracy_score,
+            "error": metrics.zero_one_loss,
+            "balanced_accuracy": metrics.balanced_accuracy_score,
+            "mae": metrics.mean_absolute_error,
+            "mse": metrics.mean_squared_error,
+            "r2": metrics.r2_score,
+        }
+        # Other metrics have a guess of their own, by cross-validation.
+        return float(scorers[self.metric](y, estimator.predict(X))) if self.metric in scorers else None
+
+    def __getstate__(self) -> Any:
+        raise TypeError(
+            "A guard's account lives in one process, and this scorer is being sent to another. Use n_jobs=1."
+        )
+
+    def __sklearn_clone__(self) -> GuardedScorer:
+        return self
+
+    def __repr__(self) -> str:
+        return f"GuardedScorer({self.metric!r}, target={self.target!r}, {len(self.answers)} answers)"
+
+
+@dataclass(frozen=True, repr=False)
+class Selection(Record):
+    """Which of several models scored best, and every score with its interval.
+
+    Guarantee: with the guard's confidence all intervals hold together, that of the winner included. The winner
+    is the one with the best value; ``also_possible`` names the others that the intervals cannot tell from it.
+    """
+
+    best: str
+    score: Answer
+    answers: dict[str, Answer] = field(repr=False)
+    metric: str
+    model: Any = field(repr=False)
+
+    @property
+    def also_possible(self) -> tuple[str, ...]:
+        """The other models whose interval overlaps the winner's."""
+        own = self.score
+        return tuple(
+            name
+            for name, answer in self.answers.items()
+            if name != self.best and answer.low <= own.high and answer.high >= own.low
+        )
+
+    def to_frame(self) -> Any:
+        """The scores as a pandas data frame, best first."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("pandas", what="selection.to_frame()") from None
+        rows = [
+            {"model": name, "value": answer.value, "low": answer.low, "high": answer.high}
+            for name, answer in self.answers.items()
+        ]
+        return pandas.DataFrame(rows).sort_values("value", ascending=self.metric in _LOSSES, ignore_index=True)
+
+    def __repr__(self) -> str:
+        value, interval = interval_words(self.score.value, self.score.low, self.score.high)
+        return f"{self.best}: {self.metric} {value} in {interval}, best of {len(self.answers)}"
+
+
+def select(
+    estimators: Mapping[str, Any] | Sequence[Any],
+    guard: Guard,
+    *,
+    target: str,
+    metric: str = "accuracy",
+    features: Sequence[str] | None = None,
+    **options: Any,
+) -> Selection:
+    """Score several models on the protected rows, all together, and say which is best.
+
+    ``estimators`` are models by name, or a list of them. Those that are not fitted are fitted, as copies, on the
+    guard's training part, to predict ``target`` from ``features`` (all other columns, unless you say which).
+    ``options`` are those of :meth:`holdfast.Guard.score`.
+
+    Guarantee: that of :class:`Selection`.
+    """
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    named = dict(estimators) if isinstance(estimators, Mapping) else _named(estimators)
+    if not named:
+        raise InvalidArgument("estimators", "at least one model", estimators, of="select")
+    train = guard.training_rows()
+    fitted = {}
+    for name, model in named.items():
+        try:
+            check_is_fitted(model)
+            fitted[name] = model
+        except NotFittedError:
+            if train is None:
+                raise InvalidArgument("estimators", "fitted: the guard has no training part", name) from None
+            columns = list(features) if features is not None else [one for one in train if one != target]
+            fitted[name] = clone(model).fit(train[columns], train[target])
+    answers = dict(
+        zip(
+            fitted,
+            guard.score_all(list(fitted.values()), target=target, metric=metric, names=list(fitted), **options),
+            strict=True,
+        )
+    )
+    better = min if metric in _LOSSES else max
+    best = better(answers, key=lambda name: answers[name].value)
+    return Selection(best, answers[best], answers, metric, fitted[best])
+
+
+def _named(estimators: Sequence[Any]) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for model in estimators:
+        name, number = type(model).__name__, 2
+        while name in named:
+            name, number = f"{type(model).__name__} {number}", number + 1
+        named[name] = model
+    return named
