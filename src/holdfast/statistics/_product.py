@@ -247,8 +247,8 @@ def lower_end(crossing: Crossing, level: float, rates: Sequence[float], lowest: 
             return largest
         return largest + math.log(math.fsum(math.exp(one - largest) for one in logs) / len(logs)) - _ROUNDING
 
-    moment = crossing.second_moment(middle)
-    start = math.sqrt(2 * level * moment / crossing.cells.rows) / crossing.slope
+    # A product is at most exp(rate·rows·slope·radius), so no smaller radius has the evidence.
+    start = level / (max(rates) * crossing.cells.rows * crossing.slope)
     radius = least_radius(lambda r: evidence(r) - level, start, middle - lowest)
     return -math.inf if radius is None else middle - radius
 
