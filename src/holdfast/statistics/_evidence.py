@@ -63,12 +63,13 @@ class Bets(Evidence):
     """
 
     def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
-        crossing = Crossing(self.cells, form, offset)
-        return lower_end(crossing, level, self._rates(form, level, offset), lowest)
+        return lower_end(Crossing(self.cells, form, offset), level, self._rates(form, level), lowest)
 
-    def _rates(self, form: Form, level: float, offset: float) -> list[float]:
+    def _rates(self, form: Form, level: float) -> list[float]:
+        """Not for the crossing's offset: that may be read off the rows, and rates are fixed before them."""
         axes, rows = self.cells.axes, max(1.0, self.cells.rows)
-        if self.trained is None or not self.trained.rows > 0:
+        seen = None if self.trained is None else Crossing(self.trained, form)
+        if self.trained is None or seen is None or not seen.slope > 0:
             span = max(
                 1e-300,
                 -form.least(0.0, axes, self.cells.centre),
@@ -76,13 +77,10 @@ class Bets(Evidence):
             )
             spreads = [span / 2**halving for halving in range(1, _UNSEEN_SPREADS + 1)]
             return [best_rate(span, spread**2, rows, level) for spread in spreads]
-        seen = Crossing(self.trained, form, offset)
         at = seen.estimate
-        if not math.isfinite(at):
-            at = 0.0
-        moment, slope = seen.second_moment(at), max(seen.slope, 1e-300)
-        reach = _REACH * math.sqrt(moment / self.trained.rows) / slope
-        distance = -(form.least(at + reach, axes, self.trained.centre) - offset)
+        moment = seen.second_moment(at)
+        reach = _REACH * math.sqrt(moment / self.trained.rows) / seen.slope
+        distance = -form.least(at + reach, axes, self.trained.centre)
         span = max(distance, -form.mirrored.least(-at, axes, self.trained.centre), 1e-300)
         moment = max(moment, span**2 / (self.trained.rows + 1))
         return [best_rate(max(distance, 1e-9 * span), moment, self.trained.rows, level)]
