@@ -214,6 +214,8 @@ class Contrast(Statistic):
                 for weight, part in zip(self.weights, parts, strict=True)
             ]
             return Interval(math.fsum(low for low, _ in ends), math.fsum(high for _, high in ends))
+        if not all(evidence.cells.rows_in(group) > 0 for group in range(self.groups)):
+            return Interval(-math.inf, math.inf)
         return _both_sides(evidence, self.form(evidence.cells, evidence.trained)[1], nats)
 
 
@@ -243,6 +245,8 @@ class Lift(Statistic):
             first, second = _means_of_groups(evidence, 2, nats)
             low = first.low / second.high - 1 if second.high > 0 else -1.0
             return Interval(max(-1.0, low), first.high / second.low - 1 if second.low > 0 else math.inf)
+        if not all(evidence.cells.rows_in(group) > 0 for group in range(self.groups)):
+            return Interval(-math.inf, math.inf)
         return _both_sides(evidence, self.form(evidence.cells, evidence.trained)[1], nats)
 
 
