@@ -95,6 +95,12 @@ class Steps(NamedTuple):
 _DEVIATIONS = 5
 
 
+def _whole_sums(where: NDArray[np.int64], term: NDArray[np.int64], places: int) -> list[int]:
+    """The sums of whole numbers below 2**48 at each place, exactly: in two halves that floats can hold."""
+    high, low = (np.bincount(where, weights=part, minlength=places) for part in (term >> 24, term % 2**24))
+    return [(int(above) << 24) + int(below) for above, below in zip(high, low, strict=True)]
+
+
 @dataclass(frozen=True)
 class Cells:
     """The rows of a question by cells, in the question's own units around ``centre``.
@@ -144,12 +150,11 @@ class Cells:
             least[:, axis], greatest[:, axis] = np.inf, -np.inf
             np.minimum.at(least[:, axis], where, values)
             np.maximum.at(greatest[:, axis], where, values)
-        # Sums of squares of 24 bits stay below 64 bits for 32,000 rows a cell; as floats they stay exact enough.
         terms = (np.ones_like(x), x, z, x * x, x * z, z * z)
-        sums = [np.bincount(where, weights=term, minlength=len(keys)) for term in terms]
+        sums = [_whole_sums(where, term, len(keys)) for term in terms]
         groups = keys // (steps[0].number * steps[1].number)
-        read = np.stack([groups, *sums, least[:, 0], greatest[:, 0], least[:, 1], greatest[:, 1]], axis=1)
-        return cls.of(axes, read.tolist())
+        ends = (least[:, 0], greatest[:, 0], least[:, 1], greatest[:, 1])
+        return cls.of(axes, list(zip(groups, *sums, *ends, strict=True)))
 
     def around(self, x: float, z: float = 0.0) -> Cells:
         """The same rows, with values counted from another centre."""
