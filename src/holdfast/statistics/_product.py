@@ -20,6 +20,8 @@ from holdfast.statistics._cells import ONE, XX, XZ, ZZ, Axis, Cells, Floats, X, 
 
 # More than the rounding errors of the few operations behind each number, relative to what is added up.
 _ROUNDING = 1e-12
+# The same of sums of squares that were moved to another centre, relative to their largest size before.
+_HIDDEN = 1e-14
 # An arm is found up to a thousandth of itself, to the safe side.
 _NEAR = 1e-3
 _MOST_STEPS = 60
@@ -180,8 +182,11 @@ class Crossing:
         sums = self.cells.sums
         rows, x, z = sums[:, ONE], sums[:, X], sums[:, Z]
         _, _, half_x, half_z = self._corners
-        xx = np.clip(sums[:, XX] - x * x / rows + _ROUNDING * sums[:, XX], 0.0, rows * half_x**2)
-        zz = np.clip(sums[:, ZZ] - z * z / rows + _ROUNDING * sums[:, ZZ], 0.0, rows * half_z**2)
+        # The sums were added up from the lower ends of the ranges, and are exact to so much of that.
+        low = np.array([axis.low for axis in self.cells.axes]) - self.cells.centre
+        hidden = _HIDDEN * rows * np.maximum(self.cells.greatest - low, 0.0).T ** 2
+        xx = np.clip(sums[:, XX] - x * x / rows + hidden[0], 0.0, rows * half_x**2)
+        zz = np.clip(sums[:, ZZ] - z * z / rows + hidden[1], 0.0, rows * half_z**2)
         most = np.sqrt(xx * zz)
         return xx, np.clip(sums[:, XZ] - x * z / rows, -most, most), zz
 
