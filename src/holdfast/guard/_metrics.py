@@ -145,7 +145,7 @@ def _of_labels(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale:
         return Values(true.astype(np.float64), enters=said)
     if metric == "recall":
         return Values(said.astype(np.float64), enters=true)
-    both = 2.0 * (said & true)
+    both = np.where(said & true, 2.0, 0.0)
     return Values(both, said.astype(np.float64) + true.astype(np.float64), enters=said | true)
 
 
