@@ -53,7 +53,11 @@ class GuardedScorer:
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
         """The score of a fitted model on the protected rows; ``X`` and ``y`` give the guess."""
         answer = self.guard.score(
-            estimator, target=self.target, metric=self.metric, guess=self._guess(estimator, X, y), **self.options
+            estimator,
+            target=self.target,
+            metric=self.metric,
+            guess=self._guess(estimator, X, y),
+            **self.options,
         )
         if answer not in self.answers:
             self.answers.append(answer)
@@ -122,7 +126,9 @@ class Selection(Record):
             {"model": name, "value": answer.value, "low": answer.low, "high": answer.high}
             for name, answer in self.answers.items()
         ]
-        return pandas.DataFrame(rows).sort_values("value", ascending=self.metric in _LOSSES, ignore_index=True)
+        return pandas.DataFrame(rows).sort_values(
+            "value", ascending=self.metric in _LOSSES, ignore_index=True
+        )
 
     def __repr__(self) -> str:
         value, interval = interval_words(self.score.value, self.score.low, self.score.high)
@@ -167,7 +173,9 @@ def select(
     answers = dict(
         zip(
             fitted,
-            guard.score_all(list(fitted.values()), target=target, metric=metric, names=list(fitted), **options),
+            guard.score_all(
+                list(fitted.values()), target=target, metric=metric, names=list(fitted), **options
+            ),
             strict=True,
         )
     )

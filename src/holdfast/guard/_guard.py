@@ -319,6 +319,23 @@ class Guard(Verbs):
 
         Guarantee: as for :meth:`score`.
         """
+        question = self.to_compare(
+            a, b, target=target, metric=metric, cv=cv, bounds=bounds, positive=positive
+        )
+        return self._answer(self._finer(question, precise=precise, nats=nats))
+
+    def to_compare(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        target: str,
+        metric: str = "accuracy",
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+    ) -> Question:
+        """The question of :meth:`compare`, not asked yet: for :meth:`ask_all` and :meth:`report`."""
         options = {"cv": cv, "bounds": bounds, "positive": positive, "name": None}
         if isinstance(a, str) or isinstance(b, str):
             raise QueryRejected(
@@ -328,8 +345,24 @@ class Guard(Verbs):
         first, second = (self._score(one, target, metric, guess=None, **options) for one in (a, b))
         assert isinstance(first, ScoreQuestion)
         assert isinstance(second, ScoreQuestion)
-        question = self._possible(compare_question(first, second))
-        return self._answer(self._finer(question, precise=precise, nats=nats))
+        return self._possible(compare_question(first, second))
+
+    def to_score(
+        self,
+        predictions: Any,
+        *,
+        target: str,
+        metric: str = "accuracy",
+        guess: Any = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        name: str | None = None,
+    ) -> Question:
+        """The question of :meth:`score`, not asked yet: for :meth:`ask_all` and :meth:`report`."""
+        return self._score(
+            predictions, target, metric, guess=guess, cv=cv, bounds=bounds, positive=positive, name=name
+        )
 
     def _score(self, predictions: Any, target: str, metric: str, *, guess: Any, **options: Any) -> Question:
         protected, training = self._setup.protected, self._setup.training
@@ -558,7 +591,7 @@ class Guard(Verbs):
         return too_few(preview) if preview.why else ""
 
     def ask_all(
-        self, questions: Iterable[Query | str], *, precise: bool = False, nats: float | None = None
+        self, questions: Iterable[Query | str | Question], *, precise: bool = False, nats: float | None = None
     ) -> list[Answer]:
         """Answer several questions together: none of them pays for what the others reveal, and whoever asks
         later pays for all. They are checked, and refused if one has to be, before anything is charged.
@@ -579,7 +612,7 @@ class Guard(Verbs):
             answers.append(outcome)
         return answers
 
-    def report(self, questions: Iterable[Query | str], *, asker: Asker | None = None) -> Report:
+    def report(self, questions: Iterable[Query | str | Question], *, asker: Asker | None = None) -> Report:
         """The last word: close the account, for everyone, and read a short list of questions exactly.
 
         Nobody asks after a report, so its values are not told on cells and cost nothing. All the error
@@ -850,10 +883,12 @@ class Guard(Verbs):
         )
 
     def _question(
-        self, query: Query | str, *, precise: bool = False, nats: float | None = None
-    ) -> TableQuestion:
+        self, query: Query | str | Question, *, precise: bool = False, nats: float | None = None
+    ) -> Any:
         """Read and check a question; whatever is wrong with it is found here, without data and without
         charge."""
+        if isinstance(query, Question):
+            return self._finer(query, precise=precise, nats=nats)
         try:
             question = self._read(query) if isinstance(query, str) else self._checked(query)
         except QueryRejected as rejected:
