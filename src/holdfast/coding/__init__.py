@@ -17,7 +17,7 @@ from holdfast.coding._cell import (
 from holdfast.coding._experience import FAILURE_SHARE, Experience
 from holdfast.coding._grid import Grid
 from holdfast.coding._ladder import LadderAlphabet, LadderGrid
-from holdfast.coding._learned import COUNTING_WEIGHT, SCALES, Learned, Mixture, forgetting_price
+from holdfast.coding._learned import COUNTING_WEIGHT, SCALES, Claims, Learned, Mixture, forgetting_price
 from holdfast.coding._stages import (
     ROOMS,
     Agreement,
@@ -47,6 +47,7 @@ __all__ = [
     "Agreement",
     "Alphabet",
     "ArmClasses",
+    "Claims",
     "Experience",
     "Grid",
     "LadderAlphabet",

@@ -319,7 +319,9 @@ def scale_of(
         if not span[0] == 0.0:
             raise InvalidArgument("bounds", "(0, cap) for a log loss", bounds, of="Guard.score")
         labels = () if classes is None else tuple(np.asarray(classes).tolist())
-        return Scale(positive or _positive_label(target, kind, training, classes), labels, span)
+        if positive is None and not labels:
+            positive = _positive_label(target, kind, training, classes)
+        return Scale(positive, labels, span)
     if needs == "number":
         if kind not in ("number", "boolean"):
             raise QueryRejected(f"{metric} needs a target of numbers, and {target!r} is of kind {kind}.")

@@ -1,0 +1,230 @@
+"""Metrics: what each score is, for arrays, models and expressions, and how two models are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.svm import LinearSVC
+
+from holdfast import Guard
+from holdfast.engines import unsealed
+from holdfast.errors import InvalidArgument, QueryRejected
+
+ROWS = 3_000
+FEATURES = ["a", "b"]
+SPAN = (-8.0, 8.0)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(11)
+    frame = pd.DataFrame(rng.normal(size=(ROWS, 2)), columns=FEATURES)
+    frame["p"] = 1 / (1 + np.exp(-1.5 * frame.a - frame.b))
+    frame["y"] = (rng.random(ROWS) < frame.p).astype(int)
+    frame["label"] = np.where(frame.y == 1, "yes", "no")
+    frame["said"] = (frame.p > 0.5).astype(int)
+    frame["three"] = np.digitize(frame.a + rng.normal(size=ROWS) / 2, [-0.5, 0.5])
+    frame["t"] = 2 * frame.a + rng.normal(size=ROWS)
+    frame["guess"] = 2 * frame.a
+    return frame
+
+
+def protected(guard):
+    with unsealed():
+        return guard._setup.protected.rows.frame()
+
+
+def fit(guard, model, target):
+    return model.fit(guard.train[FEATURES], guard.train[target])
+
+
+LABELS = {
+    "accuracy": metrics.accuracy_score,
+    "error": lambda y, said: 1 - metrics.accuracy_score(y, said),
+    "balanced_accuracy": metrics.balanced_accuracy_score,
+    "precision": metrics.precision_score,
+    "recall": metrics.recall_score,
+    "f1": metrics.f1_score,
+}
+CHANCES = {
+    "auc": metrics.roc_auc_score,
+    "log_loss": metrics.log_loss,
+    "brier": metrics.brier_score_loss,
+}
+NUMBERS = {
+    "mae": metrics.mean_absolute_error,
+    "mse": metrics.mean_squared_error,
+    "rmse": metrics.root_mean_squared_error,
+    "r2": metrics.r2_score,
+}
+
+
+def test_every_metric_of_every_kind_of_prediction_is_that_of_scikit_learn(table):
+    """A report tells the score of the protected rows as it is."""
+    guard = Guard(table)
+    logit, line = fit(guard, LogisticRegression(), "y"), fit(guard, LinearRegression(), "t")
+    rows = protected(guard)
+    asked, expected = [], []
+
+    def ask(predictions, metric, target, truth, **options):
+        asked.append(guard.to_score(predictions, target=target, metric=metric, **options))
+        expected.append((metric, type(predictions).__name__, truth))
+
+    for metric, score in LABELS.items():
+        ask(logit, metric, "y", score(rows.y, logit.predict(rows[FEATURES])))
+        ask(table.said.to_numpy(), metric, "y", score(rows.y, rows.said))
+        ask("said", metric, "y", score(rows.y, rows.said))
+    chance = logit.predict_proba(rows[FEATURES])[:, 1]
+    for metric, score in CHANCES.items():
+        ask(logit, metric, "y", score(rows.y, chance))
+        ask(table.p.to_numpy(), metric, "y", score(rows.y, rows.p))
+        ask("p", metric, "y", score(rows.y, rows.p))
+    clipped = rows.t.clip(*SPAN)
+    for metric, score in NUMBERS.items():
+        ask(line, metric, "t", score(clipped, line.predict(rows[FEATURES]).clip(*SPAN)), bounds=SPAN)
+        ask(table.guess.to_numpy(), metric, "t", score(clipped, rows.guess.clip(*SPAN)), bounds=SPAN)
+        ask("guess", metric, "t", score(clipped, rows.guess.clip(*SPAN)), bounds=SPAN)
+    report = guard.report(asked)
+    for answer, (metric, kind, truth) in zip(report.answers, expected, strict=True):
+        assert answer.value == pytest.approx(truth, abs=1e-4), (metric, kind)
+        assert answer.low <= truth <= answer.high, (metric, kind)
+
+
+def test_texts_as_classes_and_more_than_two(table):
+    guard = Guard(table)
+    logit, three = fit(guard, LogisticRegression(), "label"), fit(guard, LogisticRegression(), "three")
+    rows = protected(guard)
+    said = logit.predict(rows[FEATURES])
+    asked = [
+        guard.to_score(logit, target="label", metric="recall"),
+        guard.to_score(logit, target="label", metric="precision", positive="no"),
+        guard.to_score(logit, target="label", metric="auc", positive="no"),
+        guard.to_score(three, target="three", metric="balanced_accuracy"),
+        guard.to_score(three, target="three", metric="log_loss"),
+    ]
+    truths = [
+        metrics.recall_score(rows.label, said, pos_label="yes"),
+        metrics.precision_score(rows.label, said, pos_label="no"),
+        metrics.roc_auc_score(rows.label == "no", logit.predict_proba(rows[FEATURES])[:, 0]),
+        metrics.balanced_accuracy_score(rows.three, three.predict(rows[FEATURES])),
+        metrics.log_loss(rows.three, three.predict_proba(rows[FEATURES])),
+    ]
+    for answer, truth in zip(guard.report(asked).answers, truths, strict=True):
+        assert answer.value == pytest.approx(truth, abs=1e-4)
+
+
+def test_a_score_without_probabilities_is_ranked_by_its_decision(table):
+    guard = Guard(table)
+    machine = fit(guard, LinearSVC(), "y")
+    rows = protected(guard)
+    (answer,) = guard.report([guard.to_score(machine, target="y", metric="auc")]).answers
+    assert answer.value == pytest.approx(
+        metrics.roc_auc_score(rows.y, machine.decision_function(rows[FEATURES])), abs=1e-4
+    )
+
+
+def test_several_metrics_are_one_batch(table):
+    guard = Guard(table)
+    logit = fit(guard, LogisticRegression(), "y")
+    told = guard.score(logit, target="y", metric=["accuracy", "auc", "f1"])
+    assert list(told) == ["accuracy", "auc", "f1"]
+    assert all(answer.certificate.numbers["asked together"] == 3 for answer in told.values())
+    spent = guard.spent
+    assert guard.score(logit, target="y", metric="auc") == told["auc"]
+    assert guard.spent == spent
+
+
+def test_the_guess_of_a_model_is_not_its_score_on_its_own_rows(table):
+    guard = Guard(table.drop(index=range(1500)), train=table.iloc[:1500])
+    forest = fit(guard, RandomForestClassifier(n_estimators=20, random_state=0), "y")
+    own = forest.score(guard.train[FEATURES], guard.train.y)
+    answer = guard.score(forest, target="y")
+    assert own > 0.95
+    assert answer.guess < 0.85
+    assert any("3 cross-validation folds" in note for note in answer.notes)
+    told = guard.score(fit(guard, LogisticRegression(C=0.1), "y"), target="y", guess=0.75)
+    assert told.guess == 0.75
+    assert any("5 cross" in note for note in guard.score(forest, target="y", metric="f1", cv=5).notes)
+
+
+def test_an_array_over_protected_rows_needs_no_guess(table):
+    guard = Guard(table.drop(index=range(1000)), train=table.iloc[:1000])
+    rows = protected(guard)
+    answer = guard.score(table.said.to_numpy()[1000:], target="y")
+    assert answer.low <= (rows.said == rows.y).mean() <= answer.high
+    assert answer.half_width < 0.05
+    assert any("guess" in note for note in answer.notes)
+
+
+def test_two_models_are_compared_row_by_row(table):
+    guard = Guard(table)
+    good, bad = fit(guard, LogisticRegression(), "y"), table.y.sample(frac=1, random_state=0).to_numpy()
+    rows = protected(guard)
+    asked = guard.to_compare(good, table.said.to_numpy(), target="y")
+    recall = guard.to_compare(table.said.to_numpy(), bad, target="y", metric="recall")
+    balanced = guard.to_compare(table.said.to_numpy(), bad, target="y", metric="balanced_accuracy")
+    loss = guard.to_compare(table.guess.to_numpy(), np.zeros(ROWS), target="t", metric="mae", bounds=SPAN)
+    answers = guard.report([asked, recall, balanced, loss]).answers
+    first = (good.predict(rows[FEATURES]) == rows.y).mean() - (rows.said == rows.y).mean()
+    assert answers[0].value == pytest.approx(first, abs=1e-6)
+    with unsealed():
+        mask = guard._setup.protected.mask
+    other = bad[mask]
+    truths = [
+        score(rows.y, rows.said) - score(rows.y, other)
+        for score in (metrics.recall_score, metrics.balanced_accuracy_score)
+    ]
+    assert [answers[1].value, answers[2].value] == pytest.approx(truths, abs=1e-6)
+    clipped = rows.t.clip(*SPAN)
+    assert answers[3].value == pytest.approx(
+        (clipped - rows.guess.clip(*SPAN)).abs().mean() - clipped.abs().mean(), abs=1e-4
+    )
+
+
+def test_a_paired_difference_is_narrower_than_two_scores(table):
+    near = np.where(np.arange(ROWS) % 20 == 0, 1 - table.said, table.said)
+    paired = Guard(table, expect=1).compare(table.said.to_numpy(), near, target="y").half_width
+    single = Guard(table, expect=2).score_all([table.said.to_numpy(), near], target="y")
+    assert paired < 0.4 * sum(answer.half_width for answer in single)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"metric": "acuracy"}, "'accuracy'"),
+        ({"metric": ["accuracy", "acuracy"]}, "'accuracy'"),
+        ({"metric": "log_loss", "predictions": np.full(ROWS, 2.0)}, "from 0 to 1"),
+        ({"metric": "recall", "positive": 7}, "No training row has 7"),
+        ({"metric": "r2", "target": "label"}, "target of numbers"),
+        ({"metric": "f1", "target": "three", "predictions": np.ones(ROWS)}, "positive="),
+        ({"metric": "auc", "predictions": np.full(ROWS, "yes")}, "numbers"),
+        ({"metric": "accuracy", "target": "nothing"}, "There is no column"),
+        ({"metric": "mae", "target": "t", "bounds": (1, 0)}, "lo < hi"),
+        ({"metric": ["accuracy", "f1"], "guess": 0.5}, "left out"),
+        ({"metric": "accuracy", "cv": 1}, "cv"),
+    ],
+)
+def test_what_is_wrong_is_said_and_costs_nothing(table, options, words):
+    guard = Guard(table)
+    predictions = options.pop("predictions", None)
+    predictions = fit(guard, LogisticRegression(), "y") if predictions is None else predictions
+    with pytest.raises((QueryRejected, InvalidArgument), match=words):
+        guard.score(predictions, **{"target": "y", **options})
+    assert guard.spent == 0
+
+
+def test_one_class_only_is_refused():
+    guard = Guard(pd.DataFrame({"x": np.arange(900.0), "y": 1}))
+    with pytest.raises(QueryRejected, match="one class"):
+        guard.score(np.ones(900), target="y", metric="balanced_accuracy")
+    assert guard.spent == 0
+
+
+def test_metrics_that_are_no_mean_are_not_compared(table):
+    guard = Guard(table)
+    with pytest.raises(QueryRejected, match="not compared row by row"):
+        guard.compare(table.said.to_numpy(), 1 - table.said.to_numpy(), target="y", metric="f1")

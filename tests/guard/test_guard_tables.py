@@ -1,0 +1,116 @@
+"""Tables: a question for each value that the training part shows, asked together, in one scan."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast import Guard
+from holdfast.engines import _database, unsealed
+from holdfast.errors import InvalidArgument, QueryRejected
+from holdfast.guard._table import OTHERS
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(5)
+    rows = 8_000
+    frame = pd.DataFrame({"carrier": rng.choice([f"c{place:02}" for place in range(20)], rows)})
+    frame["late"] = rng.random(rows) < 0.3
+    frame["delay"] = rng.gamma(2, 10, rows)
+    frame["night"] = rng.random(rows) < 0.5
+    frame.loc[:4, "carrier"] = "rare"
+    return frame
+
+
+@pytest.fixture
+def statements(monkeypatch):
+    """Every statement that reads rows, from here on."""
+    seen = []
+    run = _database.Database.run
+
+    def noted(self, statement):
+        seen.append(statement)
+        return run(self, statement)
+
+    monkeypatch.setattr(_database.Database, "run", noted)
+    return seen
+
+
+@pytest.mark.parametrize("question", ["share(late, by = carrier)", "mean(delay, 0, 200, by = carrier)"])
+def test_twenty_groups_cost_at_most_three_scans_and_say_what_each_says_alone(table, statements, question):
+    guard = Guard(table)
+    statements.clear()
+    answers = guard.table(question)
+    assert len(statements) <= 3
+    assert len(answers) >= 21
+    with unsealed():
+        rows = guard._setup.protected.rows.frame()
+    column = "late" if question.startswith("share") else "delay"
+    for row in answers.rows:
+        if row.answer is not None:
+            (value,) = row.group
+            truth = rows[column][rows.carrier == value].mean()
+            assert row.answer.low <= truth <= row.answer.high
+            assert guard.ask(str(row.answer.query)) == row.answer
+
+
+def test_the_sums_of_a_table_are_those_of_its_questions(table):
+    together, alone = Guard(table, expect=1), Guard(table, expect=1)
+    told = together.table("share(late, by = night)")
+    texts = [str(answer.query) for answer in told.answers]
+    assert [answer.value for answer in told.answers] == [
+        answer.value for answer in alone.ask_all(texts)
+    ]
+
+
+def test_small_groups_and_values_not_seen_say_so(table):
+    guard = Guard(table)
+    shown = guard.share("late", by="carrier")
+    notes = {row.group[0]: row.note for row in shown.rows if row.answer is None}
+    assert "Too few rows" in notes.get("rare", "Too few rows")
+    assert notes[OTHERS].startswith("Not seen")
+    assert "rare" not in [str(answer.query) for answer in guard.history]
+    with pytest.raises(KeyError):
+        shown["rare"]
+
+
+def test_two_columns_and_the_forms_a_table_has(table):
+    guard = Guard(table[table.carrier < "c03"].reset_index(drop=True))
+    shown = guard.mean("delay", bounds="train", by=["carrier", "night"])
+    assert shown.by == ("carrier", "night")
+    assert len(shown.rows[0].group) == 2
+    frame = shown.to_frame()
+    assert list(frame.columns) == ["carrier", "night", "value", "low", "high", "note"]
+    assert "<table>" in shown._repr_html_()
+    assert "carrier" in str(shown).splitlines()[1]
+    json.dumps(shown.to_dict())
+    answer = shown[("c01", "True")]
+    assert answer.low < 20 < answer.high
+
+
+def test_a_table_of_differences_and_of_quantiles(table):
+    guard = Guard(table)
+    apart = guard.difference("late", between="night, not night", by="carrier", where="carrier < 'c02'")
+    assert [row.group for row in apart.rows if row.answer is not None] == [("c00",), ("c01",)]
+    medians = guard.quantile("delay", 0.5, by="night")
+    assert all(answer.low < 16.8 < answer.high for answer in medians.answers)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("share(late, by = airline)", "is no column"),
+        ("share(late, by = delay)", "at most 100"),
+        ("share(late)", "by a column"),
+        ("share(late, by = (carrier, night, late))", "one column or two"),
+    ],
+)
+def test_what_is_no_table_is_refused_for_nothing(table, question, words):
+    guard = Guard(table)
+    with pytest.raises((QueryRejected, InvalidArgument), match=words):
+        guard.table(question)
+    assert guard.spent == 0
