@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from holdfast.errors import QueryRejected
 from holdfast.guard._question import CellQuestion, Part
 from holdfast.guard._readings import Measured, Reading
@@ -24,6 +26,8 @@ from holdfast.tails import Tail
 
 # Cells along each value: of one value, and of each of two.
 _STEPS_OF_ONE, _STEPS_OF_TWO = 64, 32
+# The mean of the absolute value of a normal error, in deviations.
+_TYPICAL = 0.8
 # Values that keep to less than this part of their range are looked at again, in finer steps.
 _NARROW = 1 / 16
 
@@ -56,6 +60,16 @@ class Trained:
         """What it predicts of so many protected rows."""
         return self.cells.times(rows / max(1, self.looked))
 
+    def another_sample(self, rows: int) -> Cells:
+        """What it predicts of so many protected rows, whose means and spreads are as far from its own as those
+        of two samples typically are: a box for the mean is then as long as it will be."""
+        cells, seen = self.protected(rows), max(2.0, self.cells.rows)
+        entering = max(2.0, cells.rows)
+        apart = _TYPICAL * math.sqrt(1 / entering + 1 / seen)
+        x, z = cells.deviations
+        heavy = (spread_of_squares(cells, 0) + spread_of_squares(cells, 1)) / 4
+        return cells.moved(apart * x, apart * z, 1 + apart * math.sqrt(heavy))
+
     def arm_error(self, statistic: Statistic, rows: int) -> float:
         """How well the logarithm of an arm is predicted: by how heavy the tails are, and by how many rows
         enter each group."""
@@ -66,7 +80,17 @@ class Trained:
         share = (fewest + 1) / (self.looked + 2)
         count_error = math.sqrt((1 - share) / share * (1 / rows + 1 / (self.looked + 1)))
         heavy = statistic.heaviness(self.cells)
-        return math.hypot(count_error / 2, math.sqrt(heavy * (1 + 1 / ratio) / seen) / 2)
+        spread_error = math.sqrt(heavy * (1 + 1 / ratio) / seen)
+        return math.hypot(count_error / 2, spread_error / 2, statistic.unforeseen)
+
+
+def spread_of_squares(cells: Cells, axis: int) -> float:
+    """The relative variance of the squared distance of a value from its mean, by the means of the cells."""
+    around = cells.around(*cells.mean)
+    rows = around.sums[:, 0]
+    squares = (around.sums[:, 1 + axis] / rows) ** 2
+    mean = float(np.sum(rows * squares) / rows.sum())
+    return float(np.sum(rows * squares**2) / rows.sum()) / mean**2 - 1 if mean > 0 else 0.0
 
 
 def _count(question: CellQuestion) -> int:

@@ -28,6 +28,7 @@ from holdfast.guard._readings import (
     Share,
     bets_interval,
 )
+from holdfast.intervals import Interval
 from holdfast.statistics import Statistic
 from holdfast.tails import Tail
 
@@ -38,6 +39,8 @@ _UNSEEN_SPREADS = 5
 # How much farther out order statistics are looked at where those that bound a quantile are tied with it.
 _FARTHER = (1, 2, 4, 8, 16)
 _TIED = 1 / 8
+# The deviation of the absolute value of a normal error is so many times its mean.
+_BOX_ERROR = 0.75
 # Where training values do not vary at all, so much of the range is supposed.
 _LEAST_DEVIATION = 1e-6
 
@@ -279,13 +282,13 @@ def _expect_by_cells(question: CellQuestion, statistic: Statistic, public: Publi
             f"The training rows say nothing about {question.text}: no row enters it, or its values do not vary. "
             "Ask about more rows, or check the filter and the groups on guard.train."
         )
-    interval = interval_of(statistic, predicted, predicted, public.nats, tail, rows)
+    interval, box_error = _predicted_interval(statistic, trained, public)
     least = math.sqrt(2 * (public.nats + math.log(2))) * max(
         deviation, _LEAST_DEVIATION * _size(question, value)
     )
     longest = width if bounded else 1e3 * least
     expected = tuple(min(max(arm, least), longest) for arm in (value - interval.low, interval.high - value))
-    arms = _classes(trained.arm_error(statistic, rows), width / min(expected))
+    arms = _classes(math.hypot(trained.arm_error(statistic, rows), box_error), width / min(expected))
     reading = ByCells(
         question,
         public.nats,
@@ -301,6 +304,26 @@ def _expect_by_cells(question: CellQuestion, statistic: Statistic, public: Publi
     error = least / math.sqrt(2 * (public.nats + math.log(2))) * math.sqrt(1 + behind)
     guess = value if question.guess is None else question.guess
     return Expectation(min(max(guess, question.low), question.high), error, reading)
+
+
+def _predicted_interval(statistic: Statistic, trained: Trained, public: Public) -> tuple[Interval, float]:
+    """The interval to expect, around what the training part shows; and how well the logarithm of its arms is
+    known for what boxes add to them."""
+    cells, tail, rows = trained.protected(public.rows), public.tail_of, public.rows
+    least = interval_of(statistic, cells, cells, public.nats, tail, rows)
+    if not statistic.needs_training:
+        return least, 0.0
+    other = trained.another_sample(public.rows)
+    typical = interval_of(statistic, other, cells, public.nats, tail, rows)
+    value, moved = statistic.estimate(cells), statistic.estimate(other)
+    below, above = moved - typical.low, typical.high - moved
+    grown = max(_grown(below, value - least.low), _grown(above, least.high - value))
+    return Interval(value - below, value + above), _BOX_ERROR * grown
+
+
+def _grown(length: float, least: float) -> float:
+    """By how much the logarithm of an arm grew."""
+    return max(0.0, math.log(length / least)) if 0 < least <= length < math.inf else 0.0
 
 
 def _size(question: CellQuestion, value: float) -> float:

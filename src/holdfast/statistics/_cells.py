@@ -174,6 +174,21 @@ class Cells:
         by = np.array([by_x, by_z])
         return replace(self, sums=moved, least=self.least - by, greatest=self.greatest - by, centre=(x, z))
 
+    def moved(self, x: float, z: float, stretch: float) -> Cells:
+        """Rows whose values are larger by so much, after those of the first were stretched around their mean:
+        as another sample of the same law might have them."""
+        around = self.around(*self.mean)
+        powers = np.array([1.0, stretch, 1.0, stretch**2, stretch, 1.0])
+        sides = np.array([stretch, 1.0])
+        same = replace(
+            around,
+            sums=around.sums * powers,
+            least=around.least * sides,
+            greatest=around.greatest * sides,
+            centre=(around.centre[0] + x, around.centre[1] + z),
+        )
+        return same.around(*self.centre)
+
     def times(self, factor: float) -> Cells:
         """As many times the rows, spread the same way: what a smaller part predicts of a larger one."""
         return replace(self, sums=self.sums * factor)

@@ -45,6 +45,7 @@ class Statistic(ABC):
     groups = 1
     needs_training = False
     every_value = False  # whether each value needs a cell of its own
+    unforeseen = 0.0  # what else the logarithm of its arms deviates by from what training rows predict
     two_sided_facts = False  # whether second facts are shared by both sides of the interval
 
     @property
@@ -356,6 +357,7 @@ class Correlation(Statistic):
 
     two_values = True
     needs_training = True
+    unforeseen = 0.12
     two_sided_facts = True
     theorem = "e-value of the product less a share of the squares, with boxes (product of bets)"
 
