@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from holdfast import checks, errors
+from holdfast import checks, errors, queries
 from holdfast._replies import (
     answer_of,
     certificate_of,
@@ -25,9 +25,11 @@ from holdfast._replies import (
 )
 from holdfast.engines import Column, Schema
 from holdfast.engines._address import shown
-from holdfast.guard import Answer, Certificate, Epoch, Left, Preview, Report, Table, Verbs
+from holdfast.guard import Answer, Certificate, Curve, Discovery, Epoch, Left, Preview, Report, Table, Verbs
+from holdfast.guard._curve import edges_of
+from holdfast.guard._metrics import Scale
 from holdfast.guard._plot import plot_answers
-from holdfast.guard._score_queries import score_query
+from holdfast.guard._score_queries import compare_query, score_query
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 
@@ -35,6 +37,10 @@ __all__ = ["Client"]
 
 # What a later try may find gone: a lost connection, a service that restarts, a minute that is full.
 _PASSING = (429, 502, 503, 504)
+_NO_MODELS = (
+    "A service scores predictions that are an expression over its columns, as text. Predictions of your own, or a "
+    "model's, go to a board: client.submit(board, table)."
+)
 # So many questions are sent in one request.
 _TOGETHER = 100
 
@@ -112,23 +118,86 @@ class Client(Verbs):
         target: str,
         metric: str = "accuracy",
         guess: Any = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
         """The score of predictions that are an expression over the columns, as in
-        :meth:`holdfast.Guard.score`; predictions of your own go to a board (:meth:`submit`)."""
-        if not isinstance(predictions, str):
-            raise errors.QueryRejected(
-                "A service scores predictions that are an expression over its columns, as text. Predictions "
-                "of your own, or a model's, go to a board: client.submit(board, table)."
-            )
-        query = score_query(predictions, target=target, metric=metric, guess=guess)
-        if query is None:
-            raise errors.QueryRejected(
-                f"A service does not score expressions by {metric}. Ask for accuracy, error, brier, precision, "
-                "recall, f1 or log_loss, or for mean, ratio and correlation of an expression."
-            )
+        :meth:`holdfast.Guard.score`; predictions of your own go to a board (:meth:`submit`). There is no model
+        to fit again, so ``cv`` does nothing here."""
+        query = _scored(predictions, target, metric, guess, bounds, positive)
         return self.ask(query, precise=precise, nats=nats)
+
+    def score_all(
+        self,
+        predictions: Sequence[str],
+        *,
+        target: str,
+        metric: str = "accuracy",
+        names: Sequence[str] | None = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> list[Answer]:
+        """The scores of several expressions, asked together, as in :meth:`holdfast.Guard.score_all`."""
+        asked = [_scored(one, target, metric, None, bounds, positive) for one in predictions]
+        return self.ask_all(asked, precise=precise, nats=nats)
+
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        target: str,
+        metric: str = "accuracy",
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Answer:
+        """The score of one expression less that of another, as in :meth:`holdfast.Guard.compare`."""
+        if not (isinstance(a, str) and isinstance(b, str)):
+            raise errors.QueryRejected(_NO_MODELS)
+        query = compare_query(a, b, target=target, metric=metric)
+        return self.ask(query, precise=precise, nats=nats)
+
+    def discover(self, claim: str, *, rate: float = 0.05) -> Discovery:
+        """Test a claim, as in :meth:`holdfast.Guard.discover`."""
+        return Discovery(**self._call("POST", self._path("discoveries"), {"claim": claim, "rate": rate}))
+
+    @property
+    def discoveries(self) -> tuple[Discovery, ...]:
+        """Every claim of the account that was tested, in order."""
+        return tuple(Discovery(**one) for one in self._call("GET", self._path("discoveries")))
+
+    def cdf(
+        self,
+        x: Any,
+        *,
+        where: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Curve:
+        """The whole distribution of an expression, as in :meth:`holdfast.Guard.cdf`."""
+        return self.curve(queries.cdf(x, where=where, nulls=nulls), precise=precise, nats=nats)
+
+    def curve(self, query: Query | str, *, precise: bool = False, nats: float | None = None) -> Curve:
+        """The same for a question given as a record or as text."""
+        said = self._call("POST", self._path("curves"), _question(query, precise=precise, nats=nats))
+        answer = self._received(said["answer"])
+        parts = (tuple(said[name]) for name in ("points", "value", "low", "high"))
+        return Curve(answer, *parts)
+
+    def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
+        """The share of rows in each bin, as in :meth:`holdfast.Guard.histogram`."""
+        curve = self.cdf(x, where=where, nulls=nulls)
+        return curve.histogram(edges_of(bins, curve.points))
 
     def custom(
         self,
@@ -431,6 +500,21 @@ class Client(Verbs):
     def __repr__(self) -> str:
         # The token is never shown; and a look at a client sends no request.
         return f"Client({self._url!r}, dataset={vars(self).get('dataset', self._given)!r})"
+
+
+def _scored(predictions: Any, target: str, metric: str, guess: Any, bounds: Any, positive: Any) -> Query:
+    if not isinstance(predictions, str):
+        raise errors.QueryRejected(_NO_MODELS)
+    scale = Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
+    if bounds is None and metric in ("mae", "mse"):
+        raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
+    query = score_query(predictions, target=target, metric=metric, guess=guess, scale=scale)
+    if query is None:
+        raise errors.QueryRejected(
+            f"A service does not score expressions by {metric}. Ask for accuracy, error, brier, precision, recall, "
+            "f1, log_loss, mae or mse, or for mean, ratio and correlation of an expression."
+        )
+    return query
 
 
 def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:

@@ -253,3 +253,16 @@ def test_intervals_are_shown_rounded_outward(rng):
     assert interval_words(1.0, -np.inf, np.inf) == ("1", "[-inf, inf]")
     assert _figures.span_of("quantile", None, 1.0, -np.inf, np.inf) is None
     assert doctest.testmod(_figures).failed == 0
+
+
+def test_a_question_by_groups_is_shown_as_a_table(people, holdfast):
+    status, out, _ = holdfast(
+        "ask", "people.csv", "-q", "share(age > 40, by = sex)", "-q", "std(income, 0, 1e5)"
+    )
+    assert status == 0
+    assert "sex" in out
+    assert "all others" in out
+    assert "std(income, 0, 100000)" in out
+    status, out, _ = holdfast("ask", "people.csv", "--json", "-q", "share(age > 40, by = sex)")
+    (table,) = json.loads(out)["tables"]
+    assert [row["group"] for row in table["rows"]] == [["F"], ["M"], ["all others"]]

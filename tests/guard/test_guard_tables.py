@@ -62,9 +62,7 @@ def test_the_sums_of_a_table_are_those_of_its_questions(table):
     together, alone = Guard(table, expect=1), Guard(table, expect=1)
     told = together.table("share(late, by = night)")
     texts = [str(answer.query) for answer in told.answers]
-    assert [answer.value for answer in told.answers] == [
-        answer.value for answer in alone.ask_all(texts)
-    ]
+    assert [answer.value for answer in told.answers] == [answer.value for answer in alone.ask_all(texts)]
 
 
 def test_small_groups_and_values_not_seen_say_so(table):

@@ -77,7 +77,7 @@ def test_the_line_says_what_the_record_says(line: str, query: queries.Query) -> 
         "share(",
         "share()",
         "share(, where = age > 3)",
-        "median(age)",
+        "mode(age)",
         "mean(age, 1)",
         "mean(age, 1, 2, 3)",
         "mean(age, 0, 1, bounds=[0, 1])",

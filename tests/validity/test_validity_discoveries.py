@@ -60,9 +60,7 @@ def hunt_correlations(seed: int) -> float:
     guard = Guard({f"c{place}": values[:, place] for place in range(6)})
     train = np.column_stack([guard.train[f"c{place}"] for place in range(6)])
     together = np.corrcoef(train.T)
-    pairs = sorted(
-        ((abs(together[i, j]), i, j) for i in range(6) for j in range(i)), reverse=True
-    )
+    pairs = sorted(((abs(together[i, j]), i, j) for i in range(6) for j in range(i)), reverse=True)
     for _, i, j in pairs[:3]:
         sign, number = (">", 0) if together[i, j] > 0 else ("<", 0)
         if guard.discover(f"correlation(c{i}, c{j}, 0, 1, 0, 1) {sign} {number}", rate=RATE):

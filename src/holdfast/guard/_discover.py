@@ -179,8 +179,12 @@ class Discovery(Record):
     level: float
     rate: float
     cost: float
-    theorem: str = field(repr=False)
+    theorem: str = field(default="", repr=False)
     unit: str = "nats"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The discovery as plain values."""
+        return {**super().to_dict(), "theorem": self.theorem}
 
     def __bool__(self) -> bool:
         return self.found

@@ -42,7 +42,7 @@ from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
 from holdfast.guard._metrics import METRICS
-from holdfast.guard._score_queries import score_query, scored_expression
+from holdfast.guard._score_queries import compare_query, score_query, scored_expression
 from holdfast.guard._scores import ScoreQuestion, compare_question, scale_of, score_question
 from holdfast.guard._session import NOBODY, Asked, Asker, Released
 from holdfast.guard._strategy import Prepared
@@ -337,10 +337,13 @@ class Guard(Verbs):
     ) -> Question:
         """The question of :meth:`compare`, not asked yet: for :meth:`ask_all` and :meth:`report`."""
         options = {"cv": cv, "bounds": bounds, "positive": positive, "name": None}
+        if isinstance(a, str) and isinstance(b, str):
+            asked = compare_query(a, b, target=target, metric=metric, schema=self.schema)
+            question: Question = self._question(asked)
+            return question
         if isinstance(a, str) or isinstance(b, str):
             raise QueryRejected(
-                "compare takes two arrays or models. Compare two expressions with a mean of their difference, as "
-                "in mean(cast(a = y as double) - cast(b = y as double), -1, 1)."
+                "compare takes two expressions, or two arrays or models, and not one of each."
             )
         first, second = (self._score(one, target, metric, guess=None, **options) for one in (a, b))
         assert isinstance(first, ScoreQuestion)
@@ -472,8 +475,23 @@ class Guard(Verbs):
 
         Guarantee: all points hold together, with all other answers of the account.
         """
-        question = self._curve(queries.cdf(x, where=where, nulls=nulls, schema=self.schema))
-        return Curve.of(question, self._answer(self._finer(question, precise=precise, nats=nats)))
+        query = queries.cdf(x, where=where, nulls=nulls, schema=self.schema)
+        return self.curve(query, precise=precise, nats=nats)
+
+    def curve(
+        self,
+        query: Query | str,
+        *,
+        precise: bool = False,
+        nats: float | None = None,
+        asker: Asker | None = None,
+    ) -> Curve:
+        """The same for a question given as a record or as text, ``"cdf(income)"``."""
+        record = self._record(query)
+        if record.kind != "cdf":
+            raise InvalidArgument("query", "a question such as cdf(income)", str(record), of="Guard.curve")
+        question = self._finer(self._curve(record), precise=precise, nats=nats)
+        return Curve.of(question, self._answer(question, asker or NOBODY))
 
     def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
         """The share of rows in each bin, read off :meth:`cdf`, which is asked for if it was not. ``bins`` is

@@ -68,6 +68,22 @@ def score_query(
     return None
 
 
+def compare_query(a: str, b: str, *, target: str, metric: str, schema: Any = None) -> Query:
+    """The score of one expression less that of another, row by row, as a question."""
+    true = f"({quoted_name(target)})"
+    if metric in ("accuracy", "error"):
+        first, second = (f"cast(({side}) = {true} as double)" for side in (a, b))
+        first, second = (first, second) if metric == "accuracy" else (second, first)
+    elif metric == "brier":
+        first, second = (f"(({side}) - {true}) * (({side}) - {true})" for side in (a, b))
+    else:
+        raise QueryRejected(
+            f"Two expressions are compared by accuracy, error or brier, not by {metric}. Give the predictions as "
+            "arrays, or ask for both scores."
+        )
+    return queries.mean(f"{first} - {second}", bounds=(-1, 1), nulls=0, schema=schema)
+
+
 def _is(side: str, label: Any) -> str:
     if isinstance(label, bool):
         return side if label else f"not {side}"

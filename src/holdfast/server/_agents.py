@@ -66,6 +66,13 @@ def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
     def table(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
         return _told(lambda: client.table(question, nats=nats, precise=precise).to_dict())
 
+    @server.tool(
+        description="Test a claim, a question with < or > and a number, such as mean(income, 0, 1e5) > 3e4. You "
+        "are told whether it was found; of all that is found at most 5 % are false, in expectation."
+    )
+    def discover(claim: str) -> dict[str, Any]:
+        return _told(lambda: client.discover(claim).to_dict())
+
     @server.tool(description="The columns, what was spent, and what is left of the shared account.")
     def left() -> dict[str, Any]:
         return _told(client.describe)

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from holdfast import ledger
 from holdfast.server._access import TheService, Who
-from holdfast.server._models import AskBody, DatasetBody
+from holdfast.server._models import AskBody, ClaimBody, DatasetBody
 from holdfast.server._policy import Policy
 from holdfast.server._service import Service
 from holdfast.server._tokens import Person
@@ -72,6 +72,27 @@ def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONRes
     value, asked together. Those that were answered before cost nothing."""
     found = service.dataset(person, name, "analyst")
     return JSONResponse(found.table(person, body.query, precise=body.precise, nats=body.nats).to_dict())
+
+
+@router.post("/{name}/curves", response_model=dict[str, Any])
+def curve(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
+    """Tell a whole distribution, such as cdf(income): the share of rows up to each of 64 points, in one band."""
+    found = service.dataset(person, name, "analyst")
+    return JSONResponse(found.curve(person, body.query, precise=body.precise, nats=body.nats).to_dict())
+
+
+@router.post("/{name}/discoveries", response_model=dict[str, Any])
+def discover(name: str, body: ClaimBody, service: TheService, person: Who) -> JSONResponse:
+    """Test a claim, such as mean(income, 0, 1e5) > 3e4: of all that is found, few are false, in expectation."""
+    found = service.dataset(person, name, "analyst")
+    return JSONResponse(found.discover(person, body.claim, body.rate).to_dict())
+
+
+@router.get("/{name}/discoveries")
+def discoveries(name: str, service: TheService, person: Who) -> list[dict[str, Any]]:
+    """Every claim of the account that was tested, in order."""
+    found = service.dataset(person, name, *_READERS)
+    return [one.to_dict() for one in found.guard.discoveries]
 
 
 @router.get("/{name}/history")

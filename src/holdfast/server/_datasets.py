@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.engines import open_rows
 from holdfast.engines._address import shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.guard import Answer, Asker, Guard, Preview, Report, Table
+from holdfast.guard import Answer, Asker, Curve, Discovery, Guard, Preview, Report, Table
 from holdfast.ledger import Balance, Book, BookError, EpochLink
 from holdfast.server._epochs import Arrived, Epochs, Overtaken, Planned, standing
 from holdfast.server._places import Places, Unknown, named, require_name
@@ -72,6 +72,16 @@ class Dataset:
     ) -> Table:
         """Answer a question about each group of rows, within the person's share and rate."""
         return self.guard.table(question, precise=precise, nats=nats, asker=self._asker(person, ""))
+
+    def curve(
+        self, person: Person, question: str, *, precise: bool = False, nats: float | None = None
+    ) -> Curve:
+        """Tell a whole distribution, within the person's share and rate."""
+        return self.guard.curve(question, precise=precise, nats=nats, asker=self._asker(person, ""))
+
+    def discover(self, person: Person, claim: str, rate: float) -> Discovery:
+        """Test a claim, within the person's share and rate."""
+        return self.guard.discover(claim, rate=rate, asker=self._asker(person, ""))
 
     def ask_all(
         self, person: Person, questions: Sequence[tuple[str, str, float | None]], *, stop: bool = False

@@ -41,6 +41,15 @@ class BatchBody(_Strict):
     stop: bool = False
 
 
+class ClaimBody(_Strict):
+    """A claim to test: a question, < or >, and a number."""
+
+    claim: _QUESTION
+    rate: float = Field(
+        default=0.05, gt=0, lt=1, description="Of all that is found, this share may be false."
+    )
+
+
 class ReportBody(_Strict):
     """The questions of the last word, which ends the account."""
 
