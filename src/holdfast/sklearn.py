@@ -127,7 +127,7 @@ class Selection(Record):
             for name, answer in self.answers.items()
         ]
         return pandas.DataFrame(rows).sort_values(
-            "value", ascending=self.metric in _LOSSES, ignore_index=True
+            "value", ascending=self.metric in _LOSSES, ignore_index=True, kind="stable"
         )
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from holdfast.client import Client
-from holdfast.errors import QueryRejected
+from holdfast.errors import BudgetSpent, QueryRejected
 
 
 @pytest.fixture
@@ -17,13 +17,14 @@ def client(served):
 
 
 def test_a_client_asks_by_groups_and_is_told_the_rows_of_a_table(client):
-    table = client.share("carat > 0.7", by="cut")
+    table = client.table("share(carat > 0.7, by = cut)")
     cuts = sorted(set(client.train["cut"]))
     assert [row.group[0] for row in table.rows] == [*cuts, "all others"]
+    # The demonstration promises ±0.03, which is too narrow for some of the groups.
+    assert all(row.note for row in table.rows if row.answer is None)
     assert all(answer.low <= answer.value <= answer.high for answer in table.answers)
     spent = client.spent
-    assert client.table("share(carat > 0.7, by = cut)").answers == table.answers
-    assert client.ask(str(table.answers[0].query)) == table.answers[0]
+    assert client.share("carat > 0.7", by="cut").answers == table.answers
     assert client.spent == spent
 
 
@@ -46,8 +47,8 @@ def test_a_client_tests_claims(client):
 
 def test_the_verbs_of_a_client_are_those_of_a_guard(client):
     both = {"carat": (0, 5), "price": (0, 20_000)}
-    assert client.correlation("carat", "price", bounds=both).low > 0
-    assert client.difference("carat", between="cut = 'Fair', cut = 'Ideal'", bounds=(0, 5)).query.groups
-    assert client.std("carat", bounds="train").query.bounds is not None
+    with pytest.raises(BudgetSpent, match="promised"):
+        client.correlation("carat", "price", bounds=both)
+    assert client.difference("carat > 1", between="price > 2400, price <= 2400").low > 0
     with pytest.raises(QueryRejected, match="expression"):
         client.compare(np.zeros(3), np.ones(3), target="price")

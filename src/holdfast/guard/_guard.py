@@ -41,7 +41,7 @@ from holdfast.guard._question import CellQuestion, Question, TableQuestion
 from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
-from holdfast.guard._metrics import METRICS
+from holdfast.guard._metrics import METRICS, Scale
 from holdfast.guard._score_queries import compare_query, score_query, scored_expression
 from holdfast.guard._scores import ScoreQuestion, compare_question, scale_of, score_question
 from holdfast.guard._session import NOBODY, Asked, Asker, Released
@@ -263,7 +263,7 @@ class Guard(Verbs):
         predictions is told before anything is charged, where public facts or the training rows show it.
         """
         options = {"cv": cv, "bounds": bounds, "positive": positive, "name": name}
-        if isinstance(metric, str):
+        if not isinstance(metric, (list, tuple)):
             question = self._score(predictions, target, metric, guess=guess, **options)
             return self._answer(self._finer(question, precise=precise, nats=nats))
         metrics = [checks.choice(one, "metric", tuple(METRICS), of="Guard.score") for one in metric]
@@ -382,13 +382,9 @@ class Guard(Verbs):
                 )
                 return self._possible(question)
             checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
-            if target not in self.schema:
-                raise QueryRejected(
-                    f"There is no column {target!r} to score against; there are {', '.join(self.schema)}."
-                )
-            scale = scale_of(
-                metric, target, protected, training, bounds=options["bounds"], positive=options["positive"]
-            )
+            told = {name: options[name] for name in ("bounds", "positive")}
+            plain = metric in ("accuracy", "error", "brier")  # The target may be any expression.
+            scale = Scale() if plain else scale_of(metric, target, protected, training, **told)
             asked = score_query(
                 predictions, target=target, metric=metric, guess=guess, scale=scale, schema=self.schema
             )
@@ -603,8 +599,8 @@ class Guard(Verbs):
             return ""
         try:
             prepared = self._strategy.prepare(question, self._session.account)
-        except QueryRejected as rejected:
-            return str(rejected)
+        except (QueryRejected, BudgetSpent) as refusal:
+            return f"Not asked. {refusal}"
         preview = prepared.preview()
         return too_few(preview) if preview.why else ""
 

@@ -37,7 +37,7 @@ def score_query(
     """The score of predictions that are an expression, as a question; None for a metric that no question is. A
     row without a prediction or a target counts as wrong, as it does for arrays and models."""
     checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
-    said, true = f"({predictions})", f"({quoted_name(target)})"
+    said, true = f"({predictions})", f"({target})"
     options = {"guess": guess, "schema": schema}
     scale = scale or Scale()
     if metric in ("accuracy", "error"):
@@ -70,7 +70,7 @@ def score_query(
 
 def compare_query(a: str, b: str, *, target: str, metric: str, schema: Any = None) -> Query:
     """The score of one expression less that of another, row by row, as a question."""
-    true = f"({quoted_name(target)})"
+    true = f"({target})"
     if metric in ("accuracy", "error"):
         first, second = (f"cast(({side}) = {true} as double)" for side in (a, b))
         first, second = (first, second) if metric == "accuracy" else (second, first)

@@ -281,10 +281,6 @@ def score_question(
     checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
     if name is not None and not isinstance(name, str):
         raise InvalidArgument("name", "a text, or None", name, of="Guard.score")
-    if target not in protected.rows.schema:
-        raise QueryRejected(
-            f"There is no column {target!r} to score against; there are {', '.join(protected.rows.schema)}."
-        )
     if cv is not None:
         cv = checks.whole(cv, "cv", at_least=2, of="Guard.score")
     model = hasattr(predictions, "predict") or hasattr(predictions, "predict_proba")
@@ -313,6 +309,10 @@ def scale_of(
     classes: Any = None,
 ) -> Scale:
     """What labels or numbers are scored: as the caller says, else as the model and the training part show."""
+    if target not in protected.rows.schema:
+        raise QueryRejected(
+            f"There is no column {target!r} to score against; there are {', '.join(protected.rows.schema)}."
+        )
     needs, kind = METRICS[metric].needs, protected.rows.schema[target].kind
     if metric == "log_loss":
         span = (0.0, LOG_LOSS_CAP) if bounds is None else _pair(bounds)
@@ -399,9 +399,9 @@ def _without_its_own_rows(question: ScoreQuestion, training: Part, cv: int | Non
                 "cv= needs a model of scikit-learn that can be fitted again on the training part; bring a guess "
                 "instead."
             )
-        return replace(question, notes=(*question.notes, _OWN_ROWS))
+        return replace(question, notes=(_OWN_ROWS, *question.notes))
     note = f"The guess is the model's score in {cv or _FOLDS} cross-validation folds of the training part."
-    return replace(question, out_of_fold=predicted, notes=(*question.notes, note))
+    return replace(question, out_of_fold=predicted, notes=(note, *question.notes))
 
 
 def _of_array(

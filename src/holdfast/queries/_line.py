@@ -130,7 +130,7 @@ def _build(kind: str, expressions: list[str], numbers: list[float], options: dic
     bounds, q = options.pop("bounds", None), options.pop("q", None)
     given = (len(numbers) > 0) + (bounds is not None)
     first, limits = expressions[0], numbers if bounds is None else bounds
-    count = 0 if limits == TRAIN else len(limits)
+    count = 0 if isinstance(limits, str) else len(limits)
     if kind in ("share", "median", "cdf") and not given and q is None:
         builders: dict[str, Callable[..., Query]] = {
             "share": share,

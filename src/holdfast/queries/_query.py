@@ -322,7 +322,7 @@ def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tupl
     texts = [read.text for _, read in values]
     if given is None:
         raise unbounded(of, texts)
-    if given == TRAIN:
+    if isinstance(given, str) and given == TRAIN:
         return [None] * len(values)
     if isinstance(given, Mapping):
         pairs = [
@@ -333,7 +333,7 @@ def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tupl
                 "bounds", f"a dict with a pair for each of {', '.join(texts)}", given, of=of
             )
         return [_bounds(pair, of) for pair in pairs]
-    numbers = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    numbers = list(given) if isinstance(given, (list, tuple)) else [given]
     if len(values) > 1 and len(numbers) == len(values) and all(isinstance(one, Sequence) for one in numbers):
         return [_bounds(pair, of) for pair in numbers]
     if len(values) > 1 and len(numbers) == 2 * len(values):
