@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from holdfast.client import Client
-from holdfast.errors import BudgetSpent, QueryRejected
+from holdfast.errors import QueryRejected
 
 
 @pytest.fixture
@@ -47,8 +47,7 @@ def test_a_client_tests_claims(client):
 
 def test_the_verbs_of_a_client_are_those_of_a_guard(client):
     both = {"carat": (0, 5), "price": (0, 20_000)}
-    with pytest.raises(BudgetSpent, match="promised"):
-        client.correlation("carat", "price", bounds=both)
+    assert client.correlation("carat", "price", bounds=both).low > 0
     assert client.difference("carat > 1", between="price > 2400, price <= 2400").low > 0
     with pytest.raises(QueryRejected, match="expression"):
         client.compare(np.zeros(3), np.ones(3), target="price")

@@ -399,9 +399,14 @@ def _without_its_own_rows(question: ScoreQuestion, training: Part, cv: int | Non
                 "cv= needs a model of scikit-learn that can be fitted again on the training part; bring a guess "
                 "instead."
             )
-        return replace(question, notes=(_OWN_ROWS, *question.notes))
+        return replace(question, notes=_with_note(question.notes, _OWN_ROWS))
     note = f"The guess is the model's score in {cv or _FOLDS} cross-validation folds of the training part."
-    return replace(question, out_of_fold=predicted, notes=(note, *question.notes))
+    return replace(question, out_of_fold=predicted, notes=_with_note(question.notes, note))
+
+
+def _with_note(notes: tuple[str, ...], note: str) -> tuple[str, ...]:
+    """What the score is of comes first, and how the model is recognised last."""
+    return (*notes[:-1], note, *notes[-1:])
 
 
 def _of_array(
