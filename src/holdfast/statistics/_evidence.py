@@ -19,6 +19,8 @@ from holdfast.tails import Tail
 _UNSEEN_SPREADS = 5
 # The crossing may well be so many predicted deviations from where the training part has it.
 _REACH = 3.0
+# Beyond so many times the first radius a search by tails sees nothing new.
+_FAR = 1e9
 
 
 @dataclass(frozen=True)
@@ -115,9 +117,31 @@ class Tails(Evidence):
             mean = radius * crossing.slope * self.cells.rows / self.rows
             return mean - self.tail(least, most).radius_at(level) if most > least else mean
 
-        start = 1e-3 * (abs(middle) + 1.0)
-        radius = least_radius(excess, start, middle - lowest)
-        return -math.inf if radius is None else middle - radius
+        # What the radius would be if the range did not change with a.
+        start = -excess(0.0) / (crossing.slope * self.cells.rows / self.rows)
+        sure = self._sure(form, offset, middle, start)
+        most = min(middle - lowest, sure)
+        radius = least_radius(excess, start, most)
+        # A wider range needs more evidence. A crossing below is excluded only by evidence all the way down to
+        # it; the excess is concave, so that at the ends is enough.
+        if radius is None or excess(min(most, _FAR * max(radius, start))) < 0:
+            return middle - sure
+        return middle - radius
+
+    def _sure(self, form: Form, offset: float, middle: float, start: float) -> float:
+        """How far below the estimate the declared ranges keep the crossing; infinite where they do not."""
+        low, high = 0.0, start
+        while form.least(middle - high, self.cells.axes, self.cells.centre) < offset:
+            low, high = high, 2 * high
+            if not high < _FAR * start:
+                return math.inf
+        while high - low > 1e-6 * high:
+            between = (low + high) / 2
+            if form.least(middle - between, self.cells.axes, self.cells.centre) < offset:
+                low = between
+            else:
+                high = between
+        return high
 
     def _with(self, cells: Cells, trained: Cells | None) -> Evidence:
         return Tails(cells, trained, self.tail, self.rows)
