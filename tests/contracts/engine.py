@@ -36,8 +36,12 @@ from contracts.questions import Questions
 from holdfast import queries
 from holdfast.engines import SCALE_BITS, Sums, open_rows
 from holdfast.errors import InvalidArgument, QueryRejected
+from holdfast.statistics import Axis, Cells, Steps
 
 UNIT = 2**SCALE_BITS
+
+STEPS = [[(0, 24, 1), (0, 24, 1)], [(0, 20, 16), (0, 18, 64)], [(5_000_001, 17, 7), (9_000_000, 0, 3)]]
+"""Ways to divide both values into cells: not at all, evenly, and finely in a part of the range."""
 
 Columns = dict[str, list[Any]]
 Make = Callable[[Columns], Any]
@@ -62,6 +66,28 @@ def units(values: list[float | None], lo: float, hi: float, missing: float) -> l
     """The whole numbers that stand for the values, by the definition."""
     clipped = [min(max(missing if value is None else value, lo), hi) for value in values]
     return [round((value - lo) * (UNIT / (hi - lo))) for value in clipped]
+
+
+def cells_by_hand(
+    xs: list[int], zs: list[int] | None, groups: list[int], steps: list[tuple[int, int, int]]
+) -> list[tuple[int, ...]]:
+    """The cells of rows whose values are whole numbers of units, by the definition."""
+    divided: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for x, z, group in zip(xs, zs or [0] * len(xs), groups, strict=True):
+        places = [
+            min(max(value - start, 0) >> bits, count - 1)
+            for value, (start, bits, count) in zip((x, z) if zs else (x,), steps, strict=False)
+        ]
+        divided.setdefault((group, *places), []).append((x, z))
+    return sorted(
+        (
+            *(key[0], len(cell), sum(x for x, _ in cell), sum(z for _, z in cell)),
+            *(sum(x * x for x, _ in cell), sum(x * z for x, z in cell), sum(z * z for _, z in cell)),
+            *(min(x for x, _ in cell), max(x for x, _ in cell)),
+            *(min(z for _, z in cell), max(z for _, z in cell)),
+        )
+        for key, cell in divided.items()
+    )
 
 
 def answer_of(rows: Any, line: str) -> Any:
@@ -221,6 +247,73 @@ class EngineContract:
         found = self.ask(rows, line, squares=True)
         monkeypatch.setattr("holdfast.engines._sums._MOST_IN_64_BITS", 10)
         assert self.ask(rows, line, squares=True) == found
+
+    def cells(self, rows: Any, line: str, steps: list[tuple[int, int, int]]) -> list[tuple[int, ...]]:
+        return sorted(rows.cells(queries.read(line).check(rows.schema), steps))
+
+    @pytest.mark.parametrize("steps", STEPS)
+    @pytest.mark.parametrize("nulls", ["", ", nulls = skip"])
+    @pytest.mark.parametrize(("lo", "hi"), [(-3.0, 7.0), (-1e151, 1e151)])
+    def test_cells_of_one_value(
+        self, rows: Any, table: Columns, lo: float, hi: float, nulls: str, steps: Any
+    ) -> None:
+        found = self.cells(rows, f"variance(x, {lo}, {hi}, where = k > 0{nulls})", steps)
+        values = [x for x, k in zip(table["x"], table["k"], strict=True) if k > 0]
+        if nulls:
+            values = [x for x in values if x is not None]
+        whole = units(values, lo, hi, lo)
+        assert found == cells_by_hand(whole, None, [0] * len(whole), steps)
+
+    @pytest.mark.parametrize("steps", STEPS)
+    @pytest.mark.parametrize("nulls", ["", ", nulls = skip"])
+    def test_cells_of_two_values(self, rows: Any, table: Columns, nulls: str, steps: Any) -> None:
+        found = self.cells(rows, f"covariance(y, x, -3, 4, -3, 7{nulls})", steps)
+        pairs = [
+            pair for pair in zip(table["y"], table["x"], strict=True) if not nulls or pair[1] is not None
+        ]
+        ys, xs = units([y for y, _ in pairs], -3.0, 4.0, -3.0), units([x for _, x in pairs], -3.0, 7.0, -3.0)
+        assert found == cells_by_hand(ys, xs, [0] * len(ys), steps)
+        axes = (Axis(-3.0, 4.0, UNIT), Axis(-3.0, 7.0, UNIT))
+        here = Cells.of_values(axes, (Steps(*steps[0]), Steps(*steps[1])), np.array(ys), np.array(xs))
+        there = Cells.of(axes, found)
+        order = np.lexsort([*there.sums.T, there.least[:, 0]]), np.lexsort([*here.sums.T, here.least[:, 0]])
+        for name in ("group", "sums", "least", "greatest"):
+            assert np.array_equal(getattr(there, name)[order[0]], getattr(here, name)[order[1]])
+
+    @pytest.mark.parametrize("steps", STEPS)
+    def test_cells_of_groups(self, rows: Any, table: Columns, steps: Any) -> None:
+        """A row belongs to the first group whose condition holds, and to none where it is unknown."""
+        line = "difference(x, k > 1, b, -3, 7, where = y < 3, nulls = skip)"
+        found = self.cells(rows, line, steps)
+        kept = [
+            (x, 0 if k > 1 else 1)
+            for x, k, b, y in zip(*(table[name] for name in "xkby"), strict=True)
+            if y < 3 and x is not None and (k > 1 or b)
+        ]
+        whole = units([x for x, _ in kept], -3.0, 7.0, -3.0)
+        assert {group for _, group in kept} == {0, 1}
+        assert found == cells_by_hand(whole, None, [group for _, group in kept], steps)
+
+    def test_cells_of_weights(self, rows: Any, table: Columns) -> None:
+        steps = [(0, 20, 16), (0, 24, 1)]
+        found = self.cells(rows, "mean(y, 0, 5, 0, 3, weights = abs(k), where = b)", steps)
+        kept = [(y, float(abs(k))) for y, k, b in zip(*(table[name] for name in "ykb"), strict=True) if b]
+        ys, ks = units([y for y, _ in kept], 0.0, 5.0, 0.0), units([k for _, k in kept], 0.0, 3.0, 0.0)
+        assert found == cells_by_hand(ys, ks, [0] * len(ys), steps)
+
+    def test_cells_of_no_rows(self, rows: Any) -> None:
+        steps = [(0, 20, 16), (0, 20, 16)]
+        assert self.cells(rows, "variance(x, 0, 1, where = k > 99)", steps) == []
+        assert self.cells(rows, "covariance(x, y, 0, 1, 0, 1, where = k > 99)", steps) == []
+        assert self.cells(rows, "difference(y, k > 99, k < -99, 0, 1)", steps) == []
+
+    def test_cells_with_large_sums_are_exact(self, make_rows: Make) -> None:
+        """Squares and products of 2**24 each, beyond 64-bit integers together."""
+        rows = make_rows({"x": [1.0] * 40_000, "y": [1.0] * 39_999 + [0.0]})
+        found = self.cells(rows, "covariance(x, y, 0, 1, 0, 1)", [(0, 24, 1), (0, 25, 1)])
+        count, most = 40_000, 39_999
+        squares = [times * UNIT**2 for times in (count, most, most)]
+        assert found == [(0, count, count * UNIT, most * UNIT, *squares, UNIT, UNIT, 0, UNIT)]
 
     def test_no_row_passes(self, rows: Any) -> None:
         assert self.ask(rows, "mean(x, 0, 1, where = k > 99)", squares=True) == Sums(0, 0, 0, UNIT)

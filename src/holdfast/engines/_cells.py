@@ -123,7 +123,8 @@ def _place(units: Any, mark: int) -> Any:
     import ibis
 
     from_start = ibis.greatest(units - _stand_in("start", mark), ibis.literal(0, type="int64"))
-    return ibis.least(from_start >> _stand_in("bits", mark), _stand_in("last", mark))
+    # PostgreSQL shifts by 32-bit numbers only.
+    return ibis.least(from_start >> _stand_in("bits", mark).cast("int32"), _stand_in("last", mark))
 
 
 def _kept(shape: _Shape) -> tuple[str, ...]:
