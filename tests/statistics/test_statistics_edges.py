@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from statistics_laws import GROUPS, ONE_VALUE, TWO_VALUES, Law, cells_of, on_line, trained_on
 
-from holdfast.statistics import Bets, Contrast, Covariance, Lift, Mean, Ratio, Variance, WeightedMean
+from holdfast import Guard
+from holdfast.statistics import (
+    Bets,
+    Contrast,
+    Covariance,
+    Lift,
+    Mean,
+    Ratio,
+    Variance,
+    WeightedMean,
+)
 
 SPREAD = Law(((0.0, 0.25), (0.25, 1.0), (1.0, 0.5)), (0.3, 0.4, 0.3))
 CONSTANT = Law(((0.5, 0.25),), (1.0,))
@@ -96,3 +106,18 @@ def test_a_group_that_is_rare_in_training_but_not_in_the_rows_has_an_interval():
     found = Contrast().interval(Bets(cells, known), 3.0)
     assert found.contains(0.0)
     assert np.isfinite([found.low, found.high]).all()
+
+
+@pytest.mark.parametrize("rows", [1, 9, 1_000])
+@pytest.mark.parametrize("statistic", [*ONE_VALUE, *GROUPS, *TWO_VALUES], ids=str)
+def test_equal_rows_have_a_deviation(statistic, rows):
+    """Nothing, or infinite where equal rows leave the statistic undefined."""
+    cells = cells_of([CONSTANT] * statistic.groups, [[rows]] * statistic.groups, two_values=True)
+    defined = math.isfinite(statistic.estimate(cells))
+    assert statistic.deviation(cells) == (0.0 if defined else math.inf)
+
+
+def test_a_guard_answers_the_deviation_of_a_constant_column():
+    guard = Guard({"x": np.full(3_000, 2.0)})
+    answer = guard.ask("std(x, 0, 5)")
+    assert answer.low == 0.0 <= answer.value <= answer.high < 1.0

@@ -281,8 +281,9 @@ class Variance(Statistic):
 
     def deviation(self, cells: Cells) -> float:
         deviation = super().deviation(cells)
-        value = self.estimate(cells)
-        return deviation / (2 * max(value, math.sqrt(deviation))) if self.root else deviation
+        if not (self.root and deviation > 0):
+            return deviation
+        return deviation / (2 * max(self.estimate(cells), math.sqrt(deviation)))
 
     def interval(self, evidence: Evidence, nats: float) -> Interval:
         # Var ≤ E(x − m)² needs no box, so the upper side has half of all the error.
