@@ -69,6 +69,31 @@ def test_spark_releases_the_answers_of_duckdb(to_spark, seed):
     assert compare(here, there, Questions(seed, frozenset({"exp", "ln", "power"})), 10) >= 8
 
 
+BY_CELLS = [
+    "ratio(y, abs(k), 0, 5, 0, 4)",
+    "mean(y, -5, 5, 0, 4, weights = abs(k), where = b)",
+    "difference(y, b, s = 'M', -5, 5)",
+    "lift(abs(y), k > 0, k < 0, 0, 9)",
+    "variance(x, -5, 5, nulls = skip)",
+    "std(y, -9, 9, where = k > -2)",
+    "covariance(x, y, -5, 5, -5, 5, nulls = skip)",
+    "correlation(y, y * k, -9, 9, -9, 9)",
+    "slope(y + k, y, -9, 9, -9, 9)",
+]
+
+
+@pytest.mark.parametrize("place", ["postgres", "spark"])
+def test_statistics_by_cells_have_the_answers_of_duckdb(request, place, seed):
+    put = request.getfixturevalue(f"to_{place}")
+    train = known(seed)
+    here, there = (Guard(rows, train=train) for rows in (protected(seed), put(protected(seed))))
+    for line in BY_CELLS:
+        found = released(there, line)
+        assert not isinstance(found, str), found
+        assert found == released(here, line), line
+    assert here.spent == there.spent
+
+
 @pytest.mark.slow
 def test_all_three_release_the_same_answers(to_postgres, to_spark, seed):
     train, rows = known(seed), protected(seed)
