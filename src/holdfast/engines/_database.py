@@ -20,6 +20,8 @@ __all__ = ["Database", "DuckDB"]
 
 _Result = TypeVar("_Result")
 
+_MOST_PREPARED = 1_000
+
 
 class Database(ABC):
     """Where statements run; those from several threads wait for each other, each already uses every core.
@@ -92,11 +94,17 @@ class Database(ABC):
 
     def prepared(self, key: Hashable, make: Callable[[], Any]) -> tuple[str, str]:
         """What stands before and after the values in the statement that ``make`` makes, compiled once."""
-        if key not in self._prepared:
+        around = self._prepared.get(key)
+        if around is None:
             before, after = re.split(rf"[\"`]{_sums.VALUES}[\"`]", self.compile(make()))
-            self._prepared[key] = before, after
-        return self._prepared[key]
+            if len(self._prepared) >= _MOST_PREPARED:
+                self._prepared.clear()
+            around = self._prepared[key] = before, after
+        return around
 
+
+# What our own databases have compiled: they all speak the same SQL, so a new one need not compile it again.
+_PREPARED: dict[Hashable, tuple[str, str]] = {}
 
 # Those that make a statement compute less for each row; the others weigh ways to read.
 _OPTIMIZERS_FOR_FEW = ("expression_rewriter", "common_subexpressions", "unused_columns", "column_lifetime")
@@ -109,6 +117,7 @@ class DuckDB(Database):
         import ibis
 
         super().__init__(ibis.duckdb.connect(), PLAIN)
+        self._prepared = _PREPARED
 
     def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
         # Fetched without ibis, whose conversion to pandas takes longer than a small question.
