@@ -69,7 +69,14 @@ def test_the_truths_are_the_population_means(name, rng):
 
 @pytest.mark.parametrize(
     ("name", "sessions", "asked"),
-    [("vote", 40, COLUMNS + 1), ("linear", 12, ATTRIBUTES + 1), ("fingerprint", 40, COLUMNS + 1)],
+    [
+        ("vote", 20, COLUMNS + 1),
+        ("linear", 5, ATTRIBUTES + 1),
+        ("fingerprint", 20, COLUMNS + 1),
+        pytest.param("vote", 40, COLUMNS + 1, marks=pytest.mark.slow),
+        pytest.param("linear", 12, ATTRIBUTES + 1, marks=pytest.mark.slow),
+        pytest.param("fingerprint", 40, COLUMNS + 1, marks=pytest.mark.slow),
+    ],
 )
 def test_plain_averages_break_and_the_code_guard_holds(name, sessions, asked, seed):
     draw, attack = WORLDS[name]

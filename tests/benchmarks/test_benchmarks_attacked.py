@@ -182,7 +182,7 @@ def test_an_account_that_never_pays_is_caught_on_the_edge(seed, monkeypatch):
         sessions, "CountedGuard", lambda *parts, **terms: real(*parts, **terms, charges=False)
     )
     place = sessions.Place(1_000, 400)
-    lines = attacked.point(ATTACKS["sign, guesses on the edge"], place, 20, seed)
+    lines = attacked.point(ATTACKS["sign, guesses on the edge"], place, 8, seed)
     assert next(line for line in lines if line["method"] == "code")["beyond, at least"] > 0.05
 
 
@@ -197,11 +197,15 @@ def test_runs_are_many_or_none():
     assert attacked.runs_for(sign, sessions.Place(10**3, 10**4), work=10**6) == 0
 
 
+def keep_small(monkeypatch, **other):
+    """Two runs at the smallest places: for tests of what is done with the runs and not of what they show."""
+    few = {"ROWS": (1_000,), "QUERIES": (10,), "STATES": (8,), "MOST_RUNS": 2, "LEAST_RUNS": 2}
+    for name, value in (few | other).items():
+        monkeypatch.setattr(attacked, name, value)
+
+
 def test_finished_places_are_not_run_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(attacked, "ROWS", (1_000,))
-    monkeypatch.setattr(attacked, "QUERIES", (10,))
-    monkeypatch.setattr(attacked, "STATES", (8,))
-    monkeypatch.setattr(attacked, "MOST_RUNS", 20)
+    keep_small(monkeypatch)
     resume, told = tmp_path / "partial.jsonl", []
     first = attacked.attacked(1e9, lambda *done: told.append(done), resume=resume)
     assert told[-1] == (len(ATTACKS), len(ATTACKS))
@@ -210,26 +214,21 @@ def test_finished_places_are_not_run_again(tmp_path, monkeypatch):
 
 
 def test_any_number_of_workers_finds_the_same(monkeypatch):
-    few = {
-        "ROWS": (1_000,),
-        "QUERIES": (10,),
-        "STATES": (8,),
-        "MOST_RUNS": 20,
-        "ATTACKS": attacked.ATTACKS[:2],
-    }
-    for name, value in few.items():
-        monkeypatch.setattr(attacked, name, value)
+    keep_small(monkeypatch, ATTACKS=attacked.ATTACKS[:2])
     assert attacked.attacked(1e9, workers=2) == attacked.attacked(1e9)
 
 
-def test_one_command_writes_numbers_tables_and_pictures(tmp_path, monkeypatch):
-    report = importlib.import_module("report")
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_one_command_writes_numbers_tables_and_pictures(every, tmp_path, monkeypatch):
+    """Each method and each promise has a panel, and drawing them takes most of the time."""
+    report, certified_picture = (importlib.import_module(name) for name in ("report", "certified_picture"))
+    monkeypatch.setattr(attacked, "METHODS", attacked.METHODS[::every])
+    monkeypatch.setattr(certified_picture, "PROMISES", list(certified_picture.PROMISES)[::every])
     grid = json.loads((ROOT / "docs" / "benchmarks" / "certified.json").read_text(encoding="utf-8"))
     monkeypatch.setattr(
         report, "certified", lambda progress: {key: grid[key] for key in grid if key != "machine"}
     )
-    for name, value in (("ROWS", (1_000,)), ("QUERIES", (10, 20)), ("STATES", (8,)), ("MOST_RUNS", 20)):
-        monkeypatch.setattr(attacked, name, value)
+    keep_small(monkeypatch, QUERIES=(10, 20))
     result = CliRunner().invoke(
         bench, ["--output", str(tmp_path), "--work", "1e6", "--workers", "1", "--json"]
     )

@@ -77,11 +77,12 @@ def test_rounded_answers_are_the_middles_of_cells():
     assert answers.tolist() == [0.125, 0.125, 0.375, 0.875, 0.875]
 
 
-def test_the_plain_holdout_of_the_published_experiment_overfits_as_published():
+@pytest.mark.parametrize("runs", [6, pytest.param(16, marks=pytest.mark.slow)])
+def test_the_plain_holdout_of_the_published_experiment_overfits_as_published(runs):
     """More than 63 % with a deviation below 0.5 %; always the same runs, as the mean of all is 63.24 %."""
     reported = [
         peers.experiment(10_000, (500,), np.random.default_rng([99, run]), signal=False)["reported"][0]
-        for run in range(16)
+        for run in range(runs)
     ]
     assert np.mean(reported) > 0.63
     assert np.std(reported, ddof=1) < 0.005

@@ -343,10 +343,29 @@ def test_order_statistics_are_exact_among_many_ties(rng: np.random.Generator) ->
     assert found == tuple(ordered[rank - 1] for rank in ranks)
 
 
-def test_questions_leave_nothing_behind(rng: np.random.Generator) -> None:
+def test_questions_leave_nothing_behind(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = open_rows({"x": rng.normal(size=100)}).stored()
+    monkeypatch.setattr(rows._database, "_prepared", {})
     for number in range(200):
         rows.sums(queries.mean(f"x + {number}", bounds=(0, number + 1)).check(rows.schema))
     assert len(rows._database._prepared) == 1
     assert len(rows._database.run("SELECT * FROM duckdb_tables()")) == 1
     assert rows._database.run("SELECT count(*) FROM duckdb_views() WHERE NOT internal") == [(0,)]
+
+
+def test_a_second_table_compiles_no_statement_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.engines._database._PREPARED", {})
+    asked = queries.mean("x", bounds=(0, 1))
+    first, second = (open_rows({"x": values}).stored() for values in ([0.25, 0.5], [0.5, 1.0]))
+    compiled = []
+
+    def ask(rows):
+        compile = rows._database.compile
+        monkeypatch.setattr(
+            rows._database, "compile", lambda expression: compiled.append(expression) or compile(expression)
+        )
+        return rows.sums(asked.check(rows.schema)).total
+
+    assert ask(second) == 2 * ask(first)
+    # The statement around the question once, the question itself for each table.
+    assert len(compiled) == 3

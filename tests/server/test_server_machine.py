@@ -351,11 +351,11 @@ def run(examples, steps=25, team=Team, **options):
 
 
 def test_the_service_agrees_with_its_model():
-    run(4)
+    run(2)
 
 
 def test_the_service_agrees_with_its_model_where_tables_grow():
-    run(3, team=GrowingTeam)
+    run(2, team=GrowingTeam)
 
 
 @pytest.mark.slow

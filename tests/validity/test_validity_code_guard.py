@@ -76,15 +76,13 @@ def test_overfitting_the_training_part_on_purpose_breaks_nothing(seed):
 
 
 def test_the_sign_attack_breaks_nothing(seed):
-    held = coverage(lambda rng: sign_attack(rng, rows=1000, questions=501, charges=True), 40, seed)
-    assert held == 40
+    held = coverage(lambda rng: sign_attack(rng, rows=1000, questions=501, charges=True), 20, seed)
+    assert held == 20
 
 
 def test_the_sign_attack_breaks_a_guard_that_does_not_charge(seed):
-    held = coverage(lambda rng: sign_attack(rng, rows=1000, questions=501, charges=False), 40, seed)
-    assert (
-        held < 0.3 * 40
-    )  # at most 11 of 40: a coverage of one half would give so few less than 3 times in 1000
+    held = coverage(lambda rng: sign_attack(rng, rows=1000, questions=501, charges=False), 30, seed)
+    assert held < 0.3 * 30  # At most 8: a coverage of one half would give so few less than 9 times in 1000.
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from abc import ABC, abstractmethod
@@ -19,6 +20,8 @@ from holdfast.errors import QueryRejected
 __all__ = ["Database", "DuckDB"]
 
 _Result = TypeVar("_Result")
+
+_MOST_PREPARED = 1_000
 
 
 class Database(ABC):
@@ -92,23 +95,60 @@ class Database(ABC):
 
     def prepared(self, key: Hashable, make: Callable[[], Any]) -> tuple[str, str]:
         """What stands before and after the values in the statement that ``make`` makes, compiled once."""
-        if key not in self._prepared:
+        around = self._prepared.get(key)
+        if around is None:
             before, after = re.split(rf"[\"`]{_sums.VALUES}[\"`]", self.compile(make()))
-            self._prepared[key] = before, after
-        return self._prepared[key]
+            if len(self._prepared) >= _MOST_PREPARED:
+                self._prepared.clear()
+            around = self._prepared[key] = before, after
+        return around
 
+
+# What our own databases have compiled: they all speak the same SQL, so a new one need not compile it again.
+_PREPARED: dict[Hashable, tuple[str, str]] = {}
 
 # Those that make a statement compute less for each row; the others weigh ways to read.
 _OPTIMIZERS_FOR_FEW = ("expression_rewriter", "common_subexpressions", "unused_columns", "column_lifetime")
 
+# The database behind ``DuckDB.shared``, by process: a forked process lacks the threads of its parent's.
+_SHARED: dict[int, Any] = {}
+
+
+def _connection_to_shared() -> Any:
+    """A new connection to the shared database of this process, which is made anew when it no longer works."""
+    import duckdb
+
+    if (database := _SHARED.get(os.getpid())) is not None:
+        try:
+            connection = database.cursor()
+            connection.execute("SELECT 1").fetchall()
+            return connection
+        except duckdb.Error:
+            pass
+    settings = {"enable_external_access": False, "python_enable_replacements": False}
+    database = _SHARED[os.getpid()] = duckdb.connect(config=settings)
+    return database.cursor()
+
 
 class DuckDB(Database):
-    """A DuckDB database of our own, in memory."""
+    """A DuckDB database of our own, in memory, or what one connection to a shared one sees."""
 
-    def __init__(self) -> None:
+    def __init__(self, connection: Any | None = None) -> None:
         import ibis
 
-        super().__init__(ibis.duckdb.connect(), PLAIN)
+        backend = ibis.duckdb.connect() if connection is None else ibis.duckdb.from_connection(connection)
+        super().__init__(backend, PLAIN)
+        self._prepared = _PREPARED
+
+    @classmethod
+    def shared(cls) -> DuckDB:
+        """A new connection to one DuckDB for the whole process, which can reach no file and no network.
+
+        A new database takes thirty times as long. Lent tables and defined queries belong to one connection,
+        and no other can read them. Use it for rows that are read once and then stored elsewhere: an internal
+        error of DuckDB ends every connection to the same database.
+        """
+        return cls(_connection_to_shared())
 
     def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
         # Fetched without ibis, whose conversion to pandas takes longer than a small question.
@@ -124,7 +164,7 @@ class DuckDB(Database):
         self._backend.con.interrupt()
 
     def define(self, name: str, query: str) -> None:
-        self.run(f"CREATE OR REPLACE VIEW {self.dialect.quoted(name)} AS {query}")
+        self.run(f"CREATE OR REPLACE TEMP VIEW {self.dialect.quoted(name)} AS {query}")
 
     def expect_few_rows(self) -> None:
         """Wake no other thread and plan no more than is needed: for few rows both take longer than reading

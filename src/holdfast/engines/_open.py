@@ -86,10 +86,9 @@ def _lent(table: Any) -> DuckDB:
 
 
 def _described(table: Any) -> DuckDB:
-    database = DuckDB()
+    database = DuckDB.shared()
     database.lend("source", table)
     database.run('DESCRIBE "source"')
-    database.close_the_doors()
     return database
 
 

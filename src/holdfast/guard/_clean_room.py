@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -117,4 +118,9 @@ def _flush() -> None:
             if stream is not None:
                 stream.flush()
     with suppress(Exception):
-        ctypes.CDLL(None).fflush(None)  # what libraries in C have buffered
+        _c_library().fflush(None)  # what libraries in C have buffered
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
