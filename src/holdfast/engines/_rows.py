@@ -219,11 +219,21 @@ class Rows:
     def native(self) -> Any:
         """The rows as the kind of table that was opened: pandas, polars, pyarrow, dict of arrays or ibis; a
         file becomes a pandas frame."""
-        return self._native.back(self._arrow()) if self._held is None else self._held
+        return self._native.back(self._zoned(self._arrow())) if self._held is None else self._held
 
     def frame(self, columns: Sequence[str] | None = None) -> Any:
         """All rows as a pandas frame, for functions that run in this process; of the named columns only."""
-        return self._arrow(columns).to_pandas()
+        return self._zoned(self._arrow(columns)).to_pandas()
+
+    def _zoned(self, table: Any) -> Any:
+        """An arrow table of these rows in which times that came with a zone have one: UTC."""
+        import pyarrow as pa
+
+        for place, name in enumerate(table.column_names):
+            if self.schema[name].zoned:
+                column = table.column(name).cast(pa.timestamp(table.schema.field(name).type.unit, tz="UTC"))
+                table = table.set_column(place, name, column)
+        return table
 
     def _table(self, columns: Collection[str], name: str | None = None) -> Any:
         """The table with only the columns that are needed: ibis takes time for every column it is told of."""

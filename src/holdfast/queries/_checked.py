@@ -158,7 +158,7 @@ def _lacks(dialect: Dialect, node: Node, columns: Mapping[str, engines.Column]) 
         and not all(_is_whole(arg, columns) for arg in node.args)
     ):
         return True
-    return node.op in dialect.lacking
+    return node.op.removeprefix("not ") in dialect.lacking
 
 
 def _is_whole(node: Node, columns: Mapping[str, engines.Column]) -> bool:
