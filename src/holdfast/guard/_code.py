@@ -26,6 +26,7 @@ from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
 from holdfast.guard._answer import Left, Preview, perhaps_too_wide, tells_nothing
 from holdfast.guard._expectation import Expectation, Public, expect, look
+from holdfast.guard._hints import require_values_inside
 from holdfast.guard._left import Capacity, describe_unlimited, widest_question
 from holdfast.guard._model_tails import tail_of_bounded_mean
 from holdfast.guard._question import Part, Question
@@ -225,6 +226,7 @@ class CodeStrategy:
         Raises :class:`BudgetSpent` where even a confirmed guess would be wider than the promised error.
         """
         expected = expect(question, self._public(question, account.nats()))
+        require_values_inside(question, self.training)
         if self.error is None:
             arm = expected.reading.around(expected.guess, expected.guess).half_width
             half_cell = best_half_cell(account, expected.guess_error, arm, nats=question.nats)

@@ -34,6 +34,7 @@ from holdfast.guard._custom import custom_question
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
 from holdfast.guard._former import FAILURE
+from holdfast.guard._hints import Hints, not_in_training
 from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
@@ -178,6 +179,7 @@ class Guard:
         assumptions = (*self._setup.assumptions, *bound_later(self._book), *not_compared(self._book))
         self._records = Records(self.confidence, self._strategy, assumptions, promise)
         self._answered = Answered(self._session, self._records, self._too_wide)
+        self._hints = Hints(self._setup.training, self._setup.pilot, self._setup.nullable)
         self._read = lru_cache(_READ)(self._checked)
 
     def mean(
@@ -444,7 +446,9 @@ class Guard:
                 return Preview(
                     question.record, answer.guess, answer.low, answer.high, known=True, unit=self.unit
                 )
-            return self._session.preview(asked).preview()
+            preview = self._session.preview(asked).preview()
+            notes = (*question.notes, *not_in_training(question))
+            return replace(preview, why=" ".join((preview.why, *notes)).strip())
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
         except (BudgetSpent, Closed) as refusal:
@@ -645,7 +649,8 @@ class Guard:
 
     def _checked(self, query: Query | str) -> TableQuestion:
         record = queries.read(query) if isinstance(query, str) else query
-        return TableQuestion.of(record.check(self.schema, self._setup.nullable))
+        question = TableQuestion.of(record.check(self.schema, self._setup.nullable))
+        return self._hints.heeded(question, self._session.released)
 
     def _with_account(self, rejected: QueryRejected) -> QueryRejected:
         rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)

@@ -114,7 +114,8 @@ class TableQuestion(Question):
     """A mean, share or quantile of an expression, computed where the rows live."""
 
     checked: CheckedQuery
-    # What the training rows say does not change, and is looked at once.
+    # What the training rows say does not change, and is looked at once: by the rows, and by what was read off
+    # them (with squares or without; how many were ranked).
     seen: dict[Any, Moments] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -159,7 +160,10 @@ class TableQuestion(Question):
     def order_statistics(
         self, part: Part, ranks: Callable[[int], Sequence[int]]
     ) -> tuple[int, Sequence[float]]:
-        return part.rows.order_statistics(self.checked, ranks)
+        count, values = part.rows.order_statistics(self.checked, ranks)
+        if part.training:
+            self.seen[part.rows, "ranked"] = Moments(count, math.nan, math.nan)
+        return count, values
 
     @property
     def record(self) -> Any:
