@@ -61,7 +61,10 @@ class Hints:
         reads = sorted(question.checked.reads)
         if self._training is not None and self._nullable.intersection(reads):
             if self._empty is None:
-                self._empty = self._training.rows.empty_columns(sorted(self._nullable))
+                try:
+                    self._empty = self._training.rows.empty_columns(sorted(self._nullable))
+                except QueryRejected:
+                    self._empty = frozenset()
             for name in reads:
                 if name in self._empty:
                     yield f"The column {name!r} has no value in any training row."
@@ -103,7 +106,10 @@ class Hints:
     def _texts_of(self, part: Part, column: str) -> frozenset[str] | None:
         key = id(part), column
         if key not in self._texts:
-            self._texts[key] = part.rows.texts(column, most=_MOST_TEXTS)
+            try:
+                self._texts[key] = part.rows.texts(column, most=_MOST_TEXTS)
+            except QueryRejected:  # It takes longer than a question may; a hint is not worth that.
+                self._texts[key] = None
         return self._texts[key]
 
     def _nearest(self, column: str, text: str) -> str | None:
