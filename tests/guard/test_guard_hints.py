@@ -261,3 +261,13 @@ def test_the_service_says_the_same(tmp_path, table):
             "share(x > 10000)"
         ]
     service.close()
+
+
+def test_a_hint_that_takes_too_long_is_left_out(guard, monkeypatch):
+    def late(*args, **options):
+        raise QueryRejected("The question takes longer than the 1 seconds that one may take.")
+
+    monkeypatch.setattr(Rows, "texts", late)
+    monkeypatch.setattr(Rows, "empty_columns", late)
+    assert guard.share("city = 'Adelei'", nulls=False).notes == ()
+    assert guard.share("never > 1", nulls=False).notes == ()
