@@ -25,6 +25,7 @@ from __future__ import annotations
 import datetime
 import math
 import random
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -42,6 +43,47 @@ UNIT = 2**SCALE_BITS
 
 STEPS = [[(0, 24, 1), (0, 24, 1)], [(0, 20, 16), (0, 18, 64)], [(5_000_001, 17, 7), (9_000_000, 0, 3)]]
 """Ways to divide both values into cells: not at all, evenly, and finely in a part of the range."""
+MOMENTS = [
+    *("0001-01-01", "0099-12-31T23:59:59.999999", "1582-10-10T05:00:00", "1899-12-31T23:00:00"),
+    *("1969-12-31T23:59:59.999999", "1970-01-01", "2000-02-29T12:30:00", "2023-12-31T23:59:59"),
+    *("2024-01-01", "2024-02-29T08:00:00", "2024-12-30", "9999-12-31T23:59:59.999999"),
+]
+WRITTEN = [
+    "",
+    "a",
+    "ab",
+    "aXb",
+    "a%b",
+    "a_b",
+    "a\\b",
+    "a\\",
+    "a\nb",
+    "éb",
+    "𐐀b",
+    "A",
+    "it's",
+    ".*",
+    "aab",
+    "b",
+]
+PATTERNS = [
+    "%",
+    "%%",
+    "_",
+    "__",
+    "a%",
+    "%b",
+    "_b",
+    "a_b",
+    "a__b",
+    "%a%",
+    "a%%b",
+    "%\\%",
+    "a\\%",
+    "a\\_",
+    ".%",
+    "it's%",
+]
 
 Columns = dict[str, list[Any]]
 Make = Callable[[Columns], Any]
@@ -88,6 +130,11 @@ def cells_by_hand(
         )
         for key, cell in divided.items()
     )
+
+
+def _as_regex(pattern: str) -> str:
+    """What a pattern means, for Python."""
+    return "".join({"%": ".*", "_": "."}.get(character, re.escape(character)) for character in pattern)
 
 
 def answer_of(rows: Any, line: str) -> Any:
@@ -201,6 +248,41 @@ class EngineContract:
             "share(d in ('2021-03-01', '2022-01-01'), nulls = skip)": known.count(datetime.date(2021, 3, 1)),
         }.items():
             assert self.ask(rows, line).total == wanted, line
+
+    def test_parts_of_dates(self, make_rows: Make) -> None:
+        """Years of any size, the turn of a year, a leap day, moments before 1970 and a null."""
+        moments = [datetime.datetime.fromisoformat(text) for text in MOMENTS]
+        rows = make_rows({"t": [*moments, None]})
+        meaning = {
+            **{part: lambda t, part=part: getattr(t, part) for part in ("year", "month", "day", "hour")},
+            "isodow": lambda t: t.isoweekday(),
+        }
+        for part, of in meaning.items():
+            for text in (f"{part}(t)", f"extract({part} from t)"):
+                asked = queries.quantile(text, 0.5, nulls="skip").check(rows.schema)
+                count, found = rows.order_statistics(asked, lambda count: list(range(1, count + 1)))
+                assert (count, found) == (len(moments), tuple(sorted(float(of(t)) for t in moments))), text
+
+    def test_parts_of_days(self, rows: Any, table: Columns) -> None:
+        known = [d for d in table["d"] if d is not None]
+        for line, wanted in {
+            "share(year(d) = 2020, nulls = skip)": sum(d.year == 2020 for d in known),
+            "share(month(d) = 2 and day(d) = 29, nulls = skip)": sum(
+                (d.month, d.day) == (2, 29) for d in known
+            ),
+            "share(isodow(d) >= 6, nulls = skip)": sum(d.isoweekday() >= 6 for d in known),
+            "share(hour(d) = 0, nulls = skip)": len(known),
+        }.items():
+            assert self.ask(rows, line).total == wanted, line
+
+    @pytest.mark.parametrize("negated", [False, True])
+    def test_patterns_of_texts(self, make_rows: Make, negated: bool) -> None:
+        rows = make_rows({"s": [*WRITTEN, None]})
+        for pattern in PATTERNS:
+            fits = [re.fullmatch(_as_regex(pattern), text, re.DOTALL) is not None for text in WRITTEN]
+            quoted, word = pattern.replace("'", "''"), "not like" if negated else "like"
+            found = self.ask(rows, f"share(s {word} '{quoted}', nulls = false)")
+            assert found.total == sum(one != negated for one in fits), pattern
 
     @pytest.mark.parametrize("share", [0.25, pytest.param(1, marks=pytest.mark.slow)])
     def test_random_questions_have_the_answers_of_rows_in_memory(

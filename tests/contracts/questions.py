@@ -6,6 +6,7 @@ import random
 
 NUMBERS = ["0", "1", "2.5", "-3", "0.1", "1e-5", "40", "1e300", "123456789.123"]
 TEXTS = ["F", "M", "it''s", "", "É", "12", "-1.5e3", "true"]
+PATTERNS = ["%", "_", "i_''s", "%1%", "%e_", "", "F", "_%_"]
 DAYS = ["2020-01-01", "2021-06-30", "1999-12-31 23:59:59", "2024-02-29"]
 
 
@@ -47,6 +48,7 @@ class Questions:
             "coalesce": f"coalesce({a}, {b})",
             "case": f"case when {self.condition(deep - 1)} then {a} else {b} end",
             "length": f"length({self.text(deep - 1)})",
+            "part of a date": f"{source.choice(['year', 'month', 'day', 'isodow'])}(d)",
             "cast": f"cast({self.text(deep - 1)} as double)",
             "truth": f"cast({self.condition(deep - 1)} as double)",
         }
@@ -78,6 +80,8 @@ class Questions:
                 "k in (1, 2, -3)",
                 "y not in (0.1, 2.5)",
                 "s in ('F', 'it''s')",
+                f"{self.text(deep - 1)} like '{source.choice(PATTERNS)}'",
+                f"{self.text(deep - 1)} not like '{source.choice(PATTERNS)}'",
                 f"{a} between -1 and 2.5",
                 f"({p}) and ({q})",
                 f"({p}) or ({q})",

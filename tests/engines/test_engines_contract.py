@@ -18,6 +18,7 @@ from holdfast.engines import open_rows
 TYPES = {
     **{"x": pa.float64(), "y": pa.float64(), "k": pa.int64()},
     **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
+    "t": pa.timestamp("us"),
 }
 
 

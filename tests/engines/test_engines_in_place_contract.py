@@ -20,6 +20,7 @@ from holdfast.errors import QueryRejected
 TYPES = {
     **{"x": pa.float64(), "y": pa.float64(), "k": pa.int32()},
     **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
+    "t": pa.timestamp("us"),
 }
 
 

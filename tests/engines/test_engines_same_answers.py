@@ -115,13 +115,13 @@ def test_an_engine_that_rounds_halves_otherwise_is_told_apart(to_postgres, monke
         Guard(to_postgres(table), training_share=0).mean("round(y)", bounds=(0, 5))
 
 
-@pytest.mark.parametrize("operation", ["add", "multiply", "divide", "exp", "number_in"])
+@pytest.mark.parametrize("operation", ["add", "multiply", "divide", "exp", "number_in", "like"])
 def test_a_dialect_without_one_guard_is_found_out(postgres_connection, monkeypatch, operation):
     assert _capabilities.probe(BorrowedPostgres(postgres_connection)) == frozenset()
     monkeypatch.setattr(Postgres, operation, getattr(Dialect, operation))
-    if operation in ("exp", "number_in"):
-        word = {"exp": "exp", "number_in": "as number"}[operation]
-        assert _capabilities.probe(BorrowedPostgres(postgres_connection)) == {word}
+    words = {"exp": "exp", "number_in": "as number", "like": "like"}
+    if operation in words:
+        assert _capabilities.probe(BorrowedPostgres(postgres_connection)) == {words[operation]}
     else:
         with pytest.raises(QueryRejected, match="PostgreSQL does not compute"):
             _capabilities.probe(BorrowedPostgres(postgres_connection))

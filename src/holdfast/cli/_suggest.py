@@ -46,9 +46,9 @@ COMMANDS = {
     "quit": "leave; the account is kept (Ctrl-D does the same)",
 }
 _WITHIN = (
-    *("and", "or", "not", "between", "in (", "is null", "is not null", "case when"),
+    *("and", "or", "not", "between", "in (", "is null", "is not null", "like '", "case when"),
     *("abs(", "coalesce(", "exp(", "floor(", "greatest(", "least(", "length(", "ln(", "lower("),
-    *("power(", "round(", "sqrt(", "upper("),
+    *("power(", "round(", "sqrt(", "upper(", "year(", "month(", "day(", "hour(", "isodow("),
 )
 _WORD = re.compile(r'"[^"]*\Z|\w*\Z')
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from datetime import datetime
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -37,6 +38,20 @@ _POWERS = (
 _WHOLE = tuple(product((7.0, -7.0, 2.0**62, 2.0**63, -(2.0**63)), (2.0, -3.0, 1e9)))
 _LETTERS = ("Grün", "ÉCOLE", "straße", "İIıi", "ΣΑΣ", "ǅ", "𐐀𐐨", "plain TEXT 1", "ᾳ", "ŉ")
 _NUMBERS = ("12", " -1.5e3 ", "1e999", "-1e999", "1e-999", ".5", "5.", "1_000", "nan", "0x1", "1\n", "")
+_FITTING = ("", "a", "ab", "aXb", "a%b", "a_b", "a\\b", "a\nb", "éb", "𐐀b", "A", "a%", "\\", "%", ".*")
+_PATTERNS = ("%", "_", "a%", "%b", "_b", "a_b", "%\\%", "a\\%", "a\\_", ".%", "a%b%", "__")
+_MOMENTS = tuple(
+    map(
+        datetime.fromisoformat,
+        (
+            "0001-01-01",
+            "1582-10-10T05:00:00",
+            "1969-12-31T23:59:59.999999",
+            "2024-02-29T12:30:00",
+            "9999-12-31",
+        ),
+    )
+)
 _WORDS = ("", "a", "B", "é", "z", "Z", "a b", "ab")
 _BASIS = "the basis"
 _CONSTANTS = "@constants"
@@ -87,13 +102,20 @@ def _computed(database: Database, constants: Sequence[Any], makes: Sequence[Make
 
 
 def _rows(database: Database, pairs: Sequence[tuple[Any, Any]], kind: str) -> str:
-    """The constants as a query: one is compiled, and the others are written like it."""
+    """The constants as a query: one is compiled, and the others are written like it, but for those with a
+    backslash, which not every database takes for itself."""
     import ibis
 
-    compiled = database.compile(ibis.literal("@constant").cast(kind).name("a").as_table())
-    cell = compiled.removeprefix("SELECT ").rpartition(" AS ")[0]
+    def compiled(text: str) -> str:
+        written = database.compile(ibis.literal(text).cast(kind).name("a").as_table())
+        return written.removeprefix("SELECT ").rpartition(" AS ")[0]
+
+    cell = compiled("@constant")
     texts = [[value if isinstance(value, str) else repr(value) for value in pair] for pair in pairs]
-    cells = [[cell.replace("@constant", text) for text in pair] for pair in texts]
+    cells = [
+        [compiled(text) if "\\" in text else cell.replace("@constant", text) for text in pair]
+        for pair in texts
+    ]
     return database.dialect.constants([(str(place), *pair) for place, pair in enumerate(cells)])
 
 
@@ -127,6 +149,14 @@ def _least(dialect: Dialect, a: Any, b: Any) -> Any:
     import ibis
 
     return ibis.least(a, b)
+
+
+def _fits(pattern: str, dialect: Dialect, a: Any, b: Any) -> Any:
+    return dialect.as_number(dialect.like(a, pattern))
+
+
+def _part(name: str, moment: datetime, dialect: Dialect, a: Any, b: Any) -> Any:
+    return dialect.part(name, dialect.constant_moment(moment))
 
 
 _OPERATIONS: dict[str, tuple[Sequence[Any], Sequence[Make]]] = {
@@ -180,5 +210,10 @@ _OPERATIONS: dict[str, tuple[Sequence[Any], Sequence[Make]]] = {
     "length": (_LETTERS, (lambda dialect, a, b: a.length().cast("float64"),)),
     "lower": (_LETTERS, (lambda dialect, a, b: dialect.lower(a),)),
     "upper": (_LETTERS, (lambda dialect, a, b: dialect.upper(a),)),
+    "like": (_FITTING, tuple(partial(_fits, pattern) for pattern in _PATTERNS)),
+    **{
+        name: ((0.0,), tuple(partial(_part, name, moment) for moment in _MOMENTS))
+        for name in ("year", "month", "day", "hour", "isodow")
+    },
     "as number": (_NUMBERS, (lambda dialect, a, b: dialect.number_in(a),)),
 }

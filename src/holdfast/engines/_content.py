@@ -36,7 +36,9 @@ def plain_columns(rows: Rows, names: Collection[str]) -> str:
         types = {name: dtype for name, dtype, *_ in rows._database.run(f"DESCRIBE {rows._source}")}
     wanted = []
     for name in names:
-        if rows.schema[name].kind != "other":
+        if rows.schema[name].zoned:
+            wanted.append(f"epoch_us({quoted(name)}) AS {quoted(name)}")
+        elif rows.schema[name].kind != "other":
             wanted.append(quoted(name))
         elif types[name] == "TIMESTAMP WITH TIME ZONE":
             wanted.append(f"epoch_us({quoted(name)}) AS {quoted(name)}")

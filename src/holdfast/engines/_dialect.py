@@ -22,6 +22,7 @@ __all__ = [
     "Portable",
     "away_from_zero",
     "cases",
+    "is_zoned",
     "recased",
     "stored_as",
 ]
@@ -128,6 +129,16 @@ class Dialect:
 
         return ibis.literal(moment, type="timestamp(6)")
 
+    def part(self, name: str, moment: Any) -> Any:
+        """A part of a time without a zone, as a float: its year (0 is the year before 1), month, day or hour,
+        or its ``isodow``, the day of the week: Monday is 1, Sunday is 7. Null for a time that is infinite."""
+        return builtin(name, "timestamp(6)", gives="int64")(moment).cast("float64")
+
+    def like(self, text: Any, pattern: str) -> Any:
+        """Whether a text fits a pattern, in which % stands for any characters, _ for one, and everything else
+        for itself, a backslash too."""
+        return text.like(pattern)
+
     def below(self, value: Any, edges: Edges) -> Any:
         """What :meth:`clipped` is made of: how far a value is below ``lo``.
 
@@ -171,7 +182,7 @@ class Dialect:
     def clean(self, name: str, dtype: Any) -> tuple[str, str]:
         """A column of an ibis type as it is asked about, in SQL, and the storage type it then has (empty
         where it can only be tested for null): NaN is null, names and categories are text, decimals are
-        floats."""
+        floats, times with a zone are in UTC."""
         column = self.quoted(name)
         if dtype.is_floating():
             storage = "float32" if dtype.nbytes <= 4 else "float64"
@@ -180,6 +191,8 @@ class Dialect:
             return f"CAST({column} AS DOUBLE)", "float64"
         if dtype.is_uuid() or dtype.is_json():
             return f"CAST({column} AS VARCHAR)", "string"
+        if is_zoned(dtype):
+            return f"timezone('UTC', {column})", "timestamp(6)"
         return column, stored_as(dtype)
 
 
@@ -192,6 +205,15 @@ class Portable(Dialect):
         # So large a number has no digits behind the point.
         large = exact(1.5 * 2.0**52)
         return (value + large - large).cast("int64")
+
+    def clean(self, name: str, dtype: Any) -> tuple[str, str]:
+        """As for DuckDB; how a time with a zone becomes one in UTC is not known."""
+        return (self.quoted(name), "") if is_zoned(dtype) else super().clean(name, dtype)
+
+
+def is_zoned(dtype: Any) -> bool:
+    """Whether a column of an ibis type holds times with a zone."""
+    return bool(dtype.is_timestamp() and dtype.timezone is not None)
 
 
 def stored_as(dtype: Any) -> str:

@@ -22,6 +22,7 @@ __all__ = ["open_path", "rows_of_source"]
 
 _WHOLE = {"TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64"}
 _FLOATS = ("FLOAT", "DOUBLE")
+_ZONED = "TIMESTAMP WITH TIME ZONE"
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
 # Types are settled on every line, so that no question can meet a value that does not fit its column; an empty
@@ -76,6 +77,7 @@ def rows_of_source(
             _COLUMNS.get(dtype, Column("other")),
             nullable=missing.get(name),
             order=ordered.get(name) if dtype == "VARCHAR" else None,
+            zoned=columns[name] == _ZONED,
         )
         for name, dtype, *_ in database.run('DESCRIBE "rows"')
     }
@@ -85,7 +87,8 @@ def rows_of_source(
 
 
 def _clean(name: str, dtype: str) -> str:
-    """A column as it is asked about: NaN is null, names and categories are text, wide numbers are floats."""
+    """A column as it is asked about: NaN is null, names and categories are text, wide numbers are floats,
+    times with a zone are in UTC."""
     column = PLAIN.quoted(name)
     if dtype in _FLOATS:
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END AS {column}"
@@ -93,6 +96,8 @@ def _clean(name: str, dtype: str) -> str:
         return f"CAST({column} AS VARCHAR) AS {column}"
     if dtype.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")):
         return f"CAST({column} AS DOUBLE) AS {column}"
+    if dtype == _ZONED:
+        return f"timezone('UTC', {column}) AS {column}"
     return column
 
 

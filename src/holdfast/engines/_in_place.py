@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from holdfast.engines._capabilities import probe
 from holdfast.engines._database import Database
-from holdfast.engines._dialect import Dialect, Portable
+from holdfast.engines._dialect import Dialect, Portable, is_zoned
 from holdfast.engines._native import IBIS
 from holdfast.engines._postgres import Postgres
 from holdfast.engines._rows import Rows
@@ -42,13 +42,15 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
             _LACKING[backend] = probe(database)
         dialect.lacking |= _LACKING[backend]
     columns, clean, with_nan = {}, [], []
-    for name, dtype in table.schema().items():
+    for name, dtype in database.types(table).items():
         if name not in hidden:
             written, storage = dialect.clean(name, dtype)
             clean.append(f"{written} AS {dialect.quoted(name)}")
             with_nan.append(dialect.quoted(name) if dtype.is_floating() else clean[-1])
             nullable = None if dtype.nullable else False
-            columns[name] = Column(kind_of_storage(storage), storage, nullable)
+            columns[name] = Column(
+                kind_of_storage(storage), storage, nullable, zoned=bool(storage) and is_zoned(dtype)
+            )
     name = f"rows {secrets.token_hex(8)}"
     raw, source = f"{name} with NaN", f"({database.compile(table)}) AS cleaned"
     database.define(name, f"SELECT {', '.join(clean)} FROM {source}")
@@ -89,6 +91,10 @@ class Borrowed(Database):
         if type(self) is Borrowed:
             self.dialect.engine = backend.name
         self._defined: dict[str, str] = {}
+
+    def types(self, table: Any) -> dict[str, Any]:
+        """The ibis type of each column of a table."""
+        return dict(table.schema().items())
 
     def define(self, name: str, query: str) -> None:
         self._defined[self.dialect.quoted(name)] = self._written_out(query)
@@ -194,6 +200,17 @@ class BorrowedSpark(Borrowed):
     def __init__(self, backend: Any) -> None:
         super().__init__(backend)
         self._group = f"holdfast {secrets.token_hex(8)}"
+
+    def types(self, table: Any) -> dict[str, Any]:
+        """With the zone that Spark's plain timestamps have, which ibis does not tell."""
+        import ibis
+
+        fields = self._backend._session.sql(self.compile(table)).schema.fields
+        zoned = {field.name for field in fields if field.dataType.typeName() == "timestamp"}
+        return {
+            name: ibis.dtype("timestamp('UTC')").copy(nullable=dtype.nullable) if name in zoned else dtype
+            for name, dtype in super().types(table).items()
+        }
 
     def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
         session = self._backend._session

@@ -13,7 +13,7 @@ from holdfast.engines._copies import arrow_rows, dict_rows, pandas_rows, polars_
 from holdfast.engines._refusals import unreadable_column
 from holdfast.errors import QueryRejected
 
-__all__ = ["FILE", "IBIS", "Native", "Source", "source_of"]
+__all__ = ["FILE", "IBIS", "Native", "Source", "collected", "source_of"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,13 @@ class Categories:
 
     values: tuple[Any, ...]
     ordered: bool
+
+
+def collected(data: Any) -> Any:
+    """A polars LazyFrame as the frame that it stands for; any other table as it is."""
+    kind = type(data)
+    lazy = (kind.__module__.partition(".")[0], kind.__name__) == ("polars", "LazyFrame")
+    return data.collect() if lazy else data
 
 
 def source_of(data: Any) -> Source | None:

@@ -11,7 +11,7 @@ from holdfast.engines._address import is_database
 from holdfast.engines._database import DuckDB
 from holdfast.engines._files import open_path, rows_of_source
 from holdfast.engines._in_place import backend_of, open_table
-from holdfast.engines._native import IBIS, Categories, source_of
+from holdfast.engines._native import IBIS, Categories, collected, source_of
 from holdfast.engines._refusals import by_kind_only, first_that_fails, unstorable_column
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import reject_columns
@@ -28,8 +28,8 @@ _WANTED = (
 
 @by_kind_only
 def open_rows(data: Any, *, public_categories: bool | Collection[str] = False) -> Rows:
-    """Open a pandas, polars or pyarrow table, a dict of arrays, a CSV or Parquet path (or glob, or address),
-    an ibis table, or a table of a database by its address, ``"postgres://ann@db.example/town#trips"``.
+    """Open a pandas, polars or pyarrow table (a polars LazyFrame is collected), a dict of arrays, a CSV or
+    Parquet path (or glob, or address), an ibis table, or a table of a database by its address, ``"postgres://ann@db.example/town#trips"``.
 
     >>> open_rows({"age": [31, 52, 47], "sex": ["F", "M", "F"]})
     Rows(3 rows, Schema(age: number, sex: text))
@@ -48,6 +48,7 @@ def open_rows(data: Any, *, public_categories: bool | Collection[str] = False) -
     if isinstance(data, (str, Path)):
         text = os.path.expanduser(data)
         return open_url(text) if is_database(text) else open_path(text, _WANTED)
+    data = collected(data)
     source = source_of(data)
     if source is None:
         raise QueryRejected(

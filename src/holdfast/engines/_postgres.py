@@ -16,6 +16,7 @@ from holdfast.engines._dialect import (
     Dialect,
     away_from_zero,
     cases,
+    is_zoned,
     recased,
     stored_as,
 )
@@ -174,6 +175,20 @@ class Postgres(Dialect):
         has_one = (column < last) | (column == never)
         return has_one.ifelse(column, ibis.null("date")).cast("timestamp(6)")
 
+    def part(self, name: str, moment: Any) -> Any:
+        """Infinite times have some parts here, and there is no year 0: the year before 1 is -1."""
+        import ibis
+
+        number = builtin("date_part", "string", "timestamp(6)")(ibis.literal(name), moment)
+        finite = builtin("isfinite", "timestamp(6)", gives="boolean")(moment)
+        if name == "year":
+            number = cases((number < 0, number + exact(1.0)), else_=number)
+        return cases((finite, number), else_=None)
+
+    def like(self, text: Any, pattern: str) -> Any:
+        """A backslash takes its meaning from the character after it, unless it is written twice."""
+        return text.like(pattern.replace("\\", "\\\\"))
+
     def ranked(self, column: str, fractions: Sequence[float]) -> str:
         listed = ", ".join(f"'{fraction!r}'::float8" for fraction in fractions)
         return f"percentile_disc(ARRAY[{listed}]) WITHIN GROUP (ORDER BY {column})"
@@ -190,6 +205,8 @@ class Postgres(Dialect):
             return _float(column, dtype.precision), "float64"
         if dtype.is_string() or dtype.is_uuid() or dtype.is_json():
             return f'CAST({column} AS TEXT) COLLATE "C"', "string"
+        if is_zoned(dtype):
+            return f"{column} AT TIME ZONE 'UTC'", "timestamp(6)"
         return column, stored_as(dtype)
 
 

@@ -197,6 +197,51 @@ class Rows:
         )
 
     @_by_column
+    def empty_columns(self, columns: Sequence[str]) -> frozenset[str]:
+        """Which of these columns have no value in any row. Reads every row: for a training part only."""
+        self.require_readable()
+        counted = ", ".join(f"count({self._database.dialect.quoted(name)})" for name in columns)
+        (present,) = self._database.run(f"SELECT {counted} FROM {self._source} AS counted")
+        return frozenset(name for name, count in zip(columns, present, strict=True) if not count)
+
+    @_by_column
+    def different_rows(self) -> int | None:
+        """How many rows differ from each other in a column that can be asked about; None for rows that stay
+        where they are. Reads every row: for a training part only."""
+        self.require_readable()
+        asked = [name for name, column in self.schema.items() if column.kind != "other"]
+        if self.stays or self.in_database or not asked:
+            return None
+        listed = ", ".join(map(self._database.dialect.quoted, asked))
+        ((different,),) = self._database.run(
+            f"SELECT count(DISTINCT hashed) FROM (SELECT hash({listed}) AS hashed FROM {self._source})"
+        )
+        return int(different)
+
+    @_by_column
+    def agreement(self, column: str) -> float:
+        """The probability that two rows drawn from these, with replacement, agree in a column. Reads every
+        row: for a training part only."""
+        self.require_readable()
+        name = self._database.dialect.quoted(column)
+        ((squares,),) = self._database.run(
+            f"SELECT sum(times * times) FROM (SELECT count(*) AS times FROM {self._source} AS counted "
+            f"GROUP BY {name}) AS grouped"
+        )
+        return float(squares) / self.count**2
+
+    @_by_column
+    def texts(self, column: str, *, most: int) -> frozenset[str] | None:
+        """The different texts of a column; None where there are more than ``most``. Reads every row: for a
+        training part only."""
+        self.require_readable()
+        name = self._database.dialect.quoted(column)
+        found = self._database.run(
+            f"SELECT DISTINCT {name} FROM {self._source} AS listed WHERE {name} IS NOT NULL LIMIT {most + 1}"
+        )
+        return None if len(found) > most else frozenset(str(text) for (text,) in found)
+
+    @_by_column
     def content(self) -> bytes:
         """A digest of every value and of the order of the rows, the same in any kind of table. Reads every
         row, and is not to be shown: a digest of few rows can be turned back into them by trying."""
@@ -224,11 +269,21 @@ class Rows:
     def native(self) -> Any:
         """The rows as the kind of table that was opened: pandas, polars, pyarrow, dict of arrays or ibis; a
         file becomes a pandas frame."""
-        return self._native.back(self._arrow()) if self._held is None else self._held
+        return self._native.back(self._zoned(self._arrow())) if self._held is None else self._held
 
     def frame(self, columns: Sequence[str] | None = None) -> Any:
         """All rows as a pandas frame, for functions that run in this process; of the named columns only."""
-        return self._arrow(columns).to_pandas()
+        return self._zoned(self._arrow(columns)).to_pandas()
+
+    def _zoned(self, table: Any) -> Any:
+        """An arrow table of these rows in which times that came with a zone have one: UTC."""
+        import pyarrow as pa
+
+        for place, name in enumerate(table.column_names):
+            if self.schema[name].zoned:
+                column = table.column(name).cast(pa.timestamp(table.schema.field(name).type.unit, tz="UTC"))
+                table = table.set_column(place, name, column)
+        return table
 
     def _table(self, columns: Collection[str], name: str | None = None) -> Any:
         """The table with only the columns that are needed: ibis takes time for every column it is told of."""

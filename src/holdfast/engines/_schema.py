@@ -30,7 +30,8 @@ class Column:
     hold them (a numpy integer, a ``NOT NULL`` column), and None where the source does not say (CSV, most
     Parquet files): then the training rows decide. ``nan`` tells whether a stored value may be NaN, which
     counts as null. ``order`` lists the categories of a text column with ordered categories, from the least to
-    the greatest; it is empty where they are not public, and None for every other column.
+    the greatest; it is empty where they are not public, and None for every other column. ``zoned`` tells
+    whether the source says a time zone with each time: such times are asked about in UTC.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class Column:
     nullable: bool | None = None
     nan: bool = False
     order: tuple[str, ...] | None = None
+    zoned: bool = False
 
     def __post_init__(self) -> None:
         choice(self.kind, "kind", KINDS, of="Column")

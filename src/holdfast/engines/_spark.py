@@ -1,4 +1,4 @@
-"""Spark's dialect: its floor and round give integers, its times have a zone, sums of integers overflow."""
+"""Spark's dialect: its floor and round give integers, times may have a zone, sums of integers overflow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.engines._builtin import builtin, exact
-from holdfast.engines._dialect import NUMBER_TEXT, Dialect, away_from_zero, cases, recased, stored_as
+from holdfast.engines._dialect import (
+    NUMBER_TEXT,
+    Dialect,
+    away_from_zero,
+    cases,
+    is_zoned,
+    recased,
+    stored_as,
+)
 
 __all__ = ["Spark"]
 
@@ -50,6 +58,16 @@ class Spark(Dialect):
         written = ibis.literal(moment.isoformat(sep=" ", timespec="microseconds"))
         return builtin("to_timestamp_ntz", "string", gives="timestamp(6)")(written)
 
+    def part(self, name: str, moment: Any) -> Any:
+        """The days of the week are counted from 0 here."""
+        if name == "isodow":
+            return builtin("weekday", "timestamp(6)", gives="int32")(moment).cast("float64") + exact(1.0)
+        return builtin(name, "timestamp(6)", gives="int32")(moment).cast("float64")
+
+    def like(self, text: Any, pattern: str) -> Any:
+        """A backslash takes its meaning from the character after it, unless it is written twice."""
+        return text.like(pattern.replace("\\", "\\\\"))
+
     def nearest(self, value: Any) -> Any:
         return builtin("rint")(value).cast("int64")
 
@@ -76,8 +94,12 @@ class Spark(Dialect):
         )
 
     def clean(self, name: str, dtype: Any) -> tuple[str, str]:
-        """As for DuckDB; a time with the session's zone is what a clock there showed."""
+        """As for DuckDB. What a clock in the session's zone showed does not tell the moment in the hour that
+        comes twice a year, so a time with a zone is counted in microseconds."""
         column = self.quoted(name)
+        if is_zoned(dtype):
+            seconds = f"CAST(unix_micros({column}) * 0.000001BD AS DECIMAL(18, 6))"
+            return f"TIMESTAMP_NTZ'1970-01-01' + make_dt_interval(0, 0, 0, {seconds})", "timestamp(6)"
         if dtype.is_timestamp():
             return f"to_timestamp_ntz({column})", "timestamp(6)"
         if dtype.is_floating() or dtype.is_decimal():

@@ -17,6 +17,7 @@ from holdfast.dependence import Independent
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Left, Preview
 from holdfast.guard._expectation import Public, expect, look
+from holdfast.guard._hints import require_values_inside
 from holdfast.guard._model_tails import tail_of_bounded_mean
 from holdfast.guard._question import Part, Question, StatisticQuestion
 from holdfast.guard._readings import BoundedMean, MeanOfDependentRows, Reading, Share
@@ -266,7 +267,9 @@ class AgreedCode:
             return None
         setup = self.setup
         public = Public(nats, setup.protected.rows.count, setup.training, setup.pilot, tail)
-        return min(max(expect(question, public).guess, question.low), question.high)
+        guess = expect(question, public).guess
+        require_values_inside(question, setup.training)
+        return min(max(guess, question.low), question.high)
 
     def _require(self, question: Question, account: Account) -> None:
         """Refuse what was not agreed on, or would break the promise. Decided without the rows."""

@@ -126,7 +126,7 @@ class Preview(Record):
     Guarantee: ``allowed`` is False if and only if asking now would be refused before any protected row is
     read, by the same rule and the same account; ``why`` says the reason. An allowed question can still turn
     out too wide for a promised error: that depends on the rows and is charged as an answer, and where it can
-    happen ``why`` says so.
+    happen ``why`` says so. There it also says what the training part shows about the question.
 
     ``failure_closes`` warns that the account ends, for everyone, if the question cannot be computed on the
     protected rows.

@@ -28,6 +28,7 @@ from holdfast.guard._answer import Left, Preview, perhaps_too_wide, tells_nothin
 from holdfast.guard._curve import CurveQuestion, curve_reading
 from holdfast.guard._discover import ClaimQuestion, PreparedClaim, claim_level, require_one_rate
 from holdfast.guard._expectation import Expectation, Public, expect, look
+from holdfast.guard._hints import require_values_inside
 from holdfast.guard._left import Capacity, describe_unlimited, widest_question
 from holdfast.guard._model_tails import tail_of_bounded_mean
 from holdfast.guard._question import Part, Question
@@ -230,6 +231,7 @@ class CodeStrategy:
         if isinstance(question, ClaimQuestion):
             return self._claim(question, account)
         expected = self._expected(question, account.nats())
+        require_values_inside(question, self.training)
         if self.error is None:
             arm = expected.reading.around(expected.guess, expected.guess).half_width
             half_cell = best_half_cell(account, expected.guess_error, arm, nats=question.nats)

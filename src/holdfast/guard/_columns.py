@@ -24,3 +24,9 @@ def require_columns(part: Schema, name: str, wanted: Schema, of: str) -> None:
                 f"The column {column!r} is {_KIND[expected.kind]} in {of} and {_KIND[found]} in {name}; both "
                 "need columns of the same kinds."
             )
+        if expected.kind == "date" and expected.zoned != part[column].zoned:
+            with_zone, without = (of, name) if expected.zoned else (name, of)
+            raise QueryRejected(
+                f"The column {column!r} has a time zone in {with_zone} and none in {without}; both need one, "
+                "or neither."
+            )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.coding import Account
-from holdfast.engines import Rows
+from holdfast.engines import Rows, Schema
 from holdfast.guard._session import OtherTerms, Session
 from holdfast.ledger import Book
 
@@ -46,7 +46,7 @@ class Content:
         """Of files what is in them, or their lengths and ends where they are too large to be copied; of other
         rows that are copied each value, in order; else where they are. Always the columns and how many rows
         there are."""
-        digest = hashlib.sha256(f"{rows.count} {rows.schema!r}".encode())
+        digest = hashlib.sha256(f"{rows.count} {_as_books_say(rows)!r}".encode())
         if rows.in_database:
             digest.update(rows.where.encode())
         former = digest.hexdigest()
@@ -115,6 +115,13 @@ def _said(agreed: dict[str, Any], in_words: Callable[[Content], str | None]) -> 
 
 def _names_content(opening: dict[str, Any]) -> bool:
     return any(isinstance(term, str) and term.startswith(_KEYED) for term in opening.values())
+
+
+def _as_books_say(rows: Rows) -> Schema:
+    """The columns in the words of the first books: a time with a zone could only be asked about on Spark."""
+    if rows.schema.dialect.engine == "Spark":
+        return rows.schema
+    return Schema({name: "other" if one.zoned else one for name, one in rows.schema.items()})
 
 
 def _is_local(data: Any, rows: Rows) -> bool:

@@ -36,12 +36,13 @@ from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_clai
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
 from holdfast.guard._former import FAILURE
+from holdfast.guard._hints import Hints, not_in_training
+from holdfast.guard._metrics import METRICS, Scale
 from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._question import CellQuestion, Question, TableQuestion
-from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
-from holdfast.guard._metrics import METRICS, Scale
+from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
 from holdfast.guard._score_queries import compare_query, score_query, scored_expression
 from holdfast.guard._scores import ScoreQuestion, compare_question, scale_of, score_question
 from holdfast.guard._session import NOBODY, Asked, Asker, Released
@@ -185,6 +186,7 @@ class Guard(Verbs):
         assumptions = (*self._setup.assumptions, *bound_later(self._book), *not_compared(self._book))
         self._records = Records(self.confidence, self._strategy, assumptions, promise)
         self._answered = Answered(self._session, self._records, self._too_wide)
+        self._hints = Hints(self._setup.training, self._setup.pilot, self._setup.nullable)
         self._read = lru_cache(_READ)(self._checked)
 
     @overload
@@ -732,7 +734,9 @@ class Guard(Verbs):
                 return Preview(
                     question.record, answer.guess, answer.low, answer.high, known=True, unit=self.unit
                 )
-            return self._session.preview(asked).preview()
+            preview = self._session.preview(asked).preview()
+            notes = (*question.notes, *not_in_training(question))
+            return replace(preview, why=" ".join((preview.why, *notes)).strip())
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
         except (BudgetSpent, Closed) as refusal:
@@ -936,7 +940,8 @@ class Guard(Verbs):
         if self._record(query).kind == "cdf":
             return self._curve(self._record(query))
         record = resolved(self._record(query), self.schema, training, self._setup.nullable)
-        return self._possible(TableQuestion.of(record.check(self.schema, self._setup.nullable)))
+        question = self._possible(TableQuestion.of(record.check(self.schema, self._setup.nullable)))
+        return self._hints.heeded(question, self._session.released)
 
     def _possible(self, question: _Q) -> _Q:
         """The question, unless the strategy has no answer for it."""

@@ -200,7 +200,10 @@ class TableQuestion(CellQuestion):
     def order_statistics(
         self, part: Part, ranks: Callable[[int], Sequence[int]]
     ) -> tuple[int, Sequence[float]]:
-        return part.rows.order_statistics(self.checked, ranks)
+        count, values = part.rows.order_statistics(self.checked, ranks)
+        if part.training:
+            self.seen[part.rows, "ranked"] = Moments(count, math.nan, math.nan)
+        return count, values
 
     @property
     def record(self) -> Any:

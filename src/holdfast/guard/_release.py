@@ -11,6 +11,7 @@ from holdfast.coding import MICRO
 from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard._answer import Answer
 from holdfast.guard._certificate import Certificate
+from holdfast.guard._hints import not_in_training
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._session import Released
 from holdfast.guard._strategy import Strategy
@@ -49,7 +50,7 @@ def released(
         notes += _clipped(question, unsaid)
     if question.kind == "quantile" and unsaid:
         notes.append("A missing value counts as less than any other.")
-    notes += _left_out(question)
+    notes += [*_left_out(question), *not_in_training(question)]
     if guess is None and question.guess is not None:
         notes.append("Your guess was not used: this strategy answers without one.")
     return {

@@ -21,6 +21,7 @@ from holdfast.guard._asking import with_sums
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._code import CodeStrategy
+from holdfast.guard._hints import require_values_inside
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readings import Measured
 from holdfast.guard._release import released
@@ -135,6 +136,7 @@ def fix_report(
         nats = account.last_nats(len(questions))
         for question in questions:  # What cannot be asked is refused now, before the account is closed.
             strategy.exact(question, nats)
+            require_values_inside(question, strategy.training)
         return {
             "questions": texts,
             "nats": nats,

@@ -20,9 +20,6 @@ from numpy.typing import NDArray
 from holdfast import checks, queries
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.guard._model_key import model_key
-from holdfast.guard._resolved import range_of
-from holdfast.guard._prediction_values import comparable, is_missing, kind_of_values, of_one_kind
 from holdfast.guard._metrics import (
     LOG_LOSS_CAP,
     METRICS,
@@ -34,7 +31,10 @@ from holdfast.guard._metrics import (
     units_of,
     values_of,
 )
+from holdfast.guard._model_key import model_key
+from holdfast.guard._prediction_values import comparable, is_missing, kind_of_values, of_one_kind
 from holdfast.guard._question import CellQuestion, Moments, Part
+from holdfast.guard._resolved import range_of
 from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic, Steps
 
 _MOST_CLASSES = 100

@@ -15,6 +15,7 @@ from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._columns import require_columns
 from holdfast.guard._content import Content
 from holdfast.guard._former import ORDER
+from holdfast.guard._hints import repeated_rows
 from holdfast.guard._question import Part
 
 _PILOT_ROWS = 20_000
@@ -140,6 +141,7 @@ def set_up(
         *described,
         *parts.assumptions,
         *_staying(protected.rows),
+        *(repeated_rows(training.rows) if training and isinstance(model, Independent) else ()),
         _SAME_LAW,
         _PUBLIC,
         *_declared(rows),

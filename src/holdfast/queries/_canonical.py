@@ -9,6 +9,7 @@ in every case.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPPOSITE = {
     **{"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"},
     **{"in": "not in", "not in": "in", "is null": "is not null", "is not null": "is null"},
+    **{"like": "not like", "not like": "like"},
 }
 _FOLDED: dict[str, Callable[[float, float], float]] = {
     "+": lambda a, b: a + b,
@@ -64,6 +66,8 @@ def canonical(node: Node) -> Node:
         return _connection(op, args)
     if op in ("in", "not in"):
         return _membership(op, args[0], args[1:])
+    if op in ("like", "not like"):
+        return _pattern(op, *args)
     if op == "not":
         return _negation(args[0])
     if op == "negate":
@@ -160,6 +164,14 @@ def _membership(op: str, value: Node, listed: tuple[Node, ...]) -> Node:
     if len(parts) == 1:
         return _comparison("=" if op == "in" else "<>", value, parts[0])
     return Call(op, (value, *parts))
+
+
+def _pattern(op: str, value: Node, pattern: Node) -> Node:
+    """A pattern without a wildcard is a text; one with several % in a row has one of them."""
+    text = str(pattern.value) if isinstance(pattern, Literal) else ""
+    if "%" not in text and "_" not in text:
+        return _comparison("=" if op == "like" else "<>", value, pattern)
+    return Call(op, (value, Literal("text", re.sub("%+", "%", text))))
 
 
 def _negation(arg: Node) -> Node:

@@ -110,6 +110,23 @@ class CheckedQuery:
         return _first_gap(self.query, self.columns, unknown) is not None
 
     @property
+    def compared_texts(self) -> tuple[tuple[str, str], ...]:
+        """Each column of text with each text that it is tested for equality with, in the question or in its
+        filter."""
+        where = self.query.where
+        parts = [self.query.expression.node, *([] if where is None else [where.node])]
+        pairs = (
+            (node.args[0].name, other.value)
+            for part in parts
+            for node in walk(part)
+            if isinstance(node, Call) and node.op in ("=", "<>", "in", "not in")
+            if isinstance(node.args[0], Column) and self.columns[node.args[0].name].kind == "text"
+            for other in node.args[1:]
+            if isinstance(other, Literal) and isinstance(other.value, str)
+        )
+        return tuple(dict.fromkeys(pairs))
+
+    @property
     def column(self) -> str | None:
         """The column that the question is the mean of and asks nothing else about; None for other
         questions."""
@@ -195,7 +212,7 @@ def _lacks(dialect: Dialect, node: Node, columns: Mapping[str, engines.Column]) 
         and not all(_is_whole(arg, columns) for arg in node.args)
     ):
         return True
-    return node.op in dialect.lacking
+    return node.op.removeprefix("not ") in dialect.lacking
 
 
 def _is_whole(node: Node, columns: Mapping[str, engines.Column]) -> bool:

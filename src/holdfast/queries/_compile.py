@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import reduce
 from typing import Any
 
@@ -19,8 +18,8 @@ from holdfast.engines._builtin import exact
 from holdfast.engines._dialect import Dialect
 from holdfast.engines._schema import PLAIN
 from holdfast.queries._canonical import COMPARISONS
-from holdfast.queries._kinds import is_whole, kind_of, order_in
-from holdfast.queries._nodes import Call, Column, Literal, Node
+from holdfast.queries._kinds import is_whole, kind_of, moment_of, order_in
+from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node
 from holdfast.queries._nulls import limits
 
 __all__ = ["Compiler", "expanded_size", "is_exact"]
@@ -124,7 +123,7 @@ class Compiler:
         """A value that is compared or tested; a function keeps a negation apart, where ibis writes no
         parentheses."""
         value = self.value(node)
-        negated = isinstance(node, Call) and node.op in ("not", "not in")
+        negated = isinstance(node, Call) and node.op in ("not", "not in", "not like")
         return self._ibis.coalesce(value) if negated else value
 
     def _may_be_nan(self, node: Node) -> bool:
@@ -133,6 +132,8 @@ class Compiler:
         if isinstance(node, Column):
             return self._columns[node.name].nan
         if isinstance(node, Literal) or node.op in ("least", "greatest", "length", "ln", "sqrt", "power"):
+            return False
+        if node.op in PARTS:
             return False
         if node.op in ("as number", "as whole") and kind_of(node.args[0], self._columns) != "number":
             return False
@@ -161,6 +162,10 @@ class Compiler:
             return self._comparison(op, args) if order is None else self._in_order(op, args, order)
         if op in ("in", "not in"):
             return self._membership(op, args)
+        if op in ("like", "not like"):
+            return self._like(op, *args)
+        if op in PARTS:
+            return self._dialect.part(op, self._kept(self._moment(args[0])))
         if op in ("and", "or"):
             join = (lambda a, b: a & b) if op == "and" else (lambda a, b: a | b)
             return _balanced(join, [self._compile(arg) for arg in args])
@@ -228,6 +233,11 @@ class Compiler:
             found = self.value(subject).isin([self._compile(arg) for arg in listed])
         return found if op == "in" else ~found
 
+    def _like(self, op: str, value: Node, pattern: Node) -> Any:
+        assert isinstance(pattern, Literal)
+        fits = self._dialect.like(self._compile(value), str(pattern.value))
+        return fits if op == "like" else ~fits
+
     def _stays_whole(self, subject: Node, others: tuple[Node, ...]) -> bool:
         """Whether integers may be compared as integers, which lets a database skip blocks of rows.
 
@@ -250,7 +260,7 @@ class Compiler:
 
     def _moment(self, node: Node) -> Any:
         if isinstance(node, Literal):
-            return self._dialect.constant_moment(datetime.fromisoformat(str(node.value)))
+            return self._dialect.constant_moment(moment_of(str(node.value)))
         assert isinstance(node, Column)
         return self._dialect.moment(self.table[node.name], self._columns[node.name].storage)
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from holdfast import engines
 from holdfast.errors import QueryRejected
-from holdfast.queries._nodes import Call, Column, Literal, Node, text_of
+from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, text_of
 
-__all__ = ["CONDITIONS", "check_kinds", "is_whole", "kind_of", "misfit", "order_in"]
+__all__ = ["CONDITIONS", "check_kinds", "is_whole", "kind_of", "misfit", "moment_of", "order_in"]
 
 _NUMERIC = frozenset(("+", "-", "*", "/", "%", "negate", "abs", "least", "greatest")) | {
     *("floor", "round", "ln", "exp", "sqrt", "power")
 }
 _ORDERED = frozenset(("<", "<=", ">", ">="))
 _COMPARED = _ORDERED | {"=", "<>", "in", "not in"}
-CONDITIONS = _COMPARED | {"and", "or", "not", "is null", "is not null", "as boolean"}
+_LIKE = frozenset(("like", "not like"))
+CONDITIONS = _COMPARED | _LIKE | {"and", "or", "not", "is null", "is not null", "as boolean"}
 """The operations whose result is true or false."""
 _RESULT = {
-    **dict.fromkeys(_NUMERIC | {"length", "as number", "as whole"}, "number"),
+    **dict.fromkeys(_NUMERIC | {"length", "as number", "as whole", *PARTS}, "number"),
     **dict.fromkeys(CONDITIONS, "boolean"),
     **dict.fromkeys(("lower", "upper", "as text"), "text"),
 }
@@ -38,7 +39,10 @@ _HELP = {
     ("number", "text"): "compare numbers with numbers: {0} = 1",
     ("boolean", "number"): "write cast({0} as double), or ask for share({0})",
     ("boolean", "text"): "write case when {0} then 'yes' else 'no' end",
-    ("date", "number"): "compare it: {0} >= '2020-01-01'; for a part of the date add a number column first",
+    (
+        "date",
+        "number",
+    ): "compare it: {0} >= '2020-01-01'; or take a part of it: year({0}), month({0}), hour({0})",
     ("date", "boolean"): "compare it: {0} >= '2020-01-01'",
     ("date", "text"): "compare it: {0} >= '2020-01-01'",
 }
@@ -72,7 +76,7 @@ def is_whole(node: Node, columns: Columns) -> bool:
         return columns[node.name].whole
     if isinstance(node, Literal):
         return isinstance(node.value, float) and node.value.is_integer()
-    return node.op in ("length", "floor", "round", "as whole")
+    return node.op in ("length", "floor", "round", "as whole", *PARTS)
 
 
 def _results(case: Call) -> tuple[Node, ...]:
@@ -92,10 +96,12 @@ def check_kinds(node: Node, columns: Columns) -> str:
         _all(node, kinds, "number")
     elif op in ("and", "or", "not"):
         _all(node, kinds, "boolean")
-    elif op in ("length", "lower", "upper"):
+    elif op in ("length", "lower", "upper") or op in _LIKE:
         _all(node, kinds, "text")
+    elif op in PARTS:
+        _all(node, kinds, "date")
     elif op in _COMPARED:
-        _check_comparison(node, kinds)
+        _check_comparison(node, kinds, columns)
         if op in _ORDERED:
             _check_order(node, columns)
     elif op == "case":
@@ -144,7 +150,7 @@ def _all(node: Call, kinds: list[str], wanted: str, args: tuple[Node, ...] | Non
             raise misfit(arg, node, kind, wanted)
 
 
-def _check_comparison(node: Call, kinds: list[str]) -> None:
+def _check_comparison(node: Call, kinds: list[str], columns: Columns) -> None:
     first = kinds[0]
     if first == "text" and isinstance(node.args[0], Literal) and "date" in kinds:
         first = "date"
@@ -154,9 +160,11 @@ def _check_comparison(node: Call, kinds: list[str]) -> None:
         raise misfit(node.args[0], node, "boolean", "number")
     for arg, kind in zip(node.args, kinds, strict=True):
         if first == "date" and kind == "text" and isinstance(arg, Literal):
-            _check_date(str(arg.value), node)
+            _check_date(str(arg.value), node, columns)
         elif kind != first:
             raise misfit(arg, node, kind, first)
+    if first == "date":
+        _check_zones(node, columns)
 
 
 def order_in(node: Call, columns: Columns) -> tuple[str, ...] | None:
@@ -200,14 +208,32 @@ def _check_order(node: Call, columns: Columns) -> None:
         )
 
 
-def _check_date(text: str, node: Node) -> None:
+def moment_of(text: str) -> datetime:
+    """The time that a text stands for, without a zone: in UTC where the text says one."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _check_zones(node: Call, columns: Columns) -> None:
+    """Times with a zone are compared in UTC; of a time without one nobody knows what it is there."""
+    dates = {columns[arg.name].zoned: arg.name for arg in node.args if isinstance(arg, Column)}
+    if len(dates) > 1:
+        raise QueryRejected(
+            f"{dates[True]!r} has a time zone and {dates[False]!r} has none, so {text_of(node)!r} has no "
+            "meaning; compare each with a date, or give both a zone before opening the table."
+        )
+
+
+def _check_date(text: str, node: Call, columns: Columns) -> None:
     try:
+        moment_of(text)
         zone = datetime.fromisoformat(text).tzinfo
-    except ValueError:
+    except (ValueError, OverflowError):
         raise QueryRejected(
             f"{text!r} in {text_of(node)!r} is not a date; write it like '2020-01-31'."
         ) from None
-    if zone is not None:
+    zoned = any(isinstance(arg, Column) and columns[arg.name].zoned for arg in node.args)
+    if zone is not None and not zoned:
         raise QueryRejected(
             f"{text!r} has a time zone and the column has none; write it like '2020-01-31 12:00:00'."
         )

@@ -6,7 +6,29 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["Call", "Column", "Literal", "Node", "children", "number", "show", "text_of", "truth", "walk"]
+__all__ = [
+    "PARTS",
+    "Call",
+    "Column",
+    "Literal",
+    "Node",
+    "children",
+    "number",
+    "show",
+    "text_of",
+    "truth",
+    "walk",
+]
+
+PARTS: dict[str, tuple[float, float]] = {
+    "year": (-290_308.0, 294_247.0),
+    "month": (1.0, 12.0),
+    "day": (1.0, 31.0),
+    "hour": (0.0, 23.0),
+    "isodow": (1.0, 7.0),
+}
+"""The parts of a date that can be asked about, with the least and the greatest value of each. ``isodow`` is
+the day of the week: Monday is 1 and Sunday is 7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +84,7 @@ _LEVEL = {
     "and": 2,
     "not": 3,
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "is null", "is not null", "in", "not in"), 4),
+    **dict.fromkeys(("like", "not like"), 4),
     **dict.fromkeys(("+", "-"), 5),
     **dict.fromkeys(("*", "/", "%"), 6),
     "negate": 5,

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 from holdfast import engines
 from holdfast.queries._kinds import kind_of
-from holdfast.queries._nodes import Call, Column, Literal, Node, text_of
+from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, text_of
 
 __all__ = ["NOTHING", "Facts", "Gap", "gap", "limits", "when_true"]
 
-_COMPARED = frozenset(("=", "<>", "<", "<=", ">", ">=", "in", "not in"))
+_COMPARED = frozenset(("=", "<>", "<", "<=", ">", ">=", "in", "not in", "like", "not like"))
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "negate", "abs", "least", "greatest")) | {
     *("floor", "round", "ln", "exp", "sqrt", "power", "length")
 }
-_STRICT = _COMPARED | _ARITHMETIC | {"lower", "upper"}
+_STRICT = _COMPARED | _ARITHMETIC | {"lower", "upper", *PARTS}
 _EVERYTHING = (-math.inf, math.inf)
 
 Limits = tuple[float, float]
@@ -115,6 +115,8 @@ def _own_limits(node: Node, columns: Mapping[str, engines.Column], facts: Facts)
         return columns[node.name].limits
     if isinstance(node, Literal):
         return (node.value, node.value) if isinstance(node.value, float) else _EVERYTHING
+    if node.op in PARTS:
+        return PARTS[node.op]
     if node.op not in _ARITHMETIC and node.op != "as whole":
         return (
             (0.0, 1.0)

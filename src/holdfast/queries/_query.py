@@ -18,9 +18,9 @@ from holdfast.records import Record
 
 __all__ = [
     "KINDS",
+    "TRAIN",
     "Nulls",
     "Query",
-    "TRAIN",
     "bounds_of",
     "filter_of",
     "groups_of",

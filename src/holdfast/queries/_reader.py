@@ -7,20 +7,22 @@ subquery, no aggregate, no window, no parameter, no volatile or unlisted functio
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
 from typing import Any
 
 from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
-from holdfast.queries._nodes import Call, Column, Literal, Node, number, truth
+from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, number, truth
 
 __all__ = ["ALLOWED", "MOST_CHARACTERS", "MOST_DEEP", "is_float", "read_node", "read_tree"]
 
 ALLOWED = (
     "columns, numbers, 'text', true and false, + - * / %, comparisons, and, or, not, between, in (a list), "
-    "is null, case, coalesce, abs, least, greatest, floor, round, ln, exp, sqrt, power, length, lower, upper "
-    "and cast"
+    "like, is null, case, coalesce, abs, least, greatest, floor, round, ln, exp, sqrt, power, length, lower, "
+    "upper, year, month, day, hour, isodow and cast"
 )
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 MOST_CHARACTERS = 20_000
 MOST_DEEP = 80
 
@@ -49,6 +51,12 @@ _UNARY = {
     "Length": "length",
     "Lower": "lower",
     "Upper": "upper",
+    "Year": "year",
+    "Month": "month",
+    "Day": "day",
+    "DayOfMonth": "day",
+    "Hour": "hour",
+    "DayOfWeekIso": "isodow",
 }
 _MANY = {"Least": "least", "Greatest": "greatest", "Coalesce": "coalesce"}
 _CAST_TO = {
@@ -59,15 +67,37 @@ _CAST_TO = {
     **dict.fromkeys(("TEXT", "VARCHAR", "CHAR"), "as text"),
     "BOOLEAN": "as boolean",
 }
+_MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "DATETIME"))
 # How sqlglot marks what it has understood; these say nothing that changes the value of an allowed node.
 _HARMLESS = frozenset({"ignore_nulls", "typed", "safe", "nested", "big_int"})
+
+_FROM_WHICH_DAY = (
+    "databases count the days of the week from different days: write isodow(t), Monday is 1, Sunday is 7"
+)
+_WHOLE_DAYS = "compare with both ends: t >= '2024-01-01' and t < '2024-01-02'"
 
 _INSTEAD = {
     "Log": "write ln(x), or ln(x) / ln(10)",
     "Ceil": "write -floor(-x)",
     "IntDiv": "write floor(x / y)",
-    "Like": "write the values out: x in ('a', 'b')",
-    "ILike": "write the values out: lower(x) in ('a', 'b')",
+    "ILike": "write lower(x) like 'a%'",
+    "Escape": "in a pattern % stands for any characters, _ for one, and everything else for itself",
+    "SimilarTo": "write x like 'a%' or x like 'b%'",
+    "RegexpLike": "write x like 'a%' or x like 'b%'",
+    "Glob": "write x like 'a%'",
+    "StartsWith": "write x like 'a%'",
+    "EndsWith": "write x like '%a'",
+    "Contains": "write x like '%a%'",
+    "DayOfWeek": _FROM_WHICH_DAY,
+    "Dayname": _FROM_WHICH_DAY,
+    "Quarter": "write floor((month(t) + 2) / 3)",
+    "Date": _WHOLE_DAYS,
+    "TsOrDsToDate": _WHOLE_DAYS,
+    "TimestampTrunc": _WHOLE_DAYS,
+    "DateTrunc": _WHOLE_DAYS,
+    "AtTimeZone": "a time with a zone is asked about in UTC, any other as it is",
+    "CurrentDate": "an answer must not change when it is asked again: write the date, '2024-01-31'",
+    "CurrentTimestamp": "an answer must not change when it is asked again: write the date, '2024-01-31'",
     "If": "write case when ... then ... else ... end",
     "Nullif": "write case when x <> 0 then x end",
     "Sign": "write case when x > 0 then 1 when x < 0 then -1 else 0 end",
@@ -133,7 +163,9 @@ def read_node(tree: Any, *, deep: int = 0) -> Node:
     name = type(tree).__name__
     reader = _readers().get(name)
     if reader is None:
-        raise _refuse(_describe(tree, name), _INSTEAD.get(name, f"allowed are {ALLOWED}"))
+        word = str(tree.this).lower() if name == "Anonymous" else ""
+        instead = _FROM_WHICH_DAY if word in ("weekday", "dow") else _INSTEAD.get(name)
+        raise _refuse(_describe(tree, name), instead or f"allowed are {ALLOWED}")
     node: Node = reader(tree, deep)
     return node
 
@@ -260,6 +292,25 @@ def _in(tree: Any, deep: int) -> Node:
     return Call("in", (read_node(tree.this, deep=deep + 1), *listed))
 
 
+def _like(tree: Any, deep: int) -> Node:
+    """``x not like 'a%'`` is a negation, or a like that says so: versions of sqlglot differ."""
+    _only(tree, "this", "expression", "negate")
+    pattern = tree.expression
+    if type(pattern).__name__ != "Literal" or not pattern.args.get("is_string"):
+        raise _refuse(_describe(tree, "Like"), "like takes one pattern in single quotes: write x like 'a%'")
+    found = Call("like", (read_node(tree.this, deep=deep + 1), Literal("text", str(pattern.this))))
+    return Call("not", (found,)) if tree.args.get("negate") else found
+
+
+def _extract(tree: Any, deep: int) -> Node:
+    _only(tree, "this", "expression")
+    part = str(tree.this.name).lower()
+    if part not in PARTS:
+        instead = f"the parts of a date are {', '.join(PARTS)}"
+        raise _refuse(_describe(tree, "Extract"), _FROM_WHICH_DAY if "dow" in part else instead)
+    return Call(part, (read_node(tree.expression, deep=deep + 1),))
+
+
 def _case(tree: Any, deep: int) -> Node:
     _only(tree, "this", "ifs", "default")
     subject = tree.args.get("this")
@@ -302,10 +353,24 @@ def _round(tree: Any, deep: int) -> Node:
 def _cast(tree: Any, deep: int) -> Node:
     _only(tree, "this", "to")
     to = tree.args["to"]
-    op = _CAST_TO.get(to.this.name if hasattr(to.this, "name") else str(to.this))
+    wanted = to.this.name if hasattr(to.this, "name") else str(to.this)
+    if wanted in _MOMENTS:
+        return _moment(tree, wanted)
+    op = _CAST_TO.get(wanted)
     if op is None:
         raise _refuse(f"A cast to {to.sql(dialect='duckdb')}", "cast to double, text or boolean")
     return Call(op, (read_node(tree.this, deep=deep + 1),))
+
+
+def _moment(tree: Any, wanted: str) -> Node:
+    """``date '2024-01-31'`` is the text in quotes, which says the same wherever a date is compared."""
+    inside = tree.this
+    if type(inside).__name__ != "Literal" or not inside.args.get("is_string"):
+        raise _refuse(_describe(tree, "Cast"), _WHOLE_DAYS)
+    text = str(inside.this)
+    if wanted == "DATE" and not _DAY.fullmatch(text):
+        raise QueryRejected(f"{text!r} is not a date; write it like '2020-01-31'.")
+    return Literal("text", text)
 
 
 @cache
@@ -321,6 +386,8 @@ def _readers() -> dict[str, Any]:
         "Between": _between,
         "Is": _is,
         "In": _in,
+        "Like": _like,
+        "Extract": _extract,
         "Case": _case,
         "Round": _round,
         "Cast": _cast,
