@@ -38,7 +38,8 @@ __all__ = ["Client"]
 # What a later try may find gone: a lost connection, a service that restarts, a minute that is full.
 _PASSING = (429, 502, 503, 504)
 _NO_MODELS = (
-    "A service scores predictions that are an expression over its columns, as text. Predictions of your own, or a "
+    "A service scores predictions that are an expression over its columns, as text. Predictions of your "
+    "own, or a "
     "model's, go to a board: client.submit(board, table)."
 )
 # So many questions are sent in one request.
@@ -125,8 +126,8 @@ class Client(Verbs):
         nats: float | None = None,
     ) -> Answer:
         """The score of predictions that are an expression over the columns, as in
-        :meth:`holdfast.Guard.score`; predictions of your own go to a board (:meth:`submit`). There is no model
-        to fit again, so ``cv`` does nothing here."""
+        :meth:`holdfast.Guard.score`; predictions of your own go to a board (:meth:`submit`). There is no
+        model to fit again, so ``cv`` does nothing here."""
         query = _scored(predictions, target, metric, guess, bounds, positive)
         return self.ask(query, precise=precise, nats=nats)
 
@@ -511,7 +512,8 @@ def _scored(predictions: Any, target: str, metric: str, guess: Any, bounds: Any,
     query = score_query(predictions, target=target, metric=metric, guess=guess, scale=scale)
     if query is None:
         raise errors.QueryRejected(
-            f"A service does not score expressions by {metric}. Ask for accuracy, error, brier, precision, recall, "
+            f"A service does not score expressions by {metric}. Ask for accuracy, error, brier, precision, "
+            "recall, "
             "f1, log_loss, mae or mse, or for mean, ratio and correlation of an expression."
         )
     return query

@@ -25,9 +25,10 @@ _LOSSES = ("error", "log_loss", "brier", "mae", "mse", "rmse")
 class GuardedScorer:
     """A ``scoring=`` for scikit-learn that scores a fitted model on the protected rows of a guard.
 
-    scikit-learn calls it with a model and the rows of a fold that the model was not fitted on. The score there is
-    the guess, which keeps the price low; what is returned is the guard's answer. As everywhere in scikit-learn,
-    more is better: losses are returned with a minus sign. ``answers`` has every answer with its interval.
+    scikit-learn calls it with a model and the rows of a fold that the model was not fitted on. The score
+    there is the guess, which keeps the price low; what is returned is the guard's answer. As everywhere in
+    scikit-learn, more is better: losses are returned with a minus sign. ``answers`` has every answer with
+    its interval.
 
     The account lives in this process, so use ``n_jobs=1`` where the scorer is called.
 
@@ -50,22 +51,23 @@ class GuardedScorer:
         self.options = options
         self.answers: list[Answer] = []
 
-    def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
-        """The score of a fitted model on the protected rows; ``X`` and ``y`` give the guess."""
+    def __call__(self, estimator: Any, rows: Any = None, target: Any = None) -> float:
+        """The score of a fitted model on the protected rows; ``rows`` and ``target``, those of a fold, give the
+        guess."""
         answer = self.guard.score(
             estimator,
             target=self.target,
             metric=self.metric,
-            guess=self._guess(estimator, X, y),
+            guess=self._guess(estimator, rows, target),
             **self.options,
         )
         if answer not in self.answers:
             self.answers.append(answer)
         return -answer.value if self.metric in _LOSSES else answer.value
 
-    def _guess(self, estimator: Any, X: Any, y: Any) -> float | None:
+    def _guess(self, estimator: Any, rows: Any, target: Any) -> float | None:
         """The model's score on rows that it was not fitted on, where scikit-learn gives them."""
-        if X is None or y is None:
+        if rows is None or target is None:
             return None
         from sklearn import metrics
 
@@ -78,7 +80,9 @@ class GuardedScorer:
             "r2": metrics.r2_score,
         }
         # Other metrics have a guess of their own, by cross-validation.
-        return float(scorers[self.metric](y, estimator.predict(X))) if self.metric in scorers else None
+        return (
+            float(scorers[self.metric](target, estimator.predict(rows))) if self.metric in scorers else None
+        )
 
     def __getstate__(self) -> Any:
         raise TypeError(
@@ -96,8 +100,9 @@ class GuardedScorer:
 class Selection(Record):
     """Which of several models scored best, and every score with its interval.
 
-    Guarantee: with the guard's confidence all intervals hold together, that of the winner included. The winner
-    is the one with the best value; ``also_possible`` names the others that the intervals cannot tell from it.
+    Guarantee: with the guard's confidence all intervals hold together, that of the winner included. The
+    winner is the one with the best value; ``also_possible`` names the others that the intervals cannot tell
+    from it.
     """
 
     best: str
@@ -146,9 +151,9 @@ def select(
 ) -> Selection:
     """Score several models on the protected rows, all together, and say which is best.
 
-    ``estimators`` are models by name, or a list of them. Those that are not fitted are fitted, as copies, on the
-    guard's training part, to predict ``target`` from ``features`` (all other columns, unless you say which).
-    ``options`` are those of :meth:`holdfast.Guard.score`.
+    ``estimators`` are models by name, or a list of them. Those that are not fitted are fitted, as copies, on
+    the guard's training part, to predict ``target`` from ``features`` (all other columns, unless you say
+    which). ``options`` are those of :meth:`holdfast.Guard.score`.
 
     Guarantee: that of :class:`Selection`.
     """

@@ -54,7 +54,8 @@ def test_losses_have_a_minus_sign_and_the_scorer_stays_in_its_process(table):
 
 
 def test_the_winners_interval_holds_where_nothing_can_be_learned(table):
-    """The best of twelve on pure noise: naive scores of the winner are above one half, the interval is not."""
+    """The best of twelve on pure noise: naive scores of the winner are above one half, the interval is
+    not."""
     guard = Guard(table)
     models = {
         f"tree {depth}": DecisionTreeClassifier(max_depth=depth, random_state=depth) for depth in range(1, 13)

@@ -1,5 +1,5 @@
-"""Discoveries under attack: the expected share of false ones stays below the rate, and a twin that does not pay
-for what earlier answers revealed is caught."""
+"""Discoveries under attack: the expected share of false ones stays below the rate, and a twin that does not
+pay for what earlier answers revealed is caught."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ROWS, COLUMNS = 400, 101
 
 
 def sign_hunter(rng: np.random.Generator, *, pays: bool) -> float:
-    """The sign attack on a fair table: turn each column the way its answer points, then claim that the majority
-    of all of them is right more often than not. Returns the share of false discoveries, which is 0 or 1. Without
-    paying, the level of the claim forgets what the answers revealed."""
+    """The sign attack on a fair table: turn each column the way its answer points, then claim that the
+    majority of all of them is right more often than not. Returns the share of false discoveries, which is 0
+    or 1. Without paying, the level of the claim forgets what the answers revealed."""
     rows = rng.random((ROWS, COLUMNS)) < 0.5
     account = Account(0.05)
     votes = np.zeros(ROWS)
@@ -53,8 +53,8 @@ def test_few_discoveries_are_false_under_the_sign_attack_and_a_twin_is_caught():
 
 
 def hunt_correlations(seed: int) -> float:
-    """An analyst who hunts correlations in pure noise, through the guard itself: looks at the training part for
-    the pairs that go together best, and claims each of them. Every discovery is false."""
+    """An analyst who hunts correlations in pure noise, through the guard itself: looks at the training part
+    for the pairs that go together best, and claims each of them. Every discovery is false."""
     rng = np.random.default_rng(seed)
     values = rng.random((600, 6))
     guard = Guard({f"c{place}": values[:, place] for place in range(6)})

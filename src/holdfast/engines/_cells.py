@@ -1,8 +1,8 @@
 """The rows of a question by cells: counts, sums and extremes of whole numbers, by one grouped aggregate.
 
 Each value is clipped to its bounds and becomes a whole number of units, as in a sum. Rows are grouped by the
-number of their group and by the steps that their values fall into. What comes back is the same on every engine,
-because nothing but whole numbers is added up and compared.
+number of their group and by the steps that their values fall into. What comes back is the same on every
+engine, because nothing but whole numbers is added up and compared.
 """
 
 from __future__ import annotations

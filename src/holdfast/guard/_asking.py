@@ -11,8 +11,8 @@ the scans and the two writes, and each has the account that those before it leav
 
 A question that fails on the rows does not stop the others. A crash after 2 leaves the reservations as spent.
 Whoever asks the same batch again goes on with them: what was read and not recorded was never released. A
-question that runs code of whoever asks it, a model, is not gone on with: a process that dies because of the rows
-would tell something about them, so its reservation stays spent and it is asked anew.
+question that runs code of whoever asks it, a model, is not gone on with: a process that dies because of the
+rows would tell something about them, so its reservation stays spent and it is asked anew.
 Proofs: ``docs/theory/code-guard.md``, "Asked together" and "Waiting for one turn".
 """
 

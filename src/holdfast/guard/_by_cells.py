@@ -61,8 +61,8 @@ class Trained:
         return self.cells.times(rows / max(1, self.looked))
 
     def another_sample(self, rows: int) -> Cells:
-        """What it predicts of so many protected rows, whose means and spreads are as far from its own as those
-        of two samples typically are: a box for the mean is then as long as it will be."""
+        """What it predicts of so many protected rows, whose means and spreads are as far from its own as
+        those of two samples typically are: a box for the mean is then as long as it will be."""
         cells, seen = self.protected(rows), max(2.0, self.cells.rows)
         entering = max(2.0, cells.rows)
         apart = _TYPICAL * math.sqrt(1 / entering + 1 / seen)

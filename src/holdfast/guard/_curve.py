@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -140,11 +141,11 @@ def curve_reading(question: CurveQuestion, rows: int, training: int, nats: float
 
 @dataclass(frozen=True, repr=False)
 class Curve(Record):
-    """The distribution of a value: at each of ``points``, the share of rows that is at most that, between ``low``
-    and ``high``.
+    """The distribution of a value: at each of ``points``, the share of rows that is at most that, between
+    ``low`` and ``high``.
 
-    Guarantee: that of the guard; all points hold together. Between two points the share lies between the lower
-    end at the one before and the upper end at the one after.
+    Guarantee: that of the guard; all points hold together. Between two points the share lies between the
+    lower end at the one before and the upper end at the one after.
     """
 
     answer: Answer
@@ -210,7 +211,7 @@ def edges_of(bins: Any, points: Sequence[float]) -> list[float]:
         count = whole(bins, "bins", at_most=1_000, of="histogram")
         return [float(edge) for edge in np.linspace(points[0], points[-1], count + 1)]
     edges = reals(bins, "bins", "(-inf, inf)", of="histogram")
-    if len(edges) < 2 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise InvalidArgument(
             "bins", "a number of bins, or at least two edges that grow", bins, of="histogram"
         )

@@ -1,9 +1,9 @@
 """Discoveries: claims such as "mean(x, 0, 1) > 0.5", of which few are false among those that are found.
 
-A claim is tested at a level that the account fixes before the rows are read: the rate, times the weight of this
-question, times one more than the discoveries so far, times exp(−nats spent). One bit leaves, found or not, and
-is priced like any output. So the expected share of false discoveries is at most the rate at every time, however
-the claims were chosen (``docs/theory/statistics.md``, "Discoveries").
+A claim is tested at a level that the account fixes before the rows are read: the rate, times the weight of
+this question, times one more than the discoveries so far, times exp(−nats spent). One bit leaves, found or
+not, and is priced like any output. So the expected share of false discoveries is at most the rate at every
+time, however the claims were chosen (``docs/theory/statistics.md``, "Discoveries").
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class ClaimQuestion(Question):
         """The claim that a question's value is on one side of a number."""
         if not about.low <= number <= about.high:
             raise QueryRejected(
-                f"{about.text} lies between {about.low:g} and {about.high:g}: nothing is to be found out about "
+                f"{about.text} lies between {about.low:g} and {about.high:g}: nothing is to be found out "
+                "about "
                 f"{sign} {number:g}."
             )
         text = f"{about.text} {sign} {number!r}"
@@ -169,8 +170,8 @@ class Discovery(Record):
     Guarantee: of all claims that an account finds, at most the share ``rate`` is false, in expectation and at
     every time, however the claims were chosen. Nothing is said about one that was not found.
 
-    ``e_value`` is the evidence that counts in that promise: 1/α′ where the claim was found, else 0; ``level`` is
-    α′, at which it was tested.
+    ``e_value`` is the evidence that counts in that promise: 1/α′ where the claim was found, else 0;
+    ``level`` is α′, at which it was tested.
     """
 
     claim: str
@@ -193,7 +194,8 @@ class Discovery(Record):
         said = "found" if self.found else "not found"
         return (
             f"{self.claim}: {said} (e-value {self.e_value:.3g}, tested at {self.level:.2g}; cost "
-            f"{amount(self.cost, self.unit)}; at most {self.rate:g} of all that is found is false, in expectation)"
+            f"{amount(self.cost, self.unit)}; at most {self.rate:g} of all that is found is false, in "
+            "expectation)"
         )
 
     def _repr_html_(self) -> str:

@@ -279,7 +279,8 @@ def _expect_by_cells(question: CellQuestion, statistic: Statistic, public: Publi
     deviation = statistic.deviation(predicted) if math.isfinite(value) else math.inf
     if not math.isfinite(deviation):
         raise QueryRejected(
-            f"The training rows say nothing about {question.text}: no row enters it, or its values do not vary. "
+            f"The training rows say nothing about {question.text}: no row enters it, or its values do not "
+            "vary. "
             "Ask about more rows, or check the filter and the groups on guard.train."
         )
     interval, box_error = _predicted_interval(statistic, trained, public)

@@ -233,26 +233,27 @@ class Guard(Verbs):
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
-        """The score of predictions against the column ``target``; with a list of metrics, one answer for each by
-        its name, asked together.
+        """The score of predictions against the column ``target``; with a list of metrics, one answer for
+        each by its name, asked together.
 
         ``predictions`` is an expression over the columns, an array with one prediction for each row of the
         data or each protected row, or a fitted model. A model is applied in this process, as a copy, to the
         columns it was fitted on (all but the target, where it does not say).
 
-        ``metric`` is one of "accuracy", "error", "balanced_accuracy", "precision", "recall", "f1" (of labels),
-        "auc", "log_loss", "brier" (of probabilities; "auc" of any scores), "mae", "mse", "rmse", "r2" (of
-        numbers). ``positive`` is the label that counts as positive, where it is not the second of two. Numbers
-        are clipped to ``bounds``, those of the target; without them to a range that the training part shows. A
-        log loss is clipped at ``bounds=(0, cap)``, 10 unless you say otherwise.
+        ``metric`` is one of "accuracy", "error", "balanced_accuracy", "precision", "recall", "f1" (of
+        labels), "auc", "log_loss", "brier" (of probabilities; "auc" of any scores), "mae", "mse", "rmse",
+        "r2" (of numbers). ``positive`` is the label that counts as positive, where it is not the second of
+        two. Numbers are clipped to ``bounds``, those of the target; without them to a range that the training
+        part shows. A log loss is clipped at ``bounds=(0, cap)``, 10 unless you say otherwise.
 
-        "brier" is the mean of (probability − outcome)²: an array gives the probability that a target of 0 and 1
-        is 1; a model gives the probability of the second of its two ``classes_`` by ``predict_proba``, and the
-        outcome is 1 where the target is that class. A row without a prediction or a target counts as wrong.
+        "brier" is the mean of (probability − outcome)²: an array gives the probability that a target of 0
+        and 1 is 1; a model gives the probability of the second of its two ``classes_`` by ``predict_proba``,
+        and the outcome is 1 where the target is that class. A row without a prediction or a target counts as
+        wrong.
 
-        The guess is never a model's score on rows it was fitted on: a model of scikit-learn is fitted again in
-        ``cv`` folds of the training part (three, unless you say otherwise), or bring ``guess``. The answer's
-        notes say which it was.
+        The guess is never a model's score on rows it was fitted on: a model of scikit-learn is fitted again
+        in ``cv`` folds of the training part (three, unless you say otherwise), or bring ``guess``. The
+        answer's notes say which it was.
 
         The same array, or a model with the same content, is the same question and costs nothing again.
         ``name`` is a label for readers, and never decides what is the same: another model under the same name
@@ -316,8 +317,8 @@ class Guard(Verbs):
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
-        """The score of the predictions ``a`` less that of ``b``, row by row: both are right or wrong about the
-        same rows, so this is much narrower than two scores. The arguments are those of :meth:`score`.
+        """The score of the predictions ``a`` less that of ``b``, row by row: both are right or wrong about
+        the same rows, so this is much narrower than two scores. The arguments are those of :meth:`score`.
 
         Guarantee: as for :meth:`score`.
         """
@@ -408,9 +409,9 @@ class Guard(Verbs):
     def discover(self, claim: str, *, rate: float = 0.05, asker: Asker | None = None) -> Discovery:
         """Test a claim, a question with < or > and a number: ``"mean(income, 0, 1e5) > 3e4"``.
 
-        Guarantee: of all claims that this account finds, at most the share ``rate`` is false, in expectation and
-        at every time, however they were chosen. One bit leaves and is paid for; intervals and discoveries share
-        one account, and each promise is stated by itself. The same claim again costs nothing.
+        Guarantee: of all claims that this account finds, at most the share ``rate`` is false, in expectation
+        and at every time, however they were chosen. One bit leaves and is paid for; intervals and discoveries
+        share one account, and each promise is stated by itself. The same claim again costs nothing.
         """
         rate = checks.real(rate, "rate", "(0, 1)", of="Guard.discover")
         text, sign, number = split_claim(claim)
@@ -553,8 +554,8 @@ class Guard(Verbs):
         nats: float | None = None,
         asker: Asker | None = None,
     ) -> Table:
-        """Answer a question ``by`` one column or two, ``"share(late, by = carrier)"``: one question for each of
-        their values in the training part, asked together.
+        """Answer a question ``by`` one column or two, ``"share(late, by = carrier)"``: one question for each
+        of their values in the training part, asked together.
 
         A group too small for an interval that tells something is not asked about, and says so. Whether it is
         depends on the training part and on the account alone.
@@ -948,7 +949,8 @@ class Guard(Verbs):
         by_cells = isinstance(question, CellQuestion) and question.statistic is not None
         if by_cells and not isinstance(self._strategy, CodeStrategy):
             raise QueryRejected(
-                f"A {question.kind} needs strategy='code'; {self._options['strategy']!r} answers means, shares "
+                f"A {question.kind} needs strategy='code'; {self._options['strategy']!r} answers means, "
+                "shares "
                 "and quantiles."
             )
         return question

@@ -21,9 +21,9 @@ LOG_LOSS_CAP = 10.0
 
 @dataclass(frozen=True)
 class Metric:
-    """One way to score. ``needs`` is what a prediction has to be: a "label", a "probability", a "score" of any
-    size, or a "number". ``kind`` is the statistic of the rows. ``paired`` tells whether two predictions can be
-    compared row by row."""
+    """One way to score. ``needs`` is what a prediction has to be: a "label", a "probability", a "score" of
+    any size, or a "number". ``kind`` is the statistic of the rows. ``paired`` tells whether two predictions
+    can be compared row by row."""
 
     needs: str
     kind: str

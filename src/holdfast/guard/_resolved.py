@@ -1,5 +1,5 @@
-"""What a question leaves to the training part to say: the range of its values, the two groups of a column, and
-the rows of a table. All of it is free, and decided before anything is charged."""
+"""What a question leaves to the training part to say: the range of its values, the two groups of a column,
+and the rows of a table. All of it is free, and decided before anything is charged."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def _two_groups(query: Query, training: Rows) -> tuple[Expression, ...]:
         shown = ", ".join(map(str, values[:5])) + (", ..." if len(values) > 5 else "")
         raise QueryRejected(
             f"The groups of a {query.kind} are two conditions, or a column with two values. {column} has "
-            f"{len(values)} in the training part ({shown}): write them out, as in {column} = ..., {column} = ..."
+            f"{len(values)} in the training part ({shown}): write them out, as in {column} = ..., {column} "
+            "= ..."
         )
     earlier, later = (_is(column, value) for value in values)
     return Expression.read(later), Expression.read(earlier)
@@ -94,7 +95,8 @@ def members(query: Query, training: Rows | None) -> list[tuple[tuple[str, ...], 
     groups = _values_of(query.by, rows, "the groups of a table")
     if len(groups) > MOST_GROUPS:
         raise QueryRejected(
-            f"{', '.join(map(str, query.by))} has {len(groups):,} values in the training part, and a table has "
+            f"{', '.join(map(str, query.by))} has {len(groups):,} values in the training part, and a table "
+            "has "
             f"at most {MOST_GROUPS}: ask by something coarser, or about some of them."
         )
     found = []
@@ -105,8 +107,8 @@ def members(query: Query, training: Rows | None) -> list[tuple[tuple[str, ...], 
 
 
 def by_groups(query: Query, members: Sequence[Query]) -> Query | None:
-    """The question whose groups are those of a table, all of which one scan reads; None where each group has to
-    be read by itself."""
+    """The question whose groups are those of a table, all of which one scan reads; None where each group has
+    to be read by itself."""
     if query.statistic not in ("share", "mean"):
         return None
     own = [member.where for member in members if member.where is not None]

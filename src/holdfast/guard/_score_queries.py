@@ -34,8 +34,8 @@ def score_query(
     scale: Scale | None = None,
     schema: Any = None,
 ) -> Query | None:
-    """The score of predictions that are an expression, as a question; None for a metric that no question is. A
-    row without a prediction or a target counts as wrong, as it does for arrays and models."""
+    """The score of predictions that are an expression, as a question; None for a metric that no question is.
+    A row without a prediction or a target counts as wrong, as it does for arrays and models."""
     checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
     said, true = f"({predictions})", f"({target})"
     options = {"guess": guess, "schema": schema}
@@ -78,7 +78,8 @@ def compare_query(a: str, b: str, *, target: str, metric: str, schema: Any = Non
         first, second = (f"(({side}) - {true}) * (({side}) - {true})" for side in (a, b))
     else:
         raise QueryRejected(
-            f"Two expressions are compared by accuracy, error or brier, not by {metric}. Give the predictions as "
+            f"Two expressions are compared by accuracy, error or brier, not by {metric}. Give the "
+            "predictions as "
             "arrays, or ask for both scores."
         )
     return queries.mean(f"{first} - {second}", bounds=(-1, 1), nulls=0, schema=schema)

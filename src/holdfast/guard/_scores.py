@@ -40,11 +40,13 @@ from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic,
 _MOST_CLASSES = 100
 _FOLDS = 3
 _OWN_ROWS = (
-    "The guess is the model's score on the training part. If it was fitted there, that is too good a guess, and "
+    "The guess is the model's score on the training part. If it was fitted there, that is too good a "
+    "guess, and "
     "costs more: bring guess= or use cv=."
 )
 _NO_GUESS = (
-    "There were no predictions for training rows to take a guess from, so none was supposed. An answer costs less "
+    "There were no predictions for training rows to take a guess from, so none was supposed. An answer "
+    "costs less "
     "with guess=."
 )
 
@@ -137,8 +139,8 @@ def copied(model: Any) -> Any:
 class ScoreQuestion(CellQuestion):
     """The score of predictions: an array over the rows of the data or the protected rows, or a fitted model.
 
-    ``scale`` says what labels and numbers are scored. ``out_of_fold`` are predictions for the training rows by
-    models that were fitted without them.
+    ``scale`` says what labels and numbers are scored. ``out_of_fold`` are predictions for the training rows
+    by models that were fitted without them.
     """
 
     predictions: NDArray[Any] | Model
@@ -242,7 +244,8 @@ def compare_question(first: ScoreQuestion, second: ScoreQuestion) -> ComparedQue
     if not METRICS[metric].paired:
         known = ", ".join(name for name, about in METRICS.items() if about.paired)
         raise QueryRejected(
-            f"Two predictions are not compared row by row by {metric}: use one of {known}, or ask for both scores "
+            f"Two predictions are not compared row by row by {metric}: use one of {known}, or ask for both "
+            "scores "
             f"in one call."
         )
     groups = len(first.scale.classes) if metric == "balanced_accuracy" else 1
@@ -333,7 +336,8 @@ def scale_of(
     seen = _labels_in(target, training)
     if len(seen) == 1:
         raise QueryRejected(
-            f"The training part shows one class of {target!r} only ({_shown(seen[0])}), and {metric} compares "
+            f"The training part shows one class of {target!r} only ({_shown(seen[0])}), and {metric} "
+            "compares "
             "classes. Give more rows, or score with accuracy."
         )
     if metric == "balanced_accuracy":
@@ -376,27 +380,30 @@ def _labels_in(target: str, training: Part | None) -> tuple[Any, ...]:
 
 
 def _positive_label(target: str, kind: str, training: Part | None, classes: Any) -> Any:
-    """The label that counts as positive: the second of two, which is 1 of 0 and 1 and the later of two texts."""
+    """The label that counts as positive: the second of two, which is 1 of 0 and 1 and the later of two
+    texts."""
     labels = _labels_in(target, training) if classes is None else tuple(np.asarray(classes).tolist())
     if kind in ("boolean", "number") and set(labels) <= {0, 1}:
         return True if kind == "boolean" else 1
     if len(labels) != 2:
         raise QueryRejected(
-            f"{target!r} has {len(labels)} classes in the training part, and one of two counts as positive: say "
+            f"{target!r} has {len(labels)} classes in the training part, and one of two counts as positive: "
+            "say "
             "which with positive=..."
         )
     return labels[1]
 
 
 def _without_its_own_rows(question: ScoreQuestion, training: Part, cv: int | None) -> ScoreQuestion:
-    """The question with a guess from models that were fitted without the rows they predict: what a model scores
-    on its own training rows says little about others."""
+    """The question with a guess from models that were fitted without the rows they predict: what a model
+    scores on its own training rows says little about others."""
     assert isinstance(question.predictions, Model)
     predicted = question.predictions.out_of_fold(training, question.target, cv or _FOLDS)
     if predicted is None:
         if cv is not None:
             raise QueryRejected(
-                "cv= needs a model of scikit-learn that can be fitted again on the training part; bring a guess "
+                "cv= needs a model of scikit-learn that can be fitted again on the training part; bring a "
+                "guess "
                 "instead."
             )
         return replace(question, notes=_with_note(question.notes, _OWN_ROWS))

@@ -90,8 +90,8 @@ class Asked(Generic[_Prepared]):
 
     ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
     ``worst`` says what it can cost then, and ``reader`` is who reads it. A question that is ``alone`` is
-    reserved only once every other reading of the account is settled. One that ``runs_code`` of whoever asks may
-    end the process because of the rows: a crash leaves it as spent, in a batch too.
+    reserved only once every other reading of the account is settled. One that ``runs_code`` of whoever asks
+    may end the process because of the rows: a crash leaves it as spent, in a batch too.
     """
 
     key: str
@@ -469,8 +469,8 @@ class Session:
         return any(self._book.about(key, kind) is not None for kind in kinds)
 
     def _left_behind(self, key: str) -> Reserved[Any] | None:
-        """A reservation as one of a batch that is not settled yet, whoever wrote it; not of a question that runs
-        code, whose crash may have been a message."""
+        """A reservation as one of a batch that is not settled yet, whoever wrote it; not of a question that
+        runs code, whose crash may have been a message."""
         for line, body in self.balance.open.items():
             if body["subject"] == key and "batch" in body and _RUNS_CODE not in body:
                 return Reserved(line, None, body["batch"], left_behind=True)

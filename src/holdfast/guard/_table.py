@@ -33,9 +33,9 @@ class GroupAnswer(Record):
 class Table(Record):
     """A question ``by`` the values of one column or two: an answer for each that the training part shows.
 
-    Guarantee: that of the guard. The questions of a table are asked together, so none pays for what the others
-    reveal. The groups, and which of them are too small to ask about, are decided by the training part. The last
-    row stands for all values that it does not show.
+    Guarantee: that of the guard. The questions of a table are asked together, so none pays for what the
+    others reveal. The groups, and which of them are too small to ask about, are decided by the training
+    part. The last row stands for all values that it does not show.
     """
 
     query: Any
@@ -116,4 +116,5 @@ class Table(Record):
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
             for row in self._shown()
         )
-        return f"<table><caption><code>{html.escape(str(self.query))}</code></caption><tr>{heads}</tr>{rows}</table>"
+        return
+        f"<table><caption><code>{html.escape(str(self.query))}</code></caption><tr>{heads}</tr>{rows}</table>"

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 class Verbs(ABC):
-    """What can be asked. Every verb takes ``where`` (only these rows enter), ``guess`` (what you expect), ``nulls``
-    (what a row without a value counts as, or "skip"), and ``precise`` or ``nats`` (a finer answer for more of
-    the account, as in :meth:`ask`).
+    """What can be asked. Every verb takes ``where`` (only these rows enter), ``guess`` (what you expect),
+    ``nulls`` (what a row without a value counts as, or "skip"), and ``precise`` or ``nats`` (a finer answer
+    for more of the account, as in :meth:`ask`).
 
-    Each is also a question text of the same name: ``guard.ask("difference(spend, arm = 'b', arm = 'a', 0, 500)")``.
-    Where values need ``bounds``, they are a pair (lo, hi), a dict with a pair for each expression, or "train": a
-    range with room around the training part's values. Values outside are clipped.
+    Each is also a question text of the same name, as in
+    ``guard.ask("difference(spend, arm = 'b', arm = 'a', 0, 500)")``.
+    Where values need ``bounds``, they are a pair (lo, hi), a dict with a pair for each expression, or
+    "train": a range with room around the training part's values. Values outside are clipped.
 
     Guarantee: the interval holds together with all others of the account (see :class:`holdfast.Guard`). What
     each rests on is proved in ``docs/theory/statistics.md``.
@@ -84,8 +85,9 @@ class Verbs(ABC):
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
-        """The mean of an expression, its values clipped to ``bounds``. With ``weights``, which are not negative,
-        the weighted mean; with ``by``, a column or two, a table with a mean for each of its values."""
+        """The mean of an expression, its values clipped to ``bounds``. With ``weights``, which are not
+        negative, the weighted mean; with ``by``, a column or two, a table with a mean for each of its
+        values."""
         query = queries.mean(
             expression,
             bounds=bounds,
@@ -133,8 +135,8 @@ class Verbs(ABC):
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
-        """The share of rows for which ``condition`` is true; with ``by``, a column or two, a table with a share
-        for each of its values. A count is a share times the number of rows."""
+        """The share of rows for which ``condition`` is true; with ``by``, a column or two, a table with a
+        share for each of its values. A count is a share times the number of rows."""
         query = queries.share(condition, where=where, guess=guess, nulls=nulls, by=by, schema=self._columns)
         return self._asked(query, precise, nats)
 
@@ -255,10 +257,11 @@ class Verbs(ABC):
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
-        """The mean of ``x`` in a first group of rows less its mean in a second one: an A/B test in one question.
+        """The mean of ``x`` in a first group of rows less its mean in a second one: an A/B test in one
+        question.
 
-        ``between`` is two conditions, as a pair or as one text with a comma, or a column with two values: then
-        the later value is the first group. A condition as ``x`` counts 0 or 1 and needs no bounds.
+        ``between`` is two conditions, as a pair or as one text with a comma, or a column with two values:
+        then the later value is the first group. A condition as ``x`` counts 0 or 1 and needs no bounds.
         """
         query = queries.difference(
             x,

@@ -31,8 +31,8 @@ class CheckedQuery:
 
     ``counts`` tells whether the number of rows that enter the answer depends on the data (a filter, or nulls
     that are skipped); where it is False every row enters. ``statements`` is where engines keep what they
-    compiled: one question is put to several parts of the same rows. A ``member`` of a table knows the question
-    whose groups are the table's, and which of them it is about: all of them are summed in one scan.
+    compiled: one question is put to several parts of the same rows. A ``member`` of a table knows the
+    question whose groups are the table's, and which of them it is about: all of them are summed in one scan.
     """
 
     query: Query
@@ -146,8 +146,8 @@ class CheckedQuery:
         columns: Mapping[str, engines.Column] | None = None,
         pattern: Pattern | None = None,
     ) -> Any:
-        """The question on an ibis table, row by row: what :attr:`nodes` names. A value is null where a row has
-        none; a null does not pass, and is in no group.
+        """The question on an ibis table, row by row: what :attr:`nodes` names. A value is null where a row
+        has none; a null does not pass, and is in no group.
 
         ``columns`` are the table's where they are stored otherwise than those the question was checked for;
         of a ``pattern``, if one is given.

@@ -317,8 +317,8 @@ def unbounded(of: str, texts: Sequence[str]) -> QueryRejected:
 
 
 def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tuple[float, float] | None]:
-    """The range of each value, from a pair (lo, hi) for all of them, a pair for each, or a dict with a pair for
-    each, by what was written or by its canonical text. None where the training part is to say it."""
+    """The range of each value, from a pair (lo, hi) for all of them, a pair for each, or a dict with a pair
+    for each, by what was written or by its canonical text. None where the training part is to say it."""
     texts = [read.text for _, read in values]
     if given is None:
         raise unbounded(of, texts)

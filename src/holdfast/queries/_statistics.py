@@ -1,4 +1,5 @@
-"""The questions beyond means, shares and quantiles: ratios, differences, spreads and how values go together."""
+"""The questions beyond means, shares and quantiles: ratios, differences, spreads and how values go
+together."""
 
 from __future__ import annotations
 
@@ -96,8 +97,8 @@ def std(x: Any, *, bounds: Any = None, **options: Any) -> Query:
 def difference(x: Any, *, between: Any, bounds: Any = None, **options: Any) -> Query:
     """Ask for the mean of ``x`` in a first group of rows less its mean in a second one.
 
-    ``between`` is two conditions, as a pair or as one text with a comma, or a column that has two values: then
-    the later value is the first group. A condition as ``x`` counts 0 or 1 and needs no bounds.
+    ``between`` is two conditions, as a pair or as one text with a comma, or a column that has two values:
+    then the later value is the first group. A condition as ``x`` counts 0 or 1 and needs no bounds.
 
     >>> str(difference("spend", between=("arm = 'b'", "arm = 'a'"), bounds=(0, 500)))
     "difference(spend, arm = 'b', arm = 'a', 0, 500)"

@@ -25,9 +25,10 @@ value alone."""
 
 _QUESTIONS = f"""\
 A question is one of {", ".join(queries.FORMS)} over the table's columns in SQL, for example
-share(age > 40, where = sex = 'F', guess = 0.4), mean(income, 0, 1e5), difference(spend, arm = 'b', arm = 'a', 0,
-500) for an A/B test, correlation(x, y, 0, 1, 0, 1) with the bounds of both, or quantile(income, 0.9). Each takes
-`where = condition` and `guess = number`; bounds = train takes the bounds from the training part."""
+share(age > 40, where = sex = 'F', guess = 0.4), mean(income, 0, 1e5), difference(spend, arm = 'b', arm =
+'a', 0, 500) for an A/B test, correlation(x, y, 0, 1, 0, 1) with the bounds of both, or quantile(income,
+0.9). Each takes `where = condition` and `guess = number`; bounds = train takes the bounds from the training
+part."""
 _BY = (
     "`share(late, by = carrier)` asks the same of each value of a column; also mean, quantile and difference."
 )
@@ -67,7 +68,8 @@ def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
         return _told(lambda: client.table(question, nats=nats, precise=precise).to_dict())
 
     @server.tool(
-        description="Test a claim, a question with < or > and a number, such as mean(income, 0, 1e5) > 3e4. You "
+        description="Test a claim, a question with < or > and a number, such as mean(income, 0, 1e5) > "
+        "3e4. You "
         "are told whether it was found; of all that is found at most 5 % are false, in expectation."
     )
     def discover(claim: str) -> dict[str, Any]:

@@ -76,14 +76,16 @@ def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONRes
 
 @router.post("/{name}/curves", response_model=dict[str, Any])
 def curve(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
-    """Tell a whole distribution, such as cdf(income): the share of rows up to each of 64 points, in one band."""
+    """Tell a whole distribution, such as cdf(income): the share of rows up to each of 64 points, in one
+    band."""
     found = service.dataset(person, name, "analyst")
     return JSONResponse(found.curve(person, body.query, precise=body.precise, nats=body.nats).to_dict())
 
 
 @router.post("/{name}/discoveries", response_model=dict[str, Any])
 def discover(name: str, body: ClaimBody, service: TheService, person: Who) -> JSONResponse:
-    """Test a claim, such as mean(income, 0, 1e5) > 3e4: of all that is found, few are false, in expectation."""
+    """Test a claim, such as mean(income, 0, 1e5) > 3e4: of all that is found, few are false, in
+    expectation."""
     found = service.dataset(person, name, "analyst")
     return JSONResponse(found.discover(person, body.claim, body.rate).to_dict())
 

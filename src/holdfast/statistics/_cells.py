@@ -2,8 +2,8 @@
 
 The rows that enter a question are divided by group and by where their values lie. Of each cell the count, the
 sums of the values and of their products, and the least and greatest values are read, as whole numbers. Any
-engine gives the same ones. From them follows, but for a very small rest, the sum of any smooth function of the
-values, such as the logarithm of a product of bets.
+engine gives the same ones. From them follows, but for a very small rest, the sum of any smooth function of
+the values, such as the logarithm of a product of bets.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ NO_AXIS = Axis(0.0, 0.0, 1)
 
 
 class Steps(NamedTuple):
-    """How the units of an axis are divided into cells: a ``number`` of steps of 2**``bits`` units from ``start`` on.
-    The first and the last reach to the ends of the range."""
+    """How the units of an axis are divided into cells: a ``number`` of steps of 2**``bits`` units from
+    ``start`` on. The first and the last reach to the ends of the range."""
 
     start: int
     bits: int

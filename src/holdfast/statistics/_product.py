@@ -1,9 +1,9 @@
 """Where the mean of u − a·v crosses zero, by a product of bets that the sums of cells bound from below.
 
 Let v ≥ 0 and let θ be where E[u − θv] = 0. For a rate λ that is fixed before the rows are seen,
-E(a) = Π(1 + λ(u_i − a·v_i)) has expectation at most 1 at a = θ and falls in a. So every a with E(a) ≥ 1/δ lies
-below θ, but for probability δ. ``docs/theory/statistics.md`` has the proof, and that of the bound: inside a
-cell the logarithm is expanded around the cell's mean, with a rest that only lowers it.
+E(a) = Π(1 + λ(u_i − a·v_i)) has expectation at most 1 at a = θ and falls in a. So every a with E(a) ≥ 1/δ
+lies below θ, but for probability δ. ``docs/theory/statistics.md`` has the proof, and that of the bound:
+inside a cell the logarithm is expanded around the cell's mean, with a rest that only lowers it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MOST_STEPS = 60
 
 @dataclass(frozen=True)
 class Form:
-    """u − a·v as polynomials of degree two in both values, one row of coefficients for each group; their order
-    is 1, x, z, x², xz, z², the values less the centre of the cells."""
+    """u − a·v as polynomials of degree two in both values, one row of coefficients for each group; their
+    order is 1, x, z, x², xz, z², the values less the centre of the cells."""
 
     u: Floats
     v: Floats
@@ -239,8 +239,8 @@ def best_rate(distance: float, moment: float, rows: float, level: float) -> floa
 
 
 def lower_end(crossing: Crossing, level: float, rates: Sequence[float], lowest: float = -math.inf) -> float:
-    """The largest a that is found with evidence of ``level`` nats that θ lies above it; −∞ where there is none
-    down to ``lowest``. With several rates their average is the evidence."""
+    """The largest a that is found with evidence of ``level`` nats that θ lies above it; −∞ where there is
+    none down to ``lowest``. With several rates their average is the evidence."""
     middle = crossing.estimate
     if not math.isfinite(middle):
         return -math.inf

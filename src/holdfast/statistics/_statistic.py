@@ -1,8 +1,8 @@
 """What people ask for beyond shares, means and quantiles, each with an interval for a query fixed in advance.
 
-A statistic is where the mean of a form crosses zero. Some need a second fact besides, such as how far the true
-mean is from the training part's; that fact takes a tenth of the error. ``docs/theory/statistics.md`` proves
-each interval.
+A statistic is where the mean of a form crosses zero. Some need a second fact besides, such as how far the
+true mean is from the training part's; that fact takes a tenth of the error. ``docs/theory/statistics.md``
+proves each interval.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class Statistic(ABC):
 
     @abstractmethod
     def form(self, cells: Cells, trained: Cells | None) -> tuple[Cells, Form]:
-        """The form whose crossing is the statistic, or nearly, and the cells around the centre it is about."""
+        """The form whose crossing is the statistic, or nearly, and the cells around the centre it is
+        about."""
 
     @abstractmethod
     def estimate(self, cells: Cells) -> float:
@@ -74,7 +75,8 @@ class Statistic(ABC):
         return math.sqrt(moment / cells.rows) / crossing.slope
 
     def heaviness(self, cells: Cells) -> float:
-        """About the relative variance of a squared term of the form: 1 for flat ones, more for heavy tails."""
+        """About the relative variance of a squared term of the form: 1 for flat ones, more for heavy
+        tails."""
         crossing = Crossing(*self.form(cells, cells))
         return crossing.heaviness(crossing.estimate) if math.isfinite(crossing.estimate) else math.inf
 
@@ -456,8 +458,8 @@ class AUC(Statistic):
     """How often a positive row has a larger score than a negative one, ties counting half: group 1 has the
     positive rows, group 0 the negative ones.
 
-    Rows are paired off at random in min(n₁, n₀) pairs that do not share a row. The score is the average over all
-    ways to do so, so by Hoeffding's argument the interval of as many independent pairs holds for it.
+    Rows are paired off at random in min(n₁, n₀) pairs that do not share a row. The score is the average over
+    all ways to do so, so by Hoeffding's argument the interval of as many independent pairs holds for it.
     """
 
     conditions = True
