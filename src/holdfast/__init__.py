@@ -38,6 +38,7 @@ _HOME = {
     "server": "holdfast.server",
     "sklearn": "holdfast.sklearn",
     "stability": "holdfast.stability",
+    "statistics": "holdfast.statistics",
     "tails": "holdfast.tails",
 }
 

@@ -52,8 +52,8 @@ class GuardedScorer:
         self.answers: list[Answer] = []
 
     def __call__(self, estimator: Any, rows: Any = None, target: Any = None) -> float:
-        """The score of a fitted model on the protected rows; ``rows`` and ``target``, those of a fold, give the
-        guess."""
+        """The score of a fitted model on the protected rows. ``rows`` and ``target`` are those of a fold, and
+        give the guess."""
         answer = self.guard.score(
             estimator,
             target=self.target,

@@ -14,7 +14,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 # The rooms in the order a question passes them, and what each may import from; the ground floor (errors,
 # checks, …) is open to all. A new room gets its line here.
 _CALCULUS = {"tails", "stability", "dependence", "intervals"}
-_CODING = _CALCULUS | {"coding"}
+_CODING = _CALCULUS | {"coding", "statistics"}
 _ASKING = _CODING | {"engines", "queries", "ledger", "mechanisms", "guard"}
 MAY_IMPORT = {
     "tails": set(),
@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "queries": {"engines"},
     "ledger": set(),
     "coding": {"tails"},
+    "statistics": {"tails", "intervals"},
     "guard": _ASKING - {"guard"},
     "planning": _CODING | {"guard"},
     "replicable": _CALCULUS | {"mechanisms"},

@@ -22,6 +22,7 @@ PUBLIC_MODULES = [
     "holdfast.mechanisms",
     "holdfast.planning",
     "holdfast.intervals",
+    "holdfast.statistics",
     "holdfast.queries",
     "holdfast.engines",
     "holdfast.ledger",
@@ -32,6 +33,7 @@ PUBLIC_MODULES = [
     "holdfast.figures",
     "holdfast.server",
     "holdfast.client",
+    "holdfast.sklearn",
     "holdfast.audit",
 ]
 NAMES = [(module, name) for module in PUBLIC_MODULES for name in importlib.import_module(module).__all__]

@@ -116,5 +116,5 @@ class Table(Record):
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
             for row in self._shown()
         )
-        return
-        f"<table><caption><code>{html.escape(str(self.query))}</code></caption><tr>{heads}</tr>{rows}</table>"
+        caption = f"<caption><code>{html.escape(str(self.query))}</code></caption>"
+        return f"<table>{caption}<tr>{heads}</tr>{rows}</table>"
