@@ -24,6 +24,8 @@ from holdfast.statistics import (
 )
 from holdfast.tails import Tail
 
+CELLS = "cells"
+"""The name under which a question keeps what the training part showed by cells."""
 # Cells along each value: of one value, and of each of two.
 _STEPS_OF_ONE, _STEPS_OF_TWO = 64, 32
 # The mean of the absolute value of a normal error, in deviations.
@@ -55,6 +57,11 @@ class Trained:
             if any(spread < _NARROW * axis.width for axis, _, spread in pairs):
                 cells = question.cells(part, steps)
         return cls(cells, steps, part.rows.count)
+
+    @property
+    def rows(self) -> float:
+        """How many training rows enter the question."""
+        return self.cells.rows
 
     def protected(self, rows: int) -> Cells:
         """What it predicts of so many protected rows."""

@@ -16,7 +16,7 @@ from holdfast import intervals
 from holdfast.coding import ArmClasses, guess_deviation
 from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._by_cells import ByCells, Trained, even_steps, interval_of, require_training
+from holdfast.guard._by_cells import CELLS, ByCells, Trained, even_steps, interval_of, require_training
 from holdfast.guard._question import CellQuestion, Moments, Part, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import (
     DeclaredTail,
@@ -272,8 +272,9 @@ def _expect_by_cells(question: CellQuestion, statistic: Statistic, public: Publi
             rows,
         )
         return Expectation(guess, arm / math.sqrt(2 * (public.nats + math.log(2))), reading)
-    trained = question.seen.get(public.training.rows) or Trained.of(question, public.training)
-    question.seen[public.training.rows] = trained
+    key = public.training.rows, CELLS
+    trained = question.seen.get(key) or Trained.of(question, public.training)
+    question.seen[key] = trained
     predicted = trained.protected(rows)
     value = statistic.estimate(predicted)
     deviation = statistic.deviation(predicted) if math.isfinite(value) else math.inf
