@@ -19,7 +19,10 @@ from holdfast.stability._path import EFFICIENT, EXPLICIT, SAME
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "theory"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
-ROOMS = ("stability", "tails", "intervals", "statistics", "dependence", "replicable", "reductions", "barriers")
+ROOMS = (
+    *("stability", "tails", "intervals", "statistics"),
+    *("dependence", "replicable", "reductions", "barriers"),
+)
 _PLACES = [importlib.import_module(f"holdfast.{room}") for room in ROOMS]
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
