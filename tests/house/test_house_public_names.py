@@ -33,6 +33,9 @@ PUBLIC_MODULES = [
     "holdfast.server",
     "holdfast.client",
     "holdfast.audit",
+    "holdfast.sklearn",
+    "holdfast.mlflow",
+    "holdfast.optuna",
 ]
 NAMES = [(module, name) for module in PUBLIC_MODULES for name in importlib.import_module(module).__all__]
 
