@@ -13,6 +13,9 @@ from pathlib import Path
 MODULES = (
     "holdfast",
     "holdfast.guard",
+    "holdfast.sklearn",
+    "holdfast.mlflow",
+    "holdfast.optuna",
     "holdfast.queries",
     "holdfast.intervals",
     "holdfast.tails",
