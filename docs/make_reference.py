@@ -13,6 +13,9 @@ from pathlib import Path
 MODULES = (
     "holdfast",
     "holdfast.guard",
+    "holdfast.sklearn",
+    "holdfast.mlflow",
+    "holdfast.optuna",
     "holdfast.queries",
     "holdfast.intervals",
     "holdfast.statistics",
@@ -27,7 +30,6 @@ MODULES = (
     "holdfast.figures",
     "holdfast.server",
     "holdfast.client",
-    "holdfast.sklearn",
     "holdfast.audit",
     "holdfast.audit.attacks",
     "holdfast.engines",

@@ -30,6 +30,8 @@ _HOME = {
     "intervals": "holdfast.intervals",
     "ledger": "holdfast.ledger",
     "mechanisms": "holdfast.mechanisms",
+    "mlflow": "holdfast.mlflow",
+    "optuna": "holdfast.optuna",
     "plan": "holdfast.planning",
     "planning": "holdfast.planning",
     "queries": "holdfast.queries",

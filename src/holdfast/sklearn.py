@@ -18,9 +18,6 @@ from holdfast.records import Record, interval_words
 
 __all__ = ["GuardedScorer", "Selection", "select"]
 
-# Of these less is better.
-_LOSSES = ("error", "log_loss", "brier", "mae", "mse", "rmse")
-
 
 class GuardedScorer:
     """A ``scoring=`` for scikit-learn that scores a fitted model on the protected rows of a guard.
@@ -63,7 +60,7 @@ class GuardedScorer:
         )
         if answer not in self.answers:
             self.answers.append(answer)
-        return -answer.value if self.metric in _LOSSES else answer.value
+        return -answer.value if METRICS[self.metric].loss else answer.value
 
     def _guess(self, estimator: Any, rows: Any, target: Any) -> float | None:
         """The model's score on rows that it was not fitted on, where scikit-learn gives them."""
@@ -132,7 +129,7 @@ class Selection(Record):
             for name, answer in self.answers.items()
         ]
         return pandas.DataFrame(rows).sort_values(
-            "value", ascending=self.metric in _LOSSES, ignore_index=True, kind="stable"
+            "value", ascending=METRICS[self.metric].loss, ignore_index=True, kind="stable"
         )
 
     def __repr__(self) -> str:
@@ -184,7 +181,7 @@ def select(
             strict=True,
         )
     )
-    better = min if metric in _LOSSES else max
+    better = min if METRICS[metric].loss else max
     best = better(answers, key=lambda name: answers[name].value)
     return Selection(best, answers[best], answers, metric, fitted[best])
 

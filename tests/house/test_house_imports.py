@@ -90,6 +90,8 @@ def test_importing_holdfast_imports_nothing_heavy():
         "duckdb",
         "ibis",
         "sklearn",
+        "mlflow",
+        "optuna",
         "pandas",
         "matplotlib",
         "scipy.stats",

@@ -35,6 +35,8 @@ PUBLIC_MODULES = [
     "holdfast.client",
     "holdfast.sklearn",
     "holdfast.audit",
+    "holdfast.mlflow",
+    "holdfast.optuna",
 ]
 NAMES = [(module, name) for module in PUBLIC_MODULES for name in importlib.import_module(module).__all__]
 

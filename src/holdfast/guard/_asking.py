@@ -75,6 +75,7 @@ class _Request:
     joins: bool
     done: bool = False
     failed: dict[str, float] = field(default_factory=dict)
+    recorded: set[str] = field(default_factory=set)
     error: BaseException | None = None
 
     @property
@@ -89,13 +90,15 @@ def answer_together(
     part: Part,
     *,
     refused: dict[str, Exception] | None = None,
+    recorded: set[str] | None = None,
     stop: bool = False,
 ) -> dict[str, float]:
     """Settle questions that were fixed before any of them is answered; the session then has what was released
     about each. Returns what it cost, in nats, that a question failed, by the keys of those that did.
 
     The first refusal is raised before anything is charged; with ``refused`` it is put there, by its key, and
-    the others are answered, or with ``stop`` only those before it.
+    the others are answered, or with ``stop`` only those before it. ``recorded`` is given the keys of what was
+    put in the book for this call, and not by an earlier one or by another process.
 
     Assumes: no question was chosen with the help of another one's answer.
     """
@@ -112,6 +115,8 @@ def answer_together(
     finally:
         with suppress(ValueError):
             session.waiting.remove(request)
+    if recorded is not None:
+        recorded |= request.recorded
     if request.error is not None:
         raise request.error
     return request.failed
@@ -163,6 +168,7 @@ def _answer_one(session: Session, strategy: Preparing, request: _Request, part: 
             # What was left behind is settled first: until then it counts as the dearest it could be.
             again = len(asked) > 1 and any(one.left_behind for one in reserved.values())
             recorded = _read_and_record(session, strategy, members, reserved, part)
+            request.recorded |= {one.key for one in recorded}
             failed |= {one.key: one.nats if one.failed else None for one in recorded}
     # What was settled before, or by another process, is told as the book has it.
     failed |= {key: session.failed(key) for key in members if key not in failed}
@@ -252,11 +258,13 @@ def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Re
                     learned=outcome.learned,
                 )
                 settled.append(outcome)
-            session.settle(settled, returned=returned)
+            recorded = session.settle(settled, returned=returned)
         except BookError as error:
             for key in reserved if settled else {}:
                 requested[key].done, requested[key].error = True, error
             raise
+    for outcome in recorded:
+        requested[outcome.key].recorded.add(outcome.key)
     for outcome in settled:
         requested[outcome.key].done = True
         requested[outcome.key].failed = {outcome.key: outcome.nats} if outcome.failed else {}

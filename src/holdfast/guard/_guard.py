@@ -188,6 +188,7 @@ class Guard(Verbs):
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._hints = Hints(self._setup.training, self._setup.pilot, self._setup.nullable)
         self._read = lru_cache(_READ)(self._checked)
+        self._callbacks: dict[object, Callable[[Answer], object]] = {}
 
     @overload
     def score(
@@ -654,10 +655,13 @@ class Guard(Verbs):
                 fixed = fix_report(self._session, self._strategy, asked, asker or NOBODY)
             except QueryRejected as rejected:
                 raise self._with_account(rejected) from None
-            if self._session.told(REPORTED) is None:
+            new = self._session.told(REPORTED) is None
+            if new:
                 read_report(self._session, self._strategy, asked, self._setup.protected, fixed)
         report = self.reported
         assert report is not None
+        if new:
+            self._tell([answer for answer in report.answers if answer is not None])
         return report
 
     @property
@@ -817,6 +821,42 @@ class Guard(Verbs):
         most = min(checks.whole(limit, "limit", of="Guard.history_page"), sys.maxsize)
         answered = (item for item in self._session.history(first) if _is_answer(item[1]))
         return {line: self._answered.recall(released) for line, released in islice(answered, most)}
+
+    def on_answer(self, callback: Callable[[Answer], object]) -> Callable[[], None]:
+        """Call ``callback(answer)`` with every new answer that is asked for through this guard, those of a
+        report too, once the account book has it. Returns a function that ends this.
+
+        Answers that were given before are not told again. All callbacks are called, for all answers that were
+        recorded together; then the first error of a callback is raised. Nothing is lost by it: asking again
+        returns the answer for free. ``guard.history`` has all answers, also those that no callback got.
+        """
+        if not callable(callback):
+            raise InvalidArgument("callback", "a function of one answer", callback, of="Guard.on_answer")
+
+        key = object()  # The same callback may be given twice.
+
+        def stop() -> None:
+            self._callbacks.pop(key, None)
+
+        self._callbacks[key] = callback
+        return stop
+
+    def _tell(self, answers: Sequence[Answer]) -> None:
+        """Give new answers to all callbacks, and raise the first error once all of them were called."""
+        errors: list[Exception] = []
+        for answer in answers:
+            for callback in tuple(self._callbacks.values()):
+                try:
+                    callback(answer)
+                except Exception as error:
+                    errors.append(error)
+        if not errors:
+            return
+        first, *others = errors
+        for other in others:
+            first.add_note(f"Another callback call failed too. {type(other).__name__}: {other}")
+        first.add_note("The answer is in the account book. Ask again to get it for free.")
+        raise first
 
     @property
     def certificate(self) -> Certificate:
@@ -1024,10 +1064,17 @@ class Guard(Verbs):
         outcomes: dict[str, Answer | HoldfastError] = {}
         groups = [members] if self._strategy.together else [[member] for member in members]
         for group in groups:
+            recorded: set[str] = set()
             try:
                 self._setup.protected.rows.require_unchanged()
                 failed = answer_together(
-                    self._session, self._strategy, group, self._setup.protected, refused=refused, stop=stop
+                    self._session,
+                    self._strategy,
+                    group,
+                    self._setup.protected,
+                    refused=refused,
+                    recorded=recorded,
+                    stop=stop,
                 )
             except QueryRejected as rejected:
                 raise self._with_account(rejected) from None
@@ -1035,6 +1082,8 @@ class Guard(Verbs):
                 outcome = self._outcome(member.question, failed, refused or {})
                 if outcome is not None:
                     outcomes[member.question.key] = outcome
+            new = [outcome for key, outcome in outcomes.items() if key in recorded]
+            self._tell([answer for answer in new if isinstance(answer, Answer)])
             ends = stop or refused is None
             if ends and any(isinstance(outcomes.get(one.question.key), Exception) for one in group):
                 break

@@ -23,27 +23,28 @@ LOG_LOSS_CAP = 10.0
 class Metric:
     """One way to score. ``needs`` is what a prediction has to be: a "label", a "probability", a "score" of
     any size, or a "number". ``kind`` is the statistic of the rows. ``paired`` tells whether two predictions
-    can be compared row by row."""
+    can be compared row by row. Of a ``loss`` less is better."""
 
     needs: str
     kind: str
     filtered: bool = False
     paired: bool = True
+    loss: bool = False
 
 
 METRICS: dict[str, Metric] = {
     "accuracy": Metric("label", "share"),
-    "error": Metric("label", "share"),
+    "error": Metric("label", "share", loss=True),
     "balanced_accuracy": Metric("label", "balanced accuracy", filtered=True),
     "precision": Metric("label", "share", filtered=True, paired=False),
     "recall": Metric("label", "share", filtered=True),
     "f1": Metric("label", "f1", filtered=True, paired=False),
     "auc": Metric("score", "auc", filtered=True, paired=False),
-    "log_loss": Metric("probability", "mean"),
-    "brier": Metric("probability", "mean"),
-    "mae": Metric("number", "mean"),
-    "mse": Metric("number", "mean"),
-    "rmse": Metric("number", "rmse", paired=False),
+    "log_loss": Metric("probability", "mean", loss=True),
+    "brier": Metric("probability", "mean", loss=True),
+    "mae": Metric("number", "mean", loss=True),
+    "mse": Metric("number", "mean", loss=True),
+    "rmse": Metric("number", "rmse", paired=False, loss=True),
     "r2": Metric("number", "r2", paired=False),
 }
 
