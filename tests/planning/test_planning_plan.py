@@ -328,3 +328,19 @@ def test_one_question_needs_no_protection():
     for name in ("split", "typical-gaussian", "typical-laplace"):
         # Values are scaled to integers, which moves a mean by 2**-24 at most.
         assert 0 <= found.method(name).error - fixed <= 1.01 * 2**-24
+
+
+@pytest.mark.parametrize("surprises", [None, 5])
+def test_a_promise_of_each_answer_is_narrower_and_the_others_stay_as_they_are(surprises):
+    both = [
+        plan(queries=100, confidence=0.95, rows=100_000, surprises=surprises, promise=promise)
+        for promise in ("all", "each")
+    ]
+    together, each = (found.method("code").error for found in both)
+    assert 0.8 * together < each < together
+    assert both[0].method("split").error == both[1].method("split").error
+
+
+def test_a_promise_is_one_of_two():
+    with pytest.raises(InvalidArgument, match="promise"):
+        plan(queries=10, confidence=0.95, rows=1_000, promise="some")

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     "--surprises", type=float, help="How many answers may differ from what the training part suggests."
 )
 @click.option(
+    "--promise",
+    type=click.Choice(["all", "each"]),
+    default="all",
+    show_default=True,
+    help="What the code guard promises: all answers together, or each by itself.",
+)
+@click.option(
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw a picture into this file."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
@@ -34,6 +41,7 @@ def plan(
     error: float | None,
     confidence: float,
     surprises: float | None,
+    promise: str,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -43,7 +51,9 @@ def plan(
     """
     from holdfast.planning import plan as make_plan
 
-    found = make_plan(queries=queries, confidence=confidence, error=error, rows=rows, surprises=surprises)
+    found = make_plan(
+        queries=queries, confidence=confidence, error=error, rows=rows, surprises=surprises, promise=promise
+    )
     if plot is not None:
         from holdfast.planning import plot_plan
 

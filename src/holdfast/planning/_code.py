@@ -80,7 +80,9 @@ def place_price(distance: Floats) -> Floats:
     return result
 
 
-def promised_width(tail: Tail, k: int, beta: float, surprises: int) -> CodeWidth:
+def promised_width(
+    tail: Tail, k: int, beta: float, surprises: int, *, promise: str = "all"
+) -> CodeWidth:
     """The half-width that no one of k answers exceeds, while at most ``surprises`` of them surprise.
 
     Guarantee: of the width, for means of values in [0, 1], by the guard's own prices with every surprise as
@@ -94,12 +96,13 @@ def promised_width(tail: Tail, k: int, beta: float, surprises: int) -> CodeWidth
     most = k - 1
     stated = min(surprises, most)
     rooms = {stated, *(count for count in ROOMS if stated < count <= most)}
-    return min((_width_for(tail, k, beta, room) for room in sorted(rooms)), key=lambda width: width.error)
+    widths = (_width_for(tail, k, beta, room, promise) for room in sorted(rooms))
+    return min(widths, key=lambda width: width.error)
 
 
-def _width_for(tail: Tail, k: int, beta: float, room: int) -> CodeWidth:
+def _width_for(tail: Tail, k: int, beta: float, room: int, promise: str) -> CodeWidth:
     """The narrowest k-th answer with room for this many surprises."""
-    base = _base(k, k, beta) - math.log(COUNTING_WEIGHT) + forgetting_price(k)
+    base = _base(k, k, beta, promise) - math.log(COUNTING_WEIGHT) + forgetting_price(k)
     half_cells = guess_deviation(tail, base) * honest_deviations(k, beta, room) * _WIDER
     nats = base + _dearest(k, room, np.maximum(1.0, np.floor(0.5 / half_cells + 0.5))) + 1.0 / MICRO
     errors = half_cells + np.array([tail.radius_at(value) for value in nats])
@@ -164,6 +167,6 @@ def expected_width(
     )
 
 
-def _base(step: int, expect: int, beta: float) -> float:
+def _base(step: int, expect: int, beta: float, promise: str) -> float:
     """ln(1/δ) of the question at this step, before anything is spent."""
-    return -math.log(beta) + Weights(expect=float(expect)).nats(step)
+    return -math.log(beta) + Weights(promise, float(expect)).nats(step)

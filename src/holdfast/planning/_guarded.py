@@ -119,9 +119,10 @@ class Code(Method):
         stated = self.setting.surprises
         if stated is None:
             ratio = parts.protected / max(1, parts.training)
-            found = expected_width(parts.tail, queries, beta, rows_a_training_row=ratio)
+            promise = self.setting.promise
+            found = expected_width(parts.tail, queries, beta, rows_a_training_row=ratio, promise=promise)
         else:
-            found = promised_width(parts.tail, queries, beta, stated)
+            found = promised_width(parts.tail, queries, beta, stated, promise=self.setting.promise)
         return Promise(found.error, parameters_of(found))
 
     def rows_for(self, error: float, queries: int) -> int | None:

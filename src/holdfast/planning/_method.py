@@ -32,11 +32,13 @@ class Promise:
 @dataclass(frozen=True)
 class Setting:
     """What was stated: how the rows depend (None: they are independent), the probability that may fail, and
-    how many questions may surprise (None: not stated)."""
+    how many questions may surprise (None: not stated). ``promise`` is that of a guard: "all" answers hold
+    together, or "each" by itself."""
 
     model: Dependence | None
     beta: float
     surprises: int | None
+    promise: str = "all"
     tails: dict[int, Tail] = field(default_factory=dict, compare=False)
 
     @property

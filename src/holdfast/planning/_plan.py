@@ -214,6 +214,7 @@ def plan(
     rows: Any = None,
     dependence: Dependence | None = None,
     surprises: Any = None,
+    promise: str = "all",
 ) -> Plan:
     """Every method for the same promise: k adaptive answers, all within ``error``, with ``confidence``.
 
@@ -221,7 +222,8 @@ def plan(
     many queries fit. ``dependence`` is a model of the rows (None: they are independent); without ``rows`` and
     ``error`` its own number of rows is used. ``surprises`` states how many questions may have an answer that
     differs from what the training part suggests; without it the code guard's width is a forecast, and it is
-    not recommended.
+    not recommended. With ``promise="each"`` the code guard promises each answer by itself, as
+    ``Guard(promise="each")`` does; the other methods promise all together in any case.
 
     Guarantee: each entry that is valid keeps its promise under its ``assumptions``; ``Plan.best`` is valid
     and needs nothing that was not stated. Rows and queries found by search keep the promise and are within a
@@ -244,7 +246,8 @@ def plan(
         unbounded = isinstance(dependence, GaussianRows)
         error = checks.real(error, "error", "(0, inf)" if unbounded else "(0, 1)", of="plan")
     rows = _rows(rows, error, dependence)
-    setting = Setting(dependence, 1.0 - confidence, surprises)
+    checks.choice(promise, "promise", ("all", "each"), of="plan")
+    setting = Setting(dependence, 1.0 - confidence, surprises, promise)
     solved_for = "error" if error is None else "rows" if rows is None else "queries"
     entries = _noted([_entry(method(setting), queries, error, rows) for method in METHODS])
     table = tuple(sorted(entries, key=lambda entry: _rank(entry, solved_for)))
