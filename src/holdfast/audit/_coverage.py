@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +20,14 @@ from holdfast.audit._finding import (
 )
 from holdfast.audit._trials import Progress, Running, takes_second
 from holdfast.errors import BudgetSpent, InvalidArgument
+from holdfast.guard import Discovery
+from holdfast.intervals import kl
 
 
 @dataclass(frozen=True)
 class _Session:
-    """One trial: how many intervals were asked for, how many missed, whether the guard refused to go on."""
+    """One trial: how many intervals were asked for, how many missed, whether the guard refused to go on, how
+    many claims were found, and how many of these are false."""
 
     guard_factory: Callable[[np.random.Generator], Any]
     analyst: Callable[..., Iterable[Any]]
@@ -33,14 +37,26 @@ class _Session:
         world, coins = rng.spawn(2)
         guard = self.guard_factory(world)
         more = (coins,) if self.with_coins else ()
-        asked = missed = refused = 0
+        asked = missed = refused = found = false = 0
         try:
             for item in self.analyst(guard, *more):
                 asked += 1
-                missed += not _holds(item)
+                claim = _claim(item)
+                if claim is None:
+                    missed += not _holds(item)
+                elif claim[0]:
+                    found += 1
+                    false += not claim[1]
         except BudgetSpent:
             refused = 1
-        return [asked, missed, refused]
+        return [asked, missed, refused, found, false]
+
+
+def _claim(item: Any) -> tuple[bool, bool] | None:
+    """Whether a claim was found and whether it is true; None for an item that is about no claim."""
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Discovery):
+        return item[0].found, bool(item[1])
+    return None
 
 
 def _holds(item: Any) -> bool:
@@ -63,6 +79,7 @@ def coverage(
     trials: Any,
     *,
     failure: Any = 0.05,
+    rate: Any = None,
     confidence: Any = 0.99,
     name: str | None = None,
     seed: Any = 0,
@@ -78,6 +95,10 @@ def coverage(
     bare boolean says whether one held. An attack of ``holdfast.audit.attacks`` is such a list. A refusal
     (``BudgetSpent``) ends a trial and misses nothing. ``failure`` is the claimed probability that any
     interval misses.
+
+    With ``rate`` it audits discoveries: the analyst gives pairs (discovery, whether its claim is true), and
+    the finding is about the expected share of false ones among those found in a session, which ``rate``
+    claims to bound.
 
     Guarantee: with probability ≥ ``confidence`` over the trials, the probability that any interval of a
     session with this analyst misses lies in [low, high]. Another analyst may do worse: only refutation
@@ -99,10 +120,14 @@ def coverage(
     confidence = confidence_argument(confidence, of=of)
     seed = checks.whole(seed, "seed", at_least=0, of=of)
     claim = claim_argument(failure, "failure", "[0, 1]", of=of)
+    claimed_rate = claim_argument(rate, "rate", "[0, 1]", of=of)
     about = {"guard_factory": name_of(guard_factory), "analyst": name_of(analyst)}
     running = Running(of, seed, workers, resume, progress)
     session_of = _Session(guard_factory, analyst, takes_second(analyst, "rng"))
     sessions = running.run(session_of, trials, about)
+    if claimed_rate is not None:
+        subject = subject_of(name, guard_factory, analyst)
+        return _of_discoveries(sessions, subject, claimed_rate, confidence, seed)
     asked, missed, refused = (sum(session[place] for session in sessions) for place in range(3))
     broken = sum(session[1] > 0 for session in sessions)
     return rate_finding(
@@ -118,4 +143,30 @@ def coverage(
         assumes=("The truths that the analyst states are right.", "Another analyst may do worse."),
         seed=seed,
         details={"broken": broken, "asked": asked, "missed": missed, "refused": refused},
+    )
+
+
+def _of_discoveries(
+    sessions: list[list[int]], subject: str, rate: float, confidence: float, seed: int
+) -> Finding:
+    """The expected share of false discoveries, by the interval of a mean of values in [0, 1]."""
+    trials = len(sessions)
+    found, false = (sum(session[place] for session in sessions) for place in (3, 4))
+    share = math.fsum(session[4] / session[3] for session in sessions if session[3]) / trials
+    limits = kl(share, trials, -math.log1p(-confidence))
+    return Finding(
+        "coverage",
+        subject,
+        "share of false discoveries",
+        trials,
+        share,
+        limits.low,
+        limits.high,
+        confidence,
+        rate,
+        statement=f"Of {found:,} discoveries in {trials:,} sessions {false:,} were false; on the average of all "
+        f"sessions the share was {share:.3g}.",
+        assumes=("The truths that the analyst states are right.", "Another analyst may do worse."),
+        seed=seed,
+        details={"found": found, "false": false},
     )

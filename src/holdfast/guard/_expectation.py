@@ -195,9 +195,9 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
 
 
 def _cells_are_narrower(question: CellQuestion, public: Public, reading: MeanByBets, guess: float) -> bool:
-    """Whether the product of the bets themselves, which cells give, is well above the bound that two sums give
-    of it: where a bet may lose more than a tenth of what it has. The rows of a table are read in one scan, by
-    sums."""
+    """Whether the product of the bets themselves, which cells give, is well above the bound that two sums
+    give of it: where a bet may lose more than a tenth of what it has. The rows of a table are read in one
+    scan, by sums."""
     table = isinstance(question, TableQuestion) and question.checked.member is not None
     if public.training is None or not question.in_training or table:
         return False

@@ -80,9 +80,7 @@ def place_price(distance: Floats) -> Floats:
     return result
 
 
-def promised_width(
-    tail: Tail, k: int, beta: float, surprises: int, *, promise: str = "all"
-) -> CodeWidth:
+def promised_width(tail: Tail, k: int, beta: float, surprises: int, *, promise: str = "all") -> CodeWidth:
     """The half-width that no one of k answers exceeds, while at most ``surprises`` of them surprise.
 
     Guarantee: of the width, for means of values in [0, 1], by the guard's own prices with every surprise as
