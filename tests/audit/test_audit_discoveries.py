@@ -37,7 +37,7 @@ def gullible(rng):
 def test_whoever_finds_everything_is_refuted():
     found = coverage(gullible, lambda guard: [(guard("x > 0"), False), (guard("y > 0"), True)], 60, rate=0.2)
     assert found.refuted
-    assert found.value == pytest.approx(0.5)
+    assert found.estimate == pytest.approx(0.5)
 
 
 def test_a_rate_is_a_probability():

@@ -164,8 +164,8 @@ def _of_discoveries(
         limits.high,
         confidence,
         rate,
-        statement=f"Of {found:,} discoveries in {trials:,} sessions {false:,} were false; on the average of all "
-        f"sessions the share was {share:.3g}.",
+        statement=f"Of {found:,} discoveries in {trials:,} sessions {false:,} were false; on the average of "
+        f"all sessions the share was {share:.3g}.",
         assumes=("The truths that the analyst states are right.", "Another analyst may do worse."),
         seed=seed,
         details={"found": found, "false": false},
