@@ -281,7 +281,7 @@ def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
         reader=name,
         asker=member.asker,
         alone=strategy.failure_closes,
-        runs_code=member.question.in_process,
+        runs_code=member.question.runs_code,
     )
 
 

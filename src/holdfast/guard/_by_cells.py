@@ -138,6 +138,11 @@ class ByCells(Reading):
         raise TypeError("a statistic by cells is measured with its interval")
 
     def measured(self, part: Part) -> Measured | None:
+        # Whether numpy warns depends on the rows, and a warning would tell of them.
+        with np.errstate(all="ignore"):
+            return self._measured(part)
+
+    def _measured(self, part: Part) -> Measured | None:
         cells = self.question.cells(part, self.steps)
         value = self.statistic.estimate(cells)
         if not math.isfinite(value):

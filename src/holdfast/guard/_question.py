@@ -106,8 +106,13 @@ class Question(ABC):
 
     @property
     def in_process(self) -> bool:
-        """Whether answering runs code of the caller's in this process: a model, a function."""
+        """Whether answering works on values in this process, where code may print and warn of them."""
         return True
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether answering runs code of the caller's: a model, a function."""
+        return self.in_process
 
     @property
     def binary(self) -> bool:

@@ -164,7 +164,7 @@ class ScoreQuestion(CellQuestion):
         return self.everywhere
 
     @property
-    def in_process(self) -> bool:
+    def runs_code(self) -> bool:
         return isinstance(self.predictions, Model)
 
     @property
@@ -222,8 +222,8 @@ class ComparedQuestion(CellQuestion):
         return self.first.in_training and self.second.in_training
 
     @property
-    def in_process(self) -> bool:
-        return self.first.in_process or self.second.in_process
+    def runs_code(self) -> bool:
+        return self.first.runs_code or self.second.runs_code
 
     @property
     def vague(self) -> bool:
