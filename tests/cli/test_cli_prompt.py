@@ -204,7 +204,7 @@ def test_suggestions_fit_the_place():
     assert completed("")[:3] == ["share(", "mean(", "quantile("]
     assert set(COMMANDS) < set(completed(""))
     assert completed("q") == ["quantile(", "quit"]
-    assert completed("preview s") == ["share("]
+    assert completed("preview s") == ["share(", "std(", "slope("]
     assert completed("plot fi") == []
     assert completed("share(a") == ["age", '"a ""b"""', "and", "abs("]
     assert completed("share(gro") == ['"gross income"']

@@ -16,7 +16,9 @@ import pytest
 from pairs import TEXT, make_pair
 
 from holdfast import Guard
+from holdfast.guard._metrics import units_of
 from holdfast.guard._question import Moments, TableQuestion
+from holdfast.statistics import NO_AXIS, Cells
 
 QUESTIONS = {
     "share": "share(x > 3)",
@@ -25,6 +27,9 @@ QUESTIONS = {
     "mean": "mean(x, 0, 9)",
     "filtered mean": "mean(x, 0, 9, where = s = 'a')",
     "quantile": "quantile(x, 0.5)",
+    "difference": "difference(x, s = 'a', s <> 'a', 0, 9)",
+    "std": "std(x, 0, 9)",
+    "ratio": "ratio(x, x, 0, 9, 0, 9)",
 }
 
 
@@ -33,6 +38,16 @@ class Rows:
 
     def __init__(self, count: int, values: np.ndarray) -> None:
         self.count, self.values = count, np.sort(values)
+
+    def cells_of(self, question):
+        """What a question reads off the cells: groups in turn, and a second value that is the first one."""
+
+        def cells(part, steps):
+            axes, groups = question.axes, 1 + question.checked.grouped
+            x, z = (units_of(self.values, axis) if axis is not NO_AXIS else None for axis in axes)
+            return Cells.of_values(axes, steps, x, z, np.arange(len(self.values)) % groups)
+
+        return cells
 
     def moments(self, part, *, squares=False) -> Moments:
         if len(self.values) == 0:
@@ -65,11 +80,12 @@ def kraft(name: str, monkeypatch, beside=lambda rows: None, **options) -> float:
     question = guard._question(QUESTIONS[name])
     prepared = guard._strategy.prepare(question, guard._session.account)
     seen: dict[str, float] = {"failure": prepared.failed().price}
-    bounds = (question.low, question.high) if question.kind != "quantile" else (0.0, 9.0)
+    bounds = (question.low, question.high) if question.kind in ("share", "mean") else (0.0, 9.0)
     for rows in _made_up(name, guard.rows, *bounds):
         with monkeypatch.context() as patch:
             patch.setattr(TableQuestion, "moments", rows.moments)
             patch.setattr(TableQuestion, "order_statistics", rows.order_statistics)
+            patch.setattr(TableQuestion, "cells", staticmethod(rows.cells_of(question)))
             outcome = prepared.read(guard._setup.protected)
         # The price is seen too: it is what is left less.
         leaves = json.dumps([outcome.released, outcome.surprise, outcome.price, beside(rows)], sort_keys=True)

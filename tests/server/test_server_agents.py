@@ -40,7 +40,9 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
     descriptions, (preview, answer, again, left, certificate), instructions = talk(
         tools, ("preview", question), ("ask", question), ("ask", question), ("left", {}), ("certificate", {})
     )
-    assert set(descriptions) == {"preview", "ask", "left", "certificate", "boards", "submit"}
+    assert set(descriptions) == {
+        *("preview", "ask", "table", "discover", "left", "certificate", "boards", "submit"),
+    }
     assert "guess" in descriptions["ask"]
     assert "guess" in instructions
     assert preview["at_most"] >= answer["cost"]

@@ -74,7 +74,7 @@ def sums_of_all(rows: Rows, questions: Sequence[Question], squares: Sequence[boo
     rows.require_readable()
     found = _sums_of_tables(rows, questions)
     alone = [place for place in range(len(questions)) if place not in found]
-    for group in _groups(rows, [(place, questions[place], squares[place]) for place in alone]):
+    for group in _groups(rows, questions, squares, alone):
         if len(group) == 1:
             (one,) = group
             found[one.place] = rows.sums(one.question, squares=one.squares)
@@ -103,10 +103,17 @@ def _sums_of_tables(rows: Rows, questions: Sequence[Question]) -> dict[int, Sums
     return found
 
 
-def _groups(rows: Rows, asked: Sequence[tuple[int, Question, bool]]) -> list[list[_Asked]]:
-    """The questions by what they can share, in the order of the first of each group."""
+def _groups(
+    rows: Rows,
+    questions: Sequence[Question],
+    squares: Sequence[bool],
+    places: Sequence[int] | None = None,
+) -> list[list[_Asked]]:
+    """The questions by what they can share, in the order of the first of each group; those of some
+    ``places``."""
     groups: dict[Hashable, list[_Asked]] = {}
-    for place, question, wanted in asked:
+    for place in range(len(questions)) if places is None else places:
+        question, wanted = questions[place], squares[place]
         shape = _sums.shape_of(question, squares=wanted, count=rows.count)
         side = _Side.of(_statement(rows, question), rows._database.dialect)
         key: Hashable = place

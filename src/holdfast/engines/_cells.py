@@ -102,16 +102,20 @@ def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
     if shape.skips:
         values = values.filter(*(values[name].nullif(exact(math.nan)).notnull() for name in names))
     group = {"group": dialect.nearest(values.group)} if shape.grouped else {}
+    # A value that is NaN is none, and counts as missing.
+    known = {
+        f"known{mark}": values[name].nullif(exact(math.nan)).notnull() for mark, name in enumerate(names)
+    }
     below = {
         f"below{mark}": dialect.below(values[name], Edges.stand_ins(str(mark)))
         for mark, name in enumerate(names)
     }
-    values = dialect.stage(values.select(**group, **below))
+    values = dialect.stage(values.select(**group, **known, **below))
     units = {}
     for mark in range(shape.values):
         edges = Edges.stand_ins(str(mark))
         clipped = dialect.nearest(dialect.clipped(values[f"below{mark}"], edges) * edges.slope)
-        units[f"units{mark}"] = ibis.coalesce(clipped, _stand_in("missing", mark))
+        units[f"units{mark}"] = values[f"known{mark}"].ifelse(clipped, _stand_in("missing", mark))
     values = dialect.stage(values.select(*group, **units))
     places = {f"place{mark}": _place(values[f"units{mark}"], mark) for mark in range(shape.values)}
     values = dialect.stage(values.mutate(**places))

@@ -97,7 +97,7 @@ def spread_of_squares(cells: Cells, axis: int) -> float:
     rows = around.sums[:, 0]
     squares = (around.sums[:, 1 + axis] / rows) ** 2
     mean = float(np.sum(rows * squares) / rows.sum())
-    return float(np.sum(rows * squares**2) / rows.sum()) / mean**2 - 1 if mean > 0 else 0.0
+    return float(np.sum(rows * (squares / mean) ** 2) / rows.sum()) - 1 if mean > 0 else 0.0
 
 
 def _count(question: CellQuestion) -> int:

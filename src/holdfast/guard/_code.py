@@ -283,7 +283,9 @@ class CodeStrategy:
     def _public(self, question: Question, nats: float) -> Public:
         """What is public about a question at so many nats."""
         tail_of = None if self.model is None else partial(tail_of_bounded_mean, self.model)
-        return Public(nats, self.rows, self.training, self.pilot, self._tail(question), tail_of)
+        return Public(
+            nats, self.rows, self.training, self.pilot, self._tail(question), tail_of, by_cells=True
+        )
 
     def _tail(self, question: Question) -> Tail | None:
         """The tail of a mean in the question's range, where rows depend on each other; a quantile is read off

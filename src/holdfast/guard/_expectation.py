@@ -41,6 +41,9 @@ _FARTHER = (1, 2, 4, 8, 16)
 _TIED = 1 / 8
 # From here on the bound by two sums makes arms longer by two hundredths and more.
 _LARGE_BET = 0.1
+_FEW_SEEN = 30  # training rows that enter
+# The squares of squares of values in such a range are floats.
+_SQUARED = (1e-60, 1e60)
 # The deviation of the absolute value of a normal error is so many times its mean.
 _BOX_ERROR = 0.75
 # Where training values do not vary at all, so much of the range is supposed.
@@ -51,7 +54,8 @@ _LEAST_DEVIATION = 1e-6
 class Public:
     """What is public at one step: the nats, the number of protected rows, the training part (and a small
     pilot of it), and the tail of a mean in the question's range where the rows depend on each other (None:
-    independent). ``tail_of`` gives the tail of a mean in any other range."""
+    independent). ``tail_of`` gives the tail of a mean in any other range. With ``by_cells`` a mean may be
+    read off cells where that is narrower."""
 
     nats: float
     rows: int
@@ -59,6 +63,7 @@ class Public:
     pilot: Part | None
     tail: Tail | None
     tail_of: Callable[[float, float], Tail] | None = None
+    by_cells: bool = False
 
     @property
     def rows_a_training_row(self) -> float:
@@ -189,8 +194,9 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
     if question.binary:
         return Expectation(guess, error, _share(question, public, guess, round(passing), count_error))
     reading = _by_bets(question, public, guess, error, sight, passing, count_error)
-    if isinstance(question, CellQuestion) and _cells_are_narrower(question, public, reading, guess):
-        return _expect_by_cells(question, Mean(), public)
+    if isinstance(question, CellQuestion) and sight.passing >= _FEW_SEEN:
+        if public.by_cells and _cells_are_narrower(question, public, reading, guess):
+            return _expect_by_cells(question, Mean(), public)
     return Expectation(guess, error, reading)
 
 
@@ -199,7 +205,8 @@ def _cells_are_narrower(question: CellQuestion, public: Public, reading: MeanByB
     give of it: where a bet may lose more than a tenth of what it has. The rows of a table are read in one
     scan, by sums."""
     table = isinstance(question, TableQuestion) and question.checked.member is not None
-    if public.training is None or not question.in_training or table:
+    squared = _SQUARED[0] < question.high - question.low < _SQUARED[1]
+    if public.training is None or not question.in_training or table or not squared:
         return False
     lower, upper = (max(side) for side in reading.rates)
     return max(lower * (guess - question.low), upper * (question.high - guess)) > _LARGE_BET

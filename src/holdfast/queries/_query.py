@@ -343,9 +343,11 @@ def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tupl
 
 def _bounds(bounds: Any, of: str) -> tuple[float, float]:
     pair = reals(bounds, "bounds", "(-inf, inf)", of=of)
-    # Variances are squares of the range, and must not leave the floats.
-    if len(pair) != 2 or not 1e-150 < pair[1] - pair[0] < 1e152:
-        raise InvalidArgument("bounds", "two numbers lo < hi, between 1e-150 and 1e152 apart", bounds, of=of)
+    # Variances are squares of the range, other statistics squares of squares, and must not leave the floats.
+    least, most = (1e-150, 1e152) if of == "mean" else (1e-60, 1e60)
+    if len(pair) != 2 or not least < pair[1] - pair[0] < most:
+        wanted = f"two numbers lo < hi, between {least:g} and {most:g} apart"
+        raise InvalidArgument("bounds", wanted, bounds, of=of)
     return pair[0] + 0.0, pair[1] + 0.0
 
 

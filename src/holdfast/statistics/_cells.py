@@ -215,7 +215,8 @@ class Cells:
     def mean(self) -> tuple[float, float]:
         """The mean of both values, in the question's units."""
         rows = self.totals[ONE]
-        return self.centre[0] + self.totals[X] / rows, self.centre[1] + self.totals[Z] / rows
+        x, z = (centre + total / rows for centre, total in zip(self.centre, self.totals[[X, Z]], strict=True))
+        return float(x), float(z)
 
     def only(self, group: int) -> Cells:
         """The rows of one group."""
