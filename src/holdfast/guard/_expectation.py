@@ -194,9 +194,9 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
     if question.binary:
         return Expectation(guess, error, _share(question, public, guess, round(passing), count_error))
     reading = _by_bets(question, public, guess, error, sight, passing, count_error)
-    if isinstance(question, CellQuestion) and sight.passing >= _FEW_SEEN:
-        if public.by_cells and _cells_are_narrower(question, public, reading, guess):
-            return _expect_by_cells(question, Mean(), public)
+    known = public.by_cells and sight.passing >= _FEW_SEEN
+    if known and isinstance(question, CellQuestion) and _cells_are_narrower(question, public, reading, guess):
+        return _expect_by_cells(question, Mean(), public)
     return Expectation(guess, error, reading)
 
 
