@@ -117,6 +117,7 @@ def test_bounds_from_the_training_part_are_shown_and_have_room(guard):
         ("lift(x, arm = 'b', arm = 'a', -4, 4)", "not below zero"),
         ("difference(x, arm = 'b', arm = 'b', -4, 4)", "two different ones"),
         ("difference(x, w, -4, 4)", "a column with two values"),
+        ("difference(x, w > 1, w > 2, -4, 4)", "overlap"),
         ("difference(x, arm = 'b', arm = 'a')", "needs bounds"),
         ("variance(x)", "needs bounds"),
         ("correlation(x, z)", "a dict with a pair for each"),

@@ -28,8 +28,23 @@ def resolved(query: Query, schema: Schema, training: Rows | None, nullable: froz
         )
     query = with_ranges(query, schema, training, nullable)
     if len(query.groups) == 1:
-        query = replace(query, groups=_two_groups(query, _required(training, "a column as groups")))
+        return replace(query, groups=_two_groups(query, _required(training, "a column as groups")))
+    if len(query.groups) == 2 and training is not None:
+        _require_apart(query, training, nullable)
     return query
+
+
+def _require_apart(query: Query, training: Rows, nullable: frozenset[str]) -> None:
+    """Refuse two groups that share training rows."""
+    first, second = query.groups
+    both = queries.share(f"({first.text}) and ({second.text})", nulls=False)
+    shared = training.sums(both.check(training.schema, nullable)).total
+    if shared:
+        raise QueryRejected(
+            f"The groups of the {query.kind} overlap: {shared:,} training rows are in both {first.text!r} and "
+            f"{second.text!r}. Write conditions of which at most one holds, as in ({second.text}) and not "
+            f"({first.text})."
+        )
 
 
 def with_ranges(query: Query, schema: Schema, training: Rows | None, nullable: frozenset[str]) -> Query:
