@@ -41,7 +41,8 @@ def _require_apart(query: Query, training: Rows, nullable: frozenset[str]) -> No
     shared = training.sums(both.check(training.schema, nullable)).total
     if shared:
         raise QueryRejected(
-            f"The groups of the {query.kind} overlap: {shared:,} training rows are in both {first.text!r} and "
+            f"The groups of the {query.kind} overlap: {shared:,} training rows are in both {first.text!r} "
+            "and "
             f"{second.text!r}. Write conditions of which at most one holds, as in ({second.text}) and not "
             f"({first.text})."
         )
