@@ -335,7 +335,7 @@ class EngineContract:
 
     @pytest.mark.parametrize("steps", STEPS)
     @pytest.mark.parametrize("nulls", ["", ", nulls = skip"])
-    @pytest.mark.parametrize(("lo", "hi"), [(-3.0, 7.0), (-1e151, 1e151)])
+    @pytest.mark.parametrize(("lo", "hi"), [(-3.0, 7.0), (-1e59, 1e59)])
     def test_cells_of_one_value(
         self, rows: Any, table: Columns, lo: float, hi: float, nulls: str, steps: Any
     ) -> None:
