@@ -81,3 +81,11 @@ def test_both_bits_and_a_failure_have_a_price_that_sums_to_one():
     learned = Learned().after_claim(found=True, rate=0.05)
     assert Learned.from_list(learned.to_list()) == learned
     assert Learned.from_list(Learned().to_list()) == Learned()
+
+
+def test_a_rate_with_many_digits_is_the_same_rate_each_time(table):
+    guard = Guard(table)
+    first = guard.discover("mean(x, 0, 1) > 0.4", rate=1 / 30)
+    assert guard.discover("mean(x, 0, 1) > 0.45", rate=1 / 30).rate == first.rate <= 1 / 30
+    with pytest.raises(InvalidArgument, match="rate"):
+        guard.discover("mean(x, 0, 1) > 0.3", rate=1e-9)

@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast import checks
 from holdfast.coding import Account, Learned, Weights
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard._answer import Preview
@@ -154,10 +155,15 @@ def claim_level(account: Account, rate: float) -> float:
     return -math.log(rate) + weights.nats(account.steps + 1) + account.spent - math.log1p(before)
 
 
+def whole_rate(rate: Any) -> float:
+    """A rate in whole millionths, rounded down: so the book keeps it, and so it is compared."""
+    return math.floor(checks.real(rate, "rate", "[1e-6, 1)", of="Guard.discover") * 1e6 + 1e-6) / 1e6
+
+
 def require_one_rate(learned: Learned, rate: float) -> None:
     """Refuse a second rate: what is promised is about all discoveries of an account."""
     said = learned.claims.rate
-    if said and abs(said - rate) > 1e-9:
+    if said and said != rate:
         raise InvalidArgument(
             "rate", f"{said:g}, as in this account's other claims: the promise is about all of them", rate
         )

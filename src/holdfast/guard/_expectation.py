@@ -304,8 +304,7 @@ def _expect_by_cells(question: CellQuestion, statistic: Statistic, public: Publi
     if not math.isfinite(deviation):
         raise QueryRejected(
             f"The training rows say nothing about {question.text}: no row enters it, or its values do not "
-            "vary. "
-            "Ask about more rows, or check the filter and the groups on guard.train."
+            "vary. Ask about more rows, or check the filter and the groups on guard.train."
         )
     interval, box_error = _predicted_interval(statistic, trained, public)
     least = math.sqrt(2 * (public.nats + math.log(2))) * max(

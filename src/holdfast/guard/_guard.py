@@ -32,7 +32,7 @@ from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
 from holdfast.guard._curve import Curve, CurveQuestion, curve_question, edges_of
 from holdfast.guard._custom import custom_question
-from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim
+from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim, whole_rate
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
 from holdfast.guard._former import FAILURE
@@ -414,7 +414,7 @@ class Guard(Verbs):
         and at every time, however they were chosen. One bit leaves and is paid for; intervals and discoveries
         share one account, and each promise is stated by itself. The same claim again costs nothing.
         """
-        rate = checks.real(rate, "rate", "(0, 1)", of="Guard.discover")
+        rate = whole_rate(rate)
         text, sign, number = split_claim(claim)
         if not isinstance(self._strategy, CodeStrategy):
             raise QueryRejected(f"Discoveries need strategy='code', not {self._options['strategy']!r}.")
