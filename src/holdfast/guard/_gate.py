@@ -90,6 +90,8 @@ class Gate:
         name: what the incumbent is called.
         outputs: task id to what the incumbent answered, or a digest of it. With it, candidates that differ on
             too few tasks are refused free of charge.
+        reading: how result files are read, as options of :func:`holdfast.results.read_results`. The gate only
+            remembers it, so that every candidate is read as the incumbent was.
         ledger: where the account is kept: a path, a PostgreSQL URL or a Book; None keeps it in memory.
 
     >>> incumbent = {task: int(task < 210) for task in range(300)}
@@ -116,6 +118,7 @@ class Gate:
         expect: float | None = None,
         name: str | None = None,
         outputs: Mapping[Any, Any] | None = None,
+        reading: Mapping[str, str] | None = None,
         ledger: str | Path | Book | None = None,
     ) -> None:
         of = "Gate"
@@ -150,6 +153,7 @@ class Gate:
             inputs=inputs,
             expect=expect,
             name=checked_name(name or given_name or "first incumbent"),
+            reading=dict(reading or {}),
         )
         self._definition.require_enough_tasks()
         self._open(ledger if isinstance(ledger, Book) else Book(ledger), first)
@@ -221,6 +225,11 @@ class Gate:
         return self._definition.minimum
 
     @property
+    def reading(self) -> dict[str, str]:
+        """How result files are read, as options of :func:`holdfast.results.read_results`."""
+        return dict(self._definition.reading)
+
+    @property
     def incumbent(self) -> Version:
         """The version that a candidate has to beat now."""
         return self.promotions[-1]
@@ -285,7 +294,11 @@ class Gate:
             "needed_gain": needed if math.isfinite(needed) else None,
             "closed": balance.closed,
             "text": status_words(
-                versions, balance.confirmed + balance.surprised, needed, closed=balance.closed
+                self._definition,
+                versions,
+                balance.confirmed + balance.surprised,
+                needed,
+                closed=balance.closed,
             ),
         }
 
@@ -306,7 +319,7 @@ class Gate:
 
         Args:
             scores: as for the incumbent: a mapping from task id to score, or Results.
-            name: what the candidate is called; None takes the name in the Results, if there is one.
+            name: what the candidate is called, and known by.
             outputs: task id to what the candidate answered, or a digest of it.
             sealed: whether the scores came here without anyone seeing them. It changes what the verdict says
                 is assumed, and nothing else.
@@ -322,13 +335,13 @@ class Gate:
                 "This gate compares scores of 0 and 1, and at least one score here is neither. Open a gate "
                 "with scores='fractions' for partial credit or repeats."
             )
-        name = name if name is not None else given_name
+        shown_name = name or given_name or "unnamed candidate"
         if name is None:
             key = f"scores {hmac.new(self._book.secret, candidate.to_bytes(), 'sha256').hexdigest()}"
         else:
             key = f"candidate {checked_name(name)}"
         with self._session.turn():
-            return self._submitted(candidate, name, key, sealed, asker)
+            return self._submitted(candidate, shown_name, key, sealed, asker)
 
     def declare_seen(self, scores: int) -> float:
         """Declare that so many total scores on these tasks were seen by whoever makes candidates, and pay for
@@ -397,10 +410,7 @@ class Gate:
         """Close the account book's file; the gate can be opened again with :meth:`Gate.at`."""
         self._session.close()
 
-    def _submitted(
-        self, candidate: Candidate, name: str | None, key: str, sealed: bool, asker: Asker
-    ) -> Verdict:
-        name = "unnamed candidate" if name is None else name
+    def _submitted(self, candidate: Candidate, name: str, key: str, sealed: bool, asker: Asker) -> Verdict:
         for _ in range(_MOST_TRIES):
             self._session.read()
             self._give_back_interrupted()

@@ -41,12 +41,15 @@ class GateDefinition:
     inputs: str
     expect: float | None
     name: str
+    reading: dict[str, str]
 
     def to_bytes(self) -> bytes:
+        """The definition as it is kept."""
         return json.dumps(vars(self), sort_keys=True).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> GateDefinition:
+        """What was kept."""
         stored = json.loads(content)
         groups = stored["groups"]
         stored |= {"ids": tuple(stored["ids"]), "groups": None if groups is None else tuple(groups)}

@@ -18,13 +18,14 @@ from holdfast.records import Record, amount, interval_words
 class Version(Record):
     """One step on the line of promotions.
 
-    Guarantee: that of the gate. ``margin`` is how much better than the version before it is shown to be, and
-    ``total`` how much better than the first incumbent: margins add.
+    Guarantee: that of the gate. ``margin`` is how much better than the version before it is shown to be.
+    ``total`` is the sum of the margins up to here: how much better than the first incumbent it is, as surely
+    as all promotions are right. So it is certified by the promise "family", and not by "fdr".
 
     Args:
         name: what the candidate was called; for the first version, what the incumbent was called.
         margin: the certified gain over the version before it; 0 for the first.
-        total: the certified gain over the first incumbent.
+        total: the sum of the margins up to here.
         place: which submission it was, from 1; 0 for the first incumbent.
     """
 
@@ -226,11 +227,18 @@ def assumed(definition: GateDefinition, *, sealed: bool | None) -> tuple[str, ..
     return tuple(sentences)
 
 
-def status_words(versions: Sequence[Version], submissions: int, needed: float, *, closed: bool) -> str:
+def status_words(
+    definition: GateDefinition,
+    versions: Sequence[Version],
+    submissions: int,
+    needed: float,
+    *,
+    closed: bool,
+) -> str:
     """Where a gate stands, in words."""
     counts = f"{amount(submissions, 'submissions')}, {amount(len(versions) - 1, 'promotions')}."
     holder = f"The incumbent is {versions[-1].name!r}"
-    if len(versions) > 1:
+    if len(versions) > 1 and definition.promise == "family":
         holder += f", better than {versions[0].name!r} by more than {versions[-1].total:.6g}"
     if closed:
         rest = "The gate is closed."
