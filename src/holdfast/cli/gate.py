@@ -60,7 +60,7 @@ def gate() -> None:
       holdfast gate status agent.gate
       holdfast gate report agent.gate
 
-    GATE is the file that keeps the gate's account. With probability --confidence no promotion is ever wrong,
+    GATE is the file, or the PostgreSQL URL, that keeps the gate's account. With probability --confidence no promotion is ever wrong,
     if tasks are independent and whoever makes candidates sees verdicts only.
     """
 
@@ -72,7 +72,7 @@ def _reading_options(command: _Command) -> _Command:
 
 
 @gate.command("open")
-@click.argument("place", metavar="GATE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("place", metavar="GATE")
 @click.argument("incumbent", metavar="RESULTS", type=click.Path(exists=True, path_type=Path))
 @click.option("--name", help="What the incumbent is called.")
 @click.option(
@@ -109,7 +109,7 @@ def _reading_options(command: _Command) -> _Command:
 @_reading_options
 @_JSON
 def open_gate(
-    place: Path,
+    place: str,
     incumbent: Path,
     cluster: str | None,
     public_inputs: bool,
@@ -126,8 +126,9 @@ def open_gate(
     from holdfast.guard import Gate
     from holdfast.ledger import Book
 
-    if place.exists():
-        raise QueryRejected(f"There is a gate at {str(place)!r} already. Give another file for a new one.")
+    file = None if "://" in place else Path(place)
+    if file is not None and file.exists():
+        raise QueryRejected(f"There is a gate at {place!r} already. Give another file for a new one.")
     reading = _given(
         format=format, metric=metric, task=task, score=score, output=output, filter=filter, cluster=cluster
     )
@@ -145,7 +146,8 @@ def open_gate(
         )
     except BaseException:
         book.close()
-        place.unlink(missing_ok=True)  # A gate that was not opened leaves no file behind.
+        if file is not None:
+            file.unlink(missing_ok=True)  # A gate that was not opened leaves no file behind.
         raise
     try:
         _show_status(opened, as_json=as_json)
@@ -154,7 +156,7 @@ def open_gate(
 
 
 @gate.command()
-@click.argument("place", metavar="GATE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("place", metavar="GATE")
 @click.argument("results", type=click.Path(exists=True, path_type=Path))
 @_NAME
 @click.option("--sealed", is_flag=True, help="Nobody has seen these scores.")
@@ -162,7 +164,7 @@ def open_gate(
 @_SUMMARY
 @_JSON
 def submit(
-    place: Path,
+    place: str,
     results: Path,
     name: str | None,
     sealed: bool,
@@ -182,7 +184,7 @@ def submit(
 
 
 @gate.command(context_settings={"ignore_unknown_options": True})
-@click.argument("place", metavar="GATE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("place", metavar="GATE")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @_NAME
 @click.option(
@@ -200,7 +202,7 @@ def submit(
 @_SUMMARY
 @_JSON
 def run(
-    place: Path,
+    place: str,
     command: tuple[str, ...],
     name: str | None,
     results: str,
@@ -236,20 +238,20 @@ def run(
 
 
 @gate.command()
-@click.argument("place", metavar="GATE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("place", metavar="GATE")
 @_JSON
-def status(place: Path, as_json: bool) -> None:
+def status(place: str, as_json: bool) -> None:
     """Show where GATE stands: the line of promotions, and what the next candidate needs."""
     with _opened(place) as opened:
         _show_status(opened, as_json=as_json)
 
 
 @gate.command()
-@click.argument("place", metavar="GATE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("place", metavar="GATE")
 @click.option("--yes", is_flag=True, help="Close the gate without asking for confirmation.")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
 @_JSON
-def report(place: Path, yes: bool, markdown: bool, as_json: bool) -> None:
+def report(place: str, yes: bool, markdown: bool, as_json: bool) -> None:
     """Close GATE, then tell the exact score of every version and its gain over the first incumbent."""
     if markdown and as_json:
         raise click.UsageError("--markdown and --json contradict each other.")
@@ -266,10 +268,10 @@ def report(place: Path, yes: bool, markdown: bool, as_json: bool) -> None:
 
 
 @gate.command()
-@click.argument("place", metavar="GATE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("place", metavar="GATE")
 @click.argument("scores", type=int)
 @_JSON
-def seen(place: Path, scores: int, as_json: bool) -> None:
+def seen(place: str, scores: int, as_json: bool) -> None:
     """Declare that so many total SCORES on these tasks were seen, and pay for them.
 
     Each costs ln(tasks + 1) nats. Candidates may then be chosen by them.
@@ -340,7 +342,7 @@ def _read(place: Path, reading: dict[str, str]) -> Results:
 
 
 @contextmanager
-def _opened(place: Path) -> Iterator[Gate]:
+def _opened(place: str) -> Iterator[Gate]:
     from holdfast.guard import Gate
 
     opened = Gate.at(place)
