@@ -60,8 +60,8 @@ def gate() -> None:
       holdfast gate status agent.gate
       holdfast gate report agent.gate
 
-    GATE is the file, or the PostgreSQL URL, that keeps the gate's account. With probability --confidence no promotion is ever wrong,
-    if tasks are independent and whoever makes candidates sees verdicts only.
+    GATE is the file, or the PostgreSQL URL, that keeps the gate's account. With probability --confidence no
+    promotion is ever wrong, if tasks are independent and whoever makes candidates sees verdicts only.
     """
 
 
