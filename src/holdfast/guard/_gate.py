@@ -33,11 +33,11 @@ from holdfast.guard._content import Content, open_session
 from holdfast.guard._gate_tasks import (
     Candidate,
     GateDefinition,
+    Given,
     checked_name,
-    cluster_labels,
     default_step,
-    parts_of,
     task_ids,
+    text_of_each,
 )
 from holdfast.guard._readers import may_be_alive, reader
 from holdfast.guard._session import NOBODY, Asked, Asker, Released, Settled
@@ -129,10 +129,10 @@ class Gate:
         confidence = checks.real(confidence, "confidence", "(0, 1)", of=of)
         minimum = checks.real(minimum, "minimum", "[0, 1)", of=of)
         expect = None if expect is None else checks.real(expect, "expect", "[1, 1e9]", of=of)
-        given, given_outputs, given_name = parts_of(incumbent, outputs)
-        ids = task_ids(given if tasks is None else tasks)
-        groups = None if clusters is None else cluster_labels(clusters, ids, "clusters")
-        first = Candidate.of(ids, given, given_outputs)
+        given = Given.of(incumbent, outputs)
+        ids = task_ids(given.scores if tasks is None else tasks)
+        groups = text_of_each(clusters, ids, "clusters")
+        first = Candidate.of(ids, given)
         binary = groups is None and scores != "fractions" and first.is_binary
         if scores == "binary" and not binary:
             reason = (
@@ -152,8 +152,9 @@ class Gate:
             minimum=minimum,
             inputs=inputs,
             expect=expect,
-            name=checked_name(name or given_name or "first incumbent"),
+            name=checked_name(name or given.name or "first incumbent"),
             reading=dict(reading or {}),
+            contents=text_of_each(given.contents, ids, "contents"),
         )
         self._definition.require_enough_tasks()
         self._open(ledger if isinstance(ledger, Book) else Book(ledger), first)
@@ -328,14 +329,15 @@ class Gate:
         Returns:
             The verdict. Nothing else about the scores leaves.
         """
-        given, given_outputs, given_name = parts_of(scores, outputs)
-        candidate = Candidate.of(self.tasks, given, given_outputs)
+        given = Given.of(scores, outputs)
+        candidate = Candidate.of(self.tasks, given)
+        self._definition.require_same_tasks(given.contents)
         if self._definition.binary and not candidate.is_binary:
             raise QueryRejected(
                 "This gate compares scores of 0 and 1, and at least one score here is neither. Open a gate "
                 "with scores='fractions' for partial credit or repeats."
             )
-        shown_name = name or given_name or "unnamed candidate"
+        shown_name = name or given.name or "unnamed candidate"
         if name is None:
             key = f"scores {hmac.new(self._book.secret, candidate.to_bytes(), 'sha256').hexdigest()}"
         else:
