@@ -485,7 +485,11 @@ class Gate:
 
         def compare() -> int:
             steps = self._definition.steps_shown(candidate.values - incumbent.values, prepared.nats)
-            return -1 if steps is None else steps
+            if steps is None:
+                return -1
+            # In here, because only a promotion needs it: an error outside would tell of one free of charge.
+            _keep(self._book, candidate.to_bytes())
+            return steps
 
         outcome = read_protected(compare, int)
         if isinstance(outcome, Failed):
@@ -502,7 +506,6 @@ class Gate:
         }
         acts: tuple[Entry, ...] = ()
         if steps is not None:
-            _keep(self._book, candidate.to_bytes())
             body = {
                 "name": name,
                 "steps": steps,

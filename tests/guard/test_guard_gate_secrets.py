@@ -1,0 +1,38 @@
+"""Nothing about scores leaves a gate but verdicts that are paid for."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Gate
+from holdfast.errors import QueryRejected
+from holdfast.ledger import Book, BookError
+
+INCUMBENT = {task: int(task < 140) for task in range(200)}
+BETTER = {task: int(task < 180) for task in range(200)}
+
+
+class FullDisk(Book):
+    """A book that can keep no more bytes once it is full."""
+
+    full = False
+
+    def keep(self, name: str, content: bytes) -> None:
+        if self.full:
+            raise BookError("The disk is full.")
+        super().keep(name, content)
+
+
+def test_a_promotion_that_cannot_be_kept_is_a_failure_that_is_paid_for():
+    """Only a promotion keeps bytes. If the disk is full, that must not tell of one free of charge."""
+    book = FullDisk()
+    gate = Gate(None, incumbent=INCUMBENT, ledger=book)
+    book.full = True
+    with pytest.raises(QueryRejected, match="could not be compared"):
+        gate.submit(BETTER, name="v2")
+    charged = gate.spent
+    assert charged > 3  # a failure costs ln(1/p) + ln 64
+    assert gate.incumbent.name == "first incumbent"
+    book.full = False
+    assert gate.submit(BETTER, name="v2").promoted
+    assert gate.spent > charged
