@@ -36,3 +36,14 @@ def test_a_promotion_that_cannot_be_kept_is_a_failure_that_is_paid_for():
     book.full = False
     assert gate.submit(BETTER, name="v2").promoted
     assert gate.spent > charged
+
+
+def test_sealed_scores_need_a_name():
+    """Without a name the same scores repeat a verdict. Who does not see the scores would learn that they are
+    equal, and could read them task by task."""
+    gate = Gate(None, incumbent=INCUMBENT)
+    with pytest.raises(QueryRejected, match="need a name"):
+        gate.submit(BETTER, sealed=True)
+    assert gate.spent == 0
+    assert gate.submit(BETTER, name="v2", sealed=True).promoted
+    assert gate.submit(INCUMBENT).repeated is False  # Who holds the scores may leave the name out.

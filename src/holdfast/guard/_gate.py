@@ -308,8 +308,8 @@ class Gate:
             scores: as for the incumbent: a mapping from task id to score, or Results.
             name: what the candidate is called; None takes the name in the Results, if there is one.
             outputs: task id to what the candidate answered, or a digest of it.
-            sealed: whether the scores came here without anyone seeing them. It changes what the verdict says
-                is assumed, and nothing else.
+            sealed: whether the scores came here without anyone seeing them. Then the candidate needs a name,
+                and the verdict assumes less.
             asker: on whose behalf, where several people share one gate.
 
         Returns:
@@ -323,6 +323,12 @@ class Gate:
                 "with scores='fractions' for partial credit or repeats."
             )
         name = name if name is not None else given_name
+        if name is None and sealed:
+            raise QueryRejected(
+                "Sealed scores need a name for the candidate, such as a commit. Without one the same scores "
+                "would have the same verdict again, and that would tell whether two candidates' scores are "
+                "equal."
+            )
         if name is None:
             key = f"scores {hmac.new(self._book.secret, candidate.to_bytes(), 'sha256').hexdigest()}"
         else:
