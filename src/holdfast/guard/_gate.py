@@ -194,6 +194,7 @@ class Gate:
         self._first = opening.body["incumbent"]
         self._versions = [Version(definition.name, 0.0, 0.0, 0)]
         self._keys = [self._first]  # under which the scores of each version are kept
+        self._declared = 0  # how many times scores were declared as seen
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -271,22 +272,21 @@ class Gate:
         """What a person wants to know before submitting: everything here is public."""
         needed = self.needed_gain()
         versions, balance = self.promotions, self._session.balance
+        submissions = balance.confirmed + balance.surprised - self._declared
         return {
             "tasks": len(self.tasks),
             "promise": self.promise,
             "confidence": self.confidence,
             "step": self.step,
             "minimum": self.minimum,
-            "submissions": balance.confirmed + balance.surprised,
+            "submissions": submissions,
             "promotions": len(versions) - 1,
             "incumbent": versions[-1].name,
             "certified_gain": versions[-1].total,
             "spent": self.spent,
             "needed_gain": needed if math.isfinite(needed) else None,
             "closed": balance.closed,
-            "text": status_words(
-                versions, balance.confirmed + balance.surprised, needed, closed=balance.closed
-            ),
+            "text": status_words(versions, submissions, needed, closed=balance.closed),
         }
 
     def submit(
@@ -353,16 +353,20 @@ class Gate:
             )
         nats = count * math.log(len(self.tasks) + 1)
         with self._session.turn(), reader() as process:
-            key = f"seen {self._session.balance.confirmed + self._session.balance.surprised}"
-            asked = Asked(
-                key, f"{count} scores were seen", lambda account: nats, lambda price: price, process
-            )
-            reserved = self._session.reserve([asked])
-            if key not in reserved:
-                raise BookError("Another process declared scores at the same time; nothing was charged here.")
-            settled = Settled(key, reserved[key].line, nats, False, {"seen": count})
-            self._session.settle([settled])
-        return nats
+            for _ in range(_MOST_TRIES):
+                self._session.read()
+                self._follow()
+                key = _declaration(self._declared)
+                asked = Asked(
+                    key, f"{count} scores were seen", lambda account: nats, lambda price: price, process
+                )
+                reserved = self._session.reserve([asked]).get(key)
+                if reserved is None:
+                    continue  # Another process declared scores under this number.
+                settled = Settled(key, reserved.line, nats, False, {"seen": count})
+                if self._session.settle([settled]):
+                    return nats
+        raise BookError("Other processes declared scores at the same time. Try again; nothing was charged.")
 
     def report(self) -> GateReport:
         """Close the gate for good, then tell the exact score of every version and its gain over the first.
@@ -390,7 +394,7 @@ class Gate:
             versions=tuple(answers["versions"]),
             text=report_words(
                 self._definition,
-                submissions=self._session.account.steps,
+                submissions=self._session.account.steps - self._declared,
                 promotions=len(versions) - 1,
                 book=self._book.identity,
                 line=line,
@@ -476,7 +480,7 @@ class Gate:
                 spent=account.spent,
             )
         prices = PromotionAlphabet(definition.most_steps, account.experience)
-        return _Prepared(nats, prices, len(self._versions), account.steps + 1)
+        return _Prepared(nats, prices, len(self._versions), account.steps - self._declared + 1)
 
     def _level(self, account: Account) -> float:
         """ln(1/δ) of the next comparison."""
@@ -526,7 +530,9 @@ class Gate:
         return self._book.about(_promotion(versions), "act") is not None
 
     def _follow(self) -> None:
-        """Take in the promotions that were written since the last look."""
+        """Take in the promotions and declarations that were written since the last look."""
+        while self._book.about(_declaration(self._declared), "release") is not None:
+            self._declared += 1
         while (event := self._book.about(_promotion(len(self._versions)), "act")) is not None:
             margin = self._definition.margin(event.body["steps"])
             total = self._versions[-1].total + margin
@@ -621,6 +627,11 @@ class _Prepared:
 def _promotion(number: int) -> str:
     """The subject of the book's line about a promotion."""
     return f"promotion {number}"
+
+
+def _declaration(number: int) -> str:
+    """The subject of the book's line about scores that were declared as seen."""
+    return f"seen {number}"
 
 
 def _is_verdict(released: Released) -> bool:
