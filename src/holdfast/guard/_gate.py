@@ -145,7 +145,7 @@ class Gate:
             binary=binary,
             promise=promise,
             confidence=confidence,
-            step=checks.real(step, "step", "(0, 1]", of=of),
+            step=checks.real(step, "step", "[1e-9, 1]", of=of),
             minimum=minimum,
             inputs=inputs,
             expect=expect,
@@ -256,7 +256,8 @@ class Gate:
 
     def needed_gain(self, baseline: float = 0.0) -> float:
         """The smallest observed gain that the next candidate is promoted for, if it fixes four tasks for each
-        that it breaks; infinity where none is.
+        that it breaks; infinity where none is. With clusters this counts each cluster as one task, so it is
+        a guide and not exact.
 
         Args:
             baseline: the incumbent's score. It limits how many tasks can be fixed.
@@ -266,7 +267,9 @@ class Gate:
             self._follow()
             nats = self._level(self._session.account)
         definition = self._definition
-        return certified_gain(definition.units, nats, baseline=baseline, binary=definition.binary)
+        return certified_gain(
+            definition.units, nats, baseline=baseline, binary=definition.binary, least=definition.minimum
+        )
 
     def status(self) -> dict[str, Any]:
         """What a person wants to know before submitting: everything here is public."""

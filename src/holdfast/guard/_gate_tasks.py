@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from holdfast.coding import Account, Weights
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
-from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval
+from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval, units_needed
 from holdfast.records import amount
 
 Floats = NDArray[np.float64]
@@ -91,16 +91,17 @@ class GateDefinition:
     def require_enough_tasks(self) -> None:
         """Refuse a gate whose first candidate could not be promoted even if it solved every task anew."""
         first = Account(1 - self.confidence, weights=Weights(expect=self.expect)).nats()
-
-        def enough(units: int) -> bool:
-            perfect = np.ones(units)
-            steps = gain_steps(perfect, nats=first, step=self.step, least=self.minimum, binary=self.binary)
-            return steps is not None
-
-        if not enough(self.units):
-            needed = next(units for units in range(self.units, 10**6) if enough(units))
-            what = "tasks" if self.groups is None else "clusters"
-            raise NotEnoughRows(needed, self.units, what="This gate", unit=what)
+        if self.steps_shown(np.ones(len(self.ids)), first) is not None:
+            return
+        needed = units_needed(first, least=self.minimum, binary=self.binary)
+        if needed <= self.units:
+            raise QueryRejected(
+                f"These {self.units:,} clusters have too unequal sizes: the largest decides what the others "
+                "can show, and no candidate could be promoted. Use weight='clusters', or split large clusters "
+                "if their tasks are independent."
+            )
+        what = "tasks" if self.groups is None else "clusters"
+        raise NotEnoughRows(needed, self.units, what="This gate", unit=what)
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def verdict_words(
 
 def _promised(definition: GateDefinition) -> str:
     if definition.promise == "family":
-        return f"With probability {definition.confidence:.6g} no promotion of this gate is wrong."
+        return f"With probability {definition.confidence:.12g} no promotion of this gate is wrong."
     wrong = f"{1 - definition.confidence:.6g}"
     return f"In expectation, at most {wrong} of this gate's promotions are wrong, at every time."
 
@@ -256,6 +256,6 @@ def report_words(
         hold += ", together with all promotions"
     return (
         f"{amount(submissions, 'submissions')} on {len(definition.ids):,} tasks, "
-        f"{amount(promotions, 'promotions')}. With probability {definition.confidence:.6g} {hold}. The gate "
+        f"{amount(promotions, 'promotions')}. With probability {definition.confidence:.12g} {hold}. The gate "
         f"was closed before the scores were told: Holdfast account book {book[:16]}, line {line}."
     )
