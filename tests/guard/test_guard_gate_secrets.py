@@ -47,3 +47,20 @@ def test_sealed_scores_need_a_name():
     assert gate.spent == 0
     assert gate.submit(BETTER, name="v2", sealed=True).promoted
     assert gate.submit(INCUMBENT).repeated is False  # Who holds the scores may leave the name out.
+
+
+def test_a_name_cannot_write_markdown_or_html():
+    name = "a`|<img src=x>[b](http://c)`"
+    gate = Gate(None, incumbent=INCUMBENT, name=name)
+    verdict = gate.submit(BETTER, name=name + "2")
+    for text in (verdict.to_markdown(), gate.report().to_markdown()):
+        table = [line for line in text.splitlines() if line.startswith("| ") and "img" in line]
+        assert table
+        for line in table:
+            assert line.count("`") == 2
+            assert "\\|" in line
+    prose = next(line for line in verdict.to_markdown().splitlines() if line.startswith("Promoted: "))
+    assert "\\<img" in prose
+    assert "\\[b\\]" in prose
+    for page in (verdict._repr_html_(), gate.report()._repr_html_()):
+        assert "<img" not in page

@@ -77,7 +77,7 @@ def test_a_number_of_scores_is_a_whole_number(bad):
 
 
 def test_totals_of_fractions_cannot_be_paid_for():
-    gate = Gate(None, incumbent={task: 0.5 for task in range(300)})
+    gate = Gate(None, incumbent=dict.fromkeys(range(300), 0.5))
     with pytest.raises(QueryRejected, match="too many values"):
         gate.declare_seen(1)
     assert gate.spent == 0

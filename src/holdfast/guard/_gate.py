@@ -126,7 +126,7 @@ class Gate:
         confidence = checks.real(confidence, "confidence", "(0, 1)", of=of)
         minimum = checks.real(minimum, "minimum", "[0, 1)", of=of)
         expect = None if expect is None else checks.real(expect, "expect", "[1, 1e9]", of=of)
-        given, given_outputs, given_name = parts_of(incumbent, outputs)
+        given, given_outputs, given_name = parts_of(incumbent, outputs, "incumbent", of)
         ids = task_ids(given if tasks is None else tasks)
         groups = None if clusters is None else cluster_labels(clusters, ids, "clusters")
         first = Candidate.of(ids, given, given_outputs)
@@ -149,7 +149,7 @@ class Gate:
             minimum=minimum,
             inputs=inputs,
             expect=expect,
-            name=checked_name(name or given_name or "first incumbent"),
+            name=checked_name(next((n for n in (name, given_name) if n is not None), "first incumbent")),
         )
         self._definition.require_enough_tasks()
         self._open(ledger if isinstance(ledger, Book) else Book(ledger), first)
@@ -318,7 +318,7 @@ class Gate:
         Returns:
             The verdict. Nothing else about the scores leaves.
         """
-        given, given_outputs, given_name = parts_of(scores, outputs)
+        given, given_outputs, given_name = parts_of(scores, outputs, "scores", "Gate.submit")
         candidate = Candidate.of(self.tasks, given, given_outputs)
         if self._definition.binary and not candidate.is_binary:
             raise QueryRejected(

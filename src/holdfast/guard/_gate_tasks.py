@@ -142,22 +142,25 @@ class Candidate:
 
 
 def parts_of(
-    scores: Any, outputs: Mapping[Any, Any] | None
+    scores: Any, outputs: Mapping[Any, Any] | None, argument: str, of: str
 ) -> tuple[Any, Mapping[Any, Any] | None, str | None]:
     """Scores, outputs and name, of a mapping or of Results."""
+    if outputs is not None and not isinstance(outputs, Mapping):
+        raise InvalidArgument("outputs", "a mapping from task id to what was answered", type(outputs), of=of)
     if isinstance(scores, Mapping):
         return scores, outputs, None
     if isinstance(getattr(scores, "scores", None), Mapping):
         return scores.scores, scores.outputs if outputs is None else outputs, scores.name
     raise InvalidArgument(
-        "scores",
+        argument,
         "a mapping from task id to score, or the Results of holdfast.results.read_results",
         type(scores),
+        of=of,
     )
 
 
 def task_ids(tasks: Iterable[Any]) -> tuple[str, ...]:
-    if isinstance(tasks, (str, bytes)):
+    if isinstance(tasks, (str, bytes)) or not isinstance(tasks, Iterable):
         raise InvalidArgument("tasks", "a sequence of task ids", tasks, of="Gate")
     ids = sorted(str(task) for task in tasks)
     repeated = sorted({task for task, following in itertools.pairwise(ids) if task == following})
@@ -179,9 +182,10 @@ def _by_task(values: Mapping[Any, Any], ids: Sequence[str], what: str) -> dict[s
     wanted = set(ids)
     missing, unknown = sorted(wanted - set(by_task)), sorted(set(by_task) - wanted)
     if missing:
+        could_not = " A task that the candidate could not do has the score 0." if what == "scores" else ""
         raise QueryRejected(
             f"{len(missing):,} of {len(ids):,} tasks are missing from the {what}, for example "
-            f"{missing[0]!r}. Every task needs one; a task that the candidate could not do has the score 0."
+            f"{missing[0]!r}. Give all of them.{could_not}"
         )
     if unknown:
         raise QueryRejected(
@@ -203,7 +207,7 @@ def _average(score: Any) -> float:
     repeats = list(score) if isinstance(score, (list, tuple, np.ndarray)) else [score]
     try:
         numbers = [float(value) for value in repeats]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
     if not numbers or not all(0 <= number <= 1 for number in numbers):
         return math.nan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,14 +84,14 @@ class Verdict(Record):
         """The verdict as a summary for a pull request."""
         head = "Promoted" if self.promoted else "Refused" if self.refused else "Not shown to be better"
         rows = [
-            ("candidate", f"`{self.name}`"),
-            ("incumbent", f"`{self.incumbent}`"),
+            ("candidate", _code_span(self.name)),
+            ("incumbent", _code_span(self.incumbent)),
             ("better by at least", f"{self.margin:.6g}" if self.promoted else "not shown"),
             ("cost", amount(self.cost, "nats")),
         ]
         table = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
         assumed = ["What must be true:", *(f"- {sentence}" for sentence in self.assumed)]
-        return "\n".join([f"### {head}", "", *table, "", self.text, "", *assumed, ""])
+        return "\n".join([f"### {head}", "", *table, "", _plain_markdown(self.text), "", *assumed, ""])
 
     def __repr__(self) -> str:
         return self.text
@@ -139,7 +140,7 @@ class GateReport(Record):
     def to_markdown(self) -> str:
         """The table and the text, for a paper or a pull request."""
         lines = ["| version | score | interval | gain over the first | interval |", "|---|---|---|---|---|"]
-        lines += [f"| {' | '.join(row)} |" for row in self._shown()]
+        lines += [f"| {_code_span(name)} | {' | '.join(rest)} |" for name, *rest in self._shown()]
         return "\n".join([*lines, "", self.text])
 
     def __str__(self) -> str:
@@ -174,6 +175,16 @@ class GateReport(Record):
             )
             for version in self.versions
         ]
+
+
+def _code_span(name: str) -> str:
+    """A name in a Markdown table. It may come from anyone, so it must not end the span or the cell."""
+    return f"`{name.replace('`', chr(39)).replace('|', chr(92) + '|')}`"
+
+
+def _plain_markdown(text: str) -> str:
+    """A text that Markdown shows as it is, whatever names are in it."""
+    return re.sub(r"([\\`*_\[\]<>|~&#!$@])", r"\\\1", text)
 
 
 def verdict_words(
