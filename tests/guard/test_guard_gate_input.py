@@ -72,7 +72,7 @@ def test_tasks_that_do_not_fit(scores, words):
 @pytest.mark.parametrize("scores", [None, 5, "abc", [1, 0], np.ones(100), iter([1])])
 def test_scores_are_a_mapping_or_results(scores):
     gate = Gate(None, incumbent=INCUMBENT)
-    with pytest.raises(InvalidArgument, match="'scores' argument of Gate.submit must be a mapping"):
+    with pytest.raises(InvalidArgument, match=r"'scores' argument of Gate\.submit must be a mapping"):
         gate.submit(scores)
     with pytest.raises(InvalidArgument, match="'incumbent' argument of Gate must be a mapping"):
         Gate(["a"], incumbent=scores)
@@ -184,7 +184,7 @@ def test_other_terms_are_another_gate(terms, differing, tmp_path):
 
 
 def test_there_is_no_gate_there(tmp_path):
-    with pytest.raises(QueryRejected, match="There is no gate at .*holdfast gate open"):
+    with pytest.raises(QueryRejected, match=r"There is no gate at .*holdfast gate open"):
         Gate.at(tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
     empty = Book(tmp_path / "empty")

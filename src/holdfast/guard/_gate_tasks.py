@@ -97,8 +97,8 @@ class GateDefinition:
         if needed <= self.units:
             raise QueryRejected(
                 f"These {self.units:,} clusters have too unequal sizes: the largest decides what the others "
-                "can show, and no candidate could be promoted. Use weight='clusters', or split large clusters "
-                "if their tasks are independent."
+                "can show, and no candidate could be promoted. Use weight='clusters', or split large "
+                "clusters if their tasks are independent."
             )
         what = "tasks" if self.groups is None else "clusters"
         raise NotEnoughRows(needed, self.units, what="This gate", unit=what)

@@ -186,7 +186,7 @@ def units_needed(nats: Any, *, least: Any = 0.0, binary: bool = True) -> int:
             return sign_test(units, 0, nats)
         counts = np.array([units], dtype=np.float64)
         weights = _BETTER_AT_ALL if least == 0 else _ANY
-        return _Units(np.ones(1), np.ones(1), counts).log_evidence(least, -1.0, weights) >= nats
+        return bool(_Units(np.ones(1), np.ones(1), counts).log_evidence(least, -1.0, weights) >= nats)
 
     few, many = 0, 1
     while not enough(many):
