@@ -285,14 +285,9 @@ def test_verdicts_and_reports_as_values_and_pages():
     assert plain["assumed"] == list(verdict.assumed)
     assert plain["receipt"] is None
     assert Verdict(**{**plain, "assumed": tuple(plain["assumed"])}) == verdict
-    assert (
-        repr(verdict)
-        == verdict.text
-        == (
-            "Promoted: 'v2' is better than 'v1' by more than 0.04. With probability 0.95 no promotion of this "
-            "gate is wrong."
-        )
-    )
+    assert repr(verdict) == verdict.text
+    better = "'v2' is better than 'v1' by more than 0.04"
+    assert verdict.text == (f"Promoted: {better}. With probability 0.95 no promotion of this gate is wrong.")
     page = verdict.to_markdown()
     assert "### Promoted" in page
     assert "| candidate | `v2` |" in page
@@ -330,7 +325,7 @@ def test_status_says_what_a_person_wants_to_know():
 @pytest.mark.parametrize("promise", ["family", "fdr"])
 @pytest.mark.parametrize("kind", ["binary", "fractions"])
 def test_random_sessions_follow_the_pure_rules(kind, promise, rng):
-    """Level, price, verdict and margin of every submission, from Account, PromotionAlphabet and gain_steps."""
+    """Level, price, verdict and margin of each submission: Account, PromotionAlphabet and gain_steps."""
     for _ in range(6):
         tasks, beta = int(rng.integers(20, 80)), float(rng.choice([0.05, 0.2, 0.5]))
         expect = None if rng.random() < 0.5 else float(rng.integers(1, 20))
