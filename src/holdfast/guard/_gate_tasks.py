@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from holdfast.coding import Account, Weights
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
-from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval
+from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval, units_needed
 from holdfast.records import amount
 from holdfast.results import Results
 
@@ -109,16 +109,17 @@ class GateDefinition:
     def require_enough_tasks(self) -> None:
         """Refuse a gate whose first candidate could not be promoted even if it solved every task anew."""
         first = Account(1 - self.confidence, weights=Weights(expect=self.expect)).nats()
-
-        def enough(units: int) -> bool:
-            perfect = np.ones(units)
-            steps = gain_steps(perfect, nats=first, step=self.step, least=self.minimum, binary=self.binary)
-            return steps is not None
-
-        if not enough(self.units):
-            needed = next(units for units in range(self.units, 10**6) if enough(units))
-            what = "tasks" if self.groups is None else "clusters"
-            raise NotEnoughRows(needed, self.units, what="This gate", unit=what)
+        if self.steps_shown(np.ones(len(self.ids)), first) is not None:
+            return
+        needed = units_needed(first, least=self.minimum, binary=self.binary)
+        if needed <= self.units:
+            raise QueryRejected(
+                f"These {self.units:,} clusters have too unequal sizes: the largest decides what the others "
+                "can show, and no candidate could be promoted. Use weight='clusters', or split large "
+                "clusters if their tasks are independent."
+            )
+        what = "tasks" if self.groups is None else "clusters"
+        raise NotEnoughRows(needed, self.units, what="This gate", unit=what)
 
 
 @dataclass(frozen=True)
@@ -166,21 +167,26 @@ class Given(NamedTuple):
     contents: Mapping[Any, Any] | None
 
     @classmethod
-    def of(cls, scores: Any, outputs: Mapping[Any, Any] | None) -> Given:
+    def of(cls, scores: Any, outputs: Any, argument: str, of: str) -> Given:
         """The parts of a mapping, or of :class:`holdfast.results.Results`."""
+        if outputs is not None and not isinstance(outputs, Mapping):
+            kind = type(outputs)
+            raise InvalidArgument("outputs", "a mapping from task id to what was answered", kind, of=of)
         if isinstance(scores, Mapping):
             return cls(scores, outputs, None, None)
         if isinstance(scores, Results):
-            return cls(scores.scores, outputs or scores.outputs, scores.name, scores.contents)
+            answers = scores.outputs if outputs is None else outputs
+            return cls(scores.scores, answers, scores.name, scores.contents)
         raise InvalidArgument(
-            "scores",
+            argument,
             "a mapping from task id to score, or the Results of holdfast.results.read_results",
-            type(scores).__name__,
+            type(scores),
+            of=of,
         )
 
 
 def task_ids(tasks: Iterable[Any]) -> tuple[str, ...]:
-    if isinstance(tasks, (str, bytes)):
+    if isinstance(tasks, (str, bytes)) or not isinstance(tasks, Iterable):
         raise InvalidArgument("tasks", "a sequence of task ids", tasks, of="Gate")
     ids = sorted(str(task) for task in tasks)
     repeated = sorted({task for task, following in itertools.pairwise(ids) if task == following})
@@ -202,9 +208,10 @@ def _by_task(values: Mapping[Any, Any], ids: Sequence[str], what: str) -> dict[s
     wanted = set(ids)
     missing, unknown = sorted(wanted - set(by_task)), sorted(set(by_task) - wanted)
     if missing:
+        could_not = " A task that the candidate could not do has the score 0." if what == "scores" else ""
         raise QueryRejected(
             f"{len(missing):,} of {len(ids):,} tasks are missing from the {what}, for example "
-            f"{missing[0]!r}. Every task needs one; a task that the candidate could not do has the score 0."
+            f"{missing[0]!r}. Give all of them.{could_not}"
         )
     if unknown:
         raise QueryRejected(
@@ -233,7 +240,7 @@ def _average(score: Any) -> float:
     repeats = list(score) if isinstance(score, (list, tuple, np.ndarray)) else [score]
     try:
         numbers = [float(value) for value in repeats]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
     if not numbers or not all(0 <= number <= 1 for number in numbers):
         return math.nan
