@@ -1,23 +1,29 @@
 """Planning: what each method would promise before any question is asked, and what scores already gave away.
 
 :func:`plan` puts every method side by side for one promise; :func:`leak` is for those who already reused a
-test set. Theory: ``docs/theory/planning.md``.
+test set, and :func:`recipe` for a winner that can be written down in a few bytes. Theory:
+``docs/theory/planning.md``.
 """
 
 from holdfast.planning._leak import Leak, Rounding, leak
 from holdfast.planning._plan import Plan, PlanEntry, plan
 from holdfast.planning._plot import plot_plan
+from holdfast.planning._recipe import COMPRESSORS, RecipeLeak, RecipeLimit, recipe
 from holdfast.stability import TypicalError, typical_gaussian_error, typical_laplace_error
 
 __all__ = [
+    "COMPRESSORS",
     "Leak",
     "Plan",
     "PlanEntry",
+    "RecipeLeak",
+    "RecipeLimit",
     "Rounding",
     "TypicalError",
     "leak",
     "plan",
     "plot_plan",
+    "recipe",
     "typical_gaussian_error",
     "typical_laplace_error",
 ]
