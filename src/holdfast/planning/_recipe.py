@@ -301,8 +301,8 @@ def _interval(
         rounded = "" if digits is None else f" rounded to {digits} digits"
         wanted = (
             f"a number of rows divided by {rows:,}{rounded}, because every row scores 0 or 1. The nearest "
-            f"are {below:,}/{rows:,} = {below / rows:.6g} and {above:,}/{rows:,} = {above / rows:.6g}. If the "
-            "score was rounded, give digits; if rows score fractions, say binary=False (--fractions)"
+            f"are {below:,}/{rows:,} = {below / rows:.6g} and {above:,}/{rows:,} = {above / rows:.6g}. If "
+            "the score was rounded, give digits; if rows score fractions, say binary=False (--fractions)"
         )
         raise InvalidArgument("score", wanted, score, of=_OF)
     return lambda nats: intervals.clopper_pearson(first, rows, nats, most=last)
