@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import doctest
+import json
 import os
+import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +23,7 @@ from holdfast.cli._account_options import opened_account
 from holdfast.cli.mcp import LocalAccount
 from holdfast.guard import Guard
 from holdfast.ledger import Book
-from holdfast.server import make_local_tools
+from holdfast.server import _agents, make_local_tools
 
 ROWS = 1_500
 TOOLS = {
@@ -328,6 +331,65 @@ def test_an_account_that_the_system_refuses_is_told(people, folder):
     account.close()
     assert refused["refused"]
     assert "nobody" in refused["why"]
+
+
+NOISY = """
+import os
+from holdfast.cli import main
+from holdfast.guard import Guard
+
+def ask(*_, real=Guard.ask, **given):
+    print("noise from Python", flush=True)
+    os.write(1, b"noise from below")
+    return real(*_, **given)
+
+Guard.ask = ask
+main()
+"""
+
+
+def test_nothing_but_the_protocol_is_written_to_standard_output(people):
+    messages = [
+        {
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        },
+        {"method": "notifications/initialized"},
+        {
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "ask", "arguments": {"question": "share(age > 40)"}},
+        },
+    ]
+    server = subprocess.Popen(
+        [sys.executable, "-c", NOISY, "mcp", "people.csv"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": SOURCE},
+    )
+    with server:
+        for message in messages:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        server.stdin.flush()
+        replies = []
+        while not replies or replies[-1].get("id") != 2:
+            replies.append(json.loads(server.stdout.readline()))
+        rest, _ = server.communicate()
+    assert rest == ""
+    assert {reply["jsonrpc"] for reply in replies} == {"2.0"}
+    answer = replies[-1]["result"]["structuredContent"]
+    assert answer["low"] <= answer["value"] <= answer["high"]
+
+
+def test_examples_run():
+    assert doctest.testmod(_agents).failed == 0
 
 
 def test_an_error_that_nobody_foresaw_is_told_without_its_words(people, guard, monkeypatch, capfd):

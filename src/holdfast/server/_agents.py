@@ -101,6 +101,10 @@ def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
     Args:
         client: The client of the service.
         may_report: Also offer the tool that gives the last word and ends the account.
+
+    >>> with Client("http://127.0.0.1:8344", "hf_token") as client:
+    ...     make_tools(client).name
+    'holdfast'
     """
     server = MCPServer("holdfast", instructions=_INSTRUCTIONS.format(account=_SHARED))
     _add_asking(server, lambda: client, lambda: client.train)
@@ -136,6 +140,10 @@ def make_local_tools(guard: Callable[[], Guard]) -> MCPServer:
 
     Args:
         guard: Returns the guard, and opens it if need be. Called for every call of a tool, in any thread.
+
+    >>> guard = Guard({"x": list(range(100))})
+    >>> make_local_tools(lambda: guard).name
+    'holdfast'
     """
     frames: dict[int, Any] = {}
 
