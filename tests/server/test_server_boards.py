@@ -56,7 +56,7 @@ def submit(caller, frame, kind="text/csv", name="race"):
 
 
 def test_a_submission_in_any_format_is_the_same_submission(board, person, owner):
-    ann = person("analyst", "ann", dataset="race")
+    ann = person("participant", "ann", dataset="board:race")
     told = [submit(ann, board(0.7), kind) for kind in FORMATS]
     assert [answer.status_code for answer in told] == [200, 200, 200]
     assert told[0].json()["better"]
@@ -70,7 +70,7 @@ def test_the_standing_is_public_and_has_intervals(board, person):
     submit(ann, board(0.65))
     assert not submit(bob, board(0.6, seed=1)).json()["better"]
     submit(bob, board(0.9, seed=2))
-    standing = person("auditor", dataset="race")("GET", "/boards/race").json()["standing"]
+    standing = person("auditor", dataset="board:race")("GET", "/boards/race").json()["standing"]
     assert [entry["by"] for entry in standing] == ["/bob", "red/ann"]
     for entry, right in zip(standing, (0.9, 0.65), strict=True):
         assert entry["low"] < right < entry["high"]
