@@ -36,6 +36,7 @@ ALLOWED = {
         ("GET", "/boards/{name}/ids"),
         ("POST", "/boards/{name}/submissions"),
         ("GET", "/boards/{name}/submissions"),
+        ("GET", "/boards/{name}/finalists"),
         ("PUT", "/boards/{name}/finalists"),
     },
     "participant": {
@@ -45,6 +46,7 @@ ALLOWED = {
         ("GET", "/boards/{name}/ids"),
         ("POST", "/boards/{name}/submissions"),
         ("GET", "/boards/{name}/submissions"),
+        ("GET", "/boards/{name}/finalists"),
         ("PUT", "/boards/{name}/finalists"),
     },
     "auditor": {

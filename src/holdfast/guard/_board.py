@@ -179,6 +179,11 @@ class Board:
         return self._live.rows.count
 
     @property
+    def sealed_rows(self) -> int:
+        """How many rows decide the final; 0 where there is none."""
+        return 0 if self._sealed is None else self._sealed.rows.count
+
+    @property
     def ids(self) -> list[Any]:
         """Every id that a submission has to have a prediction for, in an order that says nothing about the
         labels."""
@@ -306,9 +311,8 @@ class Board:
         if self._sealed is None:
             raise QueryRejected(_NO_SEALED_PART)
         if len(chosen) > self.most_finalists:
-            raise QueryRejected(
-                f"Choose at most {self.most_finalists} submissions for the final; got {len(chosen):,}."
-            )
+            most = "1 submission" if self.most_finalists == 1 else f"{self.most_finalists:,} submissions"
+            raise QueryRejected(f"Choose at most {most} for the final; got {len(chosen):,}.")
         for key in chosen:
             submission = self._taken_in(key)
             # Whether somebody else submitted it is not told.

@@ -81,14 +81,23 @@ def submissions(
     person: Who,
     skip: Annotated[int, Query(ge=0, le=10**9)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 1_000,
+    newest: bool = False,
 ) -> list[dict[str, Any]]:
-    """What was submitted, in order, with what each submission was told, and whether its submitter chose it as
-    a finalist: one's own submissions, and for an owner or auditor those of all."""
+    """What was submitted, in order or the ``newest`` first, with what each submission was told, and whether
+    its submitter chose it as a finalist: one's own submissions, and for an owner or auditor those of all."""
     board = service.board(person, name, *_READERS)
     by = None if person.role in ("owner", "auditor") else person.account
-    listed = service.boards.submissions(name, by)[skip : skip + limit]
+    everything = service.boards.submissions(name, by)
+    listed = (everything[::-1] if newest else everything)[skip : skip + limit]
     chosen = {account: board.finalists(account) for account in {entry.by for entry in listed}}
     return [{**_told(entry), "finalist": entry.key in chosen[entry.by]} for entry in listed]
+
+
+@router.get("/{name}/finalists")
+def finalists(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """Which of one's own submissions one chose for the final, and how many may be chosen."""
+    board = service.board(person, name, *_SUBMITTERS)
+    return {"finalists": list(board.finalists(person.account)), "most_finalists": board.most_finalists}
 
 
 @router.put("/{name}/finalists")
@@ -137,6 +146,7 @@ def _described(service: Service, name: str) -> dict[str, Any]:
         "rows": board.rows,
         "step": board.step,
         "confidence": board.confidence,
+        "sealed_rows": board.sealed_rows,
         "most_finalists": board.most_finalists,
         "blind": blind,
         "words": words,
