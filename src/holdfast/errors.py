@@ -75,12 +75,12 @@ class BudgetSpent(_AccountError):
 
 
 class NotEnoughRows(HoldfastError):
-    """The guarantee needs ``needed`` rows and the sample has ``got``."""
+    """The guarantee needs ``needed`` rows and the sample has ``got``; ``unit`` is what a row is called."""
 
-    def __init__(self, needed: int, got: int, *, what: str = "This guarantee") -> None:
+    def __init__(self, needed: int, got: int, *, what: str = "This guarantee", unit: str = "rows") -> None:
         self.needed = needed
         self.got = got
-        super().__init__(f"{what} needs at least {needed:,} rows; the sample has {got:,}.")
+        super().__init__(f"{what} needs at least {needed:,} {unit}; the sample has {got:,}.")
 
 
 class MissingExtra(HoldfastError, ImportError):

@@ -18,6 +18,7 @@ from holdfast.coding._experience import FAILURE_SHARE, Experience
 from holdfast.coding._grid import Grid
 from holdfast.coding._ladder import LadderAlphabet, LadderGrid
 from holdfast.coding._learned import COUNTING_WEIGHT, SCALES, Claims, Learned, Mixture, forgetting_price
+from holdfast.coding._promotions import PromotionAlphabet
 from holdfast.coding._stages import (
     ROOMS,
     Agreement,
@@ -55,6 +56,7 @@ __all__ = [
     "Learned",
     "Mixture",
     "Output",
+    "PromotionAlphabet",
     "Run",
     "Schedule",
     "Weights",

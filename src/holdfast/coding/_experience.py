@@ -51,6 +51,11 @@ class Experience(Record):
         """Nats paid when the next question is confirmed."""
         return -math.log1p(-self.surprise_probability())
 
+    def calm_price(self) -> float:
+        """Nats that the confirmations so far cost in all, if nothing surprised: −ln(½ + ½ KT(confirmed))."""
+        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1))
+        return -math.log(0.5 + 0.5 * learned / math.sqrt(math.pi))
+
     def surprise_price(self, distance: int) -> float:
         """Nats paid when the next question surprises at this distance."""
         share = (1 - FAILURE_SHARE) / (2 * distance * (distance + 1))

@@ -6,6 +6,7 @@ from holdfast.guard._certificate import Certificate
 from holdfast.guard._curve import Curve
 from holdfast.guard._discover import Discovery
 from holdfast.guard._epoch import Epoch
+from holdfast.guard._gate import Gate
 from holdfast.guard._guard import Guard
 from holdfast.guard._report import Report
 from holdfast.guard._reusable_code import CodeHoldout
@@ -13,6 +14,7 @@ from holdfast.guard._reusable_holdout import ReusableHoldout
 from holdfast.guard._session import Asker
 from holdfast.guard._table import GroupAnswer, Table
 from holdfast.guard._verbs import Verbs
+from holdfast.guard._verdict import GateReport, Verdict, Version
 
 __all__ = [
     "Answer",
@@ -24,6 +26,8 @@ __all__ = [
     "Discovery",
     "Epoch",
     "FinalScore",
+    "Gate",
+    "GateReport",
     "GroupAnswer",
     "Guard",
     "Left",
@@ -33,4 +37,6 @@ __all__ = [
     "Submission",
     "Table",
     "Verbs",
+    "Verdict",
+    "Version",
 ]

@@ -121,7 +121,8 @@ class Reserved(Generic[_Prepared]):
 @dataclass(frozen=True)
 class Settled:
     """What came of a reserved question: ``released`` is all that leaves (None: a refusal that was paid for,
-    or a failure). A failure that ``closes`` ends the account."""
+    or a failure). A failure that ``closes`` ends the account. ``acts`` are further lines that cost nothing
+    and are written in the same step."""
 
     key: str
     line: int
@@ -131,6 +132,7 @@ class Settled:
     learned: Learned | None = None
     failed: bool = False
     closes: bool = False
+    acts: tuple[Entry, ...] = ()
 
 
 class OtherTerms(BookError):
@@ -512,18 +514,29 @@ class Session:
             together=batch["questions"],
         )
 
-    def settle(self, settled: Sequence[Settled], *, returned: Sequence[int] = ()) -> list[Settled]:
+    def settle(
+        self,
+        settled: Sequence[Settled],
+        *,
+        returned: Sequence[int] = (),
+        unless: Callable[[], bool] | None = None,
+    ) -> list[Settled]:
         """Record what reserved questions really cost and what is released, in order and in one step, before
         anyone sees it; and give back the reservations of lines of which nothing is released. A failure that
         ends the account ends it in the same step. Returns what was recorded.
 
         Where another process settled one of them meanwhile, that stays as it is and none of them is recorded:
-        they were priced one from the other, and the book now says something else.
+        they were priced one from the other, and the book now says something else. ``unless`` looks at public
+        lines of the book; where it is true, nothing is recorded and all reservations are given back.
         """
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 exact, total, entries = self._exact, self.balance.micro_nats, []
                 mine = list(settled) if all(one.line in self.balance.open for one in settled) else []
+                given_back = [line for line in returned if line in self.balance.open]
+                if unless is not None and unless():
+                    given_back += [one.line for one in mine]
+                    mine = []
                 for one in mine:
                     exact += one.nats
                     # The running total is rounded up; the reservation covers the price as it is.
@@ -539,9 +552,10 @@ class Session:
                     if one.learned is not None:
                         body["learned"] = one.learned.to_list()
                     entries.append(Entry("fail" if one.failed else "release", body, one.key))
+                    entries += one.acts
                 if any(one.closes for one in mine) and not self.balance.closed:
                     entries.append(_closing())
-                for line in returned:
+                for line in given_back:
                     entries.append(Entry("return", {"reservation": line}, self.balance.open[line]["subject"]))
                 for event in self._book.append_all(entries, after=self._last) if entries else []:
                     self._apply(event, exact=exact if event.kind in ("release", "fail") else None)

@@ -16,12 +16,15 @@ Nothing underflows: the code guard asks for thousands of nats, where δ is no fl
 :func:`from_tail`                   any statistic with a tail, dependent rows included
 :func:`of_filtered_mean`            means under a filter (dependent rows: :func:`filtered_from_tail`)
 :func:`difference`, :func:`ratio`   intervals made of two
+:func:`gain_steps`                  paired gains: better at all, and by how many steps (:func:`sign_test`,
+                                    :func:`certified_gain`; :func:`mean_interval` for the scores themselves)
 =================================== ========================================================================
 """
 
 from holdfast.intervals._betting import betting
 from holdfast.intervals._compose import difference, filtered_from_tail, from_tail, of_filtered_mean, ratio
 from holdfast.intervals._e_mean import e_mean, e_mean_rates
+from holdfast.intervals._gain import certified_gain, gain_steps, mean_interval, sign_test
 from holdfast.intervals._interval import Interval
 from holdfast.intervals._means import empirical_bernstein, empirical_bernstein_radius, hoeffding
 from holdfast.intervals._quantiles import quantile, quantile_ranks, quantile_ranks_from_tail
@@ -30,6 +33,7 @@ from holdfast.intervals._shares import clopper_pearson, kl
 __all__ = [
     "Interval",
     "betting",
+    "certified_gain",
     "clopper_pearson",
     "difference",
     "e_mean",
@@ -38,11 +42,14 @@ __all__ = [
     "empirical_bernstein_radius",
     "filtered_from_tail",
     "from_tail",
+    "gain_steps",
     "hoeffding",
     "kl",
+    "mean_interval",
     "of_filtered_mean",
     "quantile",
     "quantile_ranks",
     "quantile_ranks_from_tail",
     "ratio",
+    "sign_test",
 ]

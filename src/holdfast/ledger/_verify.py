@@ -16,6 +16,8 @@ from holdfast.ledger._signing import Receipt, public_key_of
 from holdfast.records import Record
 
 _HEADER = {"holdfast": "account book", "format": 2}
+# Accounts that are counted in nats. None: the books of the first boards name no strategy.
+_COUNT_NATS = (None, "code", "board", "gate")
 # Their books keep prices in nats, and people count one answer for each question.
 _ONE_ANSWER_EACH = ("agreed-code", "grid-code")
 
@@ -112,12 +114,11 @@ class _Checked:
         self.strategy: Any = None
 
     def spent(self) -> tuple[float, str]:
-        """What the lines add up to, and the unit it is counted in. A board's book names no strategy and
-        counts nats."""
+        """What the lines add up to, and the unit it is counted in."""
         balance = self.balance
         if self.strategy in _ONE_ANSWER_EACH:
             return float(balance.confirmed + balance.surprised + len(balance.open)), "answers"
-        unit = "nats" if self.strategy in (None, "code") else "answers"
+        unit = "nats" if self.strategy in _COUNT_NATS else "answers"
         return (balance.micro_nats + balance.reserved) / 1e6, unit
 
     def read(self, text: bytes) -> None:

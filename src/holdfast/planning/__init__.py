@@ -1,20 +1,26 @@
 """Planning: what each method would promise before any question is asked, and what scores already gave away.
 
 :func:`plan` puts every method side by side for one promise; :func:`leak` is for those who already reused a
-test set. Theory: ``docs/theory/planning.md``.
+test set; :func:`gate_power`, :func:`gate_gain` and :func:`gate_tasks` say what a gate can see. Theory:
+``docs/theory/planning.md`` and ``docs/theory/gate.md``.
 """
 
+from holdfast.planning._gate import GatePower, gate_gain, gate_power, gate_tasks
 from holdfast.planning._leak import Leak, Rounding, leak
 from holdfast.planning._plan import Plan, PlanEntry, plan
 from holdfast.planning._plot import plot_plan
 from holdfast.stability import TypicalError, typical_gaussian_error, typical_laplace_error
 
 __all__ = [
+    "GatePower",
     "Leak",
     "Plan",
     "PlanEntry",
     "Rounding",
     "TypicalError",
+    "gate_gain",
+    "gate_power",
+    "gate_tasks",
     "leak",
     "plan",
     "plot_plan",

@@ -1,0 +1,225 @@
+"""What a gate is about: its tasks and terms, and the scores of one version on them.
+
+Everything a caller hands over is checked here, against public facts only. What does not fit is refused before
+anything is charged, and no message names a score.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.coding import Account, Weights
+from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
+from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval
+from holdfast.records import amount
+
+Floats = NDArray[np.float64]
+_MOST_NAME = 200
+
+
+@dataclass(frozen=True)
+class GateDefinition:
+    """What a gate is about. It is kept beside the book, because ids may be nobody else's business."""
+
+    ids: tuple[str, ...]
+    groups: tuple[str, ...] | None
+    weight: str
+    binary: bool
+    promise: str
+    confidence: float
+    step: float
+    minimum: float
+    inputs: str
+    expect: float | None
+    name: str
+    reading: dict[str, str]
+
+    def to_bytes(self) -> bytes:
+        """The definition as it is kept."""
+        return json.dumps(vars(self), sort_keys=True).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> GateDefinition:
+        """What was kept."""
+        stored = json.loads(content)
+        groups = stored["groups"]
+        stored |= {"ids": tuple(stored["ids"]), "groups": None if groups is None else tuple(groups)}
+        return cls(**stored)
+
+    @property
+    def most_steps(self) -> int:
+        return math.ceil((1 - self.minimum) / self.step) + 1
+
+    @property
+    def units(self) -> int:
+        """How many independent units there are."""
+        return len(self.ids) if self.groups is None else len(set(self.groups))
+
+    def margin(self, steps: int) -> float:
+        return min(1.0, self.minimum + steps * self.step)
+
+    def steps_shown(self, differences: Floats, nats: float) -> int | None:
+        """How many steps of gain the differences show; None where they show no gain."""
+        sums, sizes = self._by_unit(differences)
+        return gain_steps(
+            sums, nats=nats, step=self.step, least=self.minimum, sizes=sizes, binary=self.binary
+        )
+
+    def mean(self, values: Floats, nats: float, lowest: float = 0.0) -> tuple[float, Interval]:
+        """The mean of values of at most 1 and at least ``lowest``, and an interval for its expectation."""
+        sums, sizes = self._by_unit(values)
+        value = float(sums.sum() / (sums.size if sizes is None else sizes.sum()))
+        if self.binary and lowest == 0:
+            return value, clopper_pearson(int(sums.sum()), sums.size, nats)
+        return value, mean_interval(sums, nats, lo=lowest, hi=1.0, sizes=sizes)
+
+    def _by_unit(self, values: Floats) -> tuple[Floats, Floats | None]:
+        """The sums of the units and their sizes; None where each unit counts once."""
+        if self.groups is None:
+            return values, None
+        _, unit = np.unique(np.array(self.groups), return_inverse=True)
+        sums = np.bincount(unit, weights=values).astype(np.float64)
+        sizes = np.bincount(unit).astype(np.float64)
+        return (sums / sizes, None) if self.weight == "clusters" else (sums, sizes)
+
+    def require_enough_tasks(self) -> None:
+        """Refuse a gate whose first candidate could not be promoted even if it solved every task anew."""
+        first = Account(1 - self.confidence, weights=Weights(expect=self.expect)).nats()
+
+        def enough(units: int) -> bool:
+            perfect = np.ones(units)
+            steps = gain_steps(perfect, nats=first, step=self.step, least=self.minimum, binary=self.binary)
+            return steps is not None
+
+        if not enough(self.units):
+            needed = next(units for units in range(self.units, 10**6) if enough(units))
+            what = "tasks" if self.groups is None else "clusters"
+            raise NotEnoughRows(needed, self.units, what="This gate", unit=what)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The scores of one version in the order of the tasks, and digests of its outputs if they are given."""
+
+    values: Floats
+    outputs: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, ids: Sequence[str], scores: Any, outputs: Mapping[Any, Any] | None) -> Candidate:
+        """Scores that fit the tasks. What does not fit is refused without naming a score."""
+        by_task = _by_task(scores, ids, "scores")
+        values = np.array([_average(by_task[task]) for task in ids])
+        if not ((values >= 0) & (values <= 1)).all():
+            raise QueryRejected(
+                "Every score must be a number from 0 to 1, and at least one here is not. It is not said "
+                "which, because scores are sealed. Divide points by the most that a task can have."
+            )
+        if outputs is None:
+            return cls(values, None)
+        answers = _by_task(outputs, ids, "outputs")
+        digests = tuple(hashlib.sha256(str(answers[task]).encode()).hexdigest() for task in ids)
+        return cls(values, digests)
+
+    @property
+    def is_binary(self) -> bool:
+        return bool(np.isin(self.values, (0.0, 1.0)).all())
+
+    def to_bytes(self) -> bytes:
+        return json.dumps({"outputs": self.outputs, "scores": self.values.tolist()}, sort_keys=True).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Candidate:
+        stored = json.loads(content)
+        outputs = stored["outputs"]
+        return cls(np.array(stored["scores"]), None if outputs is None else tuple(outputs))
+
+
+def parts_of(
+    scores: Any, outputs: Mapping[Any, Any] | None
+) -> tuple[Any, Mapping[Any, Any] | None, str | None]:
+    """Scores, outputs and name, of a mapping or of Results."""
+    if isinstance(scores, Mapping):
+        return scores, outputs, None
+    if isinstance(getattr(scores, "scores", None), Mapping):
+        return scores.scores, scores.outputs if outputs is None else outputs, scores.name
+    raise InvalidArgument(
+        "scores",
+        "a mapping from task id to score, or the Results of holdfast.results.read_results",
+        type(scores),
+    )
+
+
+def task_ids(tasks: Iterable[Any]) -> tuple[str, ...]:
+    if isinstance(tasks, (str, bytes)):
+        raise InvalidArgument("tasks", "a sequence of task ids", tasks, of="Gate")
+    ids = sorted(str(task) for task in tasks)
+    repeated = sorted({task for task, following in itertools.pairwise(ids) if task == following})
+    if repeated:
+        raise QueryRejected(
+            f"{amount(len(repeated), 'task ids')} occur more than once, for example {repeated[0]!r}. Give "
+            "every task an id of its own."
+        )
+    if not ids:
+        raise InvalidArgument("tasks", "at least one task id", tasks, of="Gate")
+    return tuple(ids)
+
+
+def _by_task(values: Mapping[Any, Any], ids: Sequence[str], what: str) -> dict[str, Any]:
+    """Values by task id, if they are there for exactly these tasks."""
+    by_task = {str(task): value for task, value in values.items()}
+    if len(by_task) < len(values):
+        raise QueryRejected(f"Two task ids of the {what} are the same as text, such as 1 and '1'.")
+    wanted = set(ids)
+    missing, unknown = sorted(wanted - set(by_task)), sorted(set(by_task) - wanted)
+    if missing:
+        raise QueryRejected(
+            f"{len(missing):,} of {len(ids):,} tasks are missing from the {what}, for example "
+            f"{missing[0]!r}. Every task needs one; a task that the candidate could not do has the score 0."
+        )
+    if unknown:
+        raise QueryRejected(
+            f"The {what} have {amount(len(unknown), 'tasks')} that this gate does not know, for example "
+            f"{unknown[0]!r}. Another task set is another gate."
+        )
+    return by_task
+
+
+def cluster_labels(clusters: Mapping[Any, Any], ids: Sequence[str], what: str) -> tuple[str, ...]:
+    if not isinstance(clusters, Mapping):
+        raise InvalidArgument(what, "a mapping from task id to cluster", type(clusters), of="Gate")
+    by_task = _by_task(clusters, ids, what)
+    return tuple(str(by_task[task]) for task in ids)
+
+
+def _average(score: Any) -> float:
+    """A score, or the mean of repeats; NaN for what is neither, which is refused with the rest."""
+    repeats = list(score) if isinstance(score, (list, tuple, np.ndarray)) else [score]
+    try:
+        numbers = [float(value) for value in repeats]
+    except (TypeError, ValueError):
+        return math.nan
+    if not numbers or not all(0 <= number <= 1 for number in numbers):
+        return math.nan
+    return math.fsum(numbers) / len(numbers)
+
+
+def checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= _MOST_NAME or not name.isprintable():
+        raise InvalidArgument("name", f"a printable text of at most {_MOST_NAME} characters", name, of="Gate")
+    return name
+
+
+def default_step(tasks: int) -> float:
+    """About five tasks, rounded up to 1, 2 or 5 times a power of ten."""
+    wanted = 5 / tasks
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return min(1.0, next(factor * power for factor in (1, 2, 5, 10) if factor * power >= wanted - 1e-12))
