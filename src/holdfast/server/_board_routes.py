@@ -145,6 +145,7 @@ def _described(service: Service, name: str) -> dict[str, Any]:
         "name": name,
         "metric": board.metric,
         "compare": board.compare,
+        "upward": board.upward,
         "rows": board.rows,
         "step": board.step,
         "confidence": board.confidence,
