@@ -35,9 +35,8 @@ LONG = "Let me think about it. " * 30
 
 
 def samples():
-    return MemoryDataset(
-        [Sample(id=f"{a}+{b}", input=f"What is {a} + {b}?", target=str(a + b)) for a, b in SUMS], name="sums"
-    )
+    sums = [Sample(id=f"sum/{a}+{b}", input=f"What is {a} + {b}?", target=str(a + b)) for a, b in SUMS]
+    return MemoryDataset(sums, name="sums")
 
 
 def answers(epochs):
@@ -104,7 +103,7 @@ def sums_two_scorers():
 
 @task
 def sums_with_error():
-    return Task(dataset=samples(), solver=fail_on("2+20"), scorer=match(location="end", numeric=True))
+    return Task(dataset=samples(), solver=fail_on("sum/2+20"), scorer=match(location="end", numeric=True))
 
 
 common = dict(display="none", max_samples=1, log_model_api=False)
