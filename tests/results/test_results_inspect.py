@@ -38,6 +38,14 @@ def test_both_kinds_of_log_say_the_same(files):
     assert len(set(zipped.outputs.values())) == len(set(zipped.contents.values())) == 12
 
 
+def test_a_log_of_an_older_inspect(files):
+    results = read_results(files / "inspect_old.eval")
+    assert results.scores == {f"sum/{a}+{b}": float(a != 2) for a in (1, 2, 3) for b in (10, 20)}
+    assert set(results.repeats.values()) == {2}
+    assert results.version == "2, inspect_ai 0.3.100"
+    assert len(set(results.outputs.values())) == 4, "two sums have the same wrong and right answers"
+
+
 def test_the_scorer_has_to_be_chosen(files, refused):
     path = files / "inspect_scorers.eval"
     assert "several scorers: 'match', 'brevity', 'style'. Say which one" in refused(path)
