@@ -229,11 +229,11 @@ def _answer(record: Mapping[str, Any]) -> str | None:
     if not messages:
         return None
     attachments = record.get("attachments") or {}
-    said_and_done = []
+    actions = []
     for message in messages:
         calls = [[call.get("function"), call.get("arguments")] for call in message.get("tool_calls") or ()]
-        said_and_done.append([_texts(message.get("content"), attachments), calls])
-    return _text(said_and_done)
+        actions.append([_texts(message.get("content"), attachments), calls])
+    return _text(actions)
 
 
 def _texts(content: Any, attachments: Mapping[str, str]) -> list[str]:
