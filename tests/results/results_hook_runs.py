@@ -54,7 +54,7 @@ def polite():
 @solver
 def careful(fails):
     async def solve(state, generate):
-        if fails and state.sample_id == "2":
+        if fails and state.sample_id == "plus/2":
             raise RuntimeError("no sandbox")
         return await generate(state)
 
@@ -73,7 +73,7 @@ def main(folder: Path) -> None:
         task = inspect_ai.Task(
             name="plus",
             dataset=MemoryDataset(
-                [Sample(id=str(i), input=f"{i} plus 1", target=str(i + 1)) for i in range(6)]
+                [Sample(id=f"plus/{i}", input=f"{i} plus 1", target=str(i + 1)) for i in range(6)]
             ),
             solver=careful(fails),
             scorer=[match(), polite()] if several else match(),

@@ -14,7 +14,7 @@ import pytest
 import holdfast.inspect
 from holdfast.errors import InvalidArgument, MissingExtra
 
-SCORES = {str(i): float(i < 4) for i in range(6)}
+SCORES = {f"plus/{i}": float(i < 4) for i in range(6)}
 
 
 class Gate:
@@ -41,7 +41,7 @@ def runs(tmp_path_factory):
     ("label", "name", "scores"),
     [
         ("epochs", "mockllm/model", SCORES),
-        ("limit", "mockllm/model", {str(i): 1.0 for i in range(3)}),
+        ("limit", "mockllm/model", {f"plus/{i}": 1.0 for i in range(3)}),
         ("eval set", "new prompt", SCORES),
     ],
 )
@@ -65,7 +65,7 @@ def test_the_scorer_is_chosen(runs):
 
 @pytest.mark.parametrize(
     ("label", "expected"),
-    [("missing", "1 of 6 tasks has no score, for example '2'"), ("failed", "status 'error'")],
+    [("missing", "1 of 6 tasks has no score, for example 'plus/2'"), ("failed", "status 'error'")],
 )
 def test_an_evaluation_that_is_not_whole_is_not_submitted(runs, label, expected):
     run = runs[0][label]
