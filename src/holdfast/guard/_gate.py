@@ -285,11 +285,11 @@ class Gate:
             "submissions": submissions,
             "promotions": len(versions) - 1,
             "incumbent": versions[-1].name,
-            "certified_gain": versions[-1].total,
+            "certified_gain": versions[-1].total if self.promise == "family" else None,
             "spent": self.spent,
             "needed_gain": needed if math.isfinite(needed) else None,
             "closed": balance.closed,
-            "text": status_words(versions, submissions, needed, closed=balance.closed),
+            "text": status_words(versions, submissions, needed, promise=self.promise, closed=balance.closed),
         }
 
     def submit(
@@ -310,8 +310,8 @@ class Gate:
         Args:
             scores: as for the incumbent: a mapping from task id to score, or Results.
             name: what the candidate is called; None takes the name in the Results, if there is one.
-            outputs: task id to what the candidate answered, or a digest of it. Sealed outputs on hidden inputs
-                are compared by nobody: how many differ would tell about the inputs.
+            outputs: task id to what the candidate answered, or a digest of it. Sealed outputs on hidden
+                inputs are not compared: how many differ would tell about the inputs.
             sealed: whether the scores came here without anyone seeing them. Then the candidate needs a name,
                 and the verdict assumes less.
             asker: on whose behalf, where several people share one gate.

@@ -19,13 +19,14 @@ from holdfast.records import Record, amount, interval_words
 class Version(Record):
     """One step on the line of promotions.
 
-    Guarantee: that of the gate. ``margin`` is how much better than the version before it is shown to be, and
-    ``total`` how much better than the first incumbent: margins add.
+    Guarantee: that of the gate. ``margin`` is how much better than the version before it is shown to be.
+    Under "family" margins add, and ``total`` is how much better than the first incumbent it is shown to be.
+    Under "fdr" some margins may be wrong, and ``total`` is only their sum.
 
     Args:
         name: what the candidate was called; for the first version, what the incumbent was called.
         margin: the certified gain over the version before it; 0 for the first.
-        total: the certified gain over the first incumbent.
+        total: the sum of the margins up to this version.
         place: which submission it was, from 1; 0 for the first incumbent.
     """
 
@@ -237,12 +238,16 @@ def assumed(definition: GateDefinition, *, sealed: bool | None) -> tuple[str, ..
     return tuple(sentences)
 
 
-def status_words(versions: Sequence[Version], submissions: int, needed: float, *, closed: bool) -> str:
+def status_words(
+    versions: Sequence[Version], submissions: int, needed: float, *, promise: str, closed: bool
+) -> str:
     """Where a gate stands, in words."""
     counts = f"{amount(submissions, 'submissions')}, {amount(len(versions) - 1, 'promotions')}."
     holder = f"The incumbent is {versions[-1].name!r}"
-    if len(versions) > 1:
+    if len(versions) > 1 and promise == "family":
         holder += f", better than {versions[0].name!r} by more than {versions[-1].total:.6g}"
+    elif len(versions) > 1:
+        holder += f"; the margins since {versions[0].name!r} sum to {versions[-1].total:.6g}"
     if closed:
         rest = "The gate is closed."
     elif math.isfinite(needed):
