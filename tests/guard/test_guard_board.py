@@ -513,3 +513,77 @@ def test_bad_boards_are_refused(labels):
     for wrong in ({"metric": "auc"}, {"sealed": 1.0}, {"step": 0}, {"start": 2}, {"confidence": 1}):
         with pytest.raises(InvalidArgument):
             Board(labels, target="y", **wrong)
+
+
+def test_only_the_type_of_the_labels_decides_whether_probabilities_are_refused(labels):
+    """The type is public and the labels are not: those of the last two boards are the same numbers."""
+    chances = {"id": labels["id"], "prediction": np.full(ROWS, 0.7)}
+    for y in (labels["y"], labels["y"] == 1, labels["y"] + 5, labels["y"].astype("uint8")):
+        board = Board(labels.assign(y=y), target="y")
+        for door in (board.submit, board.take_in):
+            with pytest.raises(QueryRejected, match=r"not probabilities\. The prediction for id 0 is 0\.7\."):
+                door(chances)
+        assert board.spent == 0
+    assert not Board(labels.assign(y=labels["y"] * 1.0), target="y", start=0.5).submit(chances).better
+    assert Board(labels, target="y", metric="brier").submit(chances).better
+
+
+def test_what_was_kept_before_probabilities_were_refused_is_scored_and_in_the_final(labels, tmp_path):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    mixed = table(labels, 0.9).assign(prediction=lambda frame: frame["prediction"] * 1.0)
+    mixed.loc[0, "prediction"] = 0.5
+    board = Board(labels, target="y", start=0.5, **place)
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(type(board._predictions), "_refuse_probabilities", lambda self, values: None)
+        waiting = board.take_in(mixed, by="ann")
+    assert board.score(waiting).better
+    assert board.final()[0].key == waiting
+    board.close()
+
+
+def test_a_choice_of_finalists_outlives_the_process(labels, tmp_path):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    board = Board(labels, target="y", start=0.5, **place)
+    poor, good = (board.submit(table(labels, right), asker=Asker("ann")).key for right in (0.4, 0.8))
+    board.choose_finalists([poor], by="ann")
+    standing, listed = board.standing, board.submissions()
+    board.close()
+    again = Board(labels, target="y", start=0.5, **place)
+    assert again.finalists("ann") == (poor,)
+    assert again.finalists("bob") == ()
+    assert (again.standing, again.submissions()) == (standing, listed)
+    assert [entry.key for entry in again.submissions("ann")] == [poor, good]
+    assert [entry.key for entry in again.final()] == [poor]
+    again.close()
+
+
+def test_a_choice_is_before_the_final_or_refused_when_two_processes_write_at_once(labels, tmp_path):
+    """The first process is about to write its finalists; the second one's choice comes in between."""
+    first, second = (
+        Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
+        for _ in range(2)
+    )
+    poor, good = (first.submit(table(labels, right), asker=Asker("ann")).key for right in (0.4, 0.8))
+    append, meanwhile = Book.append, []
+
+    def late(book, kind, body, **options):
+        if "finalists" in body and not meanwhile:
+            meanwhile.append(second.choose_finalists([poor], by="ann"))
+        return append(book, kind, body, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Book, "append", late)
+        final = first.final()
+    assert meanwhile == [(poor,)]
+    assert [entry.key for entry in final] == [poor]
+    with pytest.raises(QueryRejected, match="cannot be changed any more"):
+        second.choose_finalists([good], by="ann")
+    assert second.final() == final
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, None, "2"])
+def test_a_number_of_finalists_that_is_none_is_refused(labels, bad):
+    with pytest.raises(InvalidArgument, match="most_finalists"):
+        Board(labels, target="y", most_finalists=bad)
