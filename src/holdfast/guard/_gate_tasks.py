@@ -205,7 +205,7 @@ def _average(score: Any) -> float:
     repeats = list(score) if isinstance(score, (list, tuple, np.ndarray)) else [score]
     try:
         numbers = [float(value) for value in repeats]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
     if not numbers or not all(0 <= number <= 1 for number in numbers):
         return math.nan
