@@ -128,6 +128,11 @@ class Client(Verbs):
             )
         return str(names[0])
 
+    def me(self) -> dict[str, Any]:
+        """Who the token stands for: name, team, role, what it reaches (``dataset``), and when it ends."""
+        person: dict[str, Any] = self._call("GET", "/me")
+        return person
+
     def score(
         self,
         predictions: str,
@@ -597,7 +602,7 @@ class Client(Verbs):
         """
         options: dict[str, str] = {}
         if isinstance(scores, (str, Path)):
-            if self._call("GET", "/me")["role"] != "submitter":
+            if self.me()["role"] != "submitter":
                 options = self.gate(gate)["reading"]
             options |= reading or {}
         body = {"name": name, **_results(_read_here(scores, options), outputs)}

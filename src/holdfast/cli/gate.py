@@ -48,8 +48,7 @@ _SERVICE = (
         "--service",
         "--url",
         "service",
-        envvar="HOLDFAST_SERVICE",
-        help="The address of a service that keeps the gate; GATE is then its name. Or in HOLDFAST_SERVICE.",
+        help="The address of a service that keeps the gate; GATE is then its name.",
     ),
     click.option("--token", envvar="HOLDFAST_TOKEN", help="A token; better in HOLDFAST_TOKEN."),
 )
@@ -210,6 +209,7 @@ def submit(
         with _client(service, token) as client:
             verdict = client.gate_submit(place, results, name, reading=_given(**options))
         _tell(verdict, summary, as_json=as_json)
+        return
     with _opened(place) as opened:
         candidate = _read(results, opened.reading | _given(**options))
         verdict = opened.submit(candidate, name, sealed=sealed)
@@ -255,7 +255,7 @@ def run(
 
     {results} stands for a place that is deleted afterwards; it is in the environment as HOLDFAST_RESULTS too.
     What the COMMAND prints, and its exit status, may tell scores, so neither is shown. With --service the
-    scores are sent straight to a service; the COMMAND does not see the token.
+    scores are sent straight to a service; the token is not passed to the COMMAND.
     """
     if name is None:
         raise click.UsageError("--name is needed: a candidate whose scores nobody sees is known by its name.")
@@ -413,6 +413,12 @@ def _judged_by(
             )
         return
     with _client(service, token) as client:
+        # A wrong name or token is found before the command runs, which may take hours.
+        me = client.me()
+        if me["role"] != "submitter":
+            client.gate(place)
+        elif me["dataset"] != f"gate:{place}":
+            raise QueryRejected(f"This token may only submit to {me['dataset']}; GATE is {place!r}.")
         yield lambda written, name, options: client.gate_submit(place, written, name, reading=options)
 
 
