@@ -42,6 +42,7 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
     )
     assert set(descriptions) == {
         *("preview", "ask", "table", "discover", "left", "certificate", "boards", "submit"),
+        *("gate_status", "gate_submit"),
     }
     assert "guess" in descriptions["ask"]
     assert "guess" in instructions
