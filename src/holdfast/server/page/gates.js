@@ -61,16 +61,16 @@ function line(page, gate) {
   const caption = element("figcaption", "", { class: "quiet" });
   figure.append(drawing, caption);
   pictures.push(() => draw(page, gate, drawing, caption));
-  const heads = ["Version", "Better than the one before by more than", "Than the first", "Submission"];
+  const family = gate.promise === "family";
+  const heads = ["No.", "Version", "Margin", ...(family ? ["In all"] : [])];
   const rows = versions.map((version, place) => place === 0
-    ? [version.name, "–", "–", "the first incumbent"]
-    : [version.name, number(version.margin), gate.promise === "family" ? number(version.total) : "not certified", String(version.place)]);
+    ? ["–", version.name, "first", ...(family ? ["–"] : [])]
+    : [String(version.place), version.name, more(page, version.margin), ...(family ? [more(page, version.total)] : [])]);
   return [element("h4", "Promotions"), figure, table(page, `Promotions of ${gate.name}`, heads, rows.reverse())];
 }
 
 // Steps of equal width, as high as the margins add up; where there is no room for all, the newest.
 function draw(page, gate, drawing, caption) {
-  const { number } = page;
   const width = Math.max(280, drawing.parentElement.clientWidth);
   const shown = gate.versions.slice(-Math.floor((width - 16) / NARROWEST));
   const column = Math.min(150, (width - 16) / shown.length);
@@ -90,16 +90,18 @@ function draw(page, gate, drawing, caption) {
       ...(place === 0 ? [] : [part("line", { class: "riser", x1: left, x2: left, y1: y(place - 1), y2: level })]),
       part("line", { class: isLast ? "tread now" : "tread", x1: left, x2: left + column, y1: level, y2: level }),
       part("text", { ...centred, y: level - 10, class: isLast ? "now" : "" }, name),
-      part("text", { ...centred, y: level + 18, class: "beside" }, isFirst ? "first" : `+${number(version.margin)}`),
+      part("text", { ...centred, y: level + 18, class: "beside" }, isFirst ? "first" : more(page, version.margin)),
       ...(isFirst ? [] : [part("text", { ...centred, y: level + 34, class: "beside" }, `no. ${version.place}`)]),
     ];
   });
   drawing.replaceChildren(...parts);
   const left = gate.versions.length - shown.length;
-  caption.textContent = "Each step is a promotion: how much better it is at least, and which submission it was. " +
+  caption.textContent = "Each step is a promotion: by more than how much it is better, and which submission it was. " +
     (left > 0 ? `The newest ${shown.length} of ${gate.versions.length} versions. ` : "") +
     (gate.promise === "family" ? "Margins add up." : "Each margin is certified by itself; their sum is not.");
 }
+
+const more = (page, margin) => `> ${page.number(margin)}`;
 
 function part(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -120,18 +122,18 @@ async function showVerdicts(page, gate, place) {
   verdicts.reverse();
   let shown = AT_FIRST;
   const list = element("div");
-  const more = element("button", "Older verdicts", { type: "button", class: "plain" });
+  const older = element("button", "Older verdicts", { type: "button", class: "plain" });
   const show = () => {
-    const heads = ["Submission", "Candidate", "Verdict", "Compared with", "Nats"];
+    const heads = ["No.", "Candidate", "Verdict", "Compared with", "Nats"];
     const rows = verdicts.slice(0, shown).map((verdict) =>
       [String(verdict.place), verdict.name, outcome(page, verdict), verdict.incumbent, number(verdict.cost, 3)]);
     list.replaceChildren(table(page, `Verdicts of ${gate.name}`, heads, rows));
-    more.hidden = verdicts.length <= shown;
+    older.hidden = verdicts.length <= shown;
   };
-  more.addEventListener("click", () => {
+  older.addEventListener("click", () => {
     shown += MORE;
     show();
-    if (more.hidden) list.firstElementChild.focus();
+    if (older.hidden) list.firstElementChild.focus();
   });
   place.replaceChildren(element("h4", "Verdicts"));
   if (!verdicts.length) {
@@ -143,9 +145,9 @@ async function showVerdicts(page, gate, place) {
   const sentences = element("ul");
   sentences.append(...verdicts[0].assumed.map((sentence) => element("li", sentence)));
   assumed.append(element("summary", "What must be true for the newest verdict"), sentences);
-  place.append(list, more, assumed);
+  place.append(list, older, assumed);
 }
 
 function outcome(page, verdict) {
-  return verdict.promoted ? `promoted: better by more than ${page.number(verdict.margin)}` : "not shown to be better";
+  return verdict.promoted ? `promoted ${more(page, verdict.margin)}` : "not promoted";
 }
