@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Asker, Gate, Verdict
 from holdfast.ledger import Balance, Book
 from holdfast.server._places import Places, Unknown, require_name
-from holdfast.server._rate import require_rate
+from holdfast.server._rate import RATE, require_rate
 from holdfast.server._tokens import Person
 
 _SCHEMA = """
@@ -67,7 +67,7 @@ class Gates:
         results: GivenResults | None = None,
         incumbent: str | None = None,
         reading: Mapping[str, str] | None = None,
-        rate: int,
+        rate: int = RATE,
         **terms: Any,
     ) -> Gate:
         """Open a gate for an incumbent; whatever is wrong with it is said now, and leaves nothing behind.
