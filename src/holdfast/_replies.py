@@ -8,7 +8,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast import errors, queries
-from holdfast.guard import Answer, Certificate, GroupAnswer, Left, Preview, Report, Table
+from holdfast.guard import (
+    Answer,
+    Certificate,
+    GateReport,
+    GroupAnswer,
+    Left,
+    Preview,
+    Report,
+    Table,
+    Verdict,
+)
 from holdfast.ledger import Receipt
 
 
@@ -63,6 +73,54 @@ def report_of(said: dict[str, Any]) -> Report:
         questions=tuple(said["questions"]),
         text=said["text"],
         certificate=certificate_of(said["certificate"]),
+        receipt=None if receipt is None else Receipt(**receipt),
+    )
+
+
+def scores_sent(scores: Any) -> dict[str, float | list[float]]:
+    """Scores by task as they are sent. What is no score is refused without saying which."""
+    import numpy as np
+
+    if not isinstance(scores, Mapping):
+        raise errors.InvalidArgument(
+            "scores", "a mapping from task id to score, Results, or the path of a result file", type(scores)
+        )
+    sent: dict[str, float | list[float]] = {}
+    for task, score in scores.items():
+        try:
+            numbers = np.asarray(score, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            numbers = np.array(math.nan)
+        if numbers.ndim > 1 or not ((numbers >= 0) & (numbers <= 1)).all():
+            raise errors.QueryRejected(
+                "Every score must be a number from 0 to 1, and at least one here is not. Divide points by "
+                "the most that a task can have. Nothing was sent."
+            )
+        sent[str(task)] = numbers.tolist()
+    if len(sent) < len(scores):
+        raise errors.QueryRejected("Two task ids are the same as text, such as 1 and '1'. Nothing was sent.")
+    return sent
+
+
+def verdict_of(reply: dict[str, Any]) -> Verdict:
+    """A verdict of a gate, with its receipt."""
+    receipt = reply["receipt"]
+    return Verdict(
+        **{
+            **reply,
+            "assumed": tuple(reply["assumed"]),
+            "receipt": None if receipt is None else Receipt(**receipt),
+        }
+    )
+
+
+def gate_report_of(reply: dict[str, Any]) -> GateReport:
+    """The report of a gate, with its receipt."""
+    receipt = reply["receipt"]
+    return GateReport(
+        versions=tuple(reply["versions"]),
+        text=reply["text"],
+        assumed=tuple(reply["assumed"]),
         receipt=None if receipt is None else Receipt(**receipt),
     )
 

@@ -6,7 +6,7 @@ import io
 import json
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,32 @@ from holdfast._replies import (
     answer_of,
     certificate_of,
     error_of,
+    gate_report_of,
     left_of,
     parquet_of,
     preview_of,
     refusal_of,
     report_of,
+    scores_sent,
     table_of,
+    verdict_of,
 )
 from holdfast.engines import Column, Schema
 from holdfast.engines._address import shown
-from holdfast.guard import Answer, Certificate, Curve, Discovery, Epoch, Left, Preview, Report, Table, Verbs
+from holdfast.guard import (
+    Answer,
+    Certificate,
+    Curve,
+    Discovery,
+    Epoch,
+    GateReport,
+    Left,
+    Preview,
+    Report,
+    Table,
+    Verbs,
+    Verdict,
+)
 from holdfast.guard._curve import edges_of
 from holdfast.guard._metrics import Scale
 from holdfast.guard._plot import plot_answers
@@ -111,6 +127,11 @@ class Client(Verbs):
                 of="Client",
             )
         return str(names[0])
+
+    def me(self) -> dict[str, Any]:
+        """Who the token stands for: name, team, role, what it reaches (``dataset``), and when it ends."""
+        person: dict[str, Any] = self._call("GET", "/me")
+        return person
 
     def score(
         self,
@@ -492,6 +513,141 @@ class Client(Verbs):
             self._keep(Receipt(**told["receipt"]))
         return told
 
+    def gates(self) -> list[dict[str, Any]]:
+        """The gates the token reaches: where each stands, and its line of promotions (``versions``)."""
+        gates: list[dict[str, Any]] = self._call("GET", "/gates")
+        return gates
+
+    def gate(self, name: str) -> dict[str, Any]:
+        """One gate: its terms, where it stands (``text`` in words), and its line of promotions
+        (``versions``).
+
+        Args:
+            name: The gate.
+        """
+        described: dict[str, Any] = self._call("GET", f"/gates/{name}")
+        return described
+
+    def gate_tasks(self, name: str) -> list[str]:
+        """The id of every task that a candidate for a gate needs a score for.
+
+        Args:
+            name: The gate.
+        """
+        tasks: list[str] = self._call("GET", f"/gates/{name}/tasks")
+        return tasks
+
+    def register_gate(
+        self,
+        name: str,
+        source: str | None = None,
+        *,
+        scores: Any = None,
+        outputs: Mapping[Any, Any] | None = None,
+        clusters: Mapping[Any, Any] | None = None,
+        incumbent: str | None = None,
+        reading: Mapping[str, str] | None = None,
+        kind: str = "auto",
+        **terms: Any,
+    ) -> dict[str, Any]:
+        """Open a gate for an incumbent; needs an owner's token. Returns its description.
+
+        Args:
+            name: What the gate is called: lower-case letters, digits, - and _.
+            source: A result file among the service's sources. Leave it out and give ``scores`` instead, if
+                the scores are here.
+            scores: The incumbent's scores, as for :meth:`gate_submit`.
+            outputs: Task id to what the incumbent answered, or a digest of it.
+            clusters: Task id to cluster, where tasks of one cluster depend on each other.
+            incumbent: What the incumbent is called.
+            reading: How result files are read: options of :func:`holdfast.results.read_results`.
+            kind: What scores may be: "binary" (0 or 1), "fractions", or "auto": as the incumbent's are.
+            terms: Further terms of :class:`holdfast.Gate` (``promise``, ``confidence``, ``expect``,
+                ``minimum``, ``step``, ``weight``, ``inputs``), and the ``rate`` of candidates a minute.
+        """
+        body: dict[str, Any] = {"name": name, "scores": kind, "reading": dict(reading or {}), **terms}
+        if source is not None:
+            body["source"] = source
+        if scores is not None:
+            scores = _read_here(scores, reading or {})
+            clusters = getattr(scores, "clusters", None) if clusters is None else clusters
+            body["results"] = _results(scores, outputs) | _texts("clusters", clusters)
+        if incumbent is not None:
+            body["incumbent"] = incumbent
+        made: dict[str, Any] = self._call("POST", "/gates", body)
+        return made
+
+    def gate_submit(
+        self,
+        gate: str,
+        scores: Any,
+        name: str,
+        outputs: Mapping[Any, Any] | None = None,
+        *,
+        reading: Mapping[str, str] | None = None,
+    ) -> Verdict:
+        """Send a candidate's scores to a gate; returns the verdict.
+
+        The same name again has its first verdict, free of charge (``verdict.repeated``). With a submitter's
+        token the scores count as sealed: a harness sent them, and nobody saw them.
+
+        Args:
+            gate: The gate.
+            scores: A mapping from task id to a score from 0 to 1 (or to a list of repeats),
+                :class:`holdfast.results.Results`, or the path of a result file, which is read here.
+            name: What the candidate is called: a commit or a version.
+            outputs: Task id to what the candidate answered, or a digest of it.
+            reading: How the result file is read, beyond the gate's own options. With a submitter's token,
+                which cannot see those, all options are given here.
+        """
+        options: dict[str, str] = {}
+        if isinstance(scores, (str, Path)):
+            if self.me()["role"] != "submitter":
+                options = self.gate(gate)["reading"]
+            options |= reading or {}
+        body = {"name": name, **_results(_read_here(scores, options), outputs)}
+        verdict = verdict_of(self._call("POST", f"/gates/{gate}/submissions", body))
+        if self._receipts is not None and verdict.receipt is not None:
+            self._keep(verdict.receipt)
+        return verdict
+
+    def gate_verdicts(self, gate: str) -> list[Verdict]:
+        """Every verdict of a gate, in order.
+
+        Args:
+            gate: The gate.
+        """
+        verdicts: list[Verdict] = []
+        after = 0
+        while page := self._call("GET", f"/gates/{gate}/verdicts?limit=1000&after={after}")["verdicts"]:
+            verdicts += [
+                verdict_of({name: value for name, value in verdict.items() if name != "line"})
+                for verdict in page
+            ]
+            after = page[-1]["line"]
+        return verdicts
+
+    def gate_report(self, gate: str) -> GateReport:
+        """Close a gate for good, then tell the exact score of every version; needs an owner's token. Asking
+        again returns the same.
+
+        Args:
+            gate: The gate.
+        """
+        report = gate_report_of(self._call("POST", f"/gates/{gate}/report"))
+        if self._receipts is not None and report.receipt is not None:
+            self._keep(report.receipt)
+        return report
+
+    def export_gate(self, gate: str, path: str | Path) -> None:
+        """Write the account book of a gate to a file that anyone can verify; needs an auditor's token.
+
+        Args:
+            gate: The gate.
+            path: The file to write.
+        """
+        Path(path).write_bytes(self._send("GET", f"/gates/{gate}/book", None, {}).content)
+
     def export(self, path: str | Path) -> None:
         """Write the account book to a file that anyone can verify; needs an auditor's token."""
         Path(path).write_bytes(self._send("GET", self._path("ledger"), None, {}).content)
@@ -595,6 +751,29 @@ def _scored(predictions: Any, target: str, metric: str, guess: Any, bounds: Any,
             "f1, log_loss, mae or mse, or for mean, ratio and correlation of an expression."
         )
     return query
+
+
+def _read_here(scores: Any, reading: Mapping[str, str]) -> Any:
+    """The results in a file, if that is what is given; anything else as it is."""
+    if not isinstance(scores, (str, Path)):
+        return scores
+    from holdfast.results import read_results
+
+    options: dict[str, Any] = dict(reading)
+    return read_results(scores, **options)
+
+
+def _results(scores: Any, outputs: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """Scores and outputs as they are sent, from a mapping or Results."""
+    if not isinstance(scores, Mapping) and isinstance(getattr(scores, "scores", None), Mapping):
+        outputs = scores.outputs if outputs is None else outputs
+        scores = scores.scores
+    return {"scores": scores_sent(scores)} | _texts("outputs", outputs)
+
+
+def _texts(name: str, by_task: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """Outputs or clusters as they are sent; nothing where there are none."""
+    return {} if by_task is None else {name: {str(task): str(text) for task, text in by_task.items()}}
 
 
 def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:

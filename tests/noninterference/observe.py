@@ -34,8 +34,12 @@ from forms import flat
 
 from holdfast.ledger._event import digest_of
 
-# The terms of a book that stand for protected rows, as JSON or as Python shows them.
-_OF_ROWS = re.compile(r"""(["'](?:data|labels|earlier)\\*["']: ?\\*["']keyed )[0-9a-f]{64}""")
+# The terms of a book that stand for protected rows or sealed scores, as JSON or as Python shows them.
+_OF_ROWS = re.compile(
+    r"""(["'](?:data|labels|earlier|incumbent|scores)\\*["']: ?\\*["']keyed )[0-9a-f]{64}"""
+)
+# Under such names a gate keeps scores beside its book.
+_OF_SCORES = re.compile("(gate keyed )[0-9a-f]{64}")
 # A digest, or a signature, which is twice as long.
 _DIGITS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{64}){1,2}(?![0-9a-f])")
 _NOW = 1_750_000_000.0
@@ -278,7 +282,8 @@ def _note_database(look: Look, path: Path) -> None:
             if name == "events":
                 look.book(rows)
             elif name == "kept":  # Keyed digests, for whoever may read the key in the table beside it.
-                look.note(f"{name} of {path}", [[row[0], len(row[1])] for row in rows])
+                kept = sorted([_OF_SCORES.sub(r"\1digest", str(row[0])), len(row[1])] for row in rows)
+                look.note(f"{name} of {path}", kept)
             else:
                 look.note(f"{name} of {path}", [list(row) for row in rows])
     finally:

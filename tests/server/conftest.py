@@ -15,6 +15,7 @@ from server_caller import Caller
 from starlette.testclient import TestClient
 
 from holdfast.server import Policy, Service, create_app
+from holdfast.server._gates import GivenResults
 
 ROWS = 4_000
 
@@ -24,7 +25,7 @@ expect.set_options(timeout=60_000)
 
 @pytest.fixture(scope="session")
 def set_up(tmp_path_factory):
-    """The folder of a service that was set up and stopped: two datasets and a board."""
+    """The folder of a service that was set up and stopped: two datasets, a board and a gate."""
     home = tmp_path_factory.mktemp("home")
     rng = np.random.default_rng(0)  # Always the same people: what is tested here is the service.
     (home / "data").mkdir()
@@ -37,6 +38,8 @@ def set_up(tmp_path_factory):
     service.datasets.register("other", "other.parquet", Policy())
     pd.DataFrame({"id": range(100), "y": 1}).to_csv(home / "data" / "y.csv", index=False)
     service.boards.register("people", "y.csv", {"target": "y"}, blind=False)
+    scores = GivenResults({f"task {number}": number % 2 for number in range(100)})
+    service.gates.register("people", results=scores, rate=600)
     service.close()
     return home
 

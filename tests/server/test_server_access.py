@@ -9,6 +9,7 @@ from server_caller import Caller
 
 from holdfast.errors import InvalidArgument
 from holdfast.server import Policy, Service, Tokens
+from holdfast.server._gates import GivenResults
 from holdfast.server._tokens import Refused
 
 OPEN = {("GET", "/v1/health"), ("GET", "/v1/key")}
@@ -38,6 +39,11 @@ ALLOWED = {
         ("GET", "/boards/{name}/submissions"),
         ("GET", "/boards/{name}/finalists"),
         ("PUT", "/boards/{name}/finalists"),
+        ("GET", "/gates"),
+        ("GET", "/gates/{name}"),
+        ("GET", "/gates/{name}/tasks"),
+        ("GET", "/gates/{name}/verdicts"),
+        ("POST", "/gates/{name}/submissions"),
     },
     "participant": {
         ("GET", "/me"),
@@ -48,6 +54,15 @@ ALLOWED = {
         ("GET", "/boards/{name}/submissions"),
         ("GET", "/boards/{name}/finalists"),
         ("PUT", "/boards/{name}/finalists"),
+        ("GET", "/gates"),
+        ("GET", "/gates/{name}"),
+        ("GET", "/gates/{name}/tasks"),
+        ("GET", "/gates/{name}/verdicts"),
+        ("POST", "/gates/{name}/submissions"),
+    },
+    "submitter": {
+        ("GET", "/me"),
+        ("POST", "/gates/{name}/submissions"),
     },
     "auditor": {
         ("GET", "/me"),
@@ -64,6 +79,11 @@ ALLOWED = {
         ("GET", "/boards/{name}"),
         ("GET", "/boards/{name}/ids"),
         ("GET", "/boards/{name}/submissions"),
+        ("GET", "/gates"),
+        ("GET", "/gates/{name}"),
+        ("GET", "/gates/{name}/tasks"),
+        ("GET", "/gates/{name}/verdicts"),
+        ("GET", "/gates/{name}/book"),
     },
 }
 BODIES = {
@@ -79,6 +99,11 @@ BODIES = {
     "/datasets/{name}/epochs": {"source": "other.parquet"},
     "/datasets/{name}/report": {"questions": ["share(age > 40)"]},
     "/boards/{name}/finalists": {"submissions": []},
+    "/gates": {"name": "new", "results": {"scores": {str(number): 1 for number in range(100)}}},
+    "/gates/{name}/submissions": {
+        "name": "v2",
+        "scores": {f"task {number}": 1 for number in range(100)},
+    },
 }
 
 
@@ -111,12 +136,13 @@ def test_nothing_but_health_and_the_key_is_open(client):
 
 
 def expected(role, reach, method, path):
-    """The status for somebody of this role whose token reaches "dataset:people", "board:people" or all."""
+    """The status for somebody of this role whose token reaches "dataset:people", "board:people",
+    "gate:people" or all."""
     kind = path.split("/")[1].removesuffix("s")
     out_of_reach = "{name}" in path and reach not in ("*", f"{kind}:people")
     if (method, path) not in ALLOWED[role]:
         # Whether an analyst may give a report is said by the dataset, which has to be in reach.
-        return 404 if out_of_reach and role == "analyst" and path.endswith("/report") else 403
+        return 404 if out_of_reach and role == "analyst" and path == "/datasets/{name}/report" else 403
     if out_of_reach:
         return 404
     return 404 if path.endswith("/report") else 200  # They may look, and nobody has given a report yet.
@@ -128,42 +154,52 @@ def expected(role, reach, method, path):
         *(
             (role, reach)
             for role in ("analyst", "auditor")
-            for reach in ("dataset:people", "board:people", "*")
+            for reach in ("dataset:people", "board:people", "gate:people", "*")
         ),
         ("participant", "board:people"),
+        ("participant", "gate:people"),
         ("participant", "*"),
+        ("submitter", "gate:people"),
+        ("submitter", "gate:other"),
     ],
 )
 def test_every_route_is_for_the_roles_it_is_for(client, person, role, reach):
-    """There is a dataset and a board of the name "people": a token for one does not reach the other."""
+    """There are a dataset, a board and a gate of the name "people": a token for one of them does not reach
+    the others."""
     caller = person(role, dataset=reach)
     for method, path in routes(client):
         status = call(caller, method, path).status_code
         assert status == expected(role, reach, method, path), (method, path)
 
 
-def test_an_owner_of_one_thing_does_not_reach_the_other_of_the_same_name(client, person):
-    for reach, other in (("board:people", "datasets"), ("dataset:people", "boards")):
-        caller = person("owner", dataset=reach)
-        for method, path in routes(client):
-            if "{name}" in path:
-                status = call(caller, method, path).status_code
-                assert (status == 404) == (path.startswith(f"/{other}/") or path.endswith("/report")), path
-                if path.endswith("/close"):
-                    break  # What comes after it finds a closed account.
+@pytest.mark.parametrize("kind", ["dataset", "board", "gate"])
+def test_an_owner_of_one_thing_does_not_reach_the_others_of_the_same_name(client, person, kind):
+    caller = person("owner", dataset=f"{kind}:people")
+    for method, path in routes(client):
+        if "{name}" in path:
+            status = call(caller, method, path).status_code
+            absent = (method, path) == ("GET", "/datasets/{name}/report")  # Nobody has given one.
+            assert (status == 404) == (absent or not path.startswith(f"/{kind}s/")), (method, path)
 
 
 def test_what_belongs_to_others_is_not_there(client, person, owner):
     """The same answer for a dataset out of reach as for one that does not exist."""
-    for role, reach in (("analyst", "other"), ("auditor", "other"), ("participant", "board:other")):
+    reaches = {
+        "analyst": "other",
+        "auditor": "other",
+        "participant": "board:other",
+        "submitter": "gate:other",
+    }
+    for role, reach in reaches.items():
         stranger = person(role, dataset=reach)
         for method, path in routes(client):
             if "{name}" in path and (method, path) in ALLOWED[role]:
                 foreign, missing = (call(stranger, method, path, name) for name in ("people", "nowhere"))
                 assert foreign.status_code == missing.status_code == 404
                 assert foreign.json()["detail"].replace("people", "nowhere") == missing.json()["detail"]
-        assert stranger("GET", "/boards").json() == []
-        if role != "participant":
+        if role != "submitter":
+            assert stranger("GET", "/boards").json() == stranger("GET", "/gates").json() == []
+        if role in ("analyst", "auditor"):
             assert [found["name"] for found in stranger("GET", "/datasets").json()] == ["other"]
     assert [found["name"] for found in owner("GET", "/datasets").json()] == ["other", "people"]
 
@@ -215,6 +251,11 @@ def test_tokens_are_not_in_the_files(service, tmp_path):
         {"dataset": "people@1"},
         {"role": "participant", "dataset": "dataset:people"},
         {"role": "participant", "dataset": "people"},
+        {"dataset": "gate:"},
+        {"role": "submitter"},
+        {"role": "submitter", "dataset": "people"},
+        {"role": "submitter", "dataset": "board:people"},
+        {"role": "submitter", "dataset": "*"},
     ],
 )
 def test_bad_tokens_are_not_given(tmp_path, wrong):
@@ -236,6 +277,10 @@ def test_a_name_alone_means_a_dataset_and_never_a_board(client, owner, service, 
     eve = Caller(client, given.json()["token"])
     assert [board["name"] for board in eve("GET", "/boards").json()] == ["race"]
     assert eve("GET", "/datasets").status_code == 403
+    scores = GivenResults({str(number): 1 for number in range(50)})
+    service.gates.register("line", results=scores, rate=1)
+    refused = owner("POST", "/tokens", {"name": "eve", "role": "analyst", "dataset": "line"})
+    assert "'gate:line' for the gate" in refused.json()["detail"]
     plain = owner("POST", "/tokens", {"name": "bob", "role": "analyst", "dataset": "people"})
     assert plain.json()["dataset"] == "dataset:people"
 

@@ -43,6 +43,7 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
     assert set(descriptions) == {
         *("columns", "training_rows", "preview", "ask", "ask_together", "table", "discover", "history"),
         *("left", "certificate", "boards", "submit"),
+        *("gate_status", "gate_submit"),
     }
     assert "guess" in descriptions["ask"]
     assert "guess" in instructions

@@ -21,6 +21,7 @@ from holdfast.cli._output import print_data
 from holdfast.errors import QueryRejected
 
 if TYPE_CHECKING:
+    from holdfast.client import Client
     from holdfast.guard import Gate, Verdict
     from holdfast.results import Results
 
@@ -42,6 +43,15 @@ _SUMMARY = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Append the verdict to this file, as Markdown for a pull request.",
 )
+_SERVICE = (
+    click.option(
+        "--service",
+        "--url",
+        "service",
+        help="The address of a service that keeps the gate; GATE is then its name.",
+    ),
+    click.option("--token", envvar="HOLDFAST_TOKEN", help="A token; better in HOLDFAST_TOKEN."),
+)
 _NAME = click.option(
     "--name",
     help="What the candidate is called: a commit or a version. The same name again has its first verdict.",
@@ -59,14 +69,22 @@ def gate() -> None:
       holdfast gate submit agent.gate v2.jsonl --name v2
       holdfast gate status agent.gate
       holdfast gate report agent.gate
+      holdfast gate run agent --service https://gates.example.org --name v2 -- pytest --junitxml {results}
 
-    GATE is the file, or the PostgreSQL URL, that keeps the gate's account. With probability --confidence no
+    GATE is the file, or the PostgreSQL URL, that keeps the gate's account; with --service it is the name of a
+    gate. With probability --confidence no
     promotion is ever wrong, if tasks are independent and whoever makes candidates sees verdicts only.
     """
 
 
 def _reading_options(command: _Command) -> _Command:
     for option in reversed(_READING):
+        command = option(command)
+    return command
+
+
+def _service_options(command: _Command) -> _Command:
+    for option in reversed(_SERVICE):
         command = option(command)
     return command
 
@@ -161,6 +179,7 @@ def open_gate(
 @_NAME
 @click.option("--sealed", is_flag=True, help="Nobody has seen these scores.")
 @_reading_options
+@_service_options
 @_SUMMARY
 @_JSON
 def submit(
@@ -168,6 +187,8 @@ def submit(
     results: Path,
     name: str | None,
     sealed: bool,
+    service: str | None,
+    token: str | None,
     summary: Path | None,
     as_json: bool,
     **options: str | None,
@@ -176,7 +197,19 @@ def submit(
 
     Results are read as the incumbent's were. Prefer `holdfast gate run`: a file of scores that somebody has
     seen is not covered by the promise.
+
+    With --service the scores are sent to a service. A submitter's token cannot see how the incumbent's
+    results were read, so say it again.
     """
+    if service is not None:
+        if name is None:
+            raise click.UsageError("--name is needed: a service knows a candidate by its name.")
+        if sealed:
+            raise click.UsageError("--sealed is for gates of your own. A service goes by the token's role.")
+        with _client(service, token) as client:
+            verdict = client.gate_submit(place, results, name, reading=_given(**options))
+        _tell(verdict, summary, as_json=as_json)
+        return
     with _opened(place) as opened:
         candidate = _read(results, opened.reading | _given(**options))
         verdict = opened.submit(candidate, name, sealed=sealed)
@@ -199,6 +232,7 @@ def submit(
     help="Write what the COMMAND prints here. Whoever makes candidates must not read it.",
 )
 @_reading_options
+@_service_options
 @_SUMMARY
 @_JSON
 def run(
@@ -207,6 +241,8 @@ def run(
     name: str | None,
     results: str,
     log: Path | None,
+    service: str | None,
+    token: str | None,
     summary: Path | None,
     as_json: bool,
     **options: str | None,
@@ -218,13 +254,14 @@ def run(
       holdfast gate run agent.gate --name v2 -- inspect eval task.py --log-dir {results}
 
     {results} stands for a place that is deleted afterwards; it is in the environment as HOLDFAST_RESULTS too.
-    What the COMMAND prints, and its exit status, may tell scores, so neither is shown.
+    What the COMMAND prints, and its exit status, may tell scores, so neither is shown. With --service the
+    scores are sent straight to a service; the token is not passed to the COMMAND.
     """
     if name is None:
         raise click.UsageError("--name is needed: a candidate whose scores nobody sees is known by its name.")
     if Path(results).name != results:
         raise click.UsageError("--results is a name without folders, such as report.xml.")
-    with _opened(place) as opened, tempfile.TemporaryDirectory() as folder:
+    with _judged_by(place, service, token) as judge, tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / results
         _run(command, written, log)
         if not written.exists():
@@ -232,16 +269,20 @@ def run(
                 "The command ended and wrote nothing to {results}. Its output is not shown, because it may "
                 "tell scores; --log FILE keeps it for the owner of the tasks."
             )
-        candidate = _read(written, opened.reading | _given(**options))
-        verdict = opened.submit(candidate, name, sealed=True)
+        verdict = judge(written, name, _given(**options))
     _tell(verdict, summary, as_json=as_json)
 
 
 @gate.command()
 @click.argument("place", metavar="GATE")
+@_service_options
 @_JSON
-def status(place: str, as_json: bool) -> None:
+def status(place: str, service: str | None, token: str | None, as_json: bool) -> None:
     """Show where GATE stands: the line of promotions, and what the next candidate needs."""
+    if service is not None:
+        with _client(service, token) as client:
+            _show_standing(client.gate(place), as_json=as_json)
+        return
     with _opened(place) as opened:
         _show_status(opened, as_json=as_json)
 
@@ -352,10 +393,40 @@ def _opened(place: str) -> Iterator[Gate]:
         opened.close()
 
 
+def _client(service: str, token: str | None) -> Client:
+    from holdfast.client import Client
+
+    if token is None:
+        raise click.UsageError("A service wants a token: set HOLDFAST_TOKEN, or say --token.")
+    return Client(service, token)
+
+
+@contextmanager
+def _judged_by(
+    place: str, service: str | None, token: str | None
+) -> Iterator[Callable[[Path, str, dict[str, str]], Verdict]]:
+    """What gives the verdict on results that nobody has seen: a gate of one's own, or one of a service."""
+    if service is None:
+        with _opened(place) as opened:
+            yield lambda written, name, options: opened.submit(
+                _read(written, opened.reading | options), name, sealed=True
+            )
+        return
+    with _client(service, token) as client:
+        # A wrong name or token is found before the command runs, which may take hours.
+        me = client.me()
+        if me["role"] != "submitter":
+            client.gate(place)
+        elif me["dataset"] != f"gate:{place}":
+            raise QueryRejected(f"This token may only submit to {me['dataset']}; GATE is {place!r}.")
+        yield lambda written, name, options: client.gate_submit(place, written, name, reading=options)
+
+
 def _run(command: tuple[str, ...], results: Path, log: Path | None) -> None:
     """Run a harness without showing what it prints. Its exit status is not looked at: it may tell scores."""
     arguments = [part.replace(_PLACE, str(results)) for part in command]
     environment = {**os.environ, "HOLDFAST_RESULTS": str(results)}
+    environment.pop("HOLDFAST_TOKEN", None)  # The command may run the candidate's own code.
     console = Console(stderr=True)
     with console.status(f"Running {command[0]}; its output is sealed."), _written_to(log) as stream:
         try:
@@ -402,11 +473,15 @@ def _tell(verdict: Verdict, summary: Path | None, *, as_json: bool) -> None:
 
 
 def _show_status(opened: Gate, *, as_json: bool) -> None:
-    standing = opened.status()
-    versions = opened.promotions
+    versions = [version.to_dict() for version in opened.promotions]
+    _show_standing({**opened.status(), "versions": versions}, as_json=as_json)
+
+
+def _show_standing(standing: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        print_data({**standing, "versions": [version.to_dict() for version in versions]})
+        print_data(standing)
         return
     click.echo(standing["text"])
-    for version in versions[1:]:
-        click.echo(f"  {version.place:>6,}  {version.name}  better by more than {version.margin:.6g}")
+    for version in standing["versions"][1:]:
+        place, name, margin = version["place"], version["name"], version["margin"]
+        click.echo(f"  {place:>6,}  {name}  better by more than {margin:.6g}")

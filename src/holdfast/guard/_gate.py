@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import math
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -251,6 +253,18 @@ class Gate:
             self._follow()
             lines = [released for _, released in self._session.history()]
             return tuple(self._verdict(released) for released in lines if _is_verdict(released))
+
+    def history_page(self, after: int = 0, limit: int = 100) -> dict[int, Verdict]:
+        """At most ``limit`` verdicts by their line in the account book: a long history a page at a time.
+
+        Args:
+            after: the last line of the page before; 0 for the first page.
+            limit: how many verdicts a page has.
+        """
+        first = checks.whole(after, "after", at_least=0, of="Gate.history_page")
+        most = min(checks.whole(limit, "limit", of="Gate.history_page"), sys.maxsize)
+        verdicts = (item for item in self._session.history(first) if _is_verdict(item[1]))
+        return {line: self._verdict(released) for line, released in itertools.islice(verdicts, most)}
 
     @property
     def spent(self) -> float:

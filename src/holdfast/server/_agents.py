@@ -127,6 +127,27 @@ def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
         table = {"id": list(predictions), "prediction": list(predictions.values())}
         return _result_or_refusal(lambda: client.submit(board, table))
 
+    @server.tool(
+        description="Where the gates stand, or the one that is named: the incumbent, the line of promotions "
+        "with their margins, and the gain that the next candidate needs. Free."
+    )
+    def gate_status(gate: str | None = None) -> dict[str, Any]:
+        return _told(lambda: {"gates": client.gates()} if gate is None else client.gate(gate))
+
+    @server.tool(
+        description="Ask a gate whether a candidate may replace the incumbent: its name (a commit or a "
+        "version) and a score from 0 to 1 for every task. You are told whether it is promoted, and by how "
+        "much it is better at least. The same name again has its first verdict, free. If you saw the scores, "
+        "submit every candidate that was scored and not the best of them, or the promise does not hold."
+    )
+    def gate_submit(
+        gate: str,
+        name: str,
+        scores: dict[str, float | list[float]],
+        outputs: dict[str, str] | None = None,
+    ) -> dict[str, Any]:
+        return _told(lambda: client.gate_submit(gate, scores, name, outputs).to_dict())
+
     if may_report:
         _add_report(server, lambda: client, "ENDS THE SHARED ACCOUNT FOR GOOD, for everyone")
     return server

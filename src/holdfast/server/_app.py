@@ -10,6 +10,7 @@ from holdfast.server import (
     _batch_routes,
     _board_routes,
     _epoch_routes,
+    _gate_routes,
     _page,
     _people,
     _problems,
@@ -49,5 +50,6 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(_epoch_routes.router)
     app.include_router(_report_routes.router)
     app.include_router(_board_routes.router)
+    app.include_router(_gate_routes.router)
     app.include_router(_page.router)
     return app

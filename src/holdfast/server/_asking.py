@@ -131,15 +131,7 @@ def certificate(name: str, service: TheService, person: Who) -> dict[str, Any]:
 @router.get("/{name}/ledger")
 def export(name: str, service: TheService, person: Who) -> StreamingResponse:
     """The whole account book, as an export that anyone can verify offline with the public key."""
-    book = service.dataset(person, name, "auditor").book
-
-    def blocks() -> Iterator[bytes]:
-        with _exported(book) as path, path.open("rb") as file:
-            while block := file.read(1 << 20):
-                yield block
-
-    headers = {"Content-Disposition": f'attachment; filename="{name}.jsonl"'}
-    return StreamingResponse(blocks(), media_type="application/jsonl", headers=headers)
+    return streamed(service.dataset(person, name, "auditor").book, name)
 
 
 @router.get("/{name}/verify")
@@ -159,6 +151,18 @@ def close(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """End the account for good; what was answered stays readable."""
     service.dataset(person, name).guard.close_account()
     return _described(service, person, name)
+
+
+def streamed(book: ledger.Book, name: str) -> StreamingResponse:
+    """An account book as an export that is saved under this name."""
+
+    def blocks() -> Iterator[bytes]:
+        with _exported(book) as path, path.open("rb") as file:
+            while block := file.read(1 << 20):
+                yield block
+
+    headers = {"Content-Disposition": f'attachment; filename="{name}.jsonl"'}
+    return StreamingResponse(blocks(), media_type="application/jsonl", headers=headers)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ def register(body: BoardBody, service: TheService, person: Who) -> dict[str, Any
 @router.get("")
 def boards(service: TheService, person: Who) -> list[dict[str, Any]]:
     """The boards this token reaches, with their standing."""
+    service.require(person, *_READERS)
     return [_described(service, name) for name in service.boards.names() if person.reaches("board", name)]
 
 

@@ -60,12 +60,12 @@ class TokenBody(_Strict):
     """Whom a new token is for."""
 
     name: str = Field(min_length=1, max_length=100)
-    role: str = Field(pattern="^(owner|analyst|auditor|participant)$")
+    role: str = Field(pattern="^(owner|analyst|auditor|participant|submitter)$")
     team: str = Field(default="", max_length=100)
     dataset: str = Field(
         default="*",
         max_length=71,
-        description="What it reaches: dataset:NAME (or NAME), board:NAME, or * for everything.",
+        description="What it reaches: dataset:NAME (or NAME), board:NAME, gate:NAME, or * for everything.",
     )
     days: float = Field(default=90, gt=0, le=3660)
 
@@ -125,6 +125,83 @@ class FinalistsBody(_Strict):
     """The submissions of one's own that are to be in the final; none: the best one."""
 
     submissions: list[Annotated[str, Field(max_length=64)]] = Field(max_length=100)
+
+
+_TaskId = Annotated[str, Field(max_length=1_000)]
+# The limit makes pydantic refuse text that has no UTF-8 form, too.
+_Output = Annotated[str, Field(max_length=10**7)]
+# Scores are checked by the gate: its messages do not say which task has a score that is none.
+_Scores = Annotated[
+    dict[_TaskId, Any],
+    Field(
+        min_length=1,
+        max_length=10**6,
+        description="Task id to a score from 0 to 1, or to a list of them (repeats, which are averaged).",
+        json_schema_extra={
+            "additionalProperties": {
+                "anyOf": [
+                    {"type": "number", "minimum": 0, "maximum": 1},
+                    {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}},
+                ]
+            }
+        },
+    ),
+]
+_Outputs = Annotated[
+    dict[_TaskId, _Output] | None,
+    Field(max_length=10**6, description="Task id to what was answered, or a digest of it."),
+]
+
+
+class CandidateBody(_Strict):
+    """A candidate for a gate: its name, and its scores on all tasks."""
+
+    name: str = Field(min_length=1, max_length=200, description="What it is: a commit or a version.")
+    scores: _Scores
+    outputs: _Outputs = None
+
+
+class ResultsBody(_Strict):
+    """The scores of an incumbent."""
+
+    scores: _Scores
+    outputs: _Outputs = None
+    clusters: dict[_TaskId, _TaskId] | None = Field(default=None, max_length=10**6)
+
+
+class ReadingBody(_Strict):
+    """How result files are read; see ``holdfast.results.read_results``."""
+
+    format: str | None = Field(default=None, max_length=200)
+    metric: str | None = Field(default=None, max_length=200)
+    task: str | None = Field(default=None, max_length=200)
+    score: str | None = Field(default=None, max_length=200)
+    cluster: str | None = Field(default=None, max_length=200)
+    output: str | None = Field(default=None, max_length=200)
+    filter: str | None = Field(default=None, max_length=200)
+
+
+class GateBody(_Strict):
+    """An incumbent that candidates have to beat; the terms are those of ``holdfast.Gate``."""
+
+    name: str = Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$")
+    source: str | None = Field(default=None, min_length=1, max_length=4_000)
+    results: ResultsBody | None = Field(default=None, description="The scores, instead of a source.")
+    incumbent: str | None = Field(default=None, min_length=1, max_length=200)
+    reading: ReadingBody = Field(default_factory=ReadingBody)
+    promise: str = Field(default="family", pattern="^(family|fdr)$")
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    expect: float | None = Field(default=None, ge=1, le=1e9)
+    minimum: float = Field(default=0.0, ge=0, lt=1)
+    step: float | None = Field(default=None, ge=1e-9, le=1)
+    weight: str = Field(default="tasks", pattern="^(tasks|clusters)$")
+    scores: str = Field(default="auto", pattern="^(auto|binary|fractions)$")
+    inputs: str = Field(default="hidden", pattern="^(hidden|public)$")
+    rate: int = _RATE
+
+    def terms(self) -> dict[str, Any]:
+        """What is agreed with everyone who submits."""
+        return self.model_dump(exclude={"name", "source", "results", "reading"})
 
 
 class DatasetBody(_Strict):

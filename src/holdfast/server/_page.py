@@ -1,4 +1,4 @@
-"""The page: four files that need no build step, sent with headers that allow nothing but themselves."""
+"""The page: five files that need no build step, sent with headers that allow nothing but themselves."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def style() -> Response:
 def boards() -> Response:
     """What it does for boards."""
     return _file("boards.js", "text/javascript; charset=utf-8")
+
+
+@router.get("/gates.js")
+def gates() -> Response:
+    """What it does for gates."""
+    return _file("gates.js", "text/javascript; charset=utf-8")
 
 
 @router.get("/page.js")

@@ -25,9 +25,11 @@ def issue(body: TokenBody, service: TheService, person: Who) -> dict[str, Any]:
     """Give someone a token; it is shown this once."""
     service.require(person)
     name = body.dataset
-    if name in service.boards.names() and name not in service.datasets.names():
-        wanted = f"'board:{name}' for the board; '{name}' alone means a dataset, and there is none"
-        raise InvalidArgument("dataset", wanted, name, of="a token")
+    if name not in service.datasets.names():
+        for kind, names in (("board", service.boards.names()), ("gate", service.gates.names())):
+            if name in names:
+                wanted = f"'{kind}:{name}' for the {kind}; '{name}' alone means a dataset, and there is none"
+                raise InvalidArgument("dataset", wanted, name, of="a token")
     secret, holder = service.tokens.issue(**body.model_dump())
     return {**holder.to_dict(), "token": secret}
 

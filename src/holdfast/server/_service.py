@@ -1,4 +1,4 @@
-"""One service: its folder, its key, its tokens, its datasets and its boards."""
+"""One service: its folder, its key, its tokens, its datasets, its boards and its gates."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from holdfast.guard import Board
 from holdfast.ledger import SigningKey
 from holdfast.server._boards import Boards
 from holdfast.server._datasets import Dataset, Datasets
+from holdfast.server._gates import Gates, OpenGate, unknown_gate
 from holdfast.server._places import Places, Unknown, named
 from holdfast.server._tokens import Forbidden, Person, Tokens
 
@@ -31,6 +32,7 @@ class Service:
         places = Places(self.home, self.sources, self.key, books)
         self.datasets = Datasets(self.home, places)
         self.boards = Boards(self.home, places)
+        self.gates = Gates(self.home, places)
         self.tokens.name_kinds(datasets=self.datasets.names(), boards=self.boards.names())
 
     def dataset(self, person: Person, name: str, *roles: str) -> Dataset:
@@ -48,6 +50,13 @@ class Service:
             raise Unknown(f"There is no board {name!r} that this token reaches.")
         return self.boards.get(name)
 
+    def gate(self, person: Person, name: str, *roles: str) -> OpenGate:
+        """The gate, if the person's token reaches it and has one of the roles."""
+        self.require(person, *roles)
+        if not person.reaches("gate", name):
+            raise unknown_gate(name)
+        return self.gates.get(name)
+
     def visible(self, person: Person) -> list[str]:
         """The names of the datasets that the person's token reaches."""
         return [name for name in self.datasets.names() if person.reaches("dataset", name)]
@@ -56,7 +65,7 @@ class Service:
     def require(person: Person, *roles: str) -> None:
         """Refuse whoever has none of the roles."""
         if person.role != "owner" and person.role not in roles:
-            article = "a" if person.role == "participant" else "an"
+            article = "a" if person.role in ("participant", "submitter") else "an"
             raise Forbidden(
                 f"This is for {' and '.join((*roles, 'owner'))} tokens; this one is for {article} "
                 f"{person.role}."
@@ -66,4 +75,5 @@ class Service:
         """Close every file."""
         self.datasets.close()
         self.boards.close()
+        self.gates.close()
         self.tokens.close()

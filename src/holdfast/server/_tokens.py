@@ -16,8 +16,8 @@ from holdfast import checks
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.records import Record
 
-ROLES = ("owner", "analyst", "auditor", "participant")
-_SCOPE = re.compile(r"(dataset:|board:|)([a-z0-9][a-z0-9_-]{0,62})")
+ROLES = ("owner", "analyst", "auditor", "participant", "submitter")
+_SCOPE = re.compile(r"(dataset:|board:|gate:|)([a-z0-9][a-z0-9_-]{0,62})")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tokens (
     digest TEXT PRIMARY KEY,
@@ -45,7 +45,7 @@ class Forbidden(Refused):
 class Person(Record):
     """Who holds a token: a name in a team, a role, and what it reaches.
 
-    ``dataset`` is "dataset:NAME", "board:NAME", or "*" for everything.
+    ``dataset`` is "dataset:NAME", "board:NAME", "gate:NAME", or "*" for everything.
     """
 
     identity: str
@@ -62,8 +62,8 @@ class Person(Record):
         return f"{self.team}/{self.name}"
 
     def reaches(self, kind: str, name: str) -> bool:
-        """Whether the token is for the "dataset" or the "board" of this name. A dataset and a board may have
-        the same name; a token for one of them does not reach the other."""
+        """Whether the token is for the "dataset", the "board" or the "gate" of this name. These may have the
+        same name; a token for one of them does not reach the others."""
         return self.dataset in ("*", f"{kind}:{name}")
 
 
@@ -86,12 +86,16 @@ class Tokens:
         """A new token, shown this once, and who it stands for.
 
         ``dataset`` says what it reaches: "dataset:NAME", or NAME alone, which means the same; "board:NAME";
-        or "*" for everything. A participant reaches boards only.
+        "gate:NAME"; or "*" for everything. A participant reaches boards and gates only. A submitter may only
+        submit to one gate.
         """
         checks.choice(role, "role", ROLES, of="Tokens.issue")
         dataset = _scope(dataset)
         if role == "participant" and dataset.startswith("dataset:"):
-            wanted = "'board:NAME', or '*' for all boards: a participant asks no dataset"
+            wanted = "'board:NAME', 'gate:NAME', or '*' for all of these: a participant asks no dataset"
+            raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
+        if role == "submitter" and not dataset.startswith("gate:"):
+            wanted = "'gate:NAME': a submitter may only submit, and to one gate"
             raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
         for argument, text in (("name", name), ("team", team)):
             if "/" in text or "\n" in text or len(text) > 100 or (argument == "name" and not text):
@@ -160,7 +164,9 @@ def _scope(text: str) -> str:
         return text
     parts = _SCOPE.fullmatch(text)
     if parts is None:
-        raise InvalidArgument("dataset", "'*', 'dataset:NAME' or 'board:NAME'", text, of="Tokens.issue")
+        raise InvalidArgument(
+            "dataset", "'*', 'dataset:NAME', 'board:NAME' or 'gate:NAME'", text, of="Tokens.issue"
+        )
     return f"{parts[1] or 'dataset:'}{parts[2]}"
 
 

@@ -183,7 +183,7 @@ function tell(status, words, bad = false) {
 }
 
 // A table that scrolls sideways by itself where the screen is narrow; with the keyboard too.
-function table(page, name, heads, rows) {
+export function table(page, name, heads, rows) {
   const { element } = page;
   const made = element("table", undefined, { "aria-label": name });
   const head = element("tr");

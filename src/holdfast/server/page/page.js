@@ -1,6 +1,7 @@
 // The page: signs in with a token, shows what is left, previews and asks, draws the answers. No framework, no build.
 
 import { showBoards } from "/boards.js";
+import { redraw, showGates } from "/gates.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { token: sessionStorage.getItem("holdfast-token"), dataset: null, epoch: null, answers: [], last: 0 };
@@ -74,7 +75,7 @@ function signOut() {
   sessionStorage.removeItem("holdfast-token");
   state.token = null;
   state.dataset = null;
-  for (const id of ["work", "person", "sign-out", "dataset", "board-list"]) $(id).hidden = true;
+  for (const id of ["work", "person", "sign-out", "dataset", "board-list", "gate-list", "only-submits"]) $(id).hidden = true;
   $("sign-in").hidden = false;
   $("token").focus();
 }
@@ -85,12 +86,16 @@ async function signIn() {
   $("person").textContent = me.team ? `${me.name} (${me.team}), ${me.role}` : `${me.name}, ${me.role}`;
   $("key").textContent = (await call("GET", "/key")).key;
   $("sign-in").hidden = true;
-  for (const id of ["work", "person", "sign-out"]) $(id).hidden = false;
+  for (const id of ["person", "sign-out"]) $(id).hidden = false;
   state.role = me.role;
-  // A participant of a board has no business with datasets.
+  $("only-submits").hidden = me.role !== "submitter";
+  $("work").hidden = me.role === "submitter";
+  if (me.role === "submitter") return;
+  // A participant has no business with datasets.
   $("datasets").hidden = me.role === "participant";
   if (me.role !== "participant") await showDatasets();
   await showBoards({ call, element, number, interval, attempt, me: { ...me, account: `${me.team}/${me.name}` } });
+  await showGates({ call, element, number });
 }
 
 async function showDatasets() {
@@ -388,6 +393,9 @@ $("ask").addEventListener("submit", (event) => attempt(() => ask(event)));
 $("give-report").addEventListener("submit", confirmReport);
 $("confirm").addEventListener("close", () => attempt(giveReport));
 $("verify").addEventListener("click", () => attempt(verify));
-window.addEventListener("resize", () => { if (state.answers.length) showAnswers(); });
+window.addEventListener("resize", () => {
+  if (state.answers.length) showAnswers();
+  redraw();
+});
 $("more").addEventListener("click", () => { shown += 100; showAnswers(); });
 if (state.token) attempt(signIn);
