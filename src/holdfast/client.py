@@ -26,7 +26,6 @@ from holdfast._replies import (
 from holdfast.engines import Column, Schema
 from holdfast.engines._address import shown
 from holdfast.guard import Answer, Certificate, Curve, Discovery, Epoch, Left, Preview, Report, Table, Verbs
-from holdfast.guard._curve import edges_of
 from holdfast.guard._metrics import Scale
 from holdfast.guard._plot import plot_answers
 from holdfast.guard._score_queries import compare_query, score_query
@@ -197,8 +196,7 @@ class Client(Verbs):
 
     def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
         """The share of rows in each bin, as in :meth:`holdfast.Guard.histogram`."""
-        curve = self.cdf(x, where=where, nulls=nulls)
-        return curve.histogram(edges_of(bins, curve.points))
+        return self.table(queries.histogram(x, bins, where=where, nulls=nulls))
 
     def custom(
         self,

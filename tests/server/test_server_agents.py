@@ -41,7 +41,7 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
         tools, ("preview", question), ("ask", question), ("ask", question), ("left", {}), ("certificate", {})
     )
     assert set(descriptions) == {
-        *("preview", "ask", "table", "discover", "left", "certificate", "boards", "submit"),
+        *("preview", "ask", "table", "curve", "discover", "left", "certificate", "boards", "submit"),
     }
     assert "guess" in descriptions["ask"]
     assert "guess" in instructions

@@ -30,7 +30,7 @@ from holdfast.guard._choice import (
 )
 from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
-from holdfast.guard._curve import Curve, CurveQuestion, curve_question, edges_of
+from holdfast.guard._curve import Curve, CurveQuestion, curve_question
 from holdfast.guard._custom import custom_question
 from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim, whole_rate
 from holdfast.guard._earlier import not_compared
@@ -496,8 +496,7 @@ class Guard(Verbs):
     def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
         """The share of rows in each bin, read off :meth:`cdf`, which is asked for if it was not. ``bins`` is
         their number, over what the training part shows, or their edges."""
-        curve = self.cdf(x, where=where, nulls=nulls)
-        return curve.histogram(edges_of(bins, curve.points))
+        return self.table(queries.histogram(x, bins, where=where, nulls=nulls, schema=self.schema))
 
     def _curve(self, query: Query) -> CurveQuestion:
         training = None if self._setup.training is None else self._setup.training.rows
@@ -556,12 +555,16 @@ class Guard(Verbs):
         asker: Asker | None = None,
     ) -> Table:
         """Answer a question ``by`` one column or two, ``"share(late, by = carrier)"``: one question for each
-        of their values in the training part, asked together.
+        of their values in the training part, asked together. A ``"histogram(income, 10)"`` is a table too,
+        read off one question, :meth:`cdf`.
 
         A group too small for an interval that tells something is not asked about, and says so. Whether it is
         depends on the training part and on the account alone.
         """
         record = self._record(query)
+        if record.kind == "histogram":
+            asked = replace(record, kind="cdf", bins=None)
+            return self.curve(asked, precise=precise, nats=nats, asker=asker).histogram(record.bins)
         if not record.by:
             raise InvalidArgument(
                 "query", "a question by a column, as in share(late, by = carrier)", str(record)

@@ -21,6 +21,8 @@ _ROOM = 0.25
 
 def resolved(query: Query, schema: Schema, training: Rows | None, nullable: frozenset[str]) -> Query:
     """The question with its ranges and its groups in place, both as the training part shows them."""
+    if query.kind == "histogram":
+        raise QueryRejected(f"{query} is a table, one row for each bin. Ask for it with guard.table(...).")
     if query.by:
         raise QueryRejected(
             f"{query} is a table, one question for each value of {', '.join(map(str, query.by))}. Ask for it "

@@ -31,6 +31,7 @@ share(age > 40, where = sex = 'F', guess = 0.4), mean(income, 0, 1e5), differenc
 part."""
 _BY = (
     "`share(late, by = carrier)` asks the same of each value of a column; also mean, quantile and difference."
+    " `histogram(income, 10)` tells the share of rows in each bin."
 )
 
 
@@ -66,6 +67,13 @@ def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
     )
     def table(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
         return _told(lambda: client.table(question, nats=nats, precise=precise).to_dict())
+
+    @server.tool(
+        description="Tell a whole distribution, such as cdf(income): the share of rows up to each of 64 "
+        f"points, in one band that costs about as much as one share. {_FINER}"
+    )
+    def curve(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
+        return _told(lambda: client.curve(question, nats=nats, precise=precise).to_dict())
 
     @server.tool(
         description="Test a claim, a question with < or > and a number, such as mean(income, 0, 1e5) > "
