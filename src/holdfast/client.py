@@ -163,7 +163,7 @@ class Client(Verbs):
         """The score of one expression less that of another, as in :meth:`holdfast.Guard.compare`."""
         if not (isinstance(a, str) and isinstance(b, str)):
             raise errors.QueryRejected(_NO_MODELS)
-        query = compare_query(a, b, target=target, metric=metric)
+        query = compare_query(a, b, target=target, metric=metric, scale=_scale(metric, bounds, positive))
         return self.ask(query, precise=precise, nats=nats)
 
     def discover(self, claim: str, *, rate: float = 0.05) -> Discovery:
@@ -504,9 +504,7 @@ class Client(Verbs):
 def _scored(predictions: Any, target: str, metric: str, guess: Any, bounds: Any, positive: Any) -> Query:
     if not isinstance(predictions, str):
         raise errors.QueryRejected(_NO_MODELS)
-    scale = Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
-    if bounds is None and metric in ("mae", "mse"):
-        raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
+    scale = _scale(metric, bounds, positive)
     query = score_query(predictions, target=target, metric=metric, guess=guess, scale=scale)
     if query is None:
         raise errors.QueryRejected(
@@ -515,6 +513,13 @@ def _scored(predictions: Any, target: str, metric: str, guess: Any, bounds: Any,
             "f1, log_loss, mae or mse, or for mean, ratio and correlation of an expression."
         )
     return query
+
+
+def _scale(metric: str, bounds: Any, positive: Any) -> Scale:
+    """What labels and numbers are scored, as the caller says: a client sees no training rows of a service."""
+    if bounds is None and metric in ("mae", "mse"):
+        raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
+    return Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
 
 
 def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:

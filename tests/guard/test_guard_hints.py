@@ -187,7 +187,7 @@ def test_values_at_an_end_of_the_range_are_not_clipped():
 )
 def test_a_filter_that_no_training_row_passes_is_refused_for_nothing(guard, watched, line):
     for ask in (guard.ask, guard.cost_preview, lambda asked: guard.discover(f"{asked} > 0.5")):
-        with pytest.raises(QueryRejected, match="enters|say nothing about"):
+        with pytest.raises(QueryRejected, match=r"enters|say nothing about"):
             ask(line)
     assert guard.spent == 0
     assert watched == []

@@ -199,6 +199,13 @@ def test_a_paired_difference_is_narrower_than_two_scores(table):
         ({"metric": ["accuracy", "acuracy"]}, "'accuracy'"),
         ({"metric": "log_loss", "predictions": np.full(ROWS, 2.0)}, "from 0 to 1"),
         ({"metric": "recall", "positive": 7}, "No training row has 7"),
+        ({"metric": "brier", "predictions": "a * 3"}, "outside"),
+        ({"metric": "log_loss", "predictions": "2"}, "outside"),
+        ({"metric": "accuracy", "predictions": np.full(ROWS, 3)}, "hold 3"),
+        ({"metric": "f1", "target": "label", "predictions": np.full(ROWS, "yess")}, "hold 'yess'"),
+        ({"metric": "precision", "predictions": np.zeros(ROWS)}, "no precision"),
+        ({"metric": "precision", "predictions": "0 * y"}, "enters"),
+        ({"metric": "brier", "positive": 7}, "no class 7"),
         ({"metric": "r2", "target": "label"}, "target of numbers"),
         ({"metric": "f1", "target": "three", "predictions": np.ones(ROWS)}, "positive="),
         ({"metric": "auc", "predictions": np.full(ROWS, "yes")}, "numbers"),
@@ -215,6 +222,50 @@ def test_what_is_wrong_is_said_and_costs_nothing(table, options, words):
     with pytest.raises((QueryRejected, InvalidArgument), match=words):
         guard.score(predictions, **{"target": "y", **options})
     assert guard.spent == 0
+
+
+def test_another_positive_label_is_another_question(table):
+    guard, truth = Guard(table), table.label
+    for metric in ("log_loss", "brier"):
+        for predictions in (table.p.to_numpy(), "p"):
+            ask = {"target": "label", "metric": metric}
+            yes, no = (guard.score(predictions, positive=label, **ask) for label in ("yes", "no"))
+            assert yes.value < no.value
+            assert guard.score(predictions, **ask) == yes
+    for label in ("yes", "no"):
+        model = fit(guard, LogisticRegression(), "label")
+        answer = guard.score(model, target="label", metric="brier", positive=label)
+        chance = model.predict_proba(table[FEATURES])[:, list(model.classes_).index(label)]
+        assert answer.low < np.mean((chance - (truth == label)) ** 2) < answer.high
+
+
+def test_labels_that_are_meant_are_scored_with_a_guess(table):
+    guard = Guard(table)
+    predictions = np.where(table.said == 1, 1, 3)
+    answer = guard.score(predictions, target="y", guess=0.4)
+    assert answer.low < np.mean(predictions == table.y) < answer.high
+    assert guard.score(predictions, target="y") == answer  # It was answered before.
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "error", "brier", "log_loss"])
+def test_two_expressions_are_compared_as_two_arrays_are(table, metric):
+    frame = table.assign(half=np.where(np.arange(ROWS) % 7 == 0, np.nan, table.said))
+    columns = ("said", "half") if metric in ("accuracy", "error") else ("p", "half")
+    guard = Guard(frame)
+    answer = guard.compare(*columns, target="y", metric=metric)
+    scores = guard.ask_all([guard.to_score(name, target="y", metric=metric) for name in columns])
+    assert answer.low < scores[0].value - scores[1].value < answer.high
+    # A missing prediction counts as wrong, as it does in the scores.
+    assert abs(answer.value - (scores[0].value - scores[1].value)) < 0.05 * answer.query.bounds[1]
+
+
+@pytest.mark.parametrize("metric", ["mae", "mse"])
+def test_two_expressions_of_numbers_are_compared(table, metric):
+    guard = Guard(table)
+    answer = guard.compare("guess", "0", target="t", metric=metric, bounds=SPAN)
+    arrays = guard.compare(table.guess.to_numpy(), np.zeros(ROWS), target="t", metric=metric, bounds=SPAN)
+    assert answer.high < 0
+    assert abs(answer.value - arrays.value) < arrays.half_width
 
 
 def test_one_class_only_is_refused():

@@ -170,9 +170,9 @@ def require_rows_enter(question: Question, looked: int, passing: int, rows: int)
     if question.guess is not None or not question.filtered or passing or not shown:
         return
     raise QueryRejected(
-        f"None of {looked:,} training rows enters {question.text}: none passes the filter, or has a value. So "
-        "hardly any protected row would, and the answer would say nothing. Check the filter on guard.train. If "
-        "it is meant, ask with a guess of your own: guess=..."
+        f"None of {looked:,} training rows enters {question.text}: none passes the filter, or has a value. "
+        "So hardly any protected row would, and the answer would say nothing. Check the filter on "
+        "guard.train. If it is meant, ask with a guess of your own: guess=..."
     )
 
 
