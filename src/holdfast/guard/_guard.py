@@ -593,8 +593,8 @@ class Guard(Verbs):
         """
         record = self._record(query)
         if record.kind == "histogram":
-            asked = replace(record, kind="cdf", bins=None)
-            return self.curve(asked, precise=precise, nats=nats, asker=asker).histogram(record.bins)
+            distribution = replace(record, kind="cdf", bins=None)
+            return self.curve(distribution, precise=precise, nats=nats, asker=asker).histogram(record.bins)
         if not record.by:
             raise InvalidArgument(
                 "query", "a question by a column, as in share(late, by = carrier)", str(record)
