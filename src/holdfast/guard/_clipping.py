@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast import queries
-from holdfast.guard._question import Part, Question, TableQuestion
+from holdfast.guard._question import Moments, Part, Question, TableQuestion
 from holdfast.intervals import clopper_pearson
 from holdfast.queries import Expression, Query
 
@@ -33,17 +33,19 @@ class Clipping:
     training: Part
     bounds: str
 
+    @cached_property
+    def _seen(self) -> Moments:
+        return self.question.moments(self.training)
+
     @property
     def rows(self) -> int:
         """How many training rows enter."""
-        return self.question.moments(self.training).rows
+        return self._seen.rows
 
     @cached_property
     def _predicted(self) -> float:
         """A share that is hardly ever exceeded in the long run, by what the training part shows."""
-        moments = self.question.moments(self.training)
-        count = round(moments.mean * moments.rows)
-        return clopper_pearson(count, moments.rows, _NATS).high
+        return clopper_pearson(round(self._seen.mean * self.rows), self.rows, _NATS).high
 
     def most(self, rows: int) -> float:
         """The share that hardly any sample of so many protected rows exceeds, in two digits."""
