@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from holdfast import checks, errors, queries
 from holdfast._replies import (
@@ -111,6 +111,7 @@ class Client(Verbs):
             )
         return str(names[0])
 
+    @overload
     def score(
         self,
         predictions: str,
@@ -123,12 +124,47 @@ class Client(Verbs):
         positive: Any = None,
         precise: bool = False,
         nats: float | None = None,
-    ) -> Answer:
+    ) -> Answer: ...
+    @overload
+    def score(
+        self,
+        predictions: str,
+        *,
+        target: str,
+        metric: list[str] | tuple[str, ...],
+        guess: None = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> dict[str, Answer]: ...
+    def score(
+        self,
+        predictions: str,
+        *,
+        target: str,
+        metric: Any = "accuracy",
+        guess: Any = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Any:
         """The score of predictions that are an expression over the columns, as in
-        :meth:`holdfast.Guard.score`; predictions of your own go to a board (:meth:`submit`). There is no
-        model to fit again, so ``cv`` does nothing here."""
-        query = _scored(predictions, target, metric, guess, bounds, positive)
-        return self.ask(query, precise=precise, nats=nats)
+        :meth:`holdfast.Guard.score`; with a list of metrics, one answer for each by its name, asked together.
+        Predictions of your own go to a board (:meth:`submit`). There is no model to fit again, so ``cv`` does
+        nothing here."""
+        if not isinstance(metric, (list, tuple)):
+            query = _scored(predictions, target, metric, guess, bounds, positive)
+            return self.ask(query, precise=precise, nats=nats)
+        if guess is not None:
+            raise errors.InvalidArgument(
+                "guess", "left out: each metric has a guess of its own", guess, of="Client.score"
+            )
+        asked = [_scored(predictions, target, one, None, bounds, positive) for one in metric]
+        return dict(zip(metric, self.ask_all(asked, precise=precise, nats=nats), strict=True))
 
     def score_all(
         self,

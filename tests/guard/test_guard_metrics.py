@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from holdfast import Guard
-from holdfast.engines import unsealed
+from holdfast.engines import Rows, unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
 
 ROWS = 3_000
@@ -279,3 +279,20 @@ def test_metrics_that_are_no_mean_are_not_compared(table):
     guard = Guard(table)
     with pytest.raises(QueryRejected, match="not compared row by row"):
         guard.compare(table.said.to_numpy(), 1 - table.said.to_numpy(), target="y", metric="f1")
+
+
+def test_fifty_scores_read_as_much_for_the_last_as_for_the_first(table, monkeypatch):
+    guard, reads = Guard(table), []
+    for name in ("frame", "sums", "cells"):
+        method = getattr(Rows, name)
+
+        def noted(rows, *args, method=method, name=name, **options):
+            reads[-1].append((name, rows.count))
+            return method(rows, *args, **options)
+
+        monkeypatch.setattr(Rows, name, noted)
+    for cut in np.linspace(0.3, 0.7, 50):
+        reads.append([])
+        guard.score((table.p > cut).astype(int).to_numpy(), target="y")
+    assert reads[0] == reads[-1]
+    assert len(guard.history) == 50

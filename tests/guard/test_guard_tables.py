@@ -123,6 +123,7 @@ def test_a_table_of_differences_and_of_quantiles(table):
     assert [row.group for row in apart.rows if row.answer is not None] == [("c00",), ("c01",)]
     medians = guard.quantile("delay", 0.5, by="night")
     assert all(answer.low < 16.8 < answer.high for answer in medians.answers)
+    assert guard.median("delay", by="night") == medians
 
 
 @pytest.mark.parametrize(
