@@ -151,6 +151,29 @@ def test_the_guess_of_a_model_is_not_its_score_on_its_own_rows(table):
     assert any("5 cross" in note for note in guard.score(forest, target="y", metric="f1", cv=5).notes)
 
 
+class Memory:
+    """No model of scikit-learn: it knows its own rows by heart."""
+
+    def __init__(self, frame, target):
+        self.known = dict(zip(map(tuple, frame[FEATURES].to_numpy()), frame[target], strict=True))
+
+    def predict(self, frame):
+        return np.array([self.known.get(tuple(row), float(row[0] > 0)) for row in frame.to_numpy()])
+
+
+def test_a_model_that_cannot_be_fitted_again_is_not_judged_by_its_own_rows(table):
+    training, rest = table[:1_000], table[1_000:].reset_index(drop=True)
+    guard = Guard(rest, train=training)
+    answer = guard.score(Memory(training, "y"), target="y")
+    assert answer.guess < 0.9  # It is right about all of its own rows.
+    assert answer.low < ((rest.a > 0) == rest.y).mean() < answer.high
+    assert any(note.startswith("No guess was supposed") for note in answer.notes)
+    assert answer.cost < 8
+    brought = Guard(rest, train=training).score(Memory(training, "y"), target="y", guess=0.75)
+    assert brought.guess == 0.75
+    assert Guard(rest, train=training).score(Memory(training, "t"), target="t", metric="r2").high < 1
+
+
 def test_an_array_over_protected_rows_needs_no_guess(table):
     guard = Guard(table.drop(index=range(1000)), train=table.iloc[:1000])
     rows = protected(guard)

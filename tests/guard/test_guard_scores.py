@@ -504,11 +504,11 @@ def test_a_missing_label_counts_as_wrong_however_predictions_are_given(metric):
         def predict_proba(self, rows):
             return np.column_stack([1 - rows["p"], rows["p"]])
 
+    wrong = 1 / 3 if metric != "accuracy" else 2 / 3
     values = [
-        Guard(frame).score(given, target="label", metric=metric)
+        Guard(frame).score(given, target="label", metric=metric, guess=wrong)
         for given in ("p", frame["p"].to_numpy(), Copies())
     ]
-    wrong = 1 / 3 if metric != "accuracy" else 2 / 3
     assert values[0].low <= wrong <= values[0].high
     for other in values[1:]:
         assert (other.value, other.low, other.high) == (values[0].value, values[0].low, values[0].high)

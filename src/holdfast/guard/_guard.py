@@ -264,7 +264,8 @@ class Guard(Verbs):
         wrong.
 
         The guess is never a model's score on rows it was fitted on: a model of scikit-learn is fitted again
-        in ``cv`` folds of the training part (three, unless you say otherwise), or bring ``guess``. The
+        in ``cv`` folds of the training part (three, unless you say otherwise), or bring ``guess``. For a
+        model that cannot be fitted again no guess is supposed, but for "r2", whose interval needs one. The
         answer's notes say which it was.
 
         The same array, or a model with the same content, is the same question and costs nothing again.

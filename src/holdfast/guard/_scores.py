@@ -44,6 +44,10 @@ _OWN_ROWS = (
     "guess, and "
     "costs more: bring guess= or use cv=."
 )
+_NOT_FITTED_AGAIN = (
+    "No guess was supposed: the model cannot be fitted again on a part of the training rows, and its score "
+    "on all of them may be that on rows it was fitted on. An answer costs less with guess=."
+)
 _NO_GUESS = (
     "There were no predictions for training rows to take a guess from, so none was supposed. An answer "
     "costs less "
@@ -409,7 +413,9 @@ def _without_its_own_rows(question: ScoreQuestion, training: Part, cv: int | Non
                 "guess "
                 "instead."
             )
-        return replace(question, notes=_with_note(question.notes, _OWN_ROWS))
+        if question.statistic is not None and question.statistic.needs_training:
+            return replace(question, notes=_with_note(question.notes, _OWN_ROWS))
+        return replace(question, everywhere=False, notes=_with_note(question.notes, _NOT_FITTED_AGAIN))
     note = f"The guess is the model's score in {cv or _FOLDS} cross-validation folds of the training part."
     return replace(question, out_of_fold=predicted, notes=_with_note(question.notes, note))
 
