@@ -18,8 +18,8 @@ from holdfast.queries import Expression, Query
 
 CLIPPED = "clipped"
 """The name under which a question keeps its clipping."""
-# How likely it is supposed to be that more is clipped than predicted. A smaller number would make most answers
-# cheaper, but the dearest price is reserved for all of them.
+# How likely it is supposed to be that more is clipped than predicted. A smaller number would make most
+# answers cheaper, but the dearest price is reserved for all of them.
 _SUPPOSED = 1 / 100
 # The predicted share is exceeded about as rarely: once in 8,000 for the training part, and four deviations of
 # the protected rows.
