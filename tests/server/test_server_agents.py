@@ -41,7 +41,17 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
         tools, ("preview", question), ("ask", question), ("ask", question), ("left", {}), ("certificate", {})
     )
     assert set(descriptions) == {
-        *("columns", "training_rows", "preview", "ask", "ask_together", "table", "discover", "history"),
+        *(
+            "columns",
+            "training_rows",
+            "preview",
+            "ask",
+            "ask_together",
+            "table",
+            "curve",
+            "discover",
+            "history",
+        ),
         *("left", "certificate", "boards", "submit"),
         *("gate_status", "gate_submit"),
     }
