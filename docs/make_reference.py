@@ -16,6 +16,8 @@ MODULES = (
     "holdfast.sklearn",
     "holdfast.mlflow",
     "holdfast.optuna",
+    "holdfast.results",
+    "holdfast.inspect",
     "holdfast.queries",
     "holdfast.intervals",
     "holdfast.statistics",

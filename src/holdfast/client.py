@@ -400,6 +400,84 @@ class Client(Verbs):
         found: list[dict[str, Any]] = self._call("GET", "/boards")
         return found
 
+    def register_board(self, name: str, source: str, *, target: str, **terms: Any) -> dict[str, Any]:
+        """Open a board on a table of labels; needs an owner's token. Returns its description.
+
+        Args:
+            name: What the board is called: lower-case letters, digits, - and _.
+            source: A file among the service's sources, or a table of a database.
+            target: The column of labels.
+            terms: Further terms of :class:`holdfast.guard.Board` (``id``, ``metric``, ``confidence``,
+                ``step``, ``start``, ``sealed``, ``most_finalists``, ``split_seed``, ``seconds``), the
+                ``rate`` of submissions a minute, and ``blind``.
+        """
+        body = {"name": name, "source": source, "target": target, **terms}
+        made: dict[str, Any] = self._call("POST", "/boards", body)
+        return made
+
+    def board(self, name: str) -> dict[str, Any]:
+        """One board: its ``standing`` with intervals, and its ``final`` once there is one.
+
+        Args:
+            name: The board.
+        """
+        described: dict[str, Any] = self._call("GET", f"/boards/{name}")
+        return described
+
+    def board_ids(self, name: str) -> list[Any]:
+        """Every id that a submission to a board needs a prediction for.
+
+        Args:
+            name: The board.
+        """
+        ids: list[Any] = self._call("GET", f"/boards/{name}/ids")
+        return ids
+
+    def submissions(self, board: str) -> list[dict[str, Any]]:
+        """Your own submissions to a board, in order: what each was told, and whether it is one of your
+        finalists. With an owner's or auditor's token, those of all people.
+
+        Args:
+            board: The board.
+        """
+        listed: list[dict[str, Any]] = []
+        while page := self._call("GET", f"/boards/{board}/submissions?skip={len(listed)}"):
+            listed += page
+        return listed
+
+    def choose_finalists(self, board: str, keys: Sequence[str]) -> list[str]:
+        """Choose which of your own submissions are scored in the final; you can change this until then.
+        Returns the keys that are chosen now.
+
+        Args:
+            board: The board.
+            keys: The ``key`` of each submission, at most as many as the board's ``most_finalists``. Without
+                any, your best submission is in the final.
+        """
+        body = {"submissions": list(keys)}
+        chosen: list[str] = self._call("PUT", f"/boards/{board}/finalists", body)["finalists"]
+        return chosen
+
+    def unblind(self, board: str) -> dict[str, Any]:
+        """End the blind phase of a board: score what waits, as one batch; needs an owner's token. Returns its
+        description, and under ``unscored`` what could not be scored.
+
+        Args:
+            board: The board.
+        """
+        described: dict[str, Any] = self._call("POST", f"/boards/{board}/unblind")
+        return described
+
+    def final(self, board: str) -> list[dict[str, Any]]:
+        """Score the finalists of a board on its sealed rows, once; needs an owner's token. Asking again
+        returns the same.
+
+        Args:
+            board: The board.
+        """
+        scores: list[dict[str, Any]] = self._call("POST", f"/boards/{board}/final")["final"]
+        return scores
+
     def submit(self, board: str, predictions: Any) -> dict[str, Any]:
         """Submit a table with the columns ``id`` and ``prediction``, or a map from one to the other, to a
         board; returns what it is told.

@@ -9,6 +9,7 @@ __all__ = [
     "MissingExtra",
     "NotEnoughRows",
     "QueryRejected",
+    "ResultsRejected",
 ]
 
 
@@ -81,6 +82,11 @@ class NotEnoughRows(HoldfastError):
         self.needed = needed
         self.got = got
         super().__init__(f"{what} needs at least {needed:,} {unit}; the sample has {got:,}.")
+
+
+class ResultsRejected(HoldfastError, ValueError):
+    """A result file of an evaluation tool cannot be used as it is; the message says what to do about it, and
+    shows no score."""
 
 
 class MissingExtra(HoldfastError, ImportError):

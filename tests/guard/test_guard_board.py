@@ -18,6 +18,7 @@ from holdfast.coding import LadderGrid
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard import Asker, Board, _board
 from holdfast.guard._code import PreparedCode
+from holdfast.guard._comparison import PreparedComparison
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Book, SigningKey
 
@@ -211,19 +212,25 @@ def test_a_board_from_before_rows_were_ordered_goes_on_with_its_rows(labels, tmp
     new.close()
 
 
-def test_the_best_never_falls_when_two_processes_read_at_once(labels, tmp_path, monkeypatch):
-    first, second = (
-        Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
-        for _ in range(2)
-    )
-    read = PreparedCode.read
+BOTH = pytest.mark.parametrize(
+    ("compare", "prepared"), [("paired", PreparedComparison), ("scores", PreparedCode)]
+)
+
+
+@BOTH
+def test_the_best_never_falls_when_two_processes_read_at_once(
+    labels, tmp_path, monkeypatch, compare, prepared
+):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    first, second = (Board(labels, target="y", start=0.5, compare=compare, **place) for _ in range(2))
+    read = prepared.read
 
     def meanwhile(self, part):
-        monkeypatch.setattr(PreparedCode, "read", read)
+        monkeypatch.setattr(prepared, "read", read)
         second.submit(table(labels, 0.9, seed=1), asker=Asker("bob"))
         return read(self, part)
 
-    monkeypatch.setattr(PreparedCode, "read", meanwhile)
+    monkeypatch.setattr(prepared, "read", meanwhile)
     low = first.submit(table(labels, 0.6), asker=Asker("ann"))  # Released after the better one.
     assert low.better
     third = Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
@@ -253,19 +260,18 @@ def test_each_of_two_processes_pays_for_what_the_other_was_told(labels, tmp_path
     second.close()
 
 
-def test_the_least_is_the_best_where_less_is_better(labels, tmp_path, monkeypatch):
-    first, second = (
-        Board(labels, target="y", metric="brier", keep=tmp_path / "kept", ledger=tmp_path / "book")
-        for _ in range(2)
-    )
-    read = PreparedCode.read
+@BOTH
+def test_the_least_is_the_best_where_less_is_better(labels, tmp_path, monkeypatch, compare, prepared):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    first, second = (Board(labels, target="y", metric="brier", compare=compare, **place) for _ in range(2))
+    read = prepared.read
 
     def meanwhile(self, part):
-        monkeypatch.setattr(PreparedCode, "read", read)
+        monkeypatch.setattr(prepared, "read", read)
         second.submit({"id": labels["id"], "prediction": labels["y"] * 0.8 + 0.1}, asker=Asker("bob"))
         return read(self, part)
 
-    monkeypatch.setattr(PreparedCode, "read", meanwhile)
+    monkeypatch.setattr(prepared, "read", meanwhile)
     first.submit({"id": labels["id"], "prediction": np.full(ROWS, 0.5)}, asker=Asker("ann"))
     assert [entry.by for entry in first.standing] == ["bob", "ann"]
     assert first.best == min(entry.value for entry in first.standing)
@@ -273,14 +279,15 @@ def test_the_least_is_the_best_where_less_is_better(labels, tmp_path, monkeypatc
     second.close()
 
 
-def climb(rng, rows, submissions, *, guarded):
+def climb(rng, rows, submissions, *, guarded, compare="paired"):
     """The boosting attack of Blum and Hardt: keep every random vector that seems better, then take a vote.
 
     The labels are coins, so every true score is one half. Returns whether all claims hold, and the last one.
     """
     ids = np.arange(rows)
     truth = rng.integers(0, 2, rows)
-    board = Board({"id": ids, "y": truth}, target="y", start=0.5, sealed=0.0) if guarded else None
+    labels = {"id": ids, "y": truth}
+    board = Board(labels, target="y", start=0.5, sealed=0.0, compare=compare) if guarded else None
     kept, claims = [], []
 
     def submit(votes):
@@ -304,17 +311,21 @@ def climb(rng, rows, submissions, *, guarded):
     return all(low <= 0.5 <= high for low, high in claims)
 
 
-def test_climbers_meet_valid_intervals_and_a_board_without_an_account_falls(seed):
+@pytest.mark.parametrize("compare", ["paired", "scores"])
+def test_climbers_meet_valid_intervals_and_a_board_without_an_account_falls(seed, compare):
     runs = 20
-    held = sum(climb(np.random.default_rng([seed, run]), 400, 40, guarded=True) for run in range(runs))
+    rngs = [np.random.default_rng([seed, run]) for run in range(runs)]
+    held = sum(climb(rng, 400, 40, guarded=True, compare=compare) for rng in rngs)
     assert betaincinv(held, runs - held + 1, 0.05) > 0.85
     assert sum(climb(np.random.default_rng([seed, run]), 400, 40, guarded=False) for run in range(runs)) <= 3
 
 
 @pytest.mark.slow
-def test_climbers_meet_valid_intervals_in_95_percent_of_runs(seed):
+@pytest.mark.parametrize("compare", ["paired", "scores"])
+def test_climbers_meet_valid_intervals_in_95_percent_of_runs(seed, compare):
     runs = 300
-    held = sum(climb(np.random.default_rng([seed, run]), 400, 200, guarded=True) for run in range(runs))
+    rngs = [np.random.default_rng([seed, run]) for run in range(runs)]
+    held = sum(climb(rng, 400, 200, guarded=True, compare=compare) for rng in rngs)
     assert betaincinv(held, runs - held + 1, 0.001) >= 0.95 or held == runs
 
 
@@ -513,3 +524,77 @@ def test_bad_boards_are_refused(labels):
     for wrong in ({"metric": "auc"}, {"sealed": 1.0}, {"step": 0}, {"start": 2}, {"confidence": 1}):
         with pytest.raises(InvalidArgument):
             Board(labels, target="y", **wrong)
+
+
+def test_only_the_type_of_the_labels_decides_whether_probabilities_are_refused(labels):
+    """The type is public and the labels are not: those of the last two boards are the same numbers."""
+    chances = {"id": labels["id"], "prediction": np.full(ROWS, 0.7)}
+    for y in (labels["y"], labels["y"] == 1, labels["y"] + 5, labels["y"].astype("uint8")):
+        board = Board(labels.assign(y=y), target="y")
+        for door in (board.submit, board.take_in):
+            with pytest.raises(QueryRejected, match=r"not probabilities\. The prediction for id 0 is 0\.7\."):
+                door(chances)
+        assert board.spent == 0
+    assert not Board(labels.assign(y=labels["y"] * 1.0), target="y", start=0.5).submit(chances).better
+    assert Board(labels, target="y", metric="brier").submit(chances).better
+
+
+def test_what_was_kept_before_probabilities_were_refused_is_scored_and_in_the_final(labels, tmp_path):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    mixed = table(labels, 0.9).assign(prediction=lambda frame: frame["prediction"] * 1.0)
+    mixed.loc[0, "prediction"] = 0.5
+    board = Board(labels, target="y", start=0.5, **place)
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(type(board._predictions), "_refuse_probabilities", lambda self, values: None)
+        waiting = board.take_in(mixed, by="ann")
+    assert board.score(waiting).better
+    assert board.final()[0].key == waiting
+    board.close()
+
+
+def test_a_choice_of_finalists_outlives_the_process(labels, tmp_path):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    board = Board(labels, target="y", start=0.5, **place)
+    poor, good = (board.submit(table(labels, right), asker=Asker("ann")).key for right in (0.4, 0.8))
+    board.choose_finalists([poor], by="ann")
+    standing, listed = board.standing, board.submissions()
+    board.close()
+    again = Board(labels, target="y", start=0.5, **place)
+    assert again.finalists("ann") == (poor,)
+    assert again.finalists("bob") == ()
+    assert (again.standing, again.submissions()) == (standing, listed)
+    assert [entry.key for entry in again.submissions("ann")] == [poor, good]
+    assert [entry.key for entry in again.final()] == [poor]
+    again.close()
+
+
+def test_a_choice_is_before_the_final_or_refused_when_two_processes_write_at_once(labels, tmp_path):
+    """The first process is about to write its finalists; the second one's choice comes in between."""
+    first, second = (
+        Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
+        for _ in range(2)
+    )
+    poor, good = (first.submit(table(labels, right), asker=Asker("ann")).key for right in (0.4, 0.8))
+    append, meanwhile = Book.append, []
+
+    def late(book, kind, body, **options):
+        if "finalists" in body and not meanwhile:
+            meanwhile.append(second.choose_finalists([poor], by="ann"))
+        return append(book, kind, body, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Book, "append", late)
+        final = first.final()
+    assert meanwhile == [(poor,)]
+    assert [entry.key for entry in final] == [poor]
+    with pytest.raises(QueryRejected, match="cannot be changed any more"):
+        second.choose_finalists([good], by="ann")
+    assert second.final() == final
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, None, "2"])
+def test_a_number_of_finalists_that_is_none_is_refused(labels, bad):
+    with pytest.raises(InvalidArgument, match="most_finalists"):
+        Board(labels, target="y", most_finalists=bad)

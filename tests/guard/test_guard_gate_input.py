@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +10,14 @@ import pytest
 from holdfast import Gate
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.ledger import Book, BookError
+from holdfast.results import Results
 
 INCUMBENT = {f"t{task}": int(task < 70) for task in range(100)}
 SECRET = 0.123_456_789
+
+
+def results_of(scores, name):
+    return Results(scores, dict.fromkeys(scores, 1), None, None, "csv", "", name)
 
 
 def changed(**scores):
@@ -26,7 +30,7 @@ BAD_SCORES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("bad", BAD_SCORES, ids=str)
+@pytest.mark.parametrize("bad", BAD_SCORES, ids=lambda bad: type(bad).__name__)
 @pytest.mark.parametrize("kind", ["binary", "fractions"])
 def test_a_score_outside_its_range_is_refused_without_saying_which(bad, kind):
     book = Book()
@@ -98,9 +102,8 @@ def test_names_are_one_printable_line(name):
     gate = Gate(None, incumbent=INCUMBENT)
     with pytest.raises(InvalidArgument, match="'name' argument"):
         gate.submit(INCUMBENT, name=name)
-    results = SimpleNamespace(scores=INCUMBENT, outputs=None, name=name)
     with pytest.raises(InvalidArgument, match="'name' argument"):
-        gate.submit(results)
+        gate.submit(results_of(INCUMBENT, name))
     assert gate.spent == 0
 
 
@@ -192,10 +195,11 @@ def test_there_is_no_gate_there(tmp_path):
         Gate.at(empty)
 
 
-@pytest.mark.parametrize("given", [[0, 1, 1], (0.0, 1.0, 1), np.array([0, 1, 1])], ids=str)
+@pytest.mark.parametrize(
+    "given", [[0, 1, 1], (0.0, 1.0, 1), np.array([0, 1, 1])], ids=lambda given: type(given).__name__
+)
 def test_repeats_are_averaged(given):
-    results = SimpleNamespace(scores=changed(t99=given), outputs=None, name="from results")
-    gate = Gate(None, incumbent=results)
+    gate = Gate(None, incumbent=results_of(changed(t99=given), "from results"))
     assert gate.incumbent.name == "from results"
     with pytest.raises(QueryRejected):
         gate.declare_seen(1)  # Averages are fractions.

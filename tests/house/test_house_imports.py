@@ -25,9 +25,10 @@ MAY_IMPORT = {
     "engines": set(),
     "queries": {"engines"},
     "ledger": set(),
+    "results": set(),
     "coding": {"tails"},
     "statistics": {"tails", "intervals"},
-    "guard": _ASKING - {"guard"},
+    "guard": (_ASKING - {"guard"}) | {"results"},
     "planning": _CODING | {"guard"},
     "replicable": _CALCULUS | {"mechanisms"},
     "reductions": _CALCULUS | {"mechanisms", "replicable"},
@@ -35,8 +36,8 @@ MAY_IMPORT = {
     "audit": _ASKING | {"planning", "replicable"},
     "demo": _ASKING | {"audit"},
     "figures": _ASKING | {"audit", "barriers", "replicable"},
-    "server": _ASKING | {"planning"},
-    "cli": _ASKING | {"planning", "audit", "demo", "replicable", "figures", "server"},
+    "server": _ASKING | {"planning", "results"},
+    "cli": _ASKING | {"planning", "audit", "demo", "replicable", "figures", "results", "server"},
 }
 GROUND_FLOOR = {"errors", "checks", "lazy", "records", "rounding", "workers"}
 

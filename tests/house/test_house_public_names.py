@@ -37,6 +37,8 @@ PUBLIC_MODULES = [
     "holdfast.audit",
     "holdfast.mlflow",
     "holdfast.optuna",
+    "holdfast.results",
+    "holdfast.inspect",
 ]
 NAMES = [(module, name) for module in PUBLIC_MODULES for name in importlib.import_module(module).__all__]
 

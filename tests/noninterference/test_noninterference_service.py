@@ -17,8 +17,9 @@ from pairs import ROWS, TEXT, make_pair, training_mask
 from starlette.testclient import TestClient
 
 from holdfast.client import Client
-from holdfast.server import Service, create_app
-from holdfast.server._agents import make_tools
+from holdfast.guard import Guard
+from holdfast.ledger import Book
+from holdfast.server import Service, create_app, make_local_tools, make_tools
 
 QUESTIONS = (
     "share(s = 'a')",
@@ -154,8 +155,9 @@ def board_at_the_service(look: Look, columns, later):
     _put({"id": list(range(count)), "label": columns["s"]}, "labels.csv")
     service = _service()
     with TestClient(create_app(service), raise_server_exceptions=False) as http:
-        owner, analyst = (
-            Calls(look, http, service.tokens.issue(role, role=role)[0], role) for role in ("owner", "analyst")
+        owner, analyst, participant = (
+            Calls(look, http, service.tokens.issue(role, role=role)[0], role)
+            for role in ("owner", "analyst", "participant")
         )
         body = {"name": "board", "source": "labels.csv", "target": "label", "start": 0.2, "blind": True}
         assert owner("POST", "/boards", body).status_code == 201
@@ -166,9 +168,11 @@ def board_at_the_service(look: Look, columns, later):
         analyst("GET", "/boards/board")
         owner("POST", "/boards/board/unblind")
         analyst.submit("board", f"id,prediction\n{rows.replace('7,a', '7,b')}")
-        for person in (owner, analyst):
+        for person in (owner, analyst, participant):
             person("GET", "/boards/board")
             person("GET", "/boards/board/ids")
+            person("GET", "/boards/board/submissions")
+            person("PUT", "/boards/board/finalists", {"submissions": ["0" * 32]})
         owner("POST", "/boards/board/final")
         analyst.submit("board", f"id,prediction\n{rows}")
     service.close()
@@ -185,6 +189,18 @@ async def _talk(server, calls):
         tools = [(tool.name, tool.description) for tool in (await agent.list_tools()).tools]
         answers = [await agent.call_tool(name, given) for name, given in calls]
         return tools, [(answer.structured_content, str(answer.content)) for answer in answers]
+
+
+LOOKS = [
+    ("columns", {}),
+    ("training_rows", {"limit": 200}),
+    ("ask_together", {"questions": ["share(x > 4)", "share(x > 5)"]}),
+    ("ask_together", {"questions": ["share(x > 6)", "share(x +)"]}),
+    ("history", {}),
+    ("certificate", {}),
+    ("training_rows", {"limit": 0}),
+    ("training_rows", {"limit": "many"}),
+]
 
 
 def agent_session(look: Look, columns, later):
@@ -204,10 +220,26 @@ def agent_session(look: Look, columns, later):
         look("train", getattr, client, "train")
         show(look, client)
         asked = [(name, {"question": question}) for question in QUESTIONS for name in ("preview", "ask")]
-        calls = [*asked, ("left", {}), ("certificate", {}), ("boards", {}), ("submit", {})]
+        calls = [*asked, *LOOKS, ("left", {}), ("boards", {}), ("submit", {})]
         look.must("tools", lambda: asyncio.run(_talk(make_tools(client), calls)))
     service.close()
 
 
 def test_a_client_and_an_agent_see_nothing_of_the_protected_rows():
     assert_same(*(observe(partial(agent_session, columns=t, later=None)) for t in make_pair(TEXT)))
+
+
+def local_agent_session(look: Look, columns, later):
+    """An agent that asks a file on its own machine, and ends its account."""
+    _put(columns, "people.csv")
+    book = Book("people.csv.holdfast")
+    guard = Guard("brought/people.csv", ledger=book)
+    asked = [(name, {"question": question}) for question in QUESTIONS for name in ("preview", "ask")]
+    last = {"questions": ["share(x > 3)"]}
+    calls = [*asked, *LOOKS, ("status", {}), ("report", last), ("status", {})]
+    look.must("tools", lambda: asyncio.run(_talk(make_local_tools(lambda: guard), calls)))
+    book.close()
+
+
+def test_an_agent_on_this_machine_sees_nothing_of_the_protected_rows():
+    assert_same(*(observe(partial(local_agent_session, columns=t, later=None)) for t in make_pair(TEXT)))

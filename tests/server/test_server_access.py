@@ -8,11 +8,11 @@ import pytest
 from server_caller import Caller
 
 from holdfast.errors import InvalidArgument
-from holdfast.server import Tokens
+from holdfast.server import Policy, Service, Tokens
 from holdfast.server._tokens import Refused
 
 OPEN = {("GET", "/v1/health"), ("GET", "/v1/key")}
-# What an analyst and an auditor of the same dataset may do; everything else is the owner's.
+# What each role may do with what its token reaches; everything else is the owner's.
 ALLOWED = {
     "analyst": {
         ("GET", "/me"),
@@ -35,6 +35,19 @@ ALLOWED = {
         ("GET", "/boards/{name}"),
         ("GET", "/boards/{name}/ids"),
         ("POST", "/boards/{name}/submissions"),
+        ("GET", "/boards/{name}/submissions"),
+        ("GET", "/boards/{name}/finalists"),
+        ("PUT", "/boards/{name}/finalists"),
+    },
+    "participant": {
+        ("GET", "/me"),
+        ("GET", "/boards"),
+        ("GET", "/boards/{name}"),
+        ("GET", "/boards/{name}/ids"),
+        ("POST", "/boards/{name}/submissions"),
+        ("GET", "/boards/{name}/submissions"),
+        ("GET", "/boards/{name}/finalists"),
+        ("PUT", "/boards/{name}/finalists"),
     },
     "auditor": {
         ("GET", "/me"),
@@ -50,6 +63,7 @@ ALLOWED = {
         ("GET", "/boards"),
         ("GET", "/boards/{name}"),
         ("GET", "/boards/{name}/ids"),
+        ("GET", "/boards/{name}/submissions"),
     },
 }
 BODIES = {
@@ -64,6 +78,7 @@ BODIES = {
     "/datasets/{name}/discoveries": {"claim": "share(age > 40) > 0.2"},
     "/datasets/{name}/epochs": {"source": "other.parquet"},
     "/datasets/{name}/report": {"questions": ["share(age > 40)"]},
+    "/boards/{name}/finalists": {"submissions": []},
 }
 
 
@@ -79,8 +94,8 @@ def routes(client):
 
 
 def call(caller, method, path, dataset="people"):
-    body = BODIES.get(path) if method == "POST" else None
-    if path == "/boards/{name}/submissions":
+    body = BODIES.get(path) if method in ("POST", "PUT") else None
+    if (method, path) == ("POST", "/boards/{name}/submissions"):
         body = {"id": list(range(100)), "prediction": [0] * 100}
     return caller(method, path.replace("{name}", dataset).replace("{identity}", "0" * 16), body)
 
@@ -95,28 +110,61 @@ def test_nothing_but_health_and_the_key_is_open(client):
             assert refused.headers["Content-Type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("role", ["analyst", "auditor"])
-def test_every_route_is_for_the_roles_it_is_for(client, person, role):
-    caller = person(role, dataset="people")
+def expected(role, reach, method, path):
+    """The status for somebody of this role whose token reaches "dataset:people", "board:people" or all."""
+    kind = path.split("/")[1].removesuffix("s")
+    out_of_reach = "{name}" in path and reach not in ("*", f"{kind}:people")
+    if (method, path) not in ALLOWED[role]:
+        # Whether an analyst may give a report is said by the dataset, which has to be in reach.
+        return 404 if out_of_reach and role == "analyst" and path.endswith("/report") else 403
+    if out_of_reach:
+        return 404
+    return 404 if path.endswith("/report") else 200  # They may look, and nobody has given a report yet.
+
+
+@pytest.mark.parametrize(
+    ("role", "reach"),
+    [
+        *(
+            (role, reach)
+            for role in ("analyst", "auditor")
+            for reach in ("dataset:people", "board:people", "*")
+        ),
+        ("participant", "board:people"),
+        ("participant", "*"),
+    ],
+)
+def test_every_route_is_for_the_roles_it_is_for(client, person, role, reach):
+    """There is a dataset and a board of the name "people": a token for one does not reach the other."""
+    caller = person(role, dataset=reach)
     for method, path in routes(client):
         status = call(caller, method, path).status_code
-        if (method, path) in ALLOWED[role]:
-            # They may look, and nobody has given a report yet.
-            assert status == (404 if path.endswith("/report") else 200), (method, path)
-        else:
-            assert status == 403, (method, path)
+        assert status == expected(role, reach, method, path), (method, path)
+
+
+def test_an_owner_of_one_thing_does_not_reach_the_other_of_the_same_name(client, person):
+    for reach, other in (("board:people", "datasets"), ("dataset:people", "boards")):
+        caller = person("owner", dataset=reach)
+        for method, path in routes(client):
+            if "{name}" in path:
+                status = call(caller, method, path).status_code
+                assert (status == 404) == (path.startswith(f"/{other}/") or path.endswith("/report")), path
+                if path.endswith("/close"):
+                    break  # What comes after it finds a closed account.
 
 
 def test_what_belongs_to_others_is_not_there(client, person, owner):
     """The same answer for a dataset out of reach as for one that does not exist."""
-    for role in ("analyst", "auditor"):
-        stranger = person(role, dataset="other")
+    for role, reach in (("analyst", "other"), ("auditor", "other"), ("participant", "board:other")):
+        stranger = person(role, dataset=reach)
         for method, path in routes(client):
             if "{name}" in path and (method, path) in ALLOWED[role]:
                 foreign, missing = (call(stranger, method, path, name) for name in ("people", "nowhere"))
                 assert foreign.status_code == missing.status_code == 404
                 assert foreign.json()["detail"].replace("people", "nowhere") == missing.json()["detail"]
-        assert [found["name"] for found in stranger("GET", "/datasets").json()] == ["other"]
+        assert stranger("GET", "/boards").json() == []
+        if role != "participant":
+            assert [found["name"] for found in stranger("GET", "/datasets").json()] == ["other"]
     assert [found["name"] for found in owner("GET", "/datasets").json()] == ["other", "people"]
 
 
@@ -153,7 +201,21 @@ def test_tokens_are_not_in_the_files(service, tmp_path):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"role": "king"}, {"name": "a/b"}, {"name": ""}, {"team": "a\nb"}, {"days": 0}, {"days": float("nan")}],
+    [
+        {"role": "king"},
+        {"name": "a/b"},
+        {"name": ""},
+        {"team": "a\nb"},
+        {"days": 0},
+        {"days": float("nan")},
+        {"dataset": ""},
+        {"dataset": "board:"},
+        {"dataset": "table:people"},
+        {"dataset": "dataset:board:people"},
+        {"dataset": "people@1"},
+        {"role": "participant", "dataset": "dataset:people"},
+        {"role": "participant", "dataset": "people"},
+    ],
 )
 def test_bad_tokens_are_not_given(tmp_path, wrong):
     tokens = Tokens(tmp_path / "tokens")
@@ -161,3 +223,44 @@ def test_bad_tokens_are_not_given(tmp_path, wrong):
         tokens.issue(**{"name": "ann", "role": "analyst", **wrong})
     assert tokens.all() == []
     tokens.close()
+
+
+def test_a_name_alone_means_a_dataset_and_never_a_board(client, owner, service, set_up):
+    """Where there is only a board of that name, the owner is told what to write."""
+    service.boards.register("race", "y.csv", {"target": "y"}, blind=False)
+    refused = owner("POST", "/tokens", {"name": "eve", "role": "analyst", "dataset": "race"})
+    assert refused.status_code == 422
+    assert "'board:race' for the board" in refused.json()["detail"]
+    given = owner("POST", "/tokens", {"name": "eve", "role": "participant", "dataset": "board:race"})
+    assert (given.status_code, given.json()["dataset"]) == (201, "board:race")
+    eve = Caller(client, given.json()["token"])
+    assert [board["name"] for board in eve("GET", "/boards").json()] == ["race"]
+    assert eve("GET", "/datasets").status_code == 403
+    plain = owner("POST", "/tokens", {"name": "bob", "role": "analyst", "dataset": "people"})
+    assert plain.json()["dataset"] == "dataset:people"
+
+
+def test_tokens_of_earlier_versions_keep_their_meaning_where_it_is_clear(service, tmp_path):
+    """They hold a name alone. There are datasets "people" and "other", and boards "people" and "race"."""
+    service.boards.register("race", "y.csv", {"target": "y"}, blind=False)
+    given = {}
+    for name in ("people", "other", "race", "later", "*"):
+        given[name], person = service.tokens.issue("ann", role="analyst")
+        service.tokens._database.execute(
+            "UPDATE tokens SET dataset = ? WHERE identity = ?", (name, person.identity)
+        )
+    bare = service.tokens.holder(given["race"])
+    assert not bare.reaches("dataset", "race")  # Before a service has said of which kind it is: nothing.
+    assert not bare.reaches("board", "race")
+    again = Service(tmp_path)
+    reach = {name: again.tokens.holder(secret).dataset for name, secret in given.items()}
+    assert reach == {
+        "people": "dataset:people",  # Both have the name, and it may have been given for either.
+        "other": "dataset:other",
+        "race": "board:race",
+        "later": "dataset:later",
+        "*": "*",
+    }
+    again.datasets.register("race", "people.csv", Policy())
+    assert not again.tokens.holder(given["race"]).reaches("dataset", "race")
+    again.close()

@@ -56,7 +56,7 @@ def submit(caller, frame, kind="text/csv", name="race"):
 
 
 def test_a_submission_in_any_format_is_the_same_submission(board, person, owner):
-    ann = person("analyst", "ann", dataset="race")
+    ann = person("participant", "ann", dataset="board:race")
     told = [submit(ann, board(0.7), kind) for kind in FORMATS]
     assert [answer.status_code for answer in told] == [200, 200, 200]
     assert told[0].json()["better"]
@@ -70,7 +70,7 @@ def test_the_standing_is_public_and_has_intervals(board, person):
     submit(ann, board(0.65))
     assert not submit(bob, board(0.6, seed=1)).json()["better"]
     submit(bob, board(0.9, seed=2))
-    standing = person("auditor", dataset="race")("GET", "/boards/race").json()["standing"]
+    standing = person("auditor", dataset="board:race")("GET", "/boards/race").json()["standing"]
     assert [entry["by"] for entry in standing] == ["/bob", "red/ann"]
     for entry, right in zip(standing, (0.9, 0.65), strict=True):
         assert entry["low"] < right < entry["high"]
@@ -224,3 +224,150 @@ def test_a_board_from_before_there_were_limits_has_the_usual_ones(labels, board,
     service.boards._open.pop("race").close()
     assert submit(person("analyst", "ann"), board(0.6)).status_code == 200
     assert service.boards._rates["race"] == 600
+
+
+def own(caller, name="race"):
+    answer = caller("GET", f"/boards/{name}/submissions")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def choose(caller, *keys, name="race"):
+    return caller("PUT", f"/boards/{name}/finalists", {"submissions": list(keys)})
+
+
+def test_whoever_submitted_sees_what_each_submission_was_told_and_nobody_elses(board, person, owner):
+    ann, bob = person("participant", "ann", dataset="board:race"), person("analyst", "bob")
+    told = [submit(ann, board(0.7)).json(), submit(ann, board(0.5, seed=1)).json()]
+    other = submit(bob, board(0.55, seed=2)).json()
+    assert [entry["better"] for entry in told] == [True, False]
+    mine = [{**entry, "finalist": False} for entry in told]
+    assert own(ann) == mine
+    assert set(mine[1]) >= {"better", "steps", "value", "low", "high", "cost", "confidence", "receipt"}
+    assert own(bob) == [{**other, "finalist": False}]
+    assert own(person("participant", "eve")) == []
+    everything = [*mine, {**other, "finalist": False}]
+    assert own(owner) == own(person("auditor", dataset="board:race")) == everything
+    assert owner("GET", "/boards/race/submissions?skip=1&limit=1").json() == everything[1:2]
+    assert owner("GET", "/boards/race/submissions?limit=0").status_code == 422
+    for entry in person("participant", "eve")("GET", "/boards/race").json()["standing"]:
+        assert entry["key"] in {told[0]["key"]}  # What did not climb is in no standing.
+
+
+def test_a_submission_that_waits_is_listed_without_a_score(labels, board, person, owner):
+    terms = {"name": "blind", "source": "labels.csv", "target": "y", "start": 0.5, "blind": True}
+    assert owner("POST", "/boards", terms).status_code == 201
+    ann, bob = person("participant", "ann"), person("participant", "bob")
+    key = submit(ann, board(0.8), name="blind").json()["key"]
+    assert own(ann, "blind") == [{"key": key, "by": "/ann", "blind": True, "finalist": False}]
+    assert own(bob, "blind") == []
+    assert choose(ann, key, name="blind").json() == {"finalists": [key], "most_finalists": 2}
+    assert owner("POST", "/boards/blind/unblind").status_code == 200
+    (entry,) = own(ann, "blind")
+    assert (entry["key"], entry["better"], entry["finalist"]) == (key, True, True)
+
+
+def test_people_choose_their_finalists_and_the_best_of_the_others_is_taken(board, person, owner, service):
+    ann, bob, eve = (person("participant", name, dataset="board:race") for name in ("ann", "bob", "eve"))
+    good, poor, middle = (
+        submit(ann, board(right, seed)).json()["key"] for seed, right in enumerate((0.8, 0.4, 0.6))
+    )
+    best = submit(bob, board(0.99, 3)).json()["key"]
+    assert not submit(eve, board(0.45, 4)).json()["better"]
+    assert choose(ann, good, poor).json()["finalists"] == [good, poor]
+    assert choose(ann, poor, middle).status_code == 200  # The last choice counts.
+    assert [entry["finalist"] for entry in own(ann)] == [False, True, True]
+    events = len(list(service.boards.get("race")._book.events()))
+    assert choose(ann, poor, middle, poor).status_code == 200  # The same again is no new line.
+    assert len(list(service.boards.get("race")._book.events())) == events
+    final = owner("POST", "/boards/race/final").json()["final"]
+    assert [(entry["by"], entry["key"]) for entry in final] == [
+        ("/bob", best),
+        ("/ann", middle),
+        ("/ann", poor),
+    ]
+    for entry, right in zip(final, (0.99, 0.6, 0.4), strict=True):
+        assert entry["low"] < right < entry["high"]
+    late = choose(ann, good)
+    assert late.status_code == 422
+    assert "cannot be changed any more" in late.json()["detail"]
+    assert owner("POST", "/boards/race/final").json()["final"] == final
+
+
+def test_an_empty_choice_means_the_best(board, person, owner):
+    ann = person("participant", "ann", dataset="board:race")
+    poor, best = (submit(ann, board(right, 1)).json()["key"] for right in (0.6, 0.8))
+    choose(ann, poor)
+    assert choose(ann).json()["finalists"] == []
+    final = owner("POST", "/boards/race/final").json()["final"]
+    assert [entry["key"] for entry in final] == [best]
+
+
+def test_a_choice_that_is_none_is_refused_and_changes_nothing(labels, board, person, owner):
+    ann, bob = person("participant", "ann"), person("participant", "bob")
+    mine = [submit(ann, board(0.5 + seed / 10, seed)).json()["key"] for seed in range(3)]
+    theirs = submit(bob, board(0.9, 5)).json()["key"]
+    assert choose(ann, mine[0]).status_code == 200
+    refusals = [choose(ann, key) for key in (theirs, "0" * 32, "../labels")]
+    for refused, key in zip(refusals, (theirs, "0" * 32, "../labels"), strict=True):
+        assert refused.status_code == 422
+        assert refused.json()["detail"] == f"You have no submission {key!r} on this board."
+    assert "at most 2 submissions" in choose(ann, *mine).json()["detail"]
+    for body in ({"submissions": "all"}, {"submissions": [5]}, {}, {"submissions": [], "by": "/bob"}):
+        assert ann("PUT", "/boards/race/finalists", body).status_code == 422
+    assert [entry["finalist"] for entry in own(ann)] == [True, False, False]
+    assert choose(person("auditor"), mine[0]).status_code == 403
+    open_end = {"name": "endless", "source": "labels.csv", "target": "y", "sealed": 0.0}
+    assert owner("POST", "/boards", open_end).status_code == 201
+    key = submit(ann, board(0.7), name="endless").json()["key"]
+    assert "no sealed part" in choose(ann, key, name="endless").json()["detail"]
+
+
+def test_the_owner_says_how_many_may_be_chosen_and_how_often(labels, board, person, owner):
+    terms = {"name": "many", "source": "labels.csv", "target": "y", "most_finalists": 3, "rate": 3}
+    made = owner("POST", "/boards", terms)
+    assert (made.status_code, made.json()["most_finalists"]) == (201, 3)
+    ann = person("participant", "ann")
+    keys = [submit(ann, board(0.5, seed), name="many").json()["key"] for seed in range(3)]
+    assert choose(ann, *keys, name="many").status_code == 200
+    for _ in range(5):  # The same choice, and one that is refused, do not count.
+        assert choose(ann, *keys, name="many").status_code == 200
+        assert choose(ann, "0" * 32, name="many").status_code == 422
+    changes = [choose(ann, key, name="many").status_code for key in keys]
+    assert changes == [200, 200, 429]
+    for bad in (0, 101, 1.5, "2"):
+        assert owner("POST", "/boards", {**terms, "name": "odd", "most_finalists": bad}).status_code == 422
+
+
+def test_equal_live_and_other_sealed_predictions_are_two_submissions(board, person, owner, service):
+    """They are told the same and paid for once; each has its own key, place and final score."""
+    ann, sealed = person("participant", "ann"), service.boards.get("race")._sealed_mask
+    frame = board(0.8)
+    changed = np.where(sealed, 1 - frame["prediction"], frame["prediction"])
+    first, second = (submit(ann, sent).json() for sent in (frame, frame.assign(prediction=changed)))
+    assert first["key"] != second["key"]
+    told = ("value", "low", "high", "steps", "better")
+    assert [first[name] for name in told] == [second[name] for name in told]
+    assert first["cost"] > second["cost"] == 0
+    assert [entry["key"] for entry in own(ann)] == [first["key"], second["key"]]
+    standing = ann("GET", "/boards/race").json()["standing"]
+    assert [entry["key"] for entry in standing] == [first["key"], second["key"]]
+    assert choose(ann, first["key"], second["key"]).status_code == 200
+    final = {entry["key"]: entry["value"] for entry in owner("POST", "/boards/race/final").json()["final"]}
+    assert final[first["key"]] == pytest.approx(1 - final[second["key"]])
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_probabilities_are_refused_where_labels_are_whole_and_cost_nothing(board, person, service, kind):
+    ann = person("participant", "ann", dataset="board:race")
+    chances = board(0.7).assign(prediction=0.25)
+    refused = submit(ann, chances, kind)
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == (
+        "This board scores accuracy: send labels (for example 0 or 1), not probabilities. The prediction for "
+        "id 'row 0000' is 0.25."
+    )
+    assert service.boards.get("race").spent == 0
+    assert own(ann) == []
+    whole = board(0.7)
+    assert submit(ann, whole.assign(prediction=whole["prediction"].astype(float)), kind).status_code == 200

@@ -8,11 +8,15 @@ import threading
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from server_process import serving
 
 from holdfast.client import Client
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Guard
+from holdfast.ledger import read_receipts
+from holdfast.server import Service
 
 # Of a guard in this process, and of no use to someone far away: the training part is a pandas table already.
 IN_PROCESS = {"answer_each", "in_turn", "training_rows", "history_page", "balance", "confidence", "error"}
@@ -158,3 +162,54 @@ def test_predictions_are_a_table_or_a_map(served, client):
         with pytest.raises(HoldfastError, match="id"):
             owner.submit("expensive", wrong)
     owner.close()
+
+
+def test_a_board_from_its_registration_to_its_final(tmp_path):
+    service, rows = Service(tmp_path), 600
+    labels = pd.DataFrame({"id": range(rows), "y": np.random.default_rng(3).integers(0, 2, rows)})
+    labels.to_csv(service.sources / "labels.csv", index=False)
+    tokens = {
+        name: service.tokens.issue(name, role=role)[0]
+        for name, role in (("olga", "owner"), ("ann", "participant"))
+    }
+    service.close()
+
+    def predictions(right):
+        wrong = np.random.default_rng(int(100 * right)).random(rows) >= right
+        return dict(zip(labels["id"], np.where(wrong, 1 - labels["y"], labels["y"]).tolist(), strict=True))
+
+    with serving(tmp_path) as started:
+        receipts = tmp_path / "receipts"
+        owner = Client(started["url"], tokens["olga"])
+        ann = Client(started["url"], tokens["ann"], receipts=receipts)
+        made = owner.register_board(
+            "race", "labels.csv", target="y", start=0.5, most_finalists=1, blind=True, sealed=0.25
+        )
+        assert (made["blind"], made["rows"], made["sealed_rows"], made["most_finalists"]) == (
+            True,
+            450,
+            150,
+            1,
+        )
+        assert sorted(ann.board_ids("race")) == list(range(rows))
+        waiting = ann.submit("race", predictions(0.7))
+        assert ann.submissions("race") == [{**waiting, "finalist": False}]
+        assert owner.unblind("race")["unscored"] == []
+        later = ann.submit("race", predictions(0.95))
+        assert [entry["key"] for entry in ann.board("race")["standing"]] == [later["key"], waiting["key"]]
+        assert ann.choose_finalists("race", [waiting["key"]]) == [waiting["key"]]
+        assert [entry["finalist"] for entry in owner.submissions("race")] == [True, False]
+        with pytest.raises(QueryRejected, match="at most 1 submission for"):
+            ann.choose_finalists("race", [waiting["key"], later["key"]])
+        with pytest.raises(QueryRejected, match="not probabilities"):
+            ann.submit("race", dict.fromkeys(range(rows), 0.5))
+        for forbidden in (lambda: ann.final("race"), lambda: ann.unblind("race"), lambda: ann.share("y > 0")):
+            with pytest.raises(HoldfastError, match="a participant"):
+                forbidden()
+        (score,) = owner.final("race")
+        assert score["key"] == waiting["key"]
+        assert score["low"] < 0.7 < score["high"]
+        assert ann.board("race")["final"] == owner.final("race") == [score]
+        assert len(read_receipts(receipts)) == 1  # What waits has none yet.
+        owner.close()
+        ann.close()

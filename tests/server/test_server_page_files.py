@@ -1,4 +1,4 @@
-"""The page's three files hold together, without a browser: what the script looks for and calls is there, and
+"""The page's four files hold together, without a browser: what the script looks for and calls is there, and
 nothing comes from elsewhere."""
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from importlib import resources
 import pytest
 
 PAGE = resources.files("holdfast.server").joinpath("page")
-SCRIPT, STYLE, INDEX = (
-    PAGE.joinpath(name).read_text(encoding="utf-8") for name in ("page.js", "page.css", "index.html")
+PAGE_SCRIPT, BOARDS, STYLE, INDEX = (
+    PAGE.joinpath(name).read_text(encoding="utf-8")
+    for name in ("page.js", "boards.js", "page.css", "index.html")
 )
+SCRIPT = PAGE_SCRIPT + BOARDS
 
 
 class Elements(HTMLParser):
@@ -33,7 +35,9 @@ IDS = [attributes["id"] for _, attributes in ELEMENTS if "id" in attributes]
 
 def looked_for(script):
     lists = re.findall(r"for \(const id of \[([^\]]+)\]\) \$\(id\)", script)
-    return set(re.findall(r'\$\("([\w-]+)"\)', script)) | set(re.findall(r'"([\w-]+)"', " ".join(lists)))
+    return set(re.findall(r'(?:\$|getElementById)\("([\w-]+)"\)', script)) | set(
+        re.findall(r'"([\w-]+)"', " ".join(lists))
+    )
 
 
 def called(script):
@@ -88,7 +92,13 @@ def test_every_control_says_what_it_is_for():
 
 
 @pytest.mark.parametrize(
-    ("path", "kind"), [("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript")]
+    ("path", "kind"),
+    [
+        ("/", "text/html"),
+        ("/page.css", "text/css"),
+        ("/page.js", "text/javascript"),
+        ("/boards.js", "text/javascript"),
+    ],
 )
 def test_the_files_are_served_to_anyone_under_a_policy_that_allows_only_themselves(client, path, kind):
     response = client.get(path)

@@ -23,6 +23,7 @@ from holdfast.cli.demo import demo
 from holdfast.cli.epoch import epoch
 from holdfast.cli.explain import explain
 from holdfast.cli.figures import figures
+from holdfast.cli.gate import gate
 from holdfast.cli.leak import leak
 from holdfast.cli.mcp import mcp
 from holdfast.cli.plan import plan
@@ -48,6 +49,7 @@ cli.add_command(demo)
 cli.add_command(epoch)
 cli.add_command(explain)
 cli.add_command(figures)
+cli.add_command(gate)
 cli.add_command(leak)
 cli.add_command(mcp)
 cli.add_command(plan)

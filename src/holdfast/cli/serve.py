@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--books", help="A PostgreSQL URL for the account books, for several processes or machines.")
 @click.option(
-    "--demo", is_flag=True, help="A dataset and three tokens in a folder that is deleted at the end."
+    "--demo", is_flag=True, help="A dataset, a board and four tokens in a folder that is deleted at the end."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address and new tokens as data.")
 def serve(
@@ -103,10 +103,13 @@ def _demonstration(service: Service) -> dict[str, str]:
     _expensive(labels, service.sources / "expensive.parquet")
     terms = {"target": "expensive", "start": 0.5}
     service.boards.register("expensive", "expensive.parquet", terms, blind=False)
-    return {
-        role: service.tokens.issue(name, role=role)[0]
-        for role, name in (("owner", "olga"), ("analyst", "ann"), ("auditor", "ada"))
-    }
+    people = (
+        ("owner", "olga", "*"),
+        ("analyst", "ann", "*"),
+        ("auditor", "ada", "*"),
+        ("participant", "pia", "board:expensive"),
+    )
+    return {role: service.tokens.issue(name, role=role, dataset=reach)[0] for role, name, reach in people}
 
 
 def _expensive(stones: Path, labels: Path) -> None:
@@ -134,7 +137,7 @@ def _run(
         console = Console(highlight=False)
         console.print(f"Holdfast serves {url}", style="bold")
         for role, token in tokens.items():
-            console.print(f"  {role:<8} {token}", markup=False, soft_wrap=True)
+            console.print(f"  {role:<11} {token}", markup=False, soft_wrap=True)
         if tokens:
             console.print("Tokens are shown this once. Ctrl-C stops the service.", style="dim")
 

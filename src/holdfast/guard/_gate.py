@@ -33,11 +33,11 @@ from holdfast.guard._content import Content, open_session
 from holdfast.guard._gate_tasks import (
     Candidate,
     GateDefinition,
+    Given,
     checked_name,
-    cluster_labels,
     default_step,
-    parts_of,
     task_ids,
+    text_of_each,
 )
 from holdfast.guard._readers import may_be_alive, reader
 from holdfast.guard._session import NOBODY, Asked, Asker, Released, Settled
@@ -90,6 +90,8 @@ class Gate:
         name: what the incumbent is called.
         outputs: task id to what the incumbent answered, or a digest of it. With it, candidates that differ on
             too few tasks are refused free of charge.
+        reading: how result files are read, as options of :func:`holdfast.results.read_results`. The gate only
+            remembers it, so that every candidate is read as the incumbent was.
         ledger: where the account is kept: a path, a PostgreSQL URL or a Book; None keeps it in memory.
 
     >>> incumbent = {task: int(task < 210) for task in range(300)}
@@ -116,6 +118,7 @@ class Gate:
         expect: float | None = None,
         name: str | None = None,
         outputs: Mapping[Any, Any] | None = None,
+        reading: Mapping[str, str] | None = None,
         ledger: str | Path | Book | None = None,
     ) -> None:
         of = "Gate"
@@ -126,10 +129,10 @@ class Gate:
         confidence = checks.real(confidence, "confidence", "(0, 1)", of=of)
         minimum = checks.real(minimum, "minimum", "[0, 1)", of=of)
         expect = None if expect is None else checks.real(expect, "expect", "[1, 1e9]", of=of)
-        given, given_outputs, given_name = parts_of(incumbent, outputs, "incumbent", of)
-        ids = task_ids(given if tasks is None else tasks)
-        groups = None if clusters is None else cluster_labels(clusters, ids, "clusters")
-        first = Candidate.of(ids, given, given_outputs)
+        given = Given.of(incumbent, outputs, "incumbent", of)
+        ids = task_ids(given.scores if tasks is None else tasks)
+        groups = text_of_each(clusters, ids, "clusters")
+        first = Candidate.of(ids, given)
         binary = groups is None and scores != "fractions" and first.is_binary
         if scores == "binary" and not binary:
             reason = (
@@ -149,7 +152,9 @@ class Gate:
             minimum=minimum,
             inputs=inputs,
             expect=expect,
-            name=checked_name(next((n for n in (name, given_name) if n is not None), "first incumbent")),
+            name=checked_name(_first_given(name, given.name, "first incumbent")),
+            reading=dict(reading or {}),
+            contents=text_of_each(given.contents, ids, "contents"),
         )
         self._definition.require_enough_tasks()
         self._open(ledger if isinstance(ledger, Book) else Book(ledger), first)
@@ -220,6 +225,11 @@ class Gate:
     def minimum(self) -> float:
         """The smallest gain that counts."""
         return self._definition.minimum
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """How result files are read, as options of :func:`holdfast.results.read_results`."""
+        return dict(self._definition.reading)
 
     @property
     def incumbent(self) -> Version:
@@ -309,7 +319,7 @@ class Gate:
 
         Args:
             scores: as for the incumbent: a mapping from task id to score, or Results.
-            name: what the candidate is called; None takes the name in the Results, if there is one.
+            name: what the candidate is called, and known by.
             outputs: task id to what the candidate answered, or a digest of it. Sealed outputs on hidden
                 inputs are not compared: how many differ would tell about the inputs.
             sealed: whether the scores came here without anyone seeing them. Then the candidate needs a name,
@@ -319,14 +329,15 @@ class Gate:
         Returns:
             The verdict. Nothing else about the scores leaves.
         """
-        given, given_outputs, given_name = parts_of(scores, outputs, "scores", "Gate.submit")
-        candidate = Candidate.of(self.tasks, given, given_outputs)
+        given = Given.of(scores, outputs, "scores", "Gate.submit")
+        candidate = Candidate.of(self.tasks, given)
+        self._definition.require_same_tasks(given.contents)
         if self._definition.binary and not candidate.is_binary:
             raise QueryRejected(
                 "This gate compares scores of 0 and 1, and at least one score here is neither. Open a gate "
                 "with scores='fractions' for partial credit or repeats."
             )
-        name = name if name is not None else given_name
+        shown_name = checked_name(_first_given(name, given.name, "unnamed candidate"))
         if name is None and sealed:
             raise QueryRejected(
                 "Sealed scores need a name for the candidate, such as a commit. Without one the same scores "
@@ -336,9 +347,9 @@ class Gate:
         if name is None:
             key = f"scores {hmac.new(self._book.secret, candidate.to_bytes(), 'sha256').hexdigest()}"
         else:
-            key = f"candidate {checked_name(name)}"
+            key = f"candidate {name}"
         with self._session.turn():
-            return self._submitted(candidate, name, key, sealed, asker)
+            return self._submitted(candidate, shown_name, key, sealed, asker)
 
     def declare_seen(self, scores: int) -> float:
         """Declare that so many total scores on these tasks were seen by whoever makes candidates, and pay for
@@ -411,10 +422,7 @@ class Gate:
         """Close the account book's file; the gate can be opened again with :meth:`Gate.at`."""
         self._session.close()
 
-    def _submitted(
-        self, candidate: Candidate, name: str | None, key: str, sealed: bool, asker: Asker
-    ) -> Verdict:
-        name = "unnamed candidate" if name is None else name
+    def _submitted(self, candidate: Candidate, name: str, key: str, sealed: bool, asker: Asker) -> Verdict:
         for _ in range(_MOST_TRIES):
             self._session.read()
             self._give_back_interrupted()
@@ -628,6 +636,10 @@ class _Prepared:
     prices: PromotionAlphabet
     versions: int
     place: int
+
+
+def _first_given(*names: str | None) -> str:
+    return next(name for name in names if name is not None)
 
 
 def _promotion(number: int) -> str:

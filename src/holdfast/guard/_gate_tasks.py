@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from holdfast.coding import Account, Weights
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval, units_needed
 from holdfast.records import amount
+from holdfast.results import Results
 
 Floats = NDArray[np.float64]
 _MOST_NAME = 200
@@ -41,15 +42,19 @@ class GateDefinition:
     inputs: str
     expect: float | None
     name: str
+    reading: dict[str, str]
+    contents: tuple[str, ...] | None
 
     def to_bytes(self) -> bytes:
+        """The definition as it is kept."""
         return json.dumps(vars(self), sort_keys=True).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> GateDefinition:
+        """What was kept."""
         stored = json.loads(content)
-        groups = stored["groups"]
-        stored |= {"ids": tuple(stored["ids"]), "groups": None if groups is None else tuple(groups)}
+        for name in ("ids", "groups", "contents"):
+            stored[name] = _tuple(stored[name])
         return cls(**stored)
 
     @property
@@ -88,6 +93,19 @@ class GateDefinition:
         sizes = np.bincount(unit).astype(np.float64)
         return (sums / sizes, None) if self.weight == "clusters" else (sums, sizes)
 
+    def require_same_tasks(self, contents: Mapping[Any, Any] | None) -> None:
+        """Refuse results about other tasks with the same ids, where both files show what the tasks were."""
+        if contents is None or self.contents is None:
+            return
+        others = [
+            task for task, digest in zip(self.ids, self.contents, strict=True) if contents.get(task) != digest
+        ]
+        if others:
+            raise QueryRejected(
+                f"{amount(len(others), 'tasks')} are not the ones this gate was opened for, for example "
+                f"{others[0]!r}: it has the id of another task. Another task set is another gate."
+            )
+
     def require_enough_tasks(self) -> None:
         """Refuse a gate whose first candidate could not be promoted even if it solved every task anew."""
         first = Account(1 - self.confidence, weights=Weights(expect=self.expect)).nats()
@@ -112,18 +130,18 @@ class Candidate:
     outputs: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, ids: Sequence[str], scores: Any, outputs: Mapping[Any, Any] | None) -> Candidate:
+    def of(cls, ids: Sequence[str], given: Given) -> Candidate:
         """Scores that fit the tasks. What does not fit is refused without naming a score."""
-        by_task = _by_task(scores, ids, "scores")
+        by_task = _by_task(given.scores, ids, "scores")
         values = np.array([_average(by_task[task]) for task in ids])
         if not ((values >= 0) & (values <= 1)).all():
             raise QueryRejected(
                 "Every score must be a number from 0 to 1, and at least one here is not. It is not said "
                 "which, because scores are sealed. Divide points by the most that a task can have."
             )
-        if outputs is None:
+        if given.outputs is None:
             return cls(values, None)
-        answers = _by_task(outputs, ids, "outputs")
+        answers = _by_task(given.outputs, ids, "outputs")
         digests = tuple(hashlib.sha256(str(answers[task]).encode()).hexdigest() for task in ids)
         return cls(values, digests)
 
@@ -137,26 +155,34 @@ class Candidate:
     @classmethod
     def from_bytes(cls, content: bytes) -> Candidate:
         stored = json.loads(content)
-        outputs = stored["outputs"]
-        return cls(np.array(stored["scores"]), None if outputs is None else tuple(outputs))
+        return cls(np.array(stored["scores"]), _tuple(stored["outputs"]))
 
 
-def parts_of(
-    scores: Any, outputs: Mapping[Any, Any] | None, argument: str, of: str
-) -> tuple[Any, Mapping[Any, Any] | None, str | None]:
-    """Scores, outputs and name, of a mapping or of Results."""
-    if outputs is not None and not isinstance(outputs, Mapping):
-        raise InvalidArgument("outputs", "a mapping from task id to what was answered", type(outputs), of=of)
-    if isinstance(scores, Mapping):
-        return scores, outputs, None
-    if isinstance(getattr(scores, "scores", None), Mapping):
-        return scores.scores, scores.outputs if outputs is None else outputs, scores.name
-    raise InvalidArgument(
-        argument,
-        "a mapping from task id to score, or the Results of holdfast.results.read_results",
-        type(scores),
-        of=of,
-    )
+class Given(NamedTuple):
+    """What a caller hands over about one version. ``contents`` are digests of the tasks themselves."""
+
+    scores: Mapping[Any, Any]
+    outputs: Mapping[Any, Any] | None
+    name: str | None
+    contents: Mapping[Any, Any] | None
+
+    @classmethod
+    def of(cls, scores: Any, outputs: Any, argument: str, of: str) -> Given:
+        """The parts of a mapping, or of :class:`holdfast.results.Results`."""
+        if outputs is not None and not isinstance(outputs, Mapping):
+            kind = type(outputs)
+            raise InvalidArgument("outputs", "a mapping from task id to what was answered", kind, of=of)
+        if isinstance(scores, Mapping):
+            return cls(scores, outputs, None, None)
+        if isinstance(scores, Results):
+            answers = scores.outputs if outputs is None else outputs
+            return cls(scores.scores, answers, scores.name, scores.contents)
+        raise InvalidArgument(
+            argument,
+            "a mapping from task id to score, or the Results of holdfast.results.read_results",
+            type(scores),
+            of=of,
+        )
 
 
 def task_ids(tasks: Iterable[Any]) -> tuple[str, ...]:
@@ -195,11 +221,18 @@ def _by_task(values: Mapping[Any, Any], ids: Sequence[str], what: str) -> dict[s
     return by_task
 
 
-def cluster_labels(clusters: Mapping[Any, Any], ids: Sequence[str], what: str) -> tuple[str, ...]:
-    if not isinstance(clusters, Mapping):
-        raise InvalidArgument(what, "a mapping from task id to cluster", type(clusters), of="Gate")
-    by_task = _by_task(clusters, ids, what)
+def text_of_each(values: Any, ids: Sequence[str], what: str) -> tuple[str, ...] | None:
+    """A text for each task, in the order of the tasks; None where nothing is given."""
+    if values is None:
+        return None
+    if not isinstance(values, Mapping):
+        raise InvalidArgument(what, "a mapping from task id to text", type(values).__name__, of="Gate")
+    by_task = _by_task(values, ids, what)
     return tuple(str(by_task[task]) for task in ids)
+
+
+def _tuple(values: list[str] | None) -> tuple[str, ...] | None:
+    return None if values is None else tuple(values)
 
 
 def _average(score: Any) -> float:

@@ -1,6 +1,6 @@
 """Predictions for the rows of a board: checked at the door, and kept in the order of its rows.
 
-The door knows public facts only: the ids, the metric, and the kind of the target column. What it refuses has
+The door knows public facts only: the ids, the metric, and the type of the target column. What it refuses has
 touched no label and costs nothing.
 """
 
@@ -29,10 +29,15 @@ _WHOLE = 2.0**53
 
 @dataclass(frozen=True)
 class Expected:
-    """What a prediction has to be: a ``text``, or else a number; with ``unit``, one in [0, 1]."""
+    """What a prediction has to be: a ``text``, or else a number; with ``unit``, one in [0, 1].
+
+    With ``whole`` the target column can hold whole numbers (or booleans) only, by its type. Then a number
+    strictly between 0 and 1 is never right, and is taken for a probability.
+    """
 
     text: bool
     unit: bool
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,7 @@ class Predictions:
         frame = _two_columns(table)
         places = self._places([str(id) for id in frame["id"].tolist()])
         values = self._fitting(self._plain(frame["prediction"].set_axis(places).sort_index()))
+        self._refuse_probabilities(values)
         return Checked(_key(_content(by, values)), by, values)
 
     def keep(self, submission: Checked) -> None:
@@ -158,6 +164,19 @@ class Predictions:
         if self._expected.unit:
             self._refuse(~((values >= 0) & (values <= 1)), "is not a probability; give a number in [0, 1]")
         return values
+
+    def _refuse_probabilities(self, values: NDArray[Any]) -> None:
+        """Refuse numbers between 0 and 1 where labels are whole by type. Submissions that were kept before
+        this was checked stay valid, so it is not part of :meth:`_fitting`."""
+        if not self._expected.whole or values.dtype.kind != "f":
+            return
+        between = (values > 0) & (values < 1)
+        if between.any():
+            place = int(np.argmax(between))
+            raise QueryRejected(
+                "This board scores accuracy: send labels (for example 0 or 1), not probabilities. The "
+                f"prediction for id {self.ids[place]!r} is {float(values[place])!r}."
+            )
 
     @property
     def _kind(self) -> str:

@@ -228,6 +228,18 @@ class Session:
             self.read()
         raise BookError("The account book is too busy; nothing was written. Try again.")
 
+    def record_newest(self, body: Callable[[], dict[str, Any] | None], subject: str) -> None:
+        """Write down an act that may replace an earlier one about the same subject. ``body`` makes it from
+        the book as it is at that moment, refuses by raising, or returns None if there is nothing to write."""
+        for _ in range(_MOST_TRIES):
+            with self._lock, suppress(Stale):
+                said = body()
+                if said is not None:
+                    self._apply(self._book.append("act", said, after=self._last, subject=subject))
+                return
+            self.read()
+        raise BookError("The account book is too busy; nothing was written. Try again.")
+
     def record_next(self, kind: str, body: dict[str, Any], subject: str) -> int:
         """Write down a line that costs nothing and is the next of its subject; returns its number, from 1."""
         number = 1
@@ -306,12 +318,23 @@ class Session:
 
     def history(self, after: int = 0) -> Iterator[tuple[int, Released]]:
         """Everything that was released beyond line ``after`` of the book, in order, with its line."""
+        for event in self.events(after):
+            released = self.released_by(event)
+            if released is not None:
+                yield event.sequence, released
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Every line of the book beyond line ``after``, in order."""
         self.read()
-        for event in self._book.events(min(after, self._last)):
-            if event.kind == "release":
-                yield event.sequence, self._released(event)
-            elif event.kind == "act" and _REPEATS in event.body:
-                yield event.sequence, self._repeated(event)
+        return self._book.events(min(after, self._last))
+
+    def released_by(self, event: Event) -> Released | None:
+        """What a line of the book releases; None where it is a line of another kind."""
+        if event.kind == "release":
+            return self._released(event)
+        if event.kind == "act" and _REPEATS in event.body:
+            return self._repeated(event)
+        return None
 
     def repeat(self, released: Released, subject: str, asker: Asker, **facts: Any) -> Released:
         """Record that what was released answers another question too, with other public ``facts``; no rows

@@ -37,6 +37,7 @@ def register(body: DatasetBody, service: TheService, person: Who) -> dict[str, A
 @router.get("")
 def datasets(service: TheService, person: Who) -> list[dict[str, Any]]:
     """The datasets this token reaches, and what is left of each."""
+    service.require(person, *_READERS)
     return [_described(service, person, name) for name in service.visible(person)]
 
 

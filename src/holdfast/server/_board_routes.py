@@ -1,24 +1,26 @@
-"""Routes about boards: registering, submitting, the standing, the end of a blind phase, the final."""
+"""Routes about boards: registering, submitting, the standing, finalists, unblinding, the final."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
 from holdfast.errors import QueryRejected
 from holdfast.guard import Submission
 from holdfast.server._access import TheService, Who
-from holdfast.server._models import BoardBody
+from holdfast.server._boards import Received
+from holdfast.server._models import BoardBody, FinalistsBody
 from holdfast.server._service import Service
 
 router = APIRouter(prefix="/v1/boards")
 
-_READERS = ("analyst", "auditor")
+_SUBMITTERS = ("analyst", "participant")
+_READERS = (*_SUBMITTERS, "auditor")
 
 
 @router.post("", status_code=201)
@@ -32,7 +34,7 @@ def register(body: BoardBody, service: TheService, person: Who) -> dict[str, Any
 @router.get("")
 def boards(service: TheService, person: Who) -> list[dict[str, Any]]:
     """The boards this token reaches, with their standing."""
-    return [_described(service, name) for name in service.boards.names() if person.reaches(name)]
+    return [_described(service, name) for name in service.boards.names() if person.reaches("board", name)]
 
 
 @router.get("/{name}")
@@ -62,18 +64,49 @@ def ids(name: str, service: TheService, person: Who) -> list[Any]:
 )
 async def submit(name: str, request: Request, service: TheService, person: Who) -> dict[str, Any]:
     """Submit predictions as CSV, Parquet or JSON with the columns ``id`` and ``prediction``."""
-    board = service.board(person, name, "analyst")
+    board = service.board(person, name, *_SUBMITTERS)
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     content = await request.body()
 
     def score() -> dict[str, Any]:
-        told = service.boards.submit(name, person, _table(kind, content, text=board.labels_are_text))
-        if isinstance(told, Submission):
-            receipt = None if told.receipt is None else told.receipt.to_dict()
-            return {**told.to_dict(), "better": told.better, "receipt": receipt}
-        return {**told.to_dict(), "blind": True}
+        return _told(service.boards.submit(name, person, _table(kind, content, text=board.labels_are_text)))
 
     return await run_in_threadpool(score)
+
+
+@router.get("/{name}/submissions")
+def submissions(
+    name: str,
+    service: TheService,
+    person: Who,
+    skip: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 1_000,
+    newest: bool = False,
+) -> list[dict[str, Any]]:
+    """What was submitted, in order or the ``newest`` first, with what each submission was told, and whether
+    its submitter chose it as a finalist: one's own submissions, and for an owner or auditor those of all."""
+    board = service.board(person, name, *_READERS)
+    by = None if person.role in ("owner", "auditor") else person.account
+    everything = service.boards.submissions(name, by)
+    listed = (everything[::-1] if newest else everything)[skip : skip + limit]
+    chosen = {account: board.finalists(account) for account in {entry.by for entry in listed}}
+    return [{**_told(entry), "finalist": entry.key in chosen[entry.by]} for entry in listed]
+
+
+@router.get("/{name}/finalists")
+def finalists(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """Which of one's own submissions one chose for the final, and how many may be chosen."""
+    board = service.board(person, name, *_SUBMITTERS)
+    return {"finalists": list(board.finalists(person.account)), "most_finalists": board.most_finalists}
+
+
+@router.put("/{name}/finalists")
+def choose_finalists(name: str, body: FinalistsBody, service: TheService, person: Who) -> dict[str, Any]:
+    """Choose which of one's own submissions are in the final; it can be changed until then. Who chooses none
+    has their best submission in it."""
+    board = service.board(person, name, *_SUBMITTERS)
+    chosen = service.boards.choose_finalists(name, person, body.submissions)
+    return {"finalists": list(chosen), "most_finalists": board.most_finalists}
 
 
 @router.post("/{name}/unblind")
@@ -87,28 +120,41 @@ def unblind(name: str, service: TheService, person: Who) -> dict[str, Any]:
 
 @router.post("/{name}/final")
 def final(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """Score each person's best submission on the sealed part, once."""
+    """Score what each person chose, or their best submission, on the sealed part, once."""
     service.board(person, name)
     service.boards.final(name)
     return _described(service, name)
 
 
+def _told(submission: Submission | Received) -> dict[str, Any]:
+    """What is told about a submission: what was released, or only that it waits."""
+    if isinstance(submission, Received):
+        return {**submission.to_dict(), "blind": True}
+    receipt = None if submission.receipt is None else submission.receipt.to_dict()
+    return {**submission.to_dict(), "better": submission.better, "receipt": receipt}
+
+
 def _described(service: Service, name: str) -> dict[str, Any]:
-    found, blind = service.boards.get(name), service.boards.blind(name)
-    better = "more" if found.upward else "less"
-    words = f"{found.metric}, {better} is better; scored on {found.rows:,} rows in steps of {found.step:.3g}"
+    board, blind = service.boards.get(name), service.boards.blind(name)
+    better = "more" if board.upward else "less"
+    how = "compared row by row with the best" if board.compare == "paired" else "scored"
+    words = f"{board.metric}, {better} is better; {how} on {board.rows:,} rows in steps of {board.step:.3g}"
     if blind:
         words += f"; blind: {service.boards.waiting(name)} submissions wait"
     return {
         "name": name,
-        "metric": found.metric,
-        "rows": found.rows,
-        "step": found.step,
-        "confidence": found.confidence,
+        "metric": board.metric,
+        "compare": board.compare,
+        "upward": board.upward,
+        "rows": board.rows,
+        "step": board.step,
+        "confidence": board.confidence,
+        "sealed_rows": board.sealed_rows,
+        "most_finalists": board.most_finalists,
         "blind": blind,
         "words": words,
-        "standing": [entry.to_dict() for entry in found.standing],
-        "final": [entry.to_dict() for entry in found.final()] if found.finished else None,
+        "standing": [entry.to_dict() for entry in board.standing],
+        "final": [entry.to_dict() for entry in board.final()] if board.finished else None,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -132,7 +133,8 @@ class Boards:
         return Received(key, person.account) if waits(key) else None
 
     def _require_rate_unseen(self, name: str, person: Person) -> None:
-        """The same for submissions that are only kept: the board's book does not have them yet."""
+        """Count and limit what the account does not see: submissions that are only kept, and choices of
+        finalists."""
         now = int(time.time())
         self._database.execute("DELETE FROM received WHERE at <= ?", (now - Balance.window,))
         (count, first) = self._database.execute(
@@ -151,6 +153,32 @@ class Boards:
                 "SELECT count(*) FROM waiting WHERE board = ?", (name,)
             ).fetchone()
             return int(count)
+
+    def submissions(self, name: str, by: str | None = None) -> list[Submission | Received]:
+        """What was submitted, in order: with what each was told, then those that wait for the end of the
+        blind phase. ``by`` is the person whose submissions are wanted; None for those of all."""
+        board = self.get(name)
+        with self._lock:
+            rows = self._database.execute(
+                "SELECT submission, person FROM waiting WHERE board = ? ORDER BY number", (name,)
+            ).fetchall()
+        # Without the lock: a board that is scoring must not keep the others waiting.
+        scored = board.submissions(by)
+        # What was scored since the rows were read is listed once.
+        keys = {submission.key for submission in scored}
+        waiting = [
+            Received(key, person) for key, person in rows if (by is None or person == by) and key not in keys
+        ]
+        return [*scored, *waiting]
+
+    def choose_finalists(self, name: str, person: Person, keys: Sequence[str]) -> tuple[str, ...]:
+        """Choose which of a person's own submissions are in the final; a change counts for the rate."""
+
+        def permit() -> None:
+            with self._lock:
+                self._require_rate_unseen(name, person)
+
+        return self.get(name).choose_finalists(keys, by=person.account, permit=permit)
 
     def unblind(self, name: str) -> list[Received]:
         """End the blind phase: score what waits, as one batch in the order it came; returns what could not be
@@ -178,7 +206,7 @@ class Boards:
         return unscored
 
     def final(self, name: str) -> None:
-        """Score each person's best submission on the sealed part, once."""
+        """Score each person's finalists on the sealed part, once."""
         if self.blind(name):
             raise QueryRejected("This board is blind; end the blind phase first, then its submissions count.")
         self.get(name).final()

@@ -60,9 +60,13 @@ class TokenBody(_Strict):
     """Whom a new token is for."""
 
     name: str = Field(min_length=1, max_length=100)
-    role: str = Field(pattern="^(owner|analyst|auditor)$")
+    role: str = Field(pattern="^(owner|analyst|auditor|participant)$")
     team: str = Field(default="", max_length=100)
-    dataset: str = Field(default="*", max_length=63)
+    dataset: str = Field(
+        default="*",
+        max_length=71,
+        description="What it reaches: dataset:NAME (or NAME), board:NAME, or * for everything.",
+    )
     days: float = Field(default=90, gt=0, le=3660)
 
 
@@ -94,10 +98,19 @@ class BoardBody(_Strict):
     target: str = Field(min_length=1, max_length=200)
     id: str = Field(default="id", min_length=1, max_length=200)
     metric: str = Field(default="accuracy", pattern="^(accuracy|brier)$")
+    compare: str | None = Field(
+        default=None,
+        pattern="^(paired|scores)$",
+        description="How a submission is compared with the best: row by row (paired), or by scores. "
+        "Without it: as the account book was opened, and a new one is paired.",
+    )
     confidence: float = Field(default=0.95, gt=0, lt=1)
     step: float | None = Field(default=None, gt=0, le=1)
     start: float | None = Field(default=None, ge=0, le=1)
     sealed: float = Field(default=0.5, ge=0, lt=1)
+    most_finalists: int = Field(
+        default=2, ge=1, le=100, description="How many submissions a person may choose for the final."
+    )
     split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
     rate: int = _RATE
     seconds: float = _SECONDS
@@ -106,6 +119,12 @@ class BoardBody(_Strict):
     def terms(self) -> dict[str, Any]:
         """What is agreed with everyone who submits."""
         return self.model_dump(exclude={"name", "source", "blind"})
+
+
+class FinalistsBody(_Strict):
+    """The submissions of one's own that are to be in the final; none: the best one."""
+
+    submissions: list[Annotated[str, Field(max_length=64)]] = Field(max_length=100)
 
 
 class DatasetBody(_Strict):

@@ -1,4 +1,4 @@
-"""The page: three files that need no build step, sent with headers that allow nothing but themselves."""
+"""The page: four files that need no build step, sent with headers that allow nothing but themselves."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def index() -> Response:
 def style() -> Response:
     """How it looks."""
     return _file("page.css", "text/css; charset=utf-8")
+
+
+@router.get("/boards.js")
+def boards() -> Response:
+    """What it does for boards."""
+    return _file("boards.js", "text/javascript; charset=utf-8")
 
 
 @router.get("/page.js")

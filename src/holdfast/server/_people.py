@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from holdfast.errors import InvalidArgument
 from holdfast.server._access import TheService, Who
 from holdfast.server._models import TokenBody
 from holdfast.server._places import Unknown
@@ -23,6 +24,10 @@ def me(person: Who) -> dict[str, Any]:
 def issue(body: TokenBody, service: TheService, person: Who) -> dict[str, Any]:
     """Give someone a token; it is shown this once."""
     service.require(person)
+    name = body.dataset
+    if name in service.boards.names() and name not in service.datasets.names():
+        wanted = f"'board:{name}' for the board; '{name}' alone means a dataset, and there is none"
+        raise InvalidArgument("dataset", wanted, name, of="a token")
     secret, holder = service.tokens.issue(**body.model_dump())
     return {**holder.to_dict(), "token": secret}
 

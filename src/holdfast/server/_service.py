@@ -31,32 +31,35 @@ class Service:
         places = Places(self.home, self.sources, self.key, books)
         self.datasets = Datasets(self.home, places)
         self.boards = Boards(self.home, places)
+        self.tokens.name_kinds(datasets=self.datasets.names(), boards=self.boards.names())
 
     def dataset(self, person: Person, name: str, *roles: str) -> Dataset:
         """The dataset, or one of its epochs (people@1), if the person's token reaches it and has one of the
         roles (an owner has them all)."""
         self.require(person, *roles)
-        if not person.reaches(named(name)[0]):
+        if not person.reaches("dataset", named(name)[0]):
             raise Unknown(f"There is no dataset {name!r} that this token reaches.")
         return self.datasets.get(name)
 
     def board(self, person: Person, name: str, *roles: str) -> Board:
         """The board, if the person's token reaches it and has one of the roles."""
         self.require(person, *roles)
-        if not person.reaches(name):
+        if not person.reaches("board", name):
             raise Unknown(f"There is no board {name!r} that this token reaches.")
         return self.boards.get(name)
 
     def visible(self, person: Person) -> list[str]:
         """The names of the datasets that the person's token reaches."""
-        return [name for name in self.datasets.names() if person.reaches(name)]
+        return [name for name in self.datasets.names() if person.reaches("dataset", name)]
 
     @staticmethod
     def require(person: Person, *roles: str) -> None:
         """Refuse whoever has none of the roles."""
         if person.role != "owner" and person.role not in roles:
+            article = "a" if person.role == "participant" else "an"
             raise Forbidden(
-                f"This is for {' and '.join((*roles, 'owner'))} tokens; this one is for an {person.role}."
+                f"This is for {' and '.join((*roles, 'owner'))} tokens; this one is for {article} "
+                f"{person.role}."
             )
 
     def close(self) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import sqlite3
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -14,7 +16,8 @@ from holdfast import checks
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.records import Record
 
-ROLES = ("owner", "analyst", "auditor")
+ROLES = ("owner", "analyst", "auditor", "participant")
+_SCOPE = re.compile(r"(dataset:|board:|)([a-z0-9][a-z0-9_-]{0,62})")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tokens (
     digest TEXT PRIMARY KEY,
@@ -40,7 +43,10 @@ class Forbidden(Refused):
 
 @dataclass(frozen=True, repr=False)
 class Person(Record):
-    """Who holds a token: a name in a team, a role, and the one dataset or board it reaches ("*": all)."""
+    """Who holds a token: a name in a team, a role, and what it reaches.
+
+    ``dataset`` is "dataset:NAME", "board:NAME", or "*" for everything.
+    """
 
     identity: str
     name: str
@@ -55,9 +61,10 @@ class Person(Record):
         """The name under which prices are recorded: a team's people can be added up."""
         return f"{self.team}/{self.name}"
 
-    def reaches(self, dataset: str) -> bool:
-        """Whether the token is for this dataset."""
-        return self.dataset in ("*", dataset)
+    def reaches(self, kind: str, name: str) -> bool:
+        """Whether the token is for the "dataset" or the "board" of this name. A dataset and a board may have
+        the same name; a token for one of them does not reach the other."""
+        return self.dataset in ("*", f"{kind}:{name}")
 
 
 class Tokens:
@@ -76,8 +83,16 @@ class Tokens:
     def issue(
         self, name: str, *, role: str, team: str = "", dataset: str = "*", days: float = 90
     ) -> tuple[str, Person]:
-        """A new token, shown this once, and who it stands for."""
+        """A new token, shown this once, and who it stands for.
+
+        ``dataset`` says what it reaches: "dataset:NAME", or NAME alone, which means the same; "board:NAME";
+        or "*" for everything. A participant reaches boards only.
+        """
         checks.choice(role, "role", ROLES, of="Tokens.issue")
+        dataset = _scope(dataset)
+        if role == "participant" and dataset.startswith("dataset:"):
+            wanted = "'board:NAME', or '*' for all boards: a participant asks no dataset"
+            raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
         for argument, text in (("name", name), ("team", team)):
             if "/" in text or "\n" in text or len(text) > 100 or (argument == "name" and not text):
                 raise InvalidArgument(argument, "at most 100 characters without '/'", text, of="Tokens.issue")
@@ -104,6 +119,22 @@ class Tokens:
             done = self._database.execute("UPDATE tokens SET revoked = 1 WHERE identity = ?", (identity,))
             return done.rowcount == 1
 
+    def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:
+        """Rewrite tokens of earlier versions, which hold a name and not what it names: "dataset:NAME" if
+        there is such a dataset, "board:NAME" if there is only a board.
+
+        Where both have the name, the token reaches the dataset only: nobody can know which one it was given
+        for. A service does this at every start.
+        """
+        with self._lock:
+            rows = self._database.execute("SELECT DISTINCT dataset FROM tokens").fetchall()
+            for (name,) in rows:
+                if name != "*" and ":" not in name:
+                    kind = "board" if name in boards and name not in datasets else "dataset"
+                    self._database.execute(
+                        "UPDATE tokens SET dataset = ? WHERE dataset = ?", (f"{kind}:{name}", name)
+                    )
+
     def all(self) -> list[Person]:
         """Everyone who was ever given a token, newest first."""
         return self._select("ORDER BY rowid DESC")
@@ -121,6 +152,16 @@ class Tokens:
         with self._lock:
             rows = self._database.execute(f"SELECT {_COLUMNS} FROM tokens {condition}", values).fetchall()
         return [Person(*row) for row in rows]
+
+
+def _scope(text: str) -> str:
+    """What a token reaches, with its kind."""
+    if text == "*":
+        return text
+    parts = _SCOPE.fullmatch(text)
+    if parts is None:
+        raise InvalidArgument("dataset", "'*', 'dataset:NAME' or 'board:NAME'", text, of="Tokens.issue")
+    return f"{parts[1] or 'dataset:'}{parts[2]}"
 
 
 def _digest(secret: str) -> str:

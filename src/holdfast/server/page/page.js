@@ -1,5 +1,7 @@
 // The page: signs in with a token, shows what is left, previews and asks, draws the answers. No framework, no build.
 
+import { showBoards } from "/boards.js";
+
 const $ = (id) => document.getElementById(id);
 const state = { token: sessionStorage.getItem("holdfast-token"), dataset: null, epoch: null, answers: [], last: 0 };
 
@@ -10,13 +12,14 @@ class Refused extends Error {
   }
 }
 
-async function call(method, path, body) {
+// A body is sent as JSON, or as it is if it has a kind of its own.
+async function call(method, path, body, kind) {
   let response;
   try {
     response = await fetch(`/v1${path}`, {
       method,
-      headers: { Authorization: `Bearer ${state.token}`, ...(body && { "Content-Type": "application/json" }) },
-      body: body && JSON.stringify(body),
+      headers: { Authorization: `Bearer ${state.token}`, ...(body && { "Content-Type": kind ?? "application/json" }) },
+      body: kind ? body : body && JSON.stringify(body),
     });
   } catch {
     throw new Refused({ detail: "The service does not answer. Try again." });
@@ -84,8 +87,10 @@ async function signIn() {
   $("sign-in").hidden = true;
   for (const id of ["work", "person", "sign-out"]) $(id).hidden = false;
   state.role = me.role;
-  await showDatasets();
-  await showBoards();
+  // A participant of a board has no business with datasets.
+  $("datasets").hidden = me.role === "participant";
+  if (me.role !== "participant") await showDatasets();
+  await showBoards({ call, element, number, interval, attempt, me: { ...me, account: `${me.team}/${me.name}` } });
 }
 
 async function showDatasets() {
@@ -360,35 +365,6 @@ async function verify() {
   $("verified").textContent = found.whole
     ? `Whole: ${found.lines.toLocaleString("en")} lines, ${amount(found.spent, found.unit)}, signed.`
     : found.problems.map((problem) => `${problem.kind} at line ${problem.line}: ${problem.words}`).join("; ");
-}
-
-async function showBoards() {
-  let boards;
-  try {
-    boards = await call("GET", "/boards");
-  } catch {
-    return; // A service without boards.
-  }
-  $("board-list").hidden = boards.length === 0;
-  $("boards").replaceChildren(...boards.map(board));
-}
-
-function board(found) {
-  const section = element("section");
-  section.append(element("h3", found.name), element("p", found.words, { class: "quiet" }));
-  const table = element("table");
-  const head = element("tr");
-  head.append(...["Place", "Who", "Score", "Interval"].map((text) => element("th", text, { scope: "col" })));
-  table.createTHead().append(head);
-  table.createTBody().append(
-    ...found.standing.map((entry, place) => {
-      const row = element("tr");
-      row.append(...[String(place + 1), entry.by, number(entry.value), interval(entry)].map((text) => element("td", text)));
-      return row;
-    }),
-  );
-  section.append(found.standing.length ? table : element("p", "Nothing was submitted yet.", { class: "quiet" }));
-  return section;
 }
 
 async function attempt(work) {

@@ -1,0 +1,412 @@
+"""``holdfast gate``: keep a candidate only if it is shown to be better.
+
+Exit status of ``submit`` and ``run``: 0 promoted, 1 not shown to be better, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.console import Console
+
+from holdfast.cli._output import print_data
+from holdfast.errors import QueryRejected
+
+if TYPE_CHECKING:
+    from holdfast.guard import Gate, Verdict
+    from holdfast.results import Results
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_PLACE = "{results}"
+_ENDS = "A report closes the gate for good: no candidate can be submitted after it."
+
+_READING = (
+    click.option("--format", help="The format of the results; left out, it is recognised."),
+    click.option("--metric", help="Which score to read, where the results have several."),
+    click.option("--task", help="CSV and JSON Lines: the column of task ids.  [default: task]"),
+    click.option("--score", help="CSV and JSON Lines: the column of scores.  [default: score]"),
+    click.option("--output", help="CSV and JSON Lines: a column of outputs."),
+    click.option("--filter", help="lm-evaluation-harness: which filter's scores to read."),
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_SUMMARY = click.option(
+    "--summary",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append the verdict to this file, as Markdown for a pull request.",
+)
+_NAME = click.option(
+    "--name",
+    help="What the candidate is called: a commit or a version. The same name again has its first verdict.",
+)
+
+
+@click.group()
+def gate() -> None:
+    """Keep a candidate only if it is shown to be better, for any number of candidates.
+
+    \b
+      holdfast gate power --tasks 300 --candidates 20
+      holdfast gate open agent.gate baseline.jsonl --expect 20
+      holdfast gate run agent.gate --name v2 -- pytest --junitxml {results}
+      holdfast gate submit agent.gate v2.jsonl --name v2
+      holdfast gate status agent.gate
+      holdfast gate report agent.gate
+
+    GATE is the file, or the PostgreSQL URL, that keeps the gate's account. With probability --confidence no
+    promotion is ever wrong, if tasks are independent and whoever makes candidates sees verdicts only.
+    """
+
+
+def _reading_options(command: _Command) -> _Command:
+    for option in reversed(_READING):
+        command = option(command)
+    return command
+
+
+@gate.command("open")
+@click.argument("place", metavar="GATE")
+@click.argument("incumbent", metavar="RESULTS", type=click.Path(exists=True, path_type=Path))
+@click.option("--name", help="What the incumbent is called.")
+@click.option(
+    "--promise",
+    type=click.Choice(["family", "fdr"]),
+    default="family",
+    show_default=True,
+    help="family: no promotion is ever wrong. fdr: few of the promotions are wrong.",
+)
+@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option("--expect", type=float, help="About how many candidates there will be: a hint.")
+@click.option("--minimum", type=float, default=0.0, help="Promote only what gains more than this.")
+@click.option("--step", type=float, help="State margins in steps of this size.")
+@click.option("--cluster", help="The column of clusters: tasks of one cluster depend on each other.")
+@click.option(
+    "--weight",
+    type=click.Choice(["tasks", "clusters"]),
+    default="tasks",
+    show_default=True,
+    help="With clusters: the gain of the average task, or of the average cluster.",
+)
+@click.option(
+    "--scores",
+    type=click.Choice(["auto", "binary", "fractions"]),
+    default="auto",
+    show_default=True,
+    help="Whether every score is 0 or 1.",
+)
+@click.option(
+    "--public-inputs",
+    is_flag=True,
+    help="Whoever makes candidates knows the tasks' inputs. Verdicts are then about these tasks only.",
+)
+@_reading_options
+@_JSON
+def open_gate(
+    place: str,
+    incumbent: Path,
+    cluster: str | None,
+    public_inputs: bool,
+    as_json: bool,
+    format: str | None,
+    metric: str | None,
+    task: str | None,
+    score: str | None,
+    output: str | None,
+    filter: str | None,
+    **terms: Any,
+) -> None:
+    """Open a gate at GATE for the incumbent whose RESULTS are given."""
+    from holdfast.guard import Gate
+    from holdfast.ledger import Book
+
+    file = None if "://" in place else Path(place)
+    if file is not None and file.exists():
+        raise QueryRejected(f"There is a gate at {place!r} already. Give another file for a new one.")
+    reading = _given(
+        format=format, metric=metric, task=task, score=score, output=output, filter=filter, cluster=cluster
+    )
+    results = _read(incumbent, reading)
+    book = Book(place)
+    try:
+        opened = Gate(
+            None,
+            incumbent=results,
+            clusters=results.clusters,
+            inputs="public" if public_inputs else "hidden",
+            reading=reading,
+            ledger=book,
+            **terms,
+        )
+    except BaseException:
+        book.close()
+        if file is not None:
+            file.unlink(missing_ok=True)  # A gate that was not opened leaves no file behind.
+        raise
+    try:
+        _show_status(opened, as_json=as_json)
+    finally:
+        opened.close()
+
+
+@gate.command()
+@click.argument("place", metavar="GATE")
+@click.argument("results", type=click.Path(exists=True, path_type=Path))
+@_NAME
+@click.option("--sealed", is_flag=True, help="Nobody has seen these scores.")
+@_reading_options
+@_SUMMARY
+@_JSON
+def submit(
+    place: str,
+    results: Path,
+    name: str | None,
+    sealed: bool,
+    summary: Path | None,
+    as_json: bool,
+    **options: str | None,
+) -> None:
+    """Compare the candidate in RESULTS with the incumbent of GATE.
+
+    Results are read as the incumbent's were. Prefer `holdfast gate run`: a file of scores that somebody has
+    seen is not covered by the promise.
+    """
+    with _opened(place) as opened:
+        candidate = _read(results, opened.reading | _given(**options))
+        verdict = opened.submit(candidate, name, sealed=sealed)
+    _tell(verdict, summary, as_json=as_json)
+
+
+@gate.command(context_settings={"ignore_unknown_options": True})
+@click.argument("place", metavar="GATE")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@_NAME
+@click.option(
+    "--results",
+    default="results",
+    show_default=True,
+    help="The name of the file or folder that {results} in the COMMAND stands for.",
+)
+@click.option(
+    "--log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what the COMMAND prints here. Whoever makes candidates must not read it.",
+)
+@_reading_options
+@_SUMMARY
+@_JSON
+def run(
+    place: str,
+    command: tuple[str, ...],
+    name: str | None,
+    results: str,
+    log: Path | None,
+    summary: Path | None,
+    as_json: bool,
+    **options: str | None,
+) -> None:
+    """Run the COMMAND that scores a candidate, and show the verdict only.
+
+    \b
+      holdfast gate run agent.gate --name v2 -- pytest --junitxml {results}
+      holdfast gate run agent.gate --name v2 -- inspect eval task.py --log-dir {results}
+
+    {results} stands for a place that is deleted afterwards; it is in the environment as HOLDFAST_RESULTS too.
+    What the COMMAND prints, and its exit status, may tell scores, so neither is shown.
+    """
+    if name is None:
+        raise click.UsageError("--name is needed: a candidate whose scores nobody sees is known by its name.")
+    if Path(results).name != results:
+        raise click.UsageError("--results is a name without folders, such as report.xml.")
+    with _opened(place) as opened, tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / results
+        _run(command, written, log)
+        if not written.exists():
+            raise QueryRejected(
+                "The command ended and wrote nothing to {results}. Its output is not shown, because it may "
+                "tell scores; --log FILE keeps it for the owner of the tasks."
+            )
+        candidate = _read(written, opened.reading | _given(**options))
+        verdict = opened.submit(candidate, name, sealed=True)
+    _tell(verdict, summary, as_json=as_json)
+
+
+@gate.command()
+@click.argument("place", metavar="GATE")
+@_JSON
+def status(place: str, as_json: bool) -> None:
+    """Show where GATE stands: the line of promotions, and what the next candidate needs."""
+    with _opened(place) as opened:
+        _show_status(opened, as_json=as_json)
+
+
+@gate.command()
+@click.argument("place", metavar="GATE")
+@click.option("--yes", is_flag=True, help="Close the gate without asking for confirmation.")
+@click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
+@_JSON
+def report(place: str, yes: bool, markdown: bool, as_json: bool) -> None:
+    """Close GATE, then tell the exact score of every version and its gain over the first incumbent."""
+    if markdown and as_json:
+        raise click.UsageError("--markdown and --json contradict each other.")
+    with _opened(place) as opened:
+        if not opened.closed and not yes:
+            if as_json or not sys.stdin.isatty():
+                raise click.UsageError(f"{_ENDS} Say --yes.")
+            click.confirm(f"{_ENDS} Go on?", abort=True)
+        last = opened.report()
+    if as_json:
+        print_data(last.to_dict())
+    else:
+        click.echo(last.to_markdown() if markdown else str(last))
+
+
+@gate.command()
+@click.argument("place", metavar="GATE")
+@click.argument("scores", type=int)
+@_JSON
+def seen(place: str, scores: int, as_json: bool) -> None:
+    """Declare that so many total SCORES on these tasks were seen, and pay for them.
+
+    Each costs ln(tasks + 1) nats. Candidates may then be chosen by them.
+    """
+    with _opened(place) as opened:
+        nats = opened.declare_seen(scores)
+        needed = opened.status()
+    if as_json:
+        print_data({"scores": scores, "cost": nats, **needed})
+    else:
+        click.echo(f"Paid {nats:.3g} nats for {scores:,} seen scores. {needed['text']}")
+
+
+@gate.command()
+@click.option("--tasks", type=int, help="How many tasks there are.")
+@click.option("--candidates", type=int, default=1, show_default=True, help="How many candidates.")
+@click.option("--gain", type=float, help="Say how many tasks are needed to see this gain instead.")
+@click.option(
+    "--differing",
+    type=float,
+    help="The share of tasks on which a candidate differs from the incumbent. It decides the power.",
+)
+@click.option("--power", type=float, default=0.8, show_default=True)
+@click.option("--baseline", type=float, default=0.0, help="The incumbent's score.")
+@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option("--expect", type=float, help="The hint that the gate is opened with.")
+@_JSON
+def power(
+    tasks: int | None,
+    candidates: int,
+    gain: float | None,
+    baseline: float,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Say which gain a gate can see, or how many tasks it needs, before it is opened."""
+    from holdfast.planning import gate_gain, gate_tasks
+
+    if (tasks is None) == (gain is None):
+        raise click.UsageError("Say --tasks for the gain that is seen, or --gain for the tasks needed.")
+    if gain is not None:
+        needed = gate_tasks(gain, candidates, **options)
+        if as_json:
+            print_data({"gain": gain, "candidates": candidates, "tasks": needed, **options})
+        else:
+            click.echo(
+                f"{needed:,} tasks let candidate {candidates:,} be promoted with probability "
+                f"{options['power']:g}, if its true gain is {gain:g}."
+            )
+        return
+    assert tasks is not None
+    seen_gain = gate_gain(tasks, candidates, baseline=baseline, **options)
+    if as_json:
+        print_data({**seen_gain.to_dict(), "text": seen_gain.text})
+    else:
+        click.echo(seen_gain.text)
+
+
+def _given(**options: str | None) -> dict[str, str]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _read(place: Path, reading: dict[str, str]) -> Results:
+    from holdfast.results import read_results
+
+    options: dict[str, Any] = dict(reading)
+    return read_results(place, **options)
+
+
+@contextmanager
+def _opened(place: str) -> Iterator[Gate]:
+    from holdfast.guard import Gate
+
+    opened = Gate.at(place)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _run(command: tuple[str, ...], results: Path, log: Path | None) -> None:
+    """Run a harness without showing what it prints. Its exit status is not looked at: it may tell scores."""
+    arguments = [part.replace(_PLACE, str(results)) for part in command]
+    environment = {**os.environ, "HOLDFAST_RESULTS": str(results)}
+    console = Console(stderr=True)
+    with console.status(f"Running {command[0]}; its output is sealed."), _written_to(log) as stream:
+        try:
+            subprocess.run(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                check=False,
+            )
+        except OSError as error:
+            raise QueryRejected(f"Cannot run {command[0]!r}: {error.strerror}.") from None
+
+
+@contextmanager
+def _written_to(log: Path | None) -> Iterator[Any]:
+    if log is None:
+        yield subprocess.DEVNULL
+        return
+    with log.open("ab") as stream:
+        log.chmod(0o600)
+        yield stream
+
+
+def _tell(verdict: Verdict, summary: Path | None, *, as_json: bool) -> None:
+    """Show a verdict, and leave with its exit status."""
+    if summary is not None:
+        with summary.open("a", encoding="utf-8") as file:
+            file.write(verdict.to_markdown())
+    if as_json:
+        print_data(verdict.to_dict())
+    else:
+        click.echo(verdict.text)
+        if verdict.repeated:
+            click.echo(
+                f"This verdict on {verdict.name!r} was given before, and the new scores were not looked at. "
+                "Give a new candidate a name of its own."
+            )
+        click.echo("What must be true:")
+        for sentence in verdict.assumed:
+            click.echo(f"  - {sentence}")
+    sys.exit(0 if verdict.promoted else 1)
+
+
+def _show_status(opened: Gate, *, as_json: bool) -> None:
+    standing = opened.status()
+    versions = opened.promotions
+    if as_json:
+        print_data({**standing, "versions": [version.to_dict() for version in versions]})
+        return
+    click.echo(standing["text"])
+    for version in versions[1:]:
+        click.echo(f"  {version.place:>6,}  {version.name}  better by more than {version.margin:.6g}")
