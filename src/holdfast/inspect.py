@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from holdfast.errors import HoldfastError, InvalidArgument, MissingExtra
+from holdfast.guard import Gate
 from holdfast.results import inspect_results
 
 __all__ = ["ScoreGate", "Submission", "submit_to"]
@@ -30,6 +32,7 @@ class ScoreGate(Protocol):
         name: str | None = None,
         *,
         outputs: Mapping[str, str] | None = None,
+        sealed: bool = False,
     ) -> Any:
         """Compare a candidate's scores with the incumbent's and return the verdict."""
         ...
@@ -42,7 +45,7 @@ class Submission:
     submitted, or that the gate did not take.
     """
 
-    def __init__(self, gate: ScoreGate, name: str | None, metric: str | None) -> None:
+    def __init__(self, gate: ScoreGate, name: str, metric: str | None) -> None:
         self.verdicts: list[Any] = []
         self.refusals: list[str] = []
         self._gate = gate
@@ -57,23 +60,21 @@ class Submission:
 
     def _submit(self, log: Mapping[str, Any]) -> None:
         """Submit one log. An error here would be shown by Inspect, so only its sentence is kept."""
-        name = self._name
         try:
             results = inspect_results(log, metric=self._metric)
-            name = name or results.name
-            verdict = self._gate.submit(results.scores, name, outputs=results.outputs)
+            verdict = self._gate.submit(results.scores, self._name, outputs=results.outputs, sealed=True)
         except HoldfastError as error:
-            self._refuse(name, str(error))
+            self._refuse(str(error))
         except Exception as error:
             # The text of a foreign error can hold scores; its type cannot.
-            self._refuse(name, f"The gate failed with {type(error).__name__}.")
+            self._refuse(f"The gate failed with {type(error).__name__}.")
         else:
             self.verdicts.append(verdict)
-            self._report(f"holdfast: {name or 'the candidate'}: {verdict}")
+            self._report(f"holdfast: {self._name}: {verdict}")
 
-    def _refuse(self, name: str | None, sentence: str) -> None:
+    def _refuse(self, sentence: str) -> None:
         self.refusals.append(sentence)
-        self._report(f"holdfast: {name or 'the candidate'} was not judged. {sentence}")
+        self._report(f"holdfast: {self._name} was not judged. {sentence}")
 
     def _report(self, line: str) -> None:
         _logger.info("%s", line)
@@ -90,13 +91,13 @@ _active: list[Submission] = []
 _hook: list[type] = []  # Inspect keeps a hook for as long as the process runs, so there is one for all gates.
 
 
-def submit_to(gate: ScoreGate, *, name: str | None = None, metric: str | None = None) -> Submission:
+def submit_to(gate: ScoreGate | str | Path, *, name: str, metric: str | None = None) -> Submission:
     """From now on, send the scores of every Inspect evaluation of this process to a gate when it ends.
 
     Call it before ``inspect_ai.eval``, or in the file with the task for ``inspect eval``. Each evaluation (an
-    Inspect task with a model) is one candidate. The verdict is written to standard error after the run, and
-    to the logger ``holdfast.inspect``. An evaluation that did not succeed, or that has samples without a
-    score, is not submitted; ``refusals`` says why.
+    Inspect task with a model) is one candidate, so let a process run one. The verdict is written to standard
+    error after the run, and to the logger ``holdfast.inspect``. An evaluation that did not succeed, or that
+    has samples without a score, is not submitted; ``refusals`` says why.
 
     Guarantee: this hook shows no score, and neither do its errors.
     Assumes: nobody who makes candidates looks at what Inspect itself shows and writes. Run it with
@@ -104,24 +105,24 @@ def submit_to(gate: ScoreGate, *, name: str | None = None, metric: str | None = 
     read.
 
     Args:
-        gate: The gate, an object with ``submit(scores, name=None, *, outputs=None)``.
-        name: The name of the candidate. The name of the model unless given.
+        gate: The gate: a :class:`holdfast.Gate`, or where its account is kept.
+        name: The name of the candidate, such as a commit. The same name again has its first verdict.
         metric: The scorer that counts, where a task has several; ``"scorer/key"`` where it gives several
             values.
 
-    >>> class Recorder:
-    ...     def submit(self, scores, name=None, *, outputs=None):
-    ...         return f"{len(scores)} tasks"
-    >>> submission = submit_to(Recorder(), name="new prompt")  # doctest: +SKIP
+    >>> submission = submit_to("agent.gate", name="v2")  # doctest: +SKIP
     >>> logs = inspect_ai.eval(task, model="openai/gpt-5")  # doctest: +SKIP
-    holdfast: new prompt: 300 tasks
+    holdfast: v2: Promoted: 'v2' is better than 'v1' by more than 0.02. …
     """
+    if isinstance(gate, (str, Path)):
+        gate = Gate.at(gate)
     if not isinstance(gate, ScoreGate):
         kind = type(gate).__name__  # And not the object: it may be a mapping of scores.
-        raise InvalidArgument("gate", "an object with a method submit(…)", kind, of="submit_to")
-    for argument, value in (("name", name), ("metric", metric)):
-        if value is not None and not isinstance(value, str):
-            raise InvalidArgument(argument, "a text", value, of="submit_to")
+        raise InvalidArgument("gate", "a Gate, or where its account is kept", kind, of="submit_to")
+    if not isinstance(name, str):
+        raise InvalidArgument("name", "a text", name, of="submit_to")
+    if metric is not None and not isinstance(metric, str):
+        raise InvalidArgument("metric", "a text", metric, of="submit_to")
     _register()
     submission = Submission(gate, name, metric)
     _active.append(submission)
@@ -147,7 +148,7 @@ def _register() -> None:
                 log = await _plain(data.log)
             except Exception as error:
                 for submission in list(_active):
-                    submission._refuse(None, f"The log could not be read: {type(error).__name__}.")
+                    submission._refuse(f"The log could not be read: {type(error).__name__}.")
                 return
             for submission in list(_active):
                 submission._submit(log)
@@ -158,7 +159,7 @@ def _register() -> None:
             for submission in list(_active):
                 for log in failed:
                     submission._refuse(
-                        None, f"The evaluation {log.eval.task!r} ended with the status {log.status!r}."
+                        f"The evaluation {log.eval.task!r} ended with the status {log.status!r}."
                     )
                 submission._show()
 

@@ -16,11 +16,11 @@ ROWS, KEYS = 1_000, 6
 LABELS = pd.DataFrame({"id": np.arange(ROWS), "y": np.random.default_rng(1).integers(0, 2, ROWS)})
 
 
-def opened(folder: str) -> Board:
+def opened(folder: str, compare: str = "paired") -> Board:
     """The board, opened anew as by another process."""
     place = Path(folder)
     book = Book(place / "book", key=SigningKey.at(place / "key"))
-    return Board(LABELS, target="y", start=0.5, ledger=book, keep=place / "kept")
+    return Board(LABELS, target="y", start=0.5, compare=compare, ledger=book, keep=place / "kept")
 
 
 def submissions(right: float | None = None, seed: int = 0) -> Iterator[pd.DataFrame]:

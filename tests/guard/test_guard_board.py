@@ -18,6 +18,7 @@ from holdfast.coding import LadderGrid
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard import Asker, Board, _board
 from holdfast.guard._code import PreparedCode
+from holdfast.guard._comparison import PreparedComparison
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Book, SigningKey
 
@@ -211,19 +212,25 @@ def test_a_board_from_before_rows_were_ordered_goes_on_with_its_rows(labels, tmp
     new.close()
 
 
-def test_the_best_never_falls_when_two_processes_read_at_once(labels, tmp_path, monkeypatch):
-    first, second = (
-        Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
-        for _ in range(2)
-    )
-    read = PreparedCode.read
+BOTH = pytest.mark.parametrize(
+    ("compare", "prepared"), [("paired", PreparedComparison), ("scores", PreparedCode)]
+)
+
+
+@BOTH
+def test_the_best_never_falls_when_two_processes_read_at_once(
+    labels, tmp_path, monkeypatch, compare, prepared
+):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    first, second = (Board(labels, target="y", start=0.5, compare=compare, **place) for _ in range(2))
+    read = prepared.read
 
     def meanwhile(self, part):
-        monkeypatch.setattr(PreparedCode, "read", read)
+        monkeypatch.setattr(prepared, "read", read)
         second.submit(table(labels, 0.9, seed=1), asker=Asker("bob"))
         return read(self, part)
 
-    monkeypatch.setattr(PreparedCode, "read", meanwhile)
+    monkeypatch.setattr(prepared, "read", meanwhile)
     low = first.submit(table(labels, 0.6), asker=Asker("ann"))  # Released after the better one.
     assert low.better
     third = Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
@@ -253,19 +260,18 @@ def test_each_of_two_processes_pays_for_what_the_other_was_told(labels, tmp_path
     second.close()
 
 
-def test_the_least_is_the_best_where_less_is_better(labels, tmp_path, monkeypatch):
-    first, second = (
-        Board(labels, target="y", metric="brier", keep=tmp_path / "kept", ledger=tmp_path / "book")
-        for _ in range(2)
-    )
-    read = PreparedCode.read
+@BOTH
+def test_the_least_is_the_best_where_less_is_better(labels, tmp_path, monkeypatch, compare, prepared):
+    place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    first, second = (Board(labels, target="y", metric="brier", compare=compare, **place) for _ in range(2))
+    read = prepared.read
 
     def meanwhile(self, part):
-        monkeypatch.setattr(PreparedCode, "read", read)
+        monkeypatch.setattr(prepared, "read", read)
         second.submit({"id": labels["id"], "prediction": labels["y"] * 0.8 + 0.1}, asker=Asker("bob"))
         return read(self, part)
 
-    monkeypatch.setattr(PreparedCode, "read", meanwhile)
+    monkeypatch.setattr(prepared, "read", meanwhile)
     first.submit({"id": labels["id"], "prediction": np.full(ROWS, 0.5)}, asker=Asker("ann"))
     assert [entry.by for entry in first.standing] == ["bob", "ann"]
     assert first.best == min(entry.value for entry in first.standing)
@@ -273,14 +279,15 @@ def test_the_least_is_the_best_where_less_is_better(labels, tmp_path, monkeypatc
     second.close()
 
 
-def climb(rng, rows, submissions, *, guarded):
+def climb(rng, rows, submissions, *, guarded, compare="paired"):
     """The boosting attack of Blum and Hardt: keep every random vector that seems better, then take a vote.
 
     The labels are coins, so every true score is one half. Returns whether all claims hold, and the last one.
     """
     ids = np.arange(rows)
     truth = rng.integers(0, 2, rows)
-    board = Board({"id": ids, "y": truth}, target="y", start=0.5, sealed=0.0) if guarded else None
+    labels = {"id": ids, "y": truth}
+    board = Board(labels, target="y", start=0.5, sealed=0.0, compare=compare) if guarded else None
     kept, claims = [], []
 
     def submit(votes):
@@ -304,17 +311,21 @@ def climb(rng, rows, submissions, *, guarded):
     return all(low <= 0.5 <= high for low, high in claims)
 
 
-def test_climbers_meet_valid_intervals_and_a_board_without_an_account_falls(seed):
+@pytest.mark.parametrize("compare", ["paired", "scores"])
+def test_climbers_meet_valid_intervals_and_a_board_without_an_account_falls(seed, compare):
     runs = 20
-    held = sum(climb(np.random.default_rng([seed, run]), 400, 40, guarded=True) for run in range(runs))
+    rngs = [np.random.default_rng([seed, run]) for run in range(runs)]
+    held = sum(climb(rng, 400, 40, guarded=True, compare=compare) for rng in rngs)
     assert betaincinv(held, runs - held + 1, 0.05) > 0.85
     assert sum(climb(np.random.default_rng([seed, run]), 400, 40, guarded=False) for run in range(runs)) <= 3
 
 
 @pytest.mark.slow
-def test_climbers_meet_valid_intervals_in_95_percent_of_runs(seed):
+@pytest.mark.parametrize("compare", ["paired", "scores"])
+def test_climbers_meet_valid_intervals_in_95_percent_of_runs(seed, compare):
     runs = 300
-    held = sum(climb(np.random.default_rng([seed, run]), 400, 200, guarded=True) for run in range(runs))
+    rngs = [np.random.default_rng([seed, run]) for run in range(runs)]
+    held = sum(climb(rng, 400, 200, guarded=True, compare=compare) for rng in rngs)
     assert betaincinv(held, runs - held + 1, 0.001) >= 0.95 or held == runs
 
 

@@ -17,6 +17,7 @@ from holdfast.coding import Account, Weights
 from holdfast.errors import QueryRejected
 from holdfast.guard import Asker, Board, _asking, _session
 from holdfast.guard._code import PreparedCode
+from holdfast.guard._comparison import PreparedComparison
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Balance, Book, BookError, export, verify
 
@@ -62,7 +63,10 @@ def test_each_is_answered_as_if_the_others_had_not_been(place, tmp_path):
     assert paid["nats of this interval"] == pytest.approx(
         Account(0.05, KEYS, round(sum(entry.cost for entry in told) * 1e6)).nats(), abs=1e-9
     )
-    assert later.better
+    assert later.compared_with == board.standing[0].key
+    assert [entry.value for entry in told if entry.better] == sorted(
+        entry.value for entry in told if entry.better
+    )
     board.close()
 
 
@@ -73,7 +77,7 @@ def test_the_last_of_fifty_is_told_as_much_as_the_first():
     """
     rows, step = 4_000, 0.25 / math.sqrt(2_000)
     labels = pd.DataFrame({"id": np.arange(rows), "y": np.arange(rows) % 2})
-    together, alone = (Board(labels, target="y", start=0.5, step=step) for _ in range(2))
+    together, alone = (Board(labels, target="y", start=0.5, step=step, compare="scores") for _ in range(2))
     live = np.flatnonzero(~together._sealed_mask)
     frames = []
     for right in range(1_004, 1_201, 4):
@@ -105,14 +109,14 @@ def test_equal_live_predictions_are_one_question_and_two_submissions(place):
 def test_one_that_fails_stops_nobody_and_is_charged_once(place, tmp_path, monkeypatch):
     board = opened(place)
     keys = [board.take_in(frame, by=f"p{i}") for i, frame in enumerate(submissions())]
-    moments, calls = ScoreQuestion.moments, count()
+    values, calls = ScoreQuestion.values, count()
 
-    def fails_once(self, part, **options):
+    def fails_once(self, part):
         if next(calls) == 2:
             raise ValueError("label 'HIV+' is not a number")
-        return moments(self, part, **options)
+        return values(self, part)
 
-    monkeypatch.setattr(ScoreQuestion, "moments", fails_once)
+    monkeypatch.setattr(ScoreQuestion, "values", fails_once)
     told = board.score_all(keys)
     assert [entry is None for entry in told] == [place == 2 for place in range(KEYS)]
     spent = board.spent
@@ -241,19 +245,20 @@ def test_two_processes_that_end_a_blind_phase_at_once_release_everything_once(
     second.close()
 
 
+@pytest.mark.parametrize(("compare", "prepared"), [("paired", PreparedComparison), ("scores", PreparedCode)])
 def test_who_asks_between_two_of_a_batch_has_a_place_and_a_price_after_all_of_it(
-    place, tmp_path, monkeypatch
+    place, tmp_path, monkeypatch, compare, prepared
 ):
-    board, other = opened(place), opened(place)
+    board, other = opened(place, compare), opened(place, compare)
     keys = [board.take_in(frame) for frame in submissions()]
-    read, calls, asked = PreparedCode.read, count(), []
+    read, calls, asked = prepared.read, count(), []
 
     def meanwhile(self, part):
         if next(calls) == 1:
             asked.append(other.submit(next(submissions(right=0.97, seed=9)), asker=Asker("bob")))
         return read(self, part)
 
-    monkeypatch.setattr(PreparedCode, "read", meanwhile)
+    monkeypatch.setattr(prepared, "read", meanwhile)
     told = board.score_all(keys)
     (numbers,) = (
         event.body["released"]["numbers"]
@@ -262,7 +267,12 @@ def test_who_asks_between_two_of_a_batch_has_a_place_and_a_price_after_all_of_it
     )
     assert numbers["question"] == KEYS + 1
     assert numbers["nats spent before"] > told[0].cost
-    assert not any(entry.better for entry in told[2:])  # Bob has the best by then.
+    if compare == "scores":
+        assert not any(entry.better for entry in told[2:])  # Bob has the best by then.
+        assert board.standing[0].by == "bob"
+    else:
+        assert {entry.compared_with for entry in told} == {""}  # As before the batch: there was none.
+        assert asked[0].compared_with == (told[0].key if told[0].better else "")
     assert whole(board, tmp_path).open == {}
     board.close()
     other.close()

@@ -17,8 +17,9 @@ from pairs import ROWS, TEXT, make_pair, training_mask
 from starlette.testclient import TestClient
 
 from holdfast.client import Client
-from holdfast.server import Service, create_app
-from holdfast.server._agents import make_tools
+from holdfast.guard import Guard
+from holdfast.ledger import Book
+from holdfast.server import Service, create_app, make_local_tools, make_tools
 
 QUESTIONS = (
     "share(s = 'a')",
@@ -194,6 +195,18 @@ async def _talk(server, calls):
         return tools, [(answer.structured_content, str(answer.content)) for answer in answers]
 
 
+LOOKS = [
+    ("columns", {}),
+    ("training_rows", {"limit": 200}),
+    ("ask_together", {"questions": ["share(x > 4)", "share(x > 5)"]}),
+    ("ask_together", {"questions": ["share(x > 6)", "share(x +)"]}),
+    ("history", {}),
+    ("certificate", {}),
+    ("training_rows", {"limit": 0}),
+    ("training_rows", {"limit": "many"}),
+]
+
+
 def agent_session(look: Look, columns, later):
     """A client and an agent, each with a token of its own."""
     _put(columns, "people.csv")
@@ -211,10 +224,26 @@ def agent_session(look: Look, columns, later):
         look("train", getattr, client, "train")
         show(look, client)
         asked = [(name, {"question": question}) for question in QUESTIONS for name in ("preview", "ask")]
-        calls = [*asked, ("left", {}), ("certificate", {}), ("boards", {}), ("submit", {})]
+        calls = [*asked, *LOOKS, ("left", {}), ("boards", {}), ("submit", {})]
         look.must("tools", lambda: asyncio.run(_talk(make_tools(client), calls)))
     service.close()
 
 
 def test_a_client_and_an_agent_see_nothing_of_the_protected_rows():
     assert_same(*(observe(partial(agent_session, columns=t, later=None)) for t in make_pair(TEXT)))
+
+
+def local_agent_session(look: Look, columns, later):
+    """An agent that asks a file on its own machine, and ends its account."""
+    _put(columns, "people.csv")
+    book = Book("people.csv.holdfast")
+    guard = Guard("brought/people.csv", ledger=book)
+    asked = [(name, {"question": question}) for question in QUESTIONS for name in ("preview", "ask")]
+    last = {"questions": ["share(x > 3)"]}
+    calls = [*asked, *LOOKS, ("status", {}), ("report", last), ("status", {})]
+    look.must("tools", lambda: asyncio.run(_talk(make_local_tools(lambda: guard), calls)))
+    book.close()
+
+
+def test_an_agent_on_this_machine_sees_nothing_of_the_protected_rows():
+    assert_same(*(observe(partial(local_agent_session, columns=t, later=None)) for t in make_pair(TEXT)))

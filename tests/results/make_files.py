@@ -2,7 +2,7 @@
 
 Each tool needs a Python that has it:
 
-    python make_files.py --inspect PYTHON --lm-eval PYTHON --pytest PYTHON
+    python make_files.py --inspect PYTHON --old-inspect PYTHON --lm-eval PYTHON --pytest PYTHON
 
 The tools run in an empty folder, so that no path of this machine is in what they write. What a tool writes
 about the machine all the same is replaced by neutral words; see ``_neutral``.
@@ -35,9 +35,8 @@ LONG = "Let me think about it. " * 30
 
 
 def samples():
-    return MemoryDataset(
-        [Sample(id=f"{a}+{b}", input=f"What is {a} + {b}?", target=str(a + b)) for a, b in SUMS], name="sums"
-    )
+    sums = [Sample(id=f"sum/{a}+{b}", input=f"What is {a} + {b}?", target=str(a + b)) for a, b in SUMS]
+    return MemoryDataset(sums, name="sums")
 
 
 def answers(epochs):
@@ -104,7 +103,7 @@ def sums_two_scorers():
 
 @task
 def sums_with_error():
-    return Task(dataset=samples(), solver=fail_on("2+20"), scorer=match(location="end", numeric=True))
+    return Task(dataset=samples(), solver=fail_on("sum/2+20"), scorer=match(location="end", numeric=True))
 
 
 common = dict(display="none", max_samples=1, log_model_api=False)
@@ -131,6 +130,33 @@ for place in ("error", "failed"):
 
 (info,) = list_eval_logs("two")
 convert_eval_logs_to_chunked(info.name, "chunked")
+'''
+
+OLD_INSPECT = '''
+from inspect_ai import Task, eval, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import match
+
+SUMS = [(a, b) for a in (1, 2, 3) for b in (10, 20)]
+
+
+def answers():
+    """Wrong for 2 + 10 and 2 + 20."""
+    for a, b in SUMS * 2:
+        output = ModelOutput.from_content("mockllm/model", f"It is {a + b + (a == 2)}")
+        output.usage = ModelUsage()
+        yield output
+
+
+@task
+def sums():
+    samples = [Sample(id=f"sum/{a}+{b}", input=f"What is {a} + {b}?", target=str(a + b)) for a, b in SUMS]
+    return Task(dataset=MemoryDataset(samples), scorer=match(location="end", numeric=True))
+
+
+model = get_model("mockllm/model", custom_outputs=answers())
+eval(sums(), model=model, epochs=2, log_dir="logs", display="none", max_samples=1)
 '''
 
 LM_CHOICE = """
@@ -288,6 +314,13 @@ def _inspect(python: str, folder: Path) -> None:
         shutil.copyfile(path, FILES / target)
 
 
+def _old_inspect(python: str, folder: Path) -> None:
+    (folder / "sums.py").write_text(OLD_INSPECT, encoding="utf-8")
+    _run(python, "sums.py", folder=folder)
+    (path,) = folder.glob("logs/*.eval")
+    shutil.copyfile(path, FILES / "inspect_old.eval")
+
+
 def _lm_eval(python: str, folder: Path) -> None:
     (folder / "capitals.yaml").write_text(LM_CHOICE, encoding="utf-8")
     (folder / "laugh.yaml").write_text(LM_WORDS, encoding="utf-8")
@@ -323,17 +356,19 @@ def _pytest(python: str, folder: Path) -> None:
         (FILES / f"junit_{name.removeprefix('test_')}.xml").write_text(text, encoding="utf-8")
 
 
+TOOLS = {"inspect": _inspect, "old-inspect": _old_inspect, "lm-eval": _lm_eval, "pytest": _pytest}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for tool, make in (("inspect", _inspect), ("lm-eval", _lm_eval), ("pytest", _pytest)):
+    for tool in TOOLS:
         parser.add_argument(f"--{tool}", metavar="PYTHON", help=f"a Python that has {tool}")
-        parser.set_defaults(**{f"make_{tool.replace('-', '_')}": make})
     given = vars(parser.parse_args())
     FILES.mkdir(exist_ok=True)
-    for tool in ("inspect", "lm_eval", "pytest"):
-        if given[tool]:
+    for tool, make in TOOLS.items():
+        if python := given[tool.replace("-", "_")]:
             with tempfile.TemporaryDirectory(prefix="run-") as folder:
-                given[f"make_{tool}"](given[tool], Path(folder))
+                make(python, Path(folder))
 
 
 if __name__ == "__main__":

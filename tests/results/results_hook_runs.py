@@ -16,6 +16,7 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import Score, match, mean, scorer
 from inspect_ai.solver import solver
 
+from holdfast import Gate
 from holdfast.errors import ResultsRejected
 from holdfast.inspect import submit_to
 from holdfast.results import read_results
@@ -28,8 +29,9 @@ class Recorder:
         self.given: list[dict[str, object]] = []
         self.error = error
 
-    def submit(self, scores, name=None, *, outputs=None):
-        self.given.append({"scores": dict(scores), "name": name, "outputs": outputs})
+    def submit(self, scores, name=None, *, outputs=None, sealed=False):
+        given = {"scores": dict(scores), "name": name, "outputs": outputs, "sealed": sealed}
+        self.given.append(given)
         if self.error is not None:
             raise self.error
         return "not shown to be better"
@@ -54,7 +56,7 @@ def polite():
 @solver
 def careful(fails):
     async def solve(state, generate):
-        if fails and state.sample_id == "2":
+        if fails and state.sample_id == "plus/2":
             raise RuntimeError("no sandbox")
         return await generate(state)
 
@@ -66,14 +68,14 @@ def main(folder: Path) -> None:
 
     def run(label, *, gate=None, stop=False, several=False, fails=False, eval_set=False, hook=(), **options):
         gate = gate or Recorder()
-        submissions = [submit_to(gate, **choice) for choice in hook or ({},)]
+        submissions = [submit_to(gate, **{"name": "v2", **choice}) for choice in hook or ({},)]
         if stop:
             for submission in submissions * 2:
                 submission.stop()
         task = inspect_ai.Task(
             name="plus",
             dataset=MemoryDataset(
-                [Sample(id=str(i), input=f"{i} plus 1", target=str(i + 1)) for i in range(6)]
+                [Sample(id=f"plus/{i}", input=f"{i} plus 1", target=str(i + 1)) for i in range(6)]
             ),
             solver=careful(fails),
             scorer=[match(), polite()] if several else match(),
@@ -90,9 +92,9 @@ def main(folder: Path) -> None:
             read = read_results(log.location)
         runs[label] = {
             "status": log.status,
-            "given": gate.given,
+            "given": gate.given if isinstance(gate, Recorder) else None,
             "read": read and {"scores": read.scores, "outputs": read.outputs},
-            "verdicts": [submission.verdicts for submission in submissions],
+            "verdicts": [[str(verdict) for verdict in submission.verdicts] for submission in submissions],
             "refusals": [submission.refusals for submission in submissions],
         }
 
@@ -105,6 +107,9 @@ def main(folder: Path) -> None:
     run("rejected", gate=Recorder(ResultsRejected("These are other tasks.")))
     run("broken gate", gate=Recorder(KeyError("score 0.731")))
     run("stopped", stop=True)
+    place = folder / "plus.gate"
+    Gate(None, incumbent={f"plus/{i}": 0 for i in range(6)}, name="v1", confidence=0.5, ledger=place).close()
+    run("gate", gate=place)
     (folder / "runs.json").write_text(json.dumps(runs), encoding="utf-8")
 
 

@@ -14,11 +14,11 @@ import pytest
 import holdfast.inspect
 from holdfast.errors import InvalidArgument, MissingExtra
 
-SCORES = {str(i): float(i < 4) for i in range(6)}
+SCORES = {f"plus/{i}": float(i < 4) for i in range(6)}
 
 
 class Gate:
-    def submit(self, scores, name=None, *, outputs=None):
+    def submit(self, scores, name=None, *, outputs=None, sealed=False):
         raise NotImplementedError
 
 
@@ -40,8 +40,8 @@ def runs(tmp_path_factory):
 @pytest.mark.parametrize(
     ("label", "name", "scores"),
     [
-        ("epochs", "mockllm/model", SCORES),
-        ("limit", "mockllm/model", {str(i): 1.0 for i in range(3)}),
+        ("epochs", "v2", SCORES),
+        ("limit", "v2", {f"plus/{i}": 1.0 for i in range(3)}),
         ("eval set", "new prompt", SCORES),
     ],
 )
@@ -50,6 +50,7 @@ def test_scores_go_to_the_gate(runs, label, name, scores):
     (given,) = run["given"]
     assert given["scores"] == scores
     assert given["name"] == name
+    assert given["sealed"]
     assert {"scores": given["scores"], "outputs": given["outputs"]} == run["read"], "as in the log"
     assert run["verdicts"] == [["not shown to be better"]]
     assert run["refusals"] == [[]]
@@ -65,7 +66,7 @@ def test_the_scorer_is_chosen(runs):
 
 @pytest.mark.parametrize(
     ("label", "expected"),
-    [("missing", "1 of 6 tasks has no score, for example '2'"), ("failed", "status 'error'")],
+    [("missing", "1 of 6 tasks has no score, for example 'plus/2'"), ("failed", "status 'error'")],
 )
 def test_an_evaluation_that_is_not_whole_is_not_submitted(runs, label, expected):
     run = runs[0][label]
@@ -97,19 +98,26 @@ def test_a_hook_that_was_stopped_does_nothing(runs):
     assert "holdfast:" not in runs[1]["stopped"]
 
 
+def test_a_real_gate_promotes_what_a_real_evaluation_shows(runs):
+    ((verdict,),) = runs[0]["gate"]["verdicts"]
+    assert verdict.startswith("Promoted: 'v2' is better than 'v1'")
+    assert f"holdfast: v2: {verdict}" in runs[1]["gate"]
+
+
 @pytest.mark.parametrize(
-    ("gate", "options"), [(None, {}), (3, {}), (Gate(), {"name": 3}), (Gate(), {"metric": 3})]
+    ("gate", "options"),
+    [(None, {}), (3, {}), (Gate(), {"name": 3}), (Gate(), {"name": None}), (Gate(), {"metric": 3})],
 )
 def test_bad_arguments(gate, options):
     with pytest.raises(InvalidArgument, match="of submit_to must be"):
-        holdfast.inspect.submit_to(gate, **options)
+        holdfast.inspect.submit_to(gate, **{"name": "v2", **options})
 
 
 def test_without_inspect_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     monkeypatch.setitem(sys.modules, "inspect_ai.hooks", None)
     with pytest.raises(MissingExtra, match=r"pip install 'holdfast\[inspect\]'"):
-        holdfast.inspect.submit_to(Gate())
+        holdfast.inspect.submit_to(Gate(), name="v2")
 
 
 def test_the_examples_run():

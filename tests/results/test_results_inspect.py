@@ -12,7 +12,7 @@ import pytest
 from holdfast.errors import InvalidArgument
 from holdfast.results import inspect_results, read_results
 
-SUMS = [f"{a}+{b}" for a in (1, 2, 3) for b in (10, 20, 30, 40)]
+SUMS = [f"sum/{a}+{b}" for a in (1, 2, 3) for b in (10, 20, 30, 40)]
 
 
 def _right(place: int, epoch: int) -> bool:
@@ -36,6 +36,14 @@ def test_both_kinds_of_log_say_the_same(files):
     assert zipped == plain
     # Every sum was answered differently, and asked differently.
     assert len(set(zipped.outputs.values())) == len(set(zipped.contents.values())) == 12
+
+
+def test_a_log_of_an_older_inspect(files):
+    results = read_results(files / "inspect_old.eval")
+    assert results.scores == {f"sum/{a}+{b}": float(a != 2) for a in (1, 2, 3) for b in (10, 20)}
+    assert set(results.repeats.values()) == {2}
+    assert results.version == "2, inspect_ai 0.3.100"
+    assert len(set(results.outputs.values())) == 4, "two sums have the same wrong and right answers"
 
 
 def test_the_scorer_has_to_be_chosen(files, refused):
@@ -67,7 +75,7 @@ def test_a_scorer_that_is_not_there(files, metric):
 
 def test_a_sample_with_an_error_is_a_missing_task(files, refused):
     message = refused(files / "inspect_sample_error.eval")
-    assert message.startswith("1 of 12 tasks has no score, for example '2+20'.")
+    assert message.startswith("1 of 12 tasks has no score, for example 'sum/2+20'.")
 
 
 def test_an_evaluation_that_failed(files, refused):
@@ -111,26 +119,28 @@ def test_a_copy_that_is_compressed_in_the_old_way_says_the_same(files, repacked)
         (lambda name, content: None if name == "header.json" else content, "has not ended"),
         (lambda name, content: content if "samples" not in name else None, "There are no samples"),
         (
-            lambda name, content: None if name == "samples/1+20_epoch_2.json" else content,
-            "1 of 12 tasks has no score, for example '1+20'",
+            lambda name, content: None if name == "samples/sum/1+20_epoch_2.json" else content,
+            "1 of 12 tasks has no score, for example 'sum/1+20'",
         ),
         (
-            lambda name, content: content | {"epoch": 1} if name == "samples/1+20_epoch_2.json" else content,
-            "'1+20' is in copy.eval twice for epoch 1",
+            lambda name, content: (
+                content | {"epoch": 1} if name == "samples/sum/1+20_epoch_2.json" else content
+            ),
+            "'sum/1+20' is in copy.eval twice for epoch 1",
         ),
         (
             lambda name, content: (
                 content | {"invalidation": {"reason": "x"}}
-                if name == "samples/1+20_epoch_2.json"
+                if name == "samples/sum/1+20_epoch_2.json"
                 else content
             ),
-            "'1+20' in copy.eval was declared invalid",
+            "'sum/1+20' in copy.eval was declared invalid",
         ),
         (
             lambda name, content: (
-                content | {"input": "?"} if name == "samples/1+20_epoch_2.json" else content
+                content | {"input": "?"} if name == "samples/sum/1+20_epoch_2.json" else content
             ),
-            "Two different tasks have the id '1+20'",
+            "Two different tasks have the id 'sum/1+20'",
         ),
     ],
 )
@@ -195,7 +205,7 @@ def test_a_damaged_log_is_refused(files, tmp_path, refused):
     path.write_bytes(source.read_bytes()[:-30])
     assert "copy.eval is not a whole zip file" in refused(path)
     with zipfile.ZipFile(source) as archive:
-        sample = archive.getinfo("samples/3+10_epoch_1.json")
+        sample = archive.getinfo("samples/sum/3+10_epoch_1.json")
     shutil.copyfile(source, path)
     _damage(path, sample.header_offset + 200, bytes(20))
     assert "the file is damaged" in refused(path)

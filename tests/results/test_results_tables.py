@@ -89,8 +89,11 @@ def test_a_missing_column_is_named_with_those_there_are(table, refused):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("task,score\na,0.731,x\n", "Line 2 of x.csv has 3 fields, and the header has 2"),
-        ("task,score\na\n", "has 1 fields"),
+        ("task,score\na,0,731\n", "Every line of x.csv must have 2 fields"),
+        ("task,score\na\n", "must have 2 fields"),
+        ("a,0.731\nb,1\n", "Its first line must have the names of the columns"),
+        ("task,0.731\nb,1\n", "Its first line must have the names of the columns"),
+        ("secret,passed\nb,failed\n", "Its first line must have the names of the columns"),
         ('task,score\n"a,0.731\n', "not valid CSV"),
         ("task;score\na;0.731\n", "Separate columns by commas"),
         ("task,score,score\na,0.731,0\n", "2 columns named 'score'"),
@@ -103,13 +106,16 @@ def test_a_missing_column_is_named_with_those_there_are(table, refused):
 def test_a_bad_csv_file_is_refused_with_a_sentence(tmp_path, refused, text, expected):
     path = tmp_path / "x.csv"
     path.write_text(text, encoding="utf-8")
-    assert expected in refused(path, "0.731")
+    assert expected in refused(path, "0.731", "Line 3", "secret", "passed")
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"task": "a", "score": 0.731}\n{"task": "b", "sco', "Line 2 of x.jsonl is not valid JSON"),
+        (
+            '{"task": "a", "score": 0.731}\n{"task": "b", "sco',
+            "At least one line of x.jsonl is not valid JSON",
+        ),
         ('{"task": "a", "score": 0.731}\n[0.731]\n', "Line 2 of x.jsonl is not a JSON object"),
         ('{"task": "a", "score": 0.731}\n{"score": 0.731}\n', "Line 2 of x.jsonl has no key 'task'"),
         ('{"task": null, "score": 0.731}', "the task id must be a text"),

@@ -41,8 +41,8 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
         tools, ("preview", question), ("ask", question), ("ask", question), ("left", {}), ("certificate", {})
     )
     assert set(descriptions) == {
-        *("preview", "ask", "table", "discover", "left", "certificate", "boards", "submit"),
-        *("gate_status", "gate_submit"),
+        *("columns", "training_rows", "preview", "ask", "ask_together", "table", "discover", "history"),
+        *("left", "certificate", "boards", "submit", "gate_status", "gate_submit"),
     }
     assert "guess" in descriptions["ask"]
     assert "guess" in instructions
@@ -68,16 +68,39 @@ def test_an_agent_pays_for_a_finer_answer_and_reports_only_where_it_may(tools, t
     service.close()
     with serving(tmp_path) as said, Client(said["url"], token) as client:
         reporting = make_tools(client, may_report=client.describe()["may_report"])
-        descriptions, (empty, told, again), _ = talk(
+        asked = {"questions": ["share(x > 500)"], "confirm": True}
+        descriptions, (empty, not_confirmed, told, again, shown), _ = talk(
             reporting,
             ("report", {"questions": []}),
             ("report", {"questions": ["share(x > 500)"]}),
-            ("report", {"questions": ["share(x > 500)"]}),
+            ("report", asked),
+            ("report", asked),
+            ("report", {}),
         )
     assert "ENDS THE SHARED ACCOUNT" in descriptions["report"]
     assert empty["refused"] == "InvalidArgument"
-    assert told == again
+    assert not_confirmed["refused"] == "NotConfirmed"
+    assert told == again == shown
     assert told["answers"][0]["low"] < told["answers"][0]["high"]
+
+
+def test_an_agent_sees_the_training_part_and_asks_together(served, tools):
+    questions = ["share(carat > 0.7)", "share(carat > 1.1)"]
+    _, (columns, page, together, history), _ = talk(
+        tools,
+        ("columns", {}),
+        ("training_rows", {"limit": 3, "offset": 1}),
+        ("ask_together", {"questions": questions}),
+        ("history", {"limit": 200}),
+    )
+    with Client(served["url"], served["tokens"]["analyst"]) as client:
+        assert [column["name"] for column in columns["columns"]] == list(client.schema)
+        carat = next(column for column in columns["columns"] if column["name"] == "carat")
+        assert carat["training"]["least"] == client.train["carat"].min()
+        assert [row["carat"] for row in page["rows"]] == client.train["carat"].iloc[1:4].tolist()
+        assert page["total"] == columns["training_rows"] == len(client.train)
+    assert [answer["query"] for answer in together["answers"]] == questions
+    assert set(questions) <= {answer["query"] for answer in history["answers"]}
 
 
 def test_a_refusal_is_data_that_says_what_to_do(tools):

@@ -104,15 +104,15 @@ def test_one_bad_submission_from_before_does_not_hold_up_the_others(boards, monk
 
 def test_a_submission_that_fails_is_settled_once(boards, monkeypatch):
     fill(boards)
-    moments, calls = ScoreQuestion.moments, []
+    values, calls = ScoreQuestion.values, []
 
-    def fails_once(self, part, **options):
+    def fails_once(self, part):
         calls.append(1)
         if len(calls) == 2:
             raise ValueError("label 'HIV+'")
-        return moments(self, part, **options)
+        return values(self, part)
 
-    monkeypatch.setattr(ScoreQuestion, "moments", fails_once)
+    monkeypatch.setattr(ScoreQuestion, "values", fails_once)
     assert [entry.by for entry in boards.unblind("dark")] == ["/p1"]
     board = boards.get("dark")
     spent = board.spent
@@ -125,7 +125,7 @@ def test_a_submission_that_fails_is_settled_once(boards, monkeypatch):
 def test_what_another_process_takes_in_while_the_phase_ends_is_not_forgotten(boards, monkeypatch):
     fill(boards)
     board = boards.get("dark")
-    score_all, late = board.score_all, board.take_in(predictions(0.9, 9), by="/late")
+    score_all, late = board.score_all, board.take_in(predictions(1.0, 9), by="/late")
 
     def meanwhile(keys):
         told = score_all(keys)

@@ -85,20 +85,20 @@ def test_a_participant_uploads_without_a_mouse_on_a_phone(site):
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Submit")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(status).to_contain_text("better by")
+    expect(status).to_contain_text("than the best; its score is above")
     expect(page.get_by_role("button", name="Submit")).to_be_focused()
     rows = page.get_by_role("table", name="Your submissions").locator("tbody tr")
     expect(rows).to_have_count(1)
     with Client(url, tokens["ann"]) as client:
         (entry,) = client.submissions("race")
         expect(rows.first).to_contain_text(entry["key"][:8])
-        expect(rows.first).to_contain_text(f"better by {entry['steps']} steps")
+        expect(rows.first).to_contain_text(f"better by more than {entry['steps']} steps")
         expect(page.get_by_role("table", name="Standing").locator("tbody tr")).to_contain_text("/ann")
         files.set_input_files(sent("worse.parquet", parquet(predictions(0.6, 1))))
         page.keyboard.press("Enter")
-        expect(status).to_contain_text("not better than the best by a step")
+        expect(status).to_contain_text("not shown to be better than the best. It cost")
         expect(rows).to_have_count(2)
-        expect(rows.first).to_contain_text("not better")  # The newest first.
+        expect(rows.first).to_contain_text("not shown to be better")  # The newest first.
         assert len(client.submissions("race")) == 2
     assert sticks_out(page) == 0
     assert page.get_by_role("button", name="Submit").bounding_box()["height"] >= 40

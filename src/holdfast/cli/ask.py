@@ -166,7 +166,7 @@ def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, onl
             for outcome in _together(guard, questions, finer):
                 if isinstance(outcome, HoldfastError):
                     raise outcome
-                document["answers"].append(as_data(outcome))
+                document["answers"].append(outcome.to_brief_dict())
     except HoldfastError as error:
         document |= {
             "error": type(error).__name__,
@@ -183,12 +183,6 @@ def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, onl
     print_data(document)
     if status:
         sys.exit(status)
-
-
-def as_data(answer: Answer) -> dict[str, Any]:
-    """The answer with the numbers of its own certificate; the sentences all answers share come once."""
-    own = answer.certificate
-    return {**answer.to_dict(), "certificate": {"interval": own.interval, "numbers": own.numbers}}
 
 
 def _left_as_data(left: Left) -> dict[str, Any]:

@@ -136,9 +136,7 @@ def _confirm(data: str, *, asked: int, yes: bool, as_json: bool) -> None:
 
 def _show(guard: Guard, told: Report, *, markdown: bool, as_json: bool) -> None:
     if as_json:
-        from holdfast.cli.ask import as_data
-
-        answers = [None if answer is None else as_data(answer) for answer in told.answers]
+        answers = [None if answer is None else answer.to_brief_dict() for answer in told.answers]
         print_data({**told.to_dict(), "answers": answers, "spent": guard.spent, "unit": guard.unit})
     elif markdown:
         click.echo(told.to_markdown())

@@ -87,6 +87,11 @@ class Answer(Record):
             "receipt": None if self.receipt is None else self.receipt.to_dict(),
         }
 
+    def to_brief_dict(self) -> dict[str, Any]:
+        """The same without the sentences that all answers share: of the certificate only its own numbers."""
+        own = {"interval": self.certificate.interval, "numbers": plain(self.certificate.numbers)}
+        return {**self.to_dict(), "certificate": own}
+
     def _repr_html_(self) -> str:
         notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in self.notes)
         value, interval = interval_words(self.value, self.low, self.high)

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from holdfast import checks
 from holdfast.coding import MICRO, Account
 from holdfast.engines import Column, open_rows
-from holdfast.errors import NotEnoughRows, QueryRejected
+from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._asking import Member, answer_together
 from holdfast.guard._clean_room import Failed, read_protected
+from holdfast.guard._comparison import COMPARED, STEPS, Best, ComparisonStrategy
 from holdfast.guard._content import Content, open_session
 from holdfast.guard._ladder import LadderStrategy, score_reading
 from holdfast.guard._predictions import Checked, Expected, Predictions, fingerprint, require_different
-from holdfast.guard._question import Part
+from holdfast.guard._question import Part, Question
 from holdfast.guard._scores import ScoreQuestion, score_question
 from holdfast.guard._session import NOBODY, Asker, Released
 from holdfast.intervals import Interval
@@ -31,6 +32,7 @@ from holdfast.records import Record
 
 # Whether more is better, and where a board starts before anyone has submitted.
 _METRICS = {"accuracy": (True, 0.0), "brier": (False, 1.0)}
+_COMPARISONS = ("paired", "scores")
 # In a line of the book about the finalists that a person chose: their keys.
 _CHOSEN = "chosen finalists"
 _NO_SEALED_PART = "This board has no sealed part; its standing is all there is."
@@ -38,12 +40,17 @@ _NO_SEALED_PART = "This board has no sealed part; its standing is all there is."
 
 @dataclass(frozen=True, repr=False)
 class Submission(Record):
-    """What a submission is told: whether it beat the best by at least a step, and an interval for its true
-    score.
+    """What a submission is told: whether it is better than the best, and an interval for its true score.
 
     Guarantee: with probability ``confidence`` every interval the board ever released contains its true score,
-    whatever was tried in between. ``steps`` is how many steps it is better, 0 for "not better"; the interval
-    then says no more than that.
+    and every submission with a ``margin`` is better than the one it was ``compared_with`` by more than that,
+    on new rows; whatever was tried in between.
+
+    On a board that compares row by row, ``margin`` is None if the submission was not shown to be better, and
+    ``steps`` times the board's step if it was. ``value`` is then the score that it is shown to reach, and the
+    interval goes from there to the best score there is. ``compared_with`` is the key of the best submission
+    at that time; empty for the board's start. On a board that compares scores both are None: ``steps`` is how
+    many steps the score on the live rows is better, 0 for "not better", and the interval is around it.
     """
 
     key: str
@@ -55,11 +62,13 @@ class Submission(Record):
     confidence: float
     cost: float
     receipt: Receipt | None = field(default=None, repr=False)
+    margin: float | None = None
+    compared_with: str | None = None
 
     @property
     def better(self) -> bool:
         """Whether it beat the best there was."""
-        return self.steps > 0
+        return self.margin is not None or (self.compared_with is None and self.steps > 0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,18 +92,22 @@ class Board:
     is read, and costs nothing. Labels that the database does not hand over within ``seconds`` are not waited
     for: the submission is charged as one that failed.
 
+    With ``compare="paired"`` a submission is compared with the best one row by row, and climbs if it is shown
+    to be better: on new rows, and by how many steps at least. With ``compare="scores"`` it climbs if its
+    score on the live rows is a step above the best value, and an interval is told for the score: this sees
+    only larger gains, and does not show that the true score is better. A book goes on as it was opened.
+
     A submission is who submitted and every prediction. Two that agree on the live rows are told the same and
     paid for once; each has its own place in the standing and its own score in the final.
 
     Each person may choose up to ``most_finalists`` of their own submissions for the final
     (:meth:`choose_finalists`). The best of whoever chooses none is in it.
 
-    Guarantee: with probability ``confidence`` all intervals of the standing hold; with the same probability
-    all intervals of the final hold. Neither rests on people not knowing which rows are sealed.
+    Guarantee: with probability ``confidence`` all intervals and margins of the standing hold; with the same
+    probability all intervals of the final hold. Neither rests on people not knowing which rows are sealed.
     Assumes: the labelled rows are independent draws from one distribution, and predictions were made without
     them but for what the board released.
-    Reference: theory 2.2 with the alphabet of :class:`LadderGrid`; the sealed part is a fixed query for each
-    finalist.
+    Reference: docs/theory/code-guard.md, "Boards"; the sealed part is a fixed query for each finalist.
 
     >>> rng = np.random.default_rng(0)
     >>> labels = {"id": np.arange(4000), "y": rng.integers(0, 2, 4000)}
@@ -111,6 +124,7 @@ class Board:
         target: str,
         id: str = "id",
         metric: str = "accuracy",
+        compare: str | None = None,
         confidence: float = 0.95,
         step: float | None = None,
         start: float | None = None,
@@ -145,6 +159,7 @@ class Board:
         count = int((~hidden).sum())
         self.step = 1 / math.sqrt(count) if step is None else checks.real(step, "step", "(0, 1]", of="Board")
         self._book = ledger if isinstance(ledger, Book) else Book(ledger)
+        self.compare, compare_term = _comparison(compare, self._book)
         table = _by_id(table, id, self._book)
         self._predictions = Predictions(table[id], self._expected, keep)
         self._sealed_mask: NDArray[np.bool_] = hidden
@@ -157,6 +172,7 @@ class Board:
             "strategy": "board",
             "target": target,
             "metric": metric,
+            **compare_term,
             "confidence": self.confidence,
             "step": self.step,
             "start": self.start,
@@ -166,11 +182,17 @@ class Board:
             "labels": replace(Content.of(table, open_rows(table)), former=None),
         }
         self._session = open_session(self._book, Account(1 - self.confidence), agreed)
-        self._strategy = LadderStrategy(count, self.step, self.upward, lambda: self.best)
+        self._strategy: LadderStrategy | ComparisonStrategy
+        if self.compare == "paired":
+            self._strategy = ComparisonStrategy(self.step, self.upward, self._best_for)
+        else:
+            self._strategy = LadderStrategy(count, self.step, self.upward, lambda: self.best)
         self._lock = RLock()
-        self._seen = 0  # the line of the book up to which the following three are known
+        self._seen = 0  # the line of the book up to which the following are known
         self._scored: list[Submission] = []  # in the order of the book
         self._better: list[Submission] = []  # those of the standing, in the same order
+        self._lines: dict[str, int] = {}  # the line that told each of these, by key
+        self._promotions: dict[str, int] = {}  # how many promotions led to each of these, by key
         self._chosen: dict[str, tuple[str, ...]] = {}  # finalists that people chose
 
     @property
@@ -196,7 +218,8 @@ class Board:
 
     @property
     def best(self) -> float:
-        """The best value released so far, or where the board started."""
+        """The best value released so far, or where the board started. Row by row it is the score that the
+        best submission is shown to reach."""
         standing = self.standing
         return standing[0].value if standing else self.start
 
@@ -209,7 +232,7 @@ class Board:
         """
         with self._lock:
             self._read_book()
-            return tuple(sorted(self._better, key=lambda entry: self._rank(entry.value)))
+            return tuple(sorted(self._better, key=self._place))
 
     def submissions(self, by: str | None = None) -> tuple[Submission, ...]:
         """Every submission that was scored, with what it was told, in the order of the book.
@@ -237,6 +260,8 @@ class Board:
                 self._scored.append(entry)
                 if entry.better:
                     self._better.append(entry)
+                    self._lines[entry.key] = event.sequence
+                    self._promotions[entry.key] = self._promotions.get(entry.compared_with or "", 0) + 1
             elif event.kind == "act" and _CHOSEN in event.body:
                 self._chosen[event.body["by"]] = tuple(event.body[_CHOSEN])
 
@@ -394,7 +419,7 @@ class Board:
         self._read_book()
         best: dict[str, Submission] = {}
         for entry in self._better:
-            if self._rank(entry.value) <= self._rank(best.get(entry.by, entry).value):
+            if self._place(entry) <= self._place(best.get(entry.by, entry)):
                 best[entry.by] = entry
         keys: dict[str, tuple[str, ...]] = {by: (entry.key,) for by, entry in best.items()}
         keys.update({by: chosen for by, chosen in self._chosen.items() if chosen})
@@ -409,6 +434,33 @@ class Board:
     def _rank(self, value: float) -> float:
         """Smaller is better."""
         return -value if self.upward else value
+
+    def _place(self, entry: Submission) -> tuple[float, int]:
+        """What the standing is ordered by. A submission that is better than another one by an unknown part of
+        a step has the same value; more promotions led to it."""
+        return self._rank(entry.value), -self._promotions[entry.key]
+
+    def _best_for(self, question: Question, account: Account) -> Best:
+        """What a submission is compared with: the best one when its reservation was written, which is now if
+        there is none yet. So all of a batch are compared with the best before the batch: the others of the
+        batch must not decide which claim is tested, because nobody of the batch pays for what they are told.
+
+        A submission whose file cannot be read any more is passed over; what a submission is compared with
+        still follows from public facts.
+        """
+        reserved = self._book.about(question.key, "reserve") if account.together > 1 else None
+        best, standing = Best("", self.start, None), self.standing
+        for entry in standing:
+            if reserved is None or self._lines[entry.key] < reserved.sequence:
+                submission = self._taken_in(entry.key)
+                if submission is not None:
+                    scored = self._question(submission, self._live, ~self._sealed_mask)
+                    best = Best(entry.key, entry.value, scored)
+                    break
+        if reserved is None or not standing or standing[0].key == best.key:
+            return best
+        gain = self._rank(best.bound) - self._rank(standing[0].value)
+        return replace(best, reached=max(0, round(gain / self.step)))
 
     def _score(self, submission: Checked, asker: Asker) -> Submission:
         """Score a submission that passed the door; it is kept once it may be scored, and before it is."""
@@ -474,19 +526,27 @@ class Board:
         )
 
     def _submission(self, released: Released) -> Submission:
-        said = released.answer
-        if said is None:
+        answer = released.answer
+        if answer is None:
             raise BookError("The account book has a line about a submission that is no score.")
+        numbers, margin = answer["numbers"], None
+        if self.compare == "paired":
+            steps = numbers[STEPS]
+            margin = None if steps is None else steps * self.step
+        else:
+            steps = numbers["cells from the guess"]
         return Submission(
-            key=said["submission"],
-            by=said["by"],
-            value=said["value"],
-            low=said["low"],
-            high=said["high"],
-            steps=said["numbers"]["cells from the guess"],
+            key=answer["submission"],
+            by=answer["by"],
+            value=answer["value"],
+            low=answer["low"],
+            high=answer["high"],
+            steps=steps or 0,
             confidence=self.confidence,
             cost=released.micro_nats / MICRO,
             receipt=released.receipt,
+            margin=margin,
+            compared_with=numbers.get(COMPARED),
         )
 
 
@@ -502,6 +562,20 @@ def _expected(column: Column, target: str, metric: str) -> Expected:
         )
     whole = metric == "accuracy" and (column.whole or kind == "boolean")
     return Expected(text=kind == "text", unit=metric == "brier", whole=whole)
+
+
+def _comparison(compare: str | None, book: Book) -> tuple[str, dict[str, str]]:
+    """How submissions are compared, and the term that says so in the book. Books of earlier versions compare
+    scores and have no such term."""
+    if compare is not None:
+        checks.choice(compare, "compare", _COMPARISONS, of="Board")
+    opening = book.opening
+    agreed = None if opening is None else str(opening.body.get("compare", "scores"))
+    if agreed is not None and compare not in (None, agreed):
+        raise InvalidArgument("compare", f"{agreed!r}, as the book was opened", compare, of="Board")
+    chosen = compare or agreed or _COMPARISONS[0]
+    written = opening is None or "compare" in opening.body
+    return chosen, {"compare": chosen} if written else {}
 
 
 def _by_id(table: Any, id: str, book: Book) -> Any:

@@ -35,11 +35,11 @@ from holdfast.guard._content import Content, open_session
 from holdfast.guard._gate_tasks import (
     Candidate,
     GateDefinition,
+    Given,
     checked_name,
-    cluster_labels,
     default_step,
-    parts_of,
     task_ids,
+    text_of_each,
 )
 from holdfast.guard._readers import may_be_alive, reader
 from holdfast.guard._session import NOBODY, Asked, Asker, Released, Settled
@@ -131,10 +131,10 @@ class Gate:
         confidence = checks.real(confidence, "confidence", "(0, 1)", of=of)
         minimum = checks.real(minimum, "minimum", "[0, 1)", of=of)
         expect = None if expect is None else checks.real(expect, "expect", "[1, 1e9]", of=of)
-        given, given_outputs, given_name = parts_of(incumbent, outputs)
-        ids = task_ids(given if tasks is None else tasks)
-        groups = None if clusters is None else cluster_labels(clusters, ids, "clusters")
-        first = Candidate.of(ids, given, given_outputs)
+        given = Given.of(incumbent, outputs, "incumbent", of)
+        ids = task_ids(given.scores if tasks is None else tasks)
+        groups = text_of_each(clusters, ids, "clusters")
+        first = Candidate.of(ids, given)
         binary = groups is None and scores != "fractions" and first.is_binary
         if scores == "binary" and not binary:
             reason = (
@@ -150,12 +150,13 @@ class Gate:
             binary=binary,
             promise=promise,
             confidence=confidence,
-            step=checks.real(step, "step", "(0, 1]", of=of),
+            step=checks.real(step, "step", "[1e-9, 1]", of=of),
             minimum=minimum,
             inputs=inputs,
             expect=expect,
-            name=checked_name(name or given_name or "first incumbent"),
+            name=checked_name(_first_given(name, given.name, "first incumbent")),
             reading=dict(reading or {}),
+            contents=text_of_each(given.contents, ids, "contents"),
         )
         self._definition.require_enough_tasks()
         self._open(ledger if isinstance(ledger, Book) else Book(ledger), first)
@@ -200,6 +201,7 @@ class Gate:
         self._first = opening.body["incumbent"]
         self._versions = [Version(definition.name, 0.0, 0.0, 0)]
         self._keys = [self._first]  # under which the scores of each version are kept
+        self._declared = 0  # how many times scores were declared as seen
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -278,7 +280,8 @@ class Gate:
 
     def needed_gain(self, baseline: float = 0.0) -> float:
         """The smallest observed gain that the next candidate is promoted for, if it fixes four tasks for each
-        that it breaks; infinity where none is.
+        that it breaks; infinity where none is. With clusters this counts each cluster as one task, so it is
+        a guide and not exact.
 
         Args:
             baseline: the incumbent's score. It limits how many tasks can be fixed.
@@ -288,19 +291,22 @@ class Gate:
             self._follow()
             nats = self._level(self._session.account)
         definition = self._definition
-        return certified_gain(definition.units, nats, baseline=baseline, binary=definition.binary)
+        return certified_gain(
+            definition.units, nats, baseline=baseline, binary=definition.binary, least=definition.minimum
+        )
 
     def status(self) -> dict[str, Any]:
         """What a person wants to know before submitting: everything here is public."""
         needed = self.needed_gain()
         versions, balance = self.promotions, self._session.balance
+        submissions = balance.confirmed + balance.surprised - self._declared
         return {
             "tasks": len(self.tasks),
             "promise": self.promise,
             "confidence": self.confidence,
             "step": self.step,
             "minimum": self.minimum,
-            "submissions": balance.confirmed + balance.surprised,
+            "submissions": submissions,
             "promotions": len(versions) - 1,
             "incumbent": versions[-1].name,
             "certified_gain": versions[-1].total,
@@ -310,7 +316,7 @@ class Gate:
             "text": status_words(
                 self._definition,
                 versions,
-                balance.confirmed + balance.surprised,
+                submissions,
                 needed,
                 closed=balance.closed,
             ),
@@ -335,25 +341,32 @@ class Gate:
             scores: as for the incumbent: a mapping from task id to score, or Results.
             name: what the candidate is called, and known by.
             outputs: task id to what the candidate answered, or a digest of it.
-            sealed: whether the scores came here without anyone seeing them. It changes what the verdict says
-                is assumed, and nothing else.
+            sealed: whether the scores came here without anyone seeing them. Then the candidate needs a name,
+                and the verdict assumes less.
             asker: on whose behalf, where several people share one gate.
 
         Returns:
             The verdict. Nothing else about the scores leaves.
         """
-        given, given_outputs, given_name = parts_of(scores, outputs)
-        candidate = Candidate.of(self.tasks, given, given_outputs)
+        given = Given.of(scores, outputs, "scores", "Gate.submit")
+        candidate = Candidate.of(self.tasks, given)
+        self._definition.require_same_tasks(given.contents)
         if self._definition.binary and not candidate.is_binary:
             raise QueryRejected(
                 "This gate compares scores of 0 and 1, and at least one score here is neither. Open a gate "
                 "with scores='fractions' for partial credit or repeats."
             )
-        shown_name = name or given_name or "unnamed candidate"
+        shown_name = checked_name(_first_given(name, given.name, "unnamed candidate"))
+        if name is None and sealed:
+            raise QueryRejected(
+                "Sealed scores need a name for the candidate, such as a commit. Without one the same scores "
+                "would have the same verdict again, and that would tell whether two candidates' scores are "
+                "equal."
+            )
         if name is None:
             key = f"scores {hmac.new(self._book.secret, candidate.to_bytes(), 'sha256').hexdigest()}"
         else:
-            key = f"candidate {checked_name(name)}"
+            key = f"candidate {name}"
         with self._session.turn():
             return self._submitted(candidate, shown_name, key, sealed, asker)
 
@@ -374,16 +387,20 @@ class Gate:
             )
         nats = count * math.log(len(self.tasks) + 1)
         with self._session.turn(), reader() as process:
-            key = f"seen {self._session.balance.confirmed + self._session.balance.surprised}"
-            asked = Asked(
-                key, f"{count} scores were seen", lambda account: nats, lambda price: price, process
-            )
-            reserved = self._session.reserve([asked])
-            if key not in reserved:
-                raise BookError("Another process declared scores at the same time; nothing was charged here.")
-            settled = Settled(key, reserved[key].line, nats, False, {"seen": count})
-            self._session.settle([settled])
-        return nats
+            for _ in range(_MOST_TRIES):
+                self._session.read()
+                self._follow()
+                key = _declaration(self._declared)
+                asked = Asked(
+                    key, f"{count} scores were seen", lambda account: nats, lambda price: price, process
+                )
+                reserved = self._session.reserve([asked]).get(key)
+                if reserved is None:
+                    continue  # Another process declared scores under this number.
+                settled = Settled(key, reserved.line, nats, False, {"seen": count})
+                if self._session.settle([settled]):
+                    return nats
+        raise BookError("Other processes declared scores at the same time. Try again; nothing was charged.")
 
     def report(self) -> GateReport:
         """Close the gate for good, then tell the exact score of every version and its gain over the first.
@@ -411,7 +428,7 @@ class Gate:
             versions=tuple(answers["versions"]),
             text=report_words(
                 self._definition,
-                submissions=self._session.account.steps,
+                submissions=self._session.account.steps - self._declared,
                 promotions=len(versions) - 1,
                 book=self._book.identity,
                 line=line,
@@ -494,7 +511,7 @@ class Gate:
                 spent=account.spent,
             )
         prices = PromotionAlphabet(definition.most_steps, account.experience)
-        return _Prepared(nats, prices, len(self._versions), account.steps + 1)
+        return _Prepared(nats, prices, len(self._versions), account.steps - self._declared + 1)
 
     def _level(self, account: Account) -> float:
         """ln(1/δ) of the next comparison."""
@@ -509,7 +526,11 @@ class Gate:
 
         def compare() -> int:
             steps = self._definition.steps_shown(candidate.values - incumbent.values, prepared.nats)
-            return -1 if steps is None else steps
+            if steps is None:
+                return -1
+            # In here, because only a promotion needs it: an error outside would tell of one free of charge.
+            _keep(self._book, candidate.to_bytes())
+            return steps
 
         outcome = read_protected(compare, int)
         if isinstance(outcome, Failed):
@@ -526,7 +547,6 @@ class Gate:
         }
         acts: tuple[Entry, ...] = ()
         if steps is not None:
-            _keep(self._book, candidate.to_bytes())
             body = {
                 "name": name,
                 "steps": steps,
@@ -541,7 +561,9 @@ class Gate:
         return self._book.about(_promotion(versions), "act") is not None
 
     def _follow(self) -> None:
-        """Take in the promotions that were written since the last look."""
+        """Take in the promotions and declarations that were written since the last look."""
+        while self._book.about(_declaration(self._declared), "release") is not None:
+            self._declared += 1
         while (event := self._book.about(_promotion(len(self._versions)), "act")) is not None:
             margin = self._definition.margin(event.body["steps"])
             total = self._versions[-1].total + margin
@@ -633,9 +655,18 @@ class _Prepared:
     place: int
 
 
+def _first_given(*names: str | None) -> str:
+    return next(name for name in names if name is not None)
+
+
 def _promotion(number: int) -> str:
     """The subject of the book's line about a promotion."""
     return f"promotion {number}"
+
+
+def _declaration(number: int) -> str:
+    """The subject of the book's line about scores that were declared as seen."""
+    return f"seen {number}"
 
 
 def _is_verdict(released: Released) -> bool:

@@ -12,15 +12,16 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.coding import Account, Weights
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
-from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval
+from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval, units_needed
 from holdfast.records import amount
+from holdfast.results import Results
 
 Floats = NDArray[np.float64]
 _MOST_NAME = 200
@@ -42,6 +43,7 @@ class GateDefinition:
     expect: float | None
     name: str
     reading: dict[str, str]
+    contents: tuple[str, ...] | None
 
     def to_bytes(self) -> bytes:
         """The definition as it is kept."""
@@ -51,8 +53,8 @@ class GateDefinition:
     def from_bytes(cls, content: bytes) -> GateDefinition:
         """What was kept."""
         stored = json.loads(content)
-        groups = stored["groups"]
-        stored |= {"ids": tuple(stored["ids"]), "groups": None if groups is None else tuple(groups)}
+        for name in ("ids", "groups", "contents"):
+            stored[name] = _tuple(stored[name])
         return cls(**stored)
 
     @property
@@ -91,19 +93,33 @@ class GateDefinition:
         sizes = np.bincount(unit).astype(np.float64)
         return (sums / sizes, None) if self.weight == "clusters" else (sums, sizes)
 
+    def require_same_tasks(self, contents: Mapping[Any, Any] | None) -> None:
+        """Refuse results about other tasks with the same ids, where both files show what the tasks were."""
+        if contents is None or self.contents is None:
+            return
+        others = [
+            task for task, digest in zip(self.ids, self.contents, strict=True) if contents.get(task) != digest
+        ]
+        if others:
+            raise QueryRejected(
+                f"{amount(len(others), 'tasks')} are not the ones this gate was opened for, for example "
+                f"{others[0]!r}: it has the id of another task. Another task set is another gate."
+            )
+
     def require_enough_tasks(self) -> None:
         """Refuse a gate whose first candidate could not be promoted even if it solved every task anew."""
         first = Account(1 - self.confidence, weights=Weights(expect=self.expect)).nats()
-
-        def enough(units: int) -> bool:
-            perfect = np.ones(units)
-            steps = gain_steps(perfect, nats=first, step=self.step, least=self.minimum, binary=self.binary)
-            return steps is not None
-
-        if not enough(self.units):
-            needed = next(units for units in range(self.units, 10**6) if enough(units))
-            what = "tasks" if self.groups is None else "clusters"
-            raise NotEnoughRows(needed, self.units, what="This gate", unit=what)
+        if self.steps_shown(np.ones(len(self.ids)), first) is not None:
+            return
+        needed = units_needed(first, least=self.minimum, binary=self.binary)
+        if needed <= self.units:
+            raise QueryRejected(
+                f"These {self.units:,} clusters have too unequal sizes: the largest decides what the others "
+                "can show, and no candidate could be promoted. Use weight='clusters', or split large "
+                "clusters if their tasks are independent."
+            )
+        what = "tasks" if self.groups is None else "clusters"
+        raise NotEnoughRows(needed, self.units, what="This gate", unit=what)
 
 
 @dataclass(frozen=True)
@@ -114,18 +130,18 @@ class Candidate:
     outputs: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, ids: Sequence[str], scores: Any, outputs: Mapping[Any, Any] | None) -> Candidate:
+    def of(cls, ids: Sequence[str], given: Given) -> Candidate:
         """Scores that fit the tasks. What does not fit is refused without naming a score."""
-        by_task = _by_task(scores, ids, "scores")
+        by_task = _by_task(given.scores, ids, "scores")
         values = np.array([_average(by_task[task]) for task in ids])
         if not ((values >= 0) & (values <= 1)).all():
             raise QueryRejected(
                 "Every score must be a number from 0 to 1, and at least one here is not. It is not said "
                 "which, because scores are sealed. Divide points by the most that a task can have."
             )
-        if outputs is None:
+        if given.outputs is None:
             return cls(values, None)
-        answers = _by_task(outputs, ids, "outputs")
+        answers = _by_task(given.outputs, ids, "outputs")
         digests = tuple(hashlib.sha256(str(answers[task]).encode()).hexdigest() for task in ids)
         return cls(values, digests)
 
@@ -139,27 +155,38 @@ class Candidate:
     @classmethod
     def from_bytes(cls, content: bytes) -> Candidate:
         stored = json.loads(content)
-        outputs = stored["outputs"]
-        return cls(np.array(stored["scores"]), None if outputs is None else tuple(outputs))
+        return cls(np.array(stored["scores"]), _tuple(stored["outputs"]))
 
 
-def parts_of(
-    scores: Any, outputs: Mapping[Any, Any] | None
-) -> tuple[Any, Mapping[Any, Any] | None, str | None]:
-    """Scores, outputs and name, of a mapping or of Results."""
-    if isinstance(scores, Mapping):
-        return scores, outputs, None
-    if isinstance(getattr(scores, "scores", None), Mapping):
-        return scores.scores, scores.outputs if outputs is None else outputs, scores.name
-    raise InvalidArgument(
-        "scores",
-        "a mapping from task id to score, or the Results of holdfast.results.read_results",
-        type(scores),
-    )
+class Given(NamedTuple):
+    """What a caller hands over about one version. ``contents`` are digests of the tasks themselves."""
+
+    scores: Mapping[Any, Any]
+    outputs: Mapping[Any, Any] | None
+    name: str | None
+    contents: Mapping[Any, Any] | None
+
+    @classmethod
+    def of(cls, scores: Any, outputs: Any, argument: str, of: str) -> Given:
+        """The parts of a mapping, or of :class:`holdfast.results.Results`."""
+        if outputs is not None and not isinstance(outputs, Mapping):
+            kind = type(outputs)
+            raise InvalidArgument("outputs", "a mapping from task id to what was answered", kind, of=of)
+        if isinstance(scores, Mapping):
+            return cls(scores, outputs, None, None)
+        if isinstance(scores, Results):
+            answers = scores.outputs if outputs is None else outputs
+            return cls(scores.scores, answers, scores.name, scores.contents)
+        raise InvalidArgument(
+            argument,
+            "a mapping from task id to score, or the Results of holdfast.results.read_results",
+            type(scores),
+            of=of,
+        )
 
 
 def task_ids(tasks: Iterable[Any]) -> tuple[str, ...]:
-    if isinstance(tasks, (str, bytes)):
+    if isinstance(tasks, (str, bytes)) or not isinstance(tasks, Iterable):
         raise InvalidArgument("tasks", "a sequence of task ids", tasks, of="Gate")
     ids = sorted(str(task) for task in tasks)
     repeated = sorted({task for task, following in itertools.pairwise(ids) if task == following})
@@ -181,9 +208,10 @@ def _by_task(values: Mapping[Any, Any], ids: Sequence[str], what: str) -> dict[s
     wanted = set(ids)
     missing, unknown = sorted(wanted - set(by_task)), sorted(set(by_task) - wanted)
     if missing:
+        could_not = " A task that the candidate could not do has the score 0." if what == "scores" else ""
         raise QueryRejected(
             f"{len(missing):,} of {len(ids):,} tasks are missing from the {what}, for example "
-            f"{missing[0]!r}. Every task needs one; a task that the candidate could not do has the score 0."
+            f"{missing[0]!r}. Give all of them.{could_not}"
         )
     if unknown:
         raise QueryRejected(
@@ -193,11 +221,18 @@ def _by_task(values: Mapping[Any, Any], ids: Sequence[str], what: str) -> dict[s
     return by_task
 
 
-def cluster_labels(clusters: Mapping[Any, Any], ids: Sequence[str], what: str) -> tuple[str, ...]:
-    if not isinstance(clusters, Mapping):
-        raise InvalidArgument(what, "a mapping from task id to cluster", type(clusters), of="Gate")
-    by_task = _by_task(clusters, ids, what)
+def text_of_each(values: Any, ids: Sequence[str], what: str) -> tuple[str, ...] | None:
+    """A text for each task, in the order of the tasks; None where nothing is given."""
+    if values is None:
+        return None
+    if not isinstance(values, Mapping):
+        raise InvalidArgument(what, "a mapping from task id to text", type(values).__name__, of="Gate")
+    by_task = _by_task(values, ids, what)
     return tuple(str(by_task[task]) for task in ids)
+
+
+def _tuple(values: list[str] | None) -> tuple[str, ...] | None:
+    return None if values is None else tuple(values)
 
 
 def _average(score: Any) -> float:

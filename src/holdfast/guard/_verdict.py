@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,14 +85,14 @@ class Verdict(Record):
         """The verdict as a summary for a pull request."""
         head = "Promoted" if self.promoted else "Refused" if self.refused else "Not shown to be better"
         rows = [
-            ("candidate", f"`{self.name}`"),
-            ("incumbent", f"`{self.incumbent}`"),
+            ("candidate", _code_span(self.name)),
+            ("incumbent", _code_span(self.incumbent)),
             ("better by at least", f"{self.margin:.6g}" if self.promoted else "not shown"),
             ("cost", amount(self.cost, "nats")),
         ]
         table = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
         assumed = ["What must be true:", *(f"- {sentence}" for sentence in self.assumed)]
-        return "\n".join([f"### {head}", "", *table, "", self.text, "", *assumed, ""])
+        return "\n".join([f"### {head}", "", *table, "", _plain_markdown(self.text), "", *assumed, ""])
 
     def __repr__(self) -> str:
         return self.text
@@ -140,7 +141,7 @@ class GateReport(Record):
     def to_markdown(self) -> str:
         """The table and the text, for a paper or a pull request."""
         lines = ["| version | score | interval | gain over the first | interval |", "|---|---|---|---|---|"]
-        lines += [f"| {' | '.join(row)} |" for row in self._shown()]
+        lines += [f"| {_code_span(name)} | {' | '.join(rest)} |" for name, *rest in self._shown()]
         return "\n".join([*lines, "", self.text])
 
     def __str__(self) -> str:
@@ -177,6 +178,16 @@ class GateReport(Record):
         ]
 
 
+def _code_span(name: str) -> str:
+    """A name in a Markdown table. It may come from anyone, so it must not end the span or the cell."""
+    return f"`{name.replace('`', chr(39)).replace('|', chr(92) + '|')}`"
+
+
+def _plain_markdown(text: str) -> str:
+    """A text that Markdown shows as it is, whatever names are in it."""
+    return re.sub(r"([\\`*_\[\]<>|~&#!$@])", r"\\\1", text)
+
+
 def verdict_words(
     definition: GateDefinition, name: str, incumbent: str, *, promoted: bool, margin: float
 ) -> str:
@@ -193,7 +204,7 @@ def verdict_words(
 
 def _promised(definition: GateDefinition) -> str:
     if definition.promise == "family":
-        return f"With probability {definition.confidence:.6g} no promotion of this gate is wrong."
+        return f"With probability {definition.confidence:.12g} no promotion of this gate is wrong."
     wrong = f"{1 - definition.confidence:.6g}"
     return f"In expectation, at most {wrong} of this gate's promotions are wrong, at every time."
 
@@ -264,6 +275,6 @@ def report_words(
         hold += ", together with all promotions"
     return (
         f"{amount(submissions, 'submissions')} on {len(definition.ids):,} tasks, "
-        f"{amount(promotions, 'promotions')}. With probability {definition.confidence:.6g} {hold}. The gate "
+        f"{amount(promotions, 'promotions')}. With probability {definition.confidence:.12g} {hold}. The gate "
         f"was closed before the scores were told: Holdfast account book {book[:16]}, line {line}."
     )

@@ -161,8 +161,50 @@ def gain_steps(
     return shown
 
 
+def units_needed(nats: Any, *, least: Any = 0.0, binary: bool = True) -> int:
+    """The least number of units, all of the same size, on which a candidate that gains 1 on each of them is
+    shown to gain more than ``least``.
+
+    Guarantee: exact; with fewer units :func:`gain_steps` returns None whatever the differences are.
+    Assumes: nothing; it is arithmetic.
+    Reference: ``docs/theory/gate.md``, "Power".
+
+    Args:
+        nats: ln(1/δ), where δ is the error probability.
+        least: the smallest gain that counts, in [0, 1).
+        binary: as for :func:`gain_steps`.
+
+    >>> units_needed(3.7), units_needed(3.7, binary=False), units_needed(3.7, least=0.9)
+    (6, 8, 117)
+    """
+    of = "units_needed"
+    nats = checks.real(nats, "nats", "[0, inf)", of=of)
+    least = checks.real(least, "least", "[0, 1)", of=of)
+
+    def enough(units: int) -> bool:
+        if binary and least == 0:
+            return sign_test(units, 0, nats)
+        counts = np.array([units], dtype=np.float64)
+        weights = _BETTER_AT_ALL if least == 0 else _ANY
+        return bool(_Units(np.ones(1), np.ones(1), counts).log_evidence(least, -1.0, weights) >= nats)
+
+    few, many = 0, 1
+    while not enough(many):
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many
+
+
 def certified_gain(
-    tasks: Any, nats: Any, *, baseline: Any = 0.0, ratio: Any = 4, binary: bool = True
+    tasks: Any,
+    nats: Any,
+    *,
+    baseline: Any = 0.0,
+    ratio: Any = 4,
+    binary: bool = True,
+    least: Any = 0.0,
 ) -> float:
     """The smallest observed gain that is shown at this error probability, if ``ratio`` tasks are fixed for
     each that is broken; infinity where the tasks are too few.
@@ -177,22 +219,27 @@ def certified_gain(
         baseline: the incumbent's score. It limits how many tasks can be fixed.
         ratio: tasks fixed for each task that is broken.
         binary: True for the sign test, False for the product.
+        least: the smallest gain that counts, in [0, 1). Above 0 the product decides.
 
     >>> round(certified_gain(300, 3.7, baseline=0.7), 3), certified_gain(100, 9.3, baseline=0.7)
     (0.03, inf)
+    >>> round(certified_gain(300, 3.7, baseline=0.7, least=0.05), 3)
+    0.14
     """
     of = "certified_gain"
     tasks = checks.whole(tasks, "tasks", of=of)
     nats = checks.real(nats, "nats", "[0, inf)", of=of)
     baseline = checks.real(baseline, "baseline", "[0, 1]", of=of)
     ratio = checks.whole(ratio, "ratio", at_least=2, of=of)
+    least = checks.real(least, "least", "[0, 1)", of=of)
+    weights = _BETTER_AT_ALL if least == 0 else _ANY
 
     def shown(broken: int) -> bool:
-        if binary:
+        if binary and least == 0:
             return sign_test(ratio * broken, broken, nats)
         counts = np.array([ratio * broken, broken, tasks - (ratio + 1) * broken], dtype=np.float64)
         units = _Units(np.array([1.0, -1.0, 0.0]), np.ones(3), counts)
-        return bool(units.log_evidence(0.0, -1.0, _BETTER_AT_ALL) >= nats)
+        return bool(units.log_evidence(least, -1.0, weights) >= nats)
 
     # A task that the incumbent solves cannot be fixed.
     most = min(int((1 - baseline) * tasks + 1e-9) // ratio, tasks // (ratio + 1))

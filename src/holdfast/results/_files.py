@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import ResultsRejected
+from holdfast.errors import HoldfastError, ResultsRejected
+from holdfast.results._record import Results
 
-__all__ = ["MOST_BYTES", "check_size", "parse_json", "read_json", "text_lines", "too_large"]
+__all__ = ["MOST_BYTES", "as_written_by", "check_size", "parse_json", "read_json", "text_lines", "too_large"]
 
 MOST_BYTES = 2**30
 
@@ -27,12 +28,13 @@ def check_size(path: Path) -> None:
 
 
 def parse_json(text: str | bytes, what: str) -> Any:
-    """The JSON value of a text. The error says where the text stands, and nothing that is in it."""
+    """The JSON value of a text. The error says nothing that is in the text, not even where it went wrong:
+    that may be at a score."""
     problem = ""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        problem = f"{error.msg.split(':')[0].lower()} at line {error.lineno}, column {error.colno}"
+        problem = error.msg.split(":")[0].lower()
     except UnicodeDecodeError:
         problem = "the text is not UTF-8"
     except RecursionError:
@@ -41,6 +43,18 @@ def parse_json(text: str | bytes, what: str) -> Any:
         problem = "a number in it is too long"
     # Raised here and not above: the errors of json hold the whole text, scores included.
     raise ResultsRejected(f"{what} is not valid JSON: {problem}. Was the file cut off?")
+
+
+def as_written_by(tool: str, read: Callable[[], Results]) -> Results:
+    """The results that ``read`` returns. A part of the file that is of another type than ``tool`` writes
+    gives one sentence: the error of Python could show what is in the file."""
+    try:
+        return read()
+    except HoldfastError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        pass
+    raise ResultsRejected(f"The file does not have the form that {tool} writes. Was it edited by hand?")
 
 
 def read_json(path: Path) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from holdfast.errors import InvalidArgument, ResultsRejected
-from holdfast.results._files import MOST_BYTES, parse_json, read_json, too_large
+from holdfast.results._files import MOST_BYTES, as_written_by, parse_json, read_json, too_large
 from holdfast.results._record import Results, Tally, as_number, missing_tasks, names, shown
 
 __all__ = ["inspect_results", "read_inspect"]
@@ -23,6 +24,9 @@ _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _WORDS = {"yes": 1.0, "no": 0.0}
 _ZSTANDARD = 93  # Inspect compresses with it; zipfile reads it since Python 3.14.
 _ATTACHMENT = "attachment://"
+# A sample is one file, or a folder in which sample.json has all but messages and events. An id may have "/".
+_SAMPLE_FILE = re.compile(r"samples/.+_epoch_\d+(\.json|/sample\.json)", re.DOTALL)
+_MOST_EPOCHS = 10_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,8 @@ def inspect_results(log: Mapping[str, Any], *, metric: str | None = None) -> Res
     samples = log.get("samples")
     if not isinstance(samples, (list, tuple)):
         samples = []
-    return _results([(log, (_sample(sample, "the log") for sample in samples), "")], metric, "the log")
+    parts = [(log, (_sample(sample, "the log") for sample in samples), "")]
+    return as_written_by("Inspect", lambda: _results(parts, metric, "the log"))
 
 
 def _results(
@@ -146,6 +151,8 @@ def _expected(header: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """The samples and epochs that the evaluation was planned with."""
     spec = header["eval"]
     epochs = (spec.get("config") or {}).get("epochs") or 1
+    if type(epochs) is not int or not 1 <= epochs <= _MOST_EPOCHS:
+        raise ResultsRejected(f"A log must have 1 to {_MOST_EPOCHS:,} epochs; this one has not.")
     for task in (spec.get("dataset") or {}).get("sample_ids") or ():
         for epoch in range(1, epochs + 1):
             yield str(task), epoch
@@ -222,11 +229,11 @@ def _answer(record: Mapping[str, Any]) -> str | None:
     if not messages:
         return None
     attachments = record.get("attachments") or {}
-    said_and_done = []
+    actions = []
     for message in messages:
         calls = [[call.get("function"), call.get("arguments")] for call in message.get("tool_calls") or ()]
-        said_and_done.append([_texts(message.get("content"), attachments), calls])
-    return _text(said_and_done)
+        actions.append([_texts(message.get("content"), attachments), calls])
+    return _text(actions)
 
 
 def _texts(content: Any, attachments: Mapping[str, str]) -> list[str]:
@@ -290,11 +297,7 @@ def _open(path: Path) -> tuple[Mapping[str, Any], Iterator[_Sample]]:
 def _zipped_samples(path: Path) -> Iterator[_Sample]:
     with path.open("rb") as file:
         for name, member in _members(file, path).items():
-            folders = name.count("/")
-            # A sample is one file, or a folder in which sample.json has all but messages and events.
-            if name.startswith("samples/") and (
-                (folders == 1 and name.endswith(".json")) or (folders == 2 and name.endswith("/sample.json"))
-            ):
+            if _SAMPLE_FILE.fullmatch(name):
                 what = f"A sample in {path.name}"
                 yield _sample(parse_json(_member(file, member, path), what), path.name)
 

@@ -23,6 +23,7 @@ _NOT_METRICS = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash",
     "prompt_hash", "target_hash",
 }  # fmt: skip
+_NOT_READ = {"arguments", "resps", "target"}  # Long texts, which need not be kept in memory.
 
 
 @dataclass(frozen=True)
@@ -124,13 +125,13 @@ def _task(path: Path) -> _Task:
         if not text.strip():
             continue
         where = f"Line {number:,} of {path.name}"
-        line = parse_json(text, where)
+        line = parse_json(text, f"At least one line of {path.name}")
         if not isinstance(line, dict) or "doc_id" not in line or "filtered_resps" not in line:
             raise ResultsRejected(
                 f"{where} is not a sample as lm_eval {_KNOWN} writes it: it has no doc_id or no "
                 "filtered_resps."
             )
-        lines.append(line)
+        lines.append({key: value for key, value in line.items() if key not in _NOT_READ})
     if not lines:
         raise ResultsRejected(f"{path.name} is empty. Run lm_eval again.")
     return _Task(match["task"] if match else path.stem, path, lines)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument, ResultsRejected
-from holdfast.results._files import parse_json
+from holdfast.results._files import as_written_by, parse_json
 from holdfast.results._inspect import read_inspect
 from holdfast.results._junit import read_junit
 from holdfast.results._lm_eval import read_lm_eval
@@ -82,6 +82,8 @@ def read_results(
     if not place.exists():
         raise InvalidArgument("path", "a file or a folder that exists", str(path), of="read_results")
     kind: str | None
+    if not (place.is_dir() or place.is_file()):
+        raise InvalidArgument("path", "a file or a folder", str(path), of="read_results")
     if place.is_dir():
         paths, kind = _files_of_run(place, format)
     else:
@@ -93,12 +95,12 @@ def read_results(
     columns = Columns(task, score, cluster, output)
     _check_arguments(kind, metric, filter, columns)
     if kind == "inspect":
-        return read_inspect(paths, metric)
+        return as_written_by("Inspect", lambda: read_inspect(paths, metric))
     if kind == "lm-evaluation-harness":
-        return read_lm_eval(paths, metric, filter)
+        return as_written_by("lm_eval", lambda: read_lm_eval(paths, metric, filter))
     if kind == "junit":
         return read_junit(paths)
-    return (read_csv if kind == "csv" else read_json_lines)(paths[0], columns)
+    return read_csv(paths[0], columns) if kind == "csv" else read_json_lines(paths[0], columns)
 
 
 def _check_arguments(kind: str, metric: str | None, filter: str | None, columns: Columns) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.errors import ResultsRejected
 from holdfast.results._files import parse_json, text_lines
-from holdfast.results._record import Results, Tally, names
+from holdfast.results._record import Results, Tally, as_number, names
 
 __all__ = ["Columns", "read_csv", "read_json_lines"]
 
@@ -43,8 +43,8 @@ def read_json_lines(path: Path, columns: Columns) -> Results:
     for line, text in text_lines(path):
         if not text.strip():
             continue
+        row = parse_json(text, f"At least one line of {path.name}")
         where = f"Line {line:,} of {path.name}"
-        row = parse_json(text, where)
         if not isinstance(row, dict):
             raise ResultsRejected(f"{where} is not a JSON object. Write one object per line.")
         for name in columns.named():
@@ -65,9 +65,10 @@ def _csv_rows(path: Path, columns: Columns) -> Iterator[tuple[int, dict[str, str
             _check_header(header, columns, path)
             continue
         if len(row) != len(header):
+            # The line is not named: a score with a decimal comma has one field too many.
             raise ResultsRejected(
-                f"Line {rows.line_num:,} of {path.name} has {len(row)} fields, and the header has "
-                f"{len(header)}. Write texts with commas in double quotes."
+                f"Every line of {path.name} must have {len(header)} fields, as its header has; at least one "
+                "has not. Write texts with commas in double quotes, and numbers with a point."
             )
         yield rows.line_num, dict(zip(header, row, strict=True))
 
@@ -79,8 +80,8 @@ def _next_row(rows: Any, path: Path) -> list[str] | None:
     except csv.Error:
         pass
     raise ResultsRejected(
-        f"Line {rows.line_num:,} of {path.name} is not valid CSV: a quote is not closed, or a field has "
-        f"more than {csv.field_size_limit():,} characters. For long texts use JSON Lines."
+        f"{path.name} is not valid CSV: a quote is not closed, or a field has more than "
+        f"{csv.field_size_limit():,} characters. For long texts use JSON Lines."
     )
 
 
@@ -89,11 +90,19 @@ def _check_header(header: list[str], columns: Columns, path: Path) -> None:
         if header.count(name) > 1:
             raise ResultsRejected(f"{path.name} has {header.count(name)} columns named {name!r}. Keep one.")
         if name not in header:
-            hint = " Separate columns by commas." if len(header) == 1 and set(header[0]) & set(";\t|") else ""
-            raise ResultsRejected(
-                f"{path.name} has no column {name!r}. Its columns are {names(header)}. Say which ones to "
-                f"read: task=…, score=….{hint}"
-            )
+            raise ResultsRejected(f"{path.name} has no column {name!r}. {_columns_there(header, columns)}")
+
+
+def _columns_there(header: list[str], columns: Columns) -> str:
+    """The columns of a file. A first line with none of the columns wanted may be the first task's line, so
+    nothing of it is shown."""
+    if set(columns.named()) & set(header) and all(as_number(name) is None for name in header):
+        return f"Its columns are {names(header)}. Say which ones to read: task=…, score=…."
+    separators = " Separate columns by commas." if len(header) == 1 else ""
+    return (
+        "Its first line must have the names of the columns. Say which ones to read: task=…, score=…."
+        + separators
+    )
 
 
 def _add(tally: Tally, row: dict[str, Any], columns: Columns, where: str) -> None:

@@ -11,6 +11,8 @@ _HOME = {
     "Service": "_service",
     "Tokens": "_tokens",
     "create_app": "_app",
+    "make_local_tools": "_agents",
+    "make_tools": "_agents",
 }
 
 __all__ = list(_HOME)

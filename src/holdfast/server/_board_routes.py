@@ -138,12 +138,15 @@ def _told(submission: Submission | Received) -> dict[str, Any]:
 def _described(service: Service, name: str) -> dict[str, Any]:
     board, blind = service.boards.get(name), service.boards.blind(name)
     better = "more" if board.upward else "less"
-    words = f"{board.metric}, {better} is better; scored on {board.rows:,} rows in steps of {board.step:.3g}"
+    how = "compared row by row with the best" if board.compare == "paired" else "scored"
+    words = f"{board.metric}, {better} is better; {how} on {board.rows:,} rows in steps of {board.step:.3g}"
     if blind:
         words += f"; blind: {service.boards.waiting(name)} submissions wait"
     return {
         "name": name,
         "metric": board.metric,
+        "compare": board.compare,
+        "upward": board.upward,
         "rows": board.rows,
         "step": board.step,
         "confidence": board.confidence,

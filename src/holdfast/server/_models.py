@@ -98,6 +98,12 @@ class BoardBody(_Strict):
     target: str = Field(min_length=1, max_length=200)
     id: str = Field(default="id", min_length=1, max_length=200)
     metric: str = Field(default="accuracy", pattern="^(accuracy|brier)$")
+    compare: str | None = Field(
+        default=None,
+        pattern="^(paired|scores)$",
+        description="How a submission is compared with the best: row by row (paired), or by scores. "
+        "Without it: as the account book was opened, and a new one is paired.",
+    )
     confidence: float = Field(default=0.95, gt=0, lt=1)
     step: float | None = Field(default=None, gt=0, le=1)
     start: float | None = Field(default=None, ge=0, le=1)

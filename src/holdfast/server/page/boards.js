@@ -68,8 +68,8 @@ async function update(page, board) {
   part.standing.replaceChildren(
     element("h4", "Standing"),
     board.standing.length
-      ? table(page, "Standing", ["Place", "Who", "Score", "Interval"], board.standing.map((entry, place) =>
-        [String(place + 1), entry.by, number(entry.value), interval(entry)]))
+      ? table(page, "Standing", ["Place", "Who", ...scoreHeads(board)], board.standing.map((entry, place) =>
+        [String(place + 1), entry.by, ...scoreCells(page, board, entry)]))
       : element("p", "No submission has beaten the start yet.", { class: "quiet" }),
   );
   part.form.hidden = board.final !== null;
@@ -77,17 +77,16 @@ async function update(page, board) {
 }
 
 async function showSubmissions(page, board, part, listed) {
-  const { element, number, interval } = page;
+  const { element, number } = page;
   const all = seesAll(page);
   const chooses = board.final === null && board.sealed_rows > 0 && maySubmit(page);
-  const heads = ["Finalist", "Submission", ...(all ? ["Who"] : []), "Told", "Score", "Interval", "Nats"];
+  const heads = ["Finalist", "Submission", ...(all ? ["Who"] : []), "Told", ...scoreHeads(board), "Nats"];
   const rows = listed.map((entry) => [
     chooses && entry.by === page.me.account ? finalistBox(page, board, part, entry) : entry.finalist ? "yes" : "",
     shortKey(entry),
     ...(all ? [entry.by] : []),
     toldWords(entry),
-    entry.better ? number(entry.value) : "–",
-    entry.blind ? "–" : interval(entry),
+    ...(entry.blind ? ["–", "–"] : scoreCells(page, board, entry)),
     entry.blind ? "–" : number(entry.cost, 3),
   ]);
   part.submissions.replaceChildren(
@@ -102,9 +101,21 @@ async function showSubmissions(page, board, part, listed) {
   if (listed.length === SHOWN) part.submissions.append(element("p", `The newest ${SHOWN} are listed.`, { class: "quiet" }));
 }
 
+// Row by row, what is shown is how much better a submission is at least, and so what score it reaches.
+const paired = (board) => board.compare === "paired";
+const side = (board) => (board.upward ? "above" : "below");
+const scoreHeads = (board) => (paired(board) ? [`Score ${side(board)}`, "Gain above"] : ["Score", "Interval"]);
+
+function scoreCells({ number, interval }, board, entry) {
+  const value = entry.better ? number(entry.value) : "–";
+  return [value, paired(board) ? number(entry.margin) : interval(entry)];
+}
+
 function toldWords(entry) {
   if (entry.blind) return "waits for the end of the blind phase";
-  return entry.better ? `better by ${entry.steps} ${entry.steps === 1 ? "step" : "steps"}` : "not better";
+  if (!entry.better) return entry.compared_with === null ? "not better" : "not shown to be better";
+  const steps = `${entry.steps} ${entry.steps === 1 ? "step" : "steps"}`;
+  return entry.margin === null ? `better by ${steps}` : `better by more than ${steps}`;
 }
 
 const shortKey = (entry) => entry.key.slice(0, 8);
@@ -137,7 +148,8 @@ async function upload(page, name, input, button, status) {
   button.disabled = true;
   tell(status, "Scoring…");
   try {
-    tell(status, outcome(page, await page.call("POST", `/boards/${name}/submissions`, await content(file), kind)));
+    const board = await page.call("GET", `/boards/${name}`);
+    tell(status, outcome(page, board, await page.call("POST", `/boards/${name}/submissions`, await content(file), kind)));
     await refresh(page, name);
   } catch (error) {
     tell(status, error.message, true);
@@ -155,12 +167,14 @@ async function content(file) {
   }
 }
 
-function outcome(page, entry) {
+function outcome(page, board, entry) {
   const { number, interval } = page;
   if (entry.blind) return `Submission ${shortKey(entry)} was received. It is scored when the blind phase ends.`;
   const cost = `It cost ${number(entry.cost, 3)} nats.`;
-  if (!entry.better) return `Submission ${shortKey(entry)}: not better than the best by a step; its score is in ${interval(entry)}. ${cost}`;
-  return `Submission ${shortKey(entry)}: ${toldWords(entry)}, ${number(entry.value)} in ${interval(entry)}. ${cost}`;
+  const words = `Submission ${shortKey(entry)}: ${toldWords(entry)}`;
+  if (paired(board)) return entry.better ? `${words} than the best; its score is ${side(board)} ${number(entry.value)}. ${cost}` : `${words} than the best. ${cost}`;
+  if (!entry.better) return `${words} than the best by a step; its score is in ${interval(entry)}. ${cost}`;
+  return `${words}, ${number(entry.value)} in ${interval(entry)}. ${cost}`;
 }
 
 function tell(status, words, bad = false) {
