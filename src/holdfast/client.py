@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from holdfast import checks, errors, queries
 from holdfast._replies import (
@@ -42,7 +42,6 @@ from holdfast.guard import (
     Verbs,
     Verdict,
 )
-from holdfast.guard._curve import edges_of
 from holdfast.guard._metrics import Scale
 from holdfast.guard._plot import plot_answers
 from holdfast.guard._score_queries import compare_query, score_query
@@ -133,6 +132,7 @@ class Client(Verbs):
         person: dict[str, Any] = self._call("GET", "/me")
         return person
 
+    @overload
     def score(
         self,
         predictions: str,
@@ -145,12 +145,47 @@ class Client(Verbs):
         positive: Any = None,
         precise: bool = False,
         nats: float | None = None,
-    ) -> Answer:
+    ) -> Answer: ...
+    @overload
+    def score(
+        self,
+        predictions: str,
+        *,
+        target: str,
+        metric: list[str] | tuple[str, ...],
+        guess: None = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> dict[str, Answer]: ...
+    def score(
+        self,
+        predictions: str,
+        *,
+        target: str,
+        metric: Any = "accuracy",
+        guess: Any = None,
+        cv: int | None = None,
+        bounds: Any = None,
+        positive: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Any:
         """The score of predictions that are an expression over the columns, as in
-        :meth:`holdfast.Guard.score`; predictions of your own go to a board (:meth:`submit`). There is no
-        model to fit again, so ``cv`` does nothing here."""
-        query = _scored(predictions, target, metric, guess, bounds, positive)
-        return self.ask(query, precise=precise, nats=nats)
+        :meth:`holdfast.Guard.score`; with a list of metrics, one answer for each by its name, asked together.
+        Predictions of your own go to a board (:meth:`submit`). There is no model to fit again, so ``cv`` does
+        nothing here."""
+        if not isinstance(metric, (list, tuple)):
+            query = _scored(predictions, target, metric, guess, bounds, positive)
+            return self.ask(query, precise=precise, nats=nats)
+        if guess is not None:
+            raise errors.InvalidArgument(
+                "guess", "left out: each metric has a guess of its own", guess, of="Client.score"
+            )
+        asked = [_scored(predictions, target, one, None, bounds, positive) for one in metric]
+        return dict(zip(metric, self.ask_all(asked, precise=precise, nats=nats), strict=True))
 
     def score_all(
         self,
@@ -185,7 +220,7 @@ class Client(Verbs):
         """The score of one expression less that of another, as in :meth:`holdfast.Guard.compare`."""
         if not (isinstance(a, str) and isinstance(b, str)):
             raise errors.QueryRejected(_NO_MODELS)
-        query = compare_query(a, b, target=target, metric=metric)
+        query = compare_query(a, b, target=target, metric=metric, scale=_scale(metric, bounds, positive))
         return self.ask(query, precise=precise, nats=nats)
 
     def discover(self, claim: str, *, rate: float = 0.05) -> Discovery:
@@ -218,8 +253,7 @@ class Client(Verbs):
 
     def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
         """The share of rows in each bin, as in :meth:`holdfast.Guard.histogram`."""
-        curve = self.cdf(x, where=where, nulls=nulls)
-        return curve.histogram(edges_of(bins, curve.points))
+        return self.table(queries.histogram(x, bins, where=where, nulls=nulls))
 
     def custom(
         self,
@@ -740,9 +774,7 @@ class Client(Verbs):
 def _scored(predictions: Any, target: str, metric: str, guess: Any, bounds: Any, positive: Any) -> Query:
     if not isinstance(predictions, str):
         raise errors.QueryRejected(_NO_MODELS)
-    scale = Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
-    if bounds is None and metric in ("mae", "mse"):
-        raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
+    scale = _scale(metric, bounds, positive)
     query = score_query(predictions, target=target, metric=metric, guess=guess, scale=scale)
     if query is None:
         raise errors.QueryRejected(
@@ -774,6 +806,13 @@ def _results(scores: Any, outputs: Mapping[Any, Any] | None) -> dict[str, Any]:
 def _texts(name: str, by_task: Mapping[Any, Any] | None) -> dict[str, Any]:
     """Outputs or clusters as they are sent; nothing where there are none."""
     return {} if by_task is None else {name: {str(task): str(text) for task, text in by_task.items()}}
+
+
+def _scale(metric: str, bounds: Any, positive: Any) -> Scale:
+    """What labels and numbers are scored, as the caller says: a client sees no training rows of a service."""
+    if bounds is None and metric in ("mae", "mse"):
+        raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
+    return Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
 
 
 def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:

@@ -125,7 +125,8 @@ def test_ladders_on_counts_are_ladders_on_losses(rng):
 
 def test_the_board_on_counts_is_the_board(rng):
     labels = rng.integers(0, 2, 400)
-    board = Board({"id": np.arange(400), "y": labels}, target="y", start=0.5, sealed=0)
+    terms = {"target": "y", "start": 0.5, "sealed": 0, "compare": "scores"}
+    board = Board({"id": np.arange(400), "y": labels}, **terms)
     counted = CountedBoard(400, 1 - board.confidence, start=0.5)
     for share in (0.5, 0.55, 0.5, 0.62, 0.6, 0.7, 0.5):
         right = rng.random(400) < share

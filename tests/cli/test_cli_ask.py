@@ -266,3 +266,16 @@ def test_a_question_by_groups_is_shown_as_a_table(people, holdfast):
     status, out, _ = holdfast("ask", "people.csv", "--json", "-q", "share(age > 40, by = sex)")
     (table,) = json.loads(out)["tables"]
     assert [row["group"] for row in table["rows"]] == [["F"], ["M"], ["all others"]]
+
+
+def test_a_distribution_and_a_histogram_show_their_points(people, holdfast):
+    questions = ("-q", "cdf(income)", "-q", "share(age > 40)", "-q", "histogram(income, 0, 2e4, 9e4)")
+    status, out, _ = holdfast("ask", "people.csv", *questions)
+    assert status == 0
+    assert "at most" in out
+    assert "(20000, 90000]" in out
+    document = json.loads(holdfast("ask", "people.csv", "--json", *questions)[1])
+    assert [row["group"] for row in document["tables"][0]["rows"]] == [["(0, 20000]"], ["(20000, 90000]"]]
+    curve = document["answers"][0]["curve"]
+    assert len(curve["points"]) == len(curve["low"]) == len(curve["high"])
+    assert "at most" in holdfast("ask", "people.csv", "-q", "cdf(income)")[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -79,7 +80,9 @@ BY_CELLS = [
     "covariance(x, y, -5, 5, -5, 5, nulls = skip)",
     "correlation(y, y * k, -9, 9, -9, 9)",
     "slope(y + k, y, -9, 9, -9, 9)",
+    "cdf(y, where = k > -2)",
 ]
+SCORED = {"auc": ("y", "b"), "balanced_accuracy": ("k > 0", "b"), "f1": ("k > 0", "b"), "r2": ("k", "y")}
 
 
 @pytest.mark.parametrize("place", ["postgres", "spark"])
@@ -91,7 +94,25 @@ def test_statistics_by_cells_have_the_answers_of_duckdb(request, place, seed):
         found = released(there, line)
         assert not isinstance(found, str), found
         assert found == released(here, line), line
+    for ask in (_of_groups, _of_bins, *(partial(_score, metric) for metric in SCORED)):
+        assert ask(here) == ask(there)
     assert here.spent == there.spent
+
+
+def _of_groups(guard):
+    rows = guard.table("mean(y, -5, 5, by = s)").rows
+    return [(row.group, row.note, row.answer and (row.answer.value, row.answer.low)) for row in rows]
+
+
+def _of_bins(guard):
+    return [(row.group, row.answer.low, row.answer.high) for row in guard.histogram("y", [-1, 0, 1]).rows]
+
+
+def _score(metric, guard):
+    predictions, target = SCORED[metric]
+    bounds = (-9, 9) if metric == "r2" else None
+    answer = guard.score(predictions, target=target, metric=metric, bounds=bounds)
+    return answer.value, answer.low, answer.high, answer.cost
 
 
 @pytest.mark.slow

@@ -66,6 +66,7 @@ def test_the_same_claim_costs_nothing_and_is_remembered(table, tmp_path):
         ("mean(x, 0, 1) = 0.5", "Cannot read the claim"),
         ("share(x > 0.5) > 2", "nothing is to be found out"),
         ("mean(nothing, 0, 1) > 0.5", "nothing"),
+        ("cdf(x) > 0.1", "whole distribution"),
     ],
 )
 def test_what_is_no_claim_is_refused_for_nothing(table, claim, words):

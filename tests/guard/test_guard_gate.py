@@ -74,6 +74,17 @@ def test_margins_add_along_promotions():
     assert versions[-1].total < 160 / 300
 
 
+def test_margins_do_not_add_under_fdr():
+    """One wrong promotion on the line spoils the sum, so nothing is claimed about it."""
+    gate = Gate(None, incumbent=solving(0, 100), promise="fdr", name="v0")
+    for number, solved in enumerate((150, 200), start=1):
+        assert gate.submit(solving(0, solved), name=f"v{number}").promoted
+    status = gate.status()
+    assert status["certified_gain"] is None
+    assert "better than 'v0'" not in status["text"]
+    assert f"the margins since 'v0' sum to {gate.incumbent.total:.6g}" in status["text"]
+
+
 def test_a_candidate_is_compared_with_the_incumbent_of_its_time():
     gate = Gate(None, incumbent=solving(0, 100))
     assert gate.submit(solving(0, 200), name="much better").promoted

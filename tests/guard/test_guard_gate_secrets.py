@@ -64,3 +64,18 @@ def test_a_name_cannot_write_markdown_or_html():
     assert "\\[b\\]" in prose
     for page in (verdict._repr_html_(), gate.report()._repr_html_()):
         assert "<img" not in page
+
+
+def test_sealed_outputs_on_hidden_inputs_tell_nothing():
+    """A candidate that differs on inputs with some property would learn from a free refusal how many tasks
+    have it. Who knows the outputs may be told."""
+    outputs = dict.fromkeys(INCUMBENT, "same")
+    near = {**outputs, 7: "other", 8: "other"}
+    hidden = Gate(None, incumbent=INCUMBENT, outputs=outputs)
+    verdict = hidden.submit(INCUMBENT, name="a", outputs=near, sealed=True)
+    assert not verdict.refused
+    assert verdict.cost > 0
+    assert "2 of 200" not in verdict.text
+    assert hidden.submit(INCUMBENT, name="b", outputs=near).refused
+    public = Gate(None, incumbent=INCUMBENT, outputs=outputs, inputs="public")
+    assert public.submit(INCUMBENT, name="a", outputs=near, sealed=True).refused

@@ -182,13 +182,30 @@ def test_values_at_an_end_of_the_range_are_not_clipped():
         "mean(x, 0, 2000, where = x > 1e6)",
         "quantile(x, 0.5, where = x > 1e6)",
         "mean(never, 0, 1, nulls = skip)",
-        "share(x > 1000, where = x > 1e6, guess = 0.5)",
+        "variance(x, 0, 2000, where = x > 1e6)",
     ],
 )
-def test_a_filter_that_no_training_row_passes_is_noted(guard, line):
+def test_a_filter_that_no_training_row_passes_is_refused_for_nothing(guard, watched, line):
+    for ask in (guard.ask, guard.cost_preview, lambda asked: guard.discover(f"{asked} > 0.5")):
+        with pytest.raises(QueryRejected, match=r"enters|say nothing about"):
+            ask(line)
+    assert guard.spent == 0
+    assert watched == []
+
+
+def test_whoever_brings_a_guess_is_told_that_no_training_row_passes(guard):
+    line = "share(x > 1000, where = x > 1e6, guess = 0.5)"
     note = f"None of {len(guard.train):,} training rows enters this question"
     assert note in guard.cost_preview(line).why
     assert any(one.startswith(note) for one in guard.ask(line).notes)
+
+
+def test_a_small_training_part_does_not_show_that_no_row_passes(rng):
+    table = {"x": rng.random(4_000), "kind": np.arange(4_000) % 2}
+    guard = Guard(table, train={"x": rng.random(50), "kind": np.zeros(50, dtype=int)})
+    answer = guard.share("x > 0.5", where="kind = 1")
+    assert any(one.startswith("None of 50 training rows") for one in answer.notes)
+    assert answer.low < 0.5 < answer.high
 
 
 def test_a_column_without_values_is_noted(guard):

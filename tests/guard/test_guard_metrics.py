@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from holdfast import Guard
-from holdfast.engines import unsealed
+from holdfast.engines import Rows, unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
 
 ROWS = 3_000
@@ -151,6 +151,29 @@ def test_the_guess_of_a_model_is_not_its_score_on_its_own_rows(table):
     assert any("5 cross" in note for note in guard.score(forest, target="y", metric="f1", cv=5).notes)
 
 
+class Memory:
+    """No model of scikit-learn: it knows its own rows by heart."""
+
+    def __init__(self, frame, target):
+        self.known = dict(zip(map(tuple, frame[FEATURES].to_numpy()), frame[target], strict=True))
+
+    def predict(self, frame):
+        return np.array([self.known.get(tuple(row), float(row[0] > 0)) for row in frame.to_numpy()])
+
+
+def test_a_model_that_cannot_be_fitted_again_is_not_judged_by_its_own_rows(table):
+    training, rest = table[:1_000], table[1_000:].reset_index(drop=True)
+    guard = Guard(rest, train=training)
+    answer = guard.score(Memory(training, "y"), target="y")
+    assert answer.guess < 0.9  # It is right about all of its own rows.
+    assert answer.low < ((rest.a > 0) == rest.y).mean() < answer.high
+    assert any(note.startswith("No guess was supposed") for note in answer.notes)
+    assert answer.cost < 8
+    brought = Guard(rest, train=training).score(Memory(training, "y"), target="y", guess=0.75)
+    assert brought.guess == 0.75
+    assert Guard(rest, train=training).score(Memory(training, "t"), target="t", metric="r2").high < 1
+
+
 def test_an_array_over_protected_rows_needs_no_guess(table):
     guard = Guard(table.drop(index=range(1000)), train=table.iloc[:1000])
     rows = protected(guard)
@@ -199,6 +222,13 @@ def test_a_paired_difference_is_narrower_than_two_scores(table):
         ({"metric": ["accuracy", "acuracy"]}, "'accuracy'"),
         ({"metric": "log_loss", "predictions": np.full(ROWS, 2.0)}, "from 0 to 1"),
         ({"metric": "recall", "positive": 7}, "No training row has 7"),
+        ({"metric": "brier", "predictions": "a * 3"}, "outside"),
+        ({"metric": "log_loss", "predictions": "2"}, "outside"),
+        ({"metric": "accuracy", "predictions": np.full(ROWS, 3)}, "hold 3"),
+        ({"metric": "f1", "target": "label", "predictions": np.full(ROWS, "yess")}, "hold 'yess'"),
+        ({"metric": "precision", "predictions": np.zeros(ROWS)}, "no precision"),
+        ({"metric": "precision", "predictions": "0 * y"}, "enters"),
+        ({"metric": "brier", "positive": 7}, "no class 7"),
         ({"metric": "r2", "target": "label"}, "target of numbers"),
         ({"metric": "f1", "target": "three", "predictions": np.ones(ROWS)}, "positive="),
         ({"metric": "auc", "predictions": np.full(ROWS, "yes")}, "numbers"),
@@ -217,6 +247,50 @@ def test_what_is_wrong_is_said_and_costs_nothing(table, options, words):
     assert guard.spent == 0
 
 
+def test_another_positive_label_is_another_question(table):
+    guard, truth = Guard(table), table.label
+    for metric in ("log_loss", "brier"):
+        for predictions in (table.p.to_numpy(), "p"):
+            ask = {"target": "label", "metric": metric}
+            yes, no = (guard.score(predictions, positive=label, **ask) for label in ("yes", "no"))
+            assert yes.value < no.value
+            assert guard.score(predictions, **ask) == yes
+    for label in ("yes", "no"):
+        model = fit(guard, LogisticRegression(), "label")
+        answer = guard.score(model, target="label", metric="brier", positive=label)
+        chance = model.predict_proba(table[FEATURES])[:, list(model.classes_).index(label)]
+        assert answer.low < np.mean((chance - (truth == label)) ** 2) < answer.high
+
+
+def test_labels_that_are_meant_are_scored_with_a_guess(table):
+    guard = Guard(table)
+    predictions = np.where(table.said == 1, 1, 3)
+    answer = guard.score(predictions, target="y", guess=0.4)
+    assert answer.low < np.mean(predictions == table.y) < answer.high
+    assert guard.score(predictions, target="y") == answer  # It was answered before.
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "error", "brier", "log_loss"])
+def test_two_expressions_are_compared_as_two_arrays_are(table, metric):
+    frame = table.assign(half=np.where(np.arange(ROWS) % 7 == 0, np.nan, table.said))
+    columns = ("said", "half") if metric in ("accuracy", "error") else ("p", "half")
+    guard = Guard(frame)
+    answer = guard.compare(*columns, target="y", metric=metric)
+    scores = guard.ask_all([guard.to_score(name, target="y", metric=metric) for name in columns])
+    assert answer.low < scores[0].value - scores[1].value < answer.high
+    # A missing prediction counts as wrong, as it does in the scores.
+    assert abs(answer.value - (scores[0].value - scores[1].value)) < 0.05 * answer.query.bounds[1]
+
+
+@pytest.mark.parametrize("metric", ["mae", "mse"])
+def test_two_expressions_of_numbers_are_compared(table, metric):
+    guard = Guard(table)
+    answer = guard.compare("guess", "0", target="t", metric=metric, bounds=SPAN)
+    arrays = guard.compare(table.guess.to_numpy(), np.zeros(ROWS), target="t", metric=metric, bounds=SPAN)
+    assert answer.high < 0
+    assert abs(answer.value - arrays.value) < arrays.half_width
+
+
 def test_one_class_only_is_refused():
     guard = Guard(pd.DataFrame({"x": np.arange(900.0), "y": 1}))
     with pytest.raises(QueryRejected, match="one class"):
@@ -228,3 +302,20 @@ def test_metrics_that_are_no_mean_are_not_compared(table):
     guard = Guard(table)
     with pytest.raises(QueryRejected, match="not compared row by row"):
         guard.compare(table.said.to_numpy(), 1 - table.said.to_numpy(), target="y", metric="f1")
+
+
+def test_fifty_scores_read_as_much_for_the_last_as_for_the_first(table, monkeypatch):
+    guard, reads = Guard(table), []
+    for name in ("frame", "sums", "cells"):
+        method = getattr(Rows, name)
+
+        def noted(rows, *args, method=method, name=name, **options):
+            reads[-1].append((name, rows.count))
+            return method(rows, *args, **options)
+
+        monkeypatch.setattr(Rows, name, noted)
+    for cut in np.linspace(0.3, 0.7, 50):
+        reads.append([])
+        guard.score((table.p > cut).astype(int).to_numpy(), target="y")
+    assert reads[0] == reads[-1]
+    assert len(guard.history) == 50

@@ -19,7 +19,7 @@ from holdfast.errors import NotEnoughRows
 QUESTIONS = (
     "share(flag)",
     "share(flag, where = group = 1)",
-    "share(flag, where = group = 7)",
+    "share(flag, where = group = 7, guess = 0.5)",
     "mean(x, 0, 10)",
     "mean(x, 0, 10, guess = 9)",
     "mean(x, -5, 1000)",
@@ -96,7 +96,7 @@ def test_a_class_that_is_one_too_short_is_caught(monkeypatch):
 
 def test_a_filter_that_nothing_passes_is_the_whole_range():
     guard = guard_on("uniform", "uniform", 400, 0, False)
-    output, interval, measured = released_and_measured(guard, "share(flag, where = group = 7)")
+    output, interval, measured = released_and_measured(guard, "share(flag, where = group = 7, guess = 0.5)")
     assert output.whole
     assert measured is None
     assert (interval.low, interval.high) == (0, 1)

@@ -150,6 +150,11 @@ class OnlyProbabilities:
         return np.full(len(frame), 0.5)
 
 
+def test_probabilities_without_classes_are_those_of_the_later_label(guard, table):
+    question = guard.to_score(OnlyProbabilities(), target="label", metric="brier")
+    assert "the probability that the model gives 'yes'" in question.notes[0]
+
+
 class WildProbabilities:
     def predict_proba(self, frame):
         return np.full(len(frame), 1.5)
@@ -162,7 +167,7 @@ class WildProbabilities:
         (lambda guard: Column(), {}, "shape"),
         (lambda guard: OnlyProbabilities(), {}, "has no predict, and accuracy needs it"),
         (lambda guard: WildProbabilities(), {"metric": "brier"}, "numbers from 0 to 1"),
-        (lambda guard: OnlyProbabilities(), {"metric": "brier", "target": "label"}, "of kind text"),
+        (lambda guard: np.full(ROWS, "yes"), {"metric": "brier", "target": "label"}, "of kind text"),
         (lambda guard: LogisticRegression(), {}, "not fitted"),
         (lambda guard: make_pipeline(StandardScaler(), LogisticRegression()), {}, "not fitted"),
         (lambda guard: LogisticRegression, {}, "is a class"),
@@ -176,7 +181,6 @@ class WildProbabilities:
         ),
         (lambda guard: np.full(ROWS, "yes"), {}, "of kind text and the column 'y'"),
         (lambda guard: np.ones(ROWS), {"target": "label"}, "of kind number and the column 'label'"),
-        (lambda guard: np.ones(ROWS), {"target": "label", "metric": "brier"}, "0 or 1"),
         (lambda guard: np.full(ROWS, 1.5), {"metric": "brier"}, "numbers from 0 to 1"),
         (lambda guard: np.full(ROWS, np.nan), {"metric": "brier"}, "numbers from 0 to 1"),
         (lambda guard: [1] * (ROWS - 1) + [None], {}, "missing, or of another kind"),
@@ -500,11 +504,11 @@ def test_a_missing_label_counts_as_wrong_however_predictions_are_given(metric):
         def predict_proba(self, rows):
             return np.column_stack([1 - rows["p"], rows["p"]])
 
+    wrong = 1 / 3 if metric != "accuracy" else 2 / 3
     values = [
-        Guard(frame).score(given, target="label", metric=metric)
+        Guard(frame).score(given, target="label", metric=metric, guess=wrong)
         for given in ("p", frame["p"].to_numpy(), Copies())
     ]
-    wrong = 1 / 3 if metric != "accuracy" else 2 / 3
     assert values[0].low <= wrong <= values[0].high
     for other in values[1:]:
         assert (other.value, other.low, other.high) == (values[0].value, values[0].low, values[0].high)

@@ -90,12 +90,40 @@ def test_two_columns_and_the_forms_a_table_has(table):
     assert answer.low < 20 < answer.high
 
 
+def test_groups_come_in_the_order_of_their_categories_and_nulls_last(rng):
+    rows = 3_000
+    sizes = pd.Categorical.from_codes(rng.integers(-1, 3, rows), ["small", "medium", "large"], ordered=True)
+    frame = pd.DataFrame({"size": sizes, "x": rng.random(rows)})
+    frame["floor"] = pd.array(np.where(rng.random(rows) < 0.3, None, rng.integers(0, 2, rows)), dtype="Int64")
+    guard = Guard(frame, public_categories=["size"])
+    shown = guard.share("x > 0.5", by="size")
+    assert [row.group[0] for row in shown.rows] == ["small", "medium", "large", "null", OTHERS]
+    shown = guard.mean("x", bounds=(0, 1), by="floor")
+    assert [row.group[0] for row in shown.rows] == ["0", "1", "null", OTHERS]
+    assert shown[0] == shown[0.0] == shown["0"]
+    with unsealed():
+        protected = guard._setup.protected.rows.frame()
+    truth = protected.x[protected.floor.isna()].mean()
+    assert shown[None].low < truth < shown[None].high
+    both = guard.quantile("x", 0.5, by=["size", "floor"])
+    assert [row.group for row in both.rows[:3]] == [("small", "0"), ("small", "1"), ("small", "null")]
+
+
+def test_groups_that_the_filter_leaves_out_are_not_asked_about(table):
+    guard = Guard(table)
+    shown = guard.share("late", by="carrier", where="carrier < 'c02'")
+    assert [row.group[0] for row in shown.rows if row.answer is not None] == ["c00", "c01"]
+    assert all("enters" in row.note for row in shown.rows if row.group[0] > "c01" and row.group != (OTHERS,))
+    assert len(guard.history) == 2
+
+
 def test_a_table_of_differences_and_of_quantiles(table):
     guard = Guard(table)
     apart = guard.difference("late", between="night, not night", by="carrier", where="carrier < 'c02'")
     assert [row.group for row in apart.rows if row.answer is not None] == [("c00",), ("c01",)]
     medians = guard.quantile("delay", 0.5, by="night")
     assert all(answer.low < 16.8 < answer.high for answer in medians.answers)
+    assert guard.median("delay", by="night") == medians
 
 
 @pytest.mark.parametrize(

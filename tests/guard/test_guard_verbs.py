@@ -186,6 +186,26 @@ def test_a_whole_distribution_holds_at_every_point(guard, table):
     assert curve.to_frame().shape == (len(curve.points), 4)
 
 
+def test_a_histogram_is_a_table_in_all_words(guard):
+    bins = guard.histogram("x", [-2, 0, 2])
+    spent = guard.spent
+    assert guard.table("histogram(x, -2, 0, 2)") == bins
+    assert guard.cdf("x").histogram([-2, 0, 2]) == bins
+    assert len(guard.table("histogram(x, 7)")) == len(guard.histogram("x", 7)) == 7
+    assert guard.spent == spent
+    assert str(bins.query) == "histogram(x, -2, 0, 2)"
+    with pytest.raises(QueryRejected, match=r"guard\.table"):
+        guard.ask("histogram(x, 7)")
+
+
+@pytest.mark.parametrize("bins", [0, 2.5, [1], [1, 0], "ten", [0, float("nan")]])
+def test_bins_that_are_none_are_refused_for_nothing(guard, bins):
+    spent = guard.spent
+    with pytest.raises(InvalidArgument, match="bins"):
+        guard.histogram("z + 1", bins)
+    assert guard.spent == spent
+
+
 def test_a_distribution_of_filtered_rows_is_wider(guard):
     whole, part = guard.cdf("z"), guard.cdf("z", where="w = 1")
     assert part.answer.half_width > 1.5 * whole.answer.half_width

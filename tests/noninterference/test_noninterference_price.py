@@ -7,6 +7,7 @@ A number that leaves beside the priced output makes many things of one price, an
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
@@ -16,6 +17,7 @@ import pytest
 from pairs import TEXT, make_pair
 
 from holdfast import Guard
+from holdfast.guard._clipping import Clipping
 from holdfast.guard._metrics import units_of
 from holdfast.guard._question import Moments, TableQuestion
 from holdfast.statistics import NO_AXIS, Cells
@@ -81,8 +83,13 @@ def kraft(name: str, monkeypatch, beside=lambda rows: None, **options) -> float:
     prepared = guard._strategy.prepare(question, guard._session.account)
     seen: dict[str, float] = {"failure": prepared.failed().price}
     bounds = (question.low, question.high) if question.kind in ("share", "mean") else (0.0, 9.0)
-    for rows in _made_up(name, guard.rows, *bounds):
+    clipping = getattr(prepared, "clipping", None)
+    if clipping is not None:
+        clipping.most(guard.rows)  # It follows from the training rows, before any others are made up.
+    bits = (False,) if clipping is None else (False, True)
+    for rows, clipped in itertools.product(_made_up(name, guard.rows, *bounds), bits):
         with monkeypatch.context() as patch:
+            patch.setattr(Clipping, "beyond", lambda *_, clipped=clipped: clipped)
             patch.setattr(TableQuestion, "moments", rows.moments)
             patch.setattr(TableQuestion, "order_statistics", rows.order_statistics)
             patch.setattr(TableQuestion, "cells", staticmethod(rows.cells_of(question)))
@@ -110,6 +117,11 @@ def test_a_promised_error_leaves_no_more(name, monkeypatch):
 @pytest.mark.parametrize("name", ["share", "mean"])
 def test_the_cells_that_were_agreed_on_are_all_that_leaves(name, monkeypatch):
     assert kraft(name, monkeypatch, strategy="grid-code", queries=5) <= 1 + 1e-12  # all cells: exactly 1
+
+
+def test_a_word_about_clipped_values_that_nobody_pays_for_is_caught(monkeypatch):
+    monkeypatch.setattr(Clipping, "price", staticmethod(lambda beyond: 0.0))
+    assert kraft("mean", monkeypatch) > 1
 
 
 @pytest.mark.parametrize("name", ["share", "mean"])

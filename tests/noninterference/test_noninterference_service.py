@@ -162,8 +162,9 @@ def board_at_the_service(look: Look, columns, later):
     _put({"id": list(range(count)), "label": columns["s"]}, "labels.csv")
     service = _service()
     with TestClient(create_app(service), raise_server_exceptions=False) as http:
-        owner, analyst = (
-            Calls(look, http, service.tokens.issue(role, role=role)[0], role) for role in ("owner", "analyst")
+        owner, analyst, participant = (
+            Calls(look, http, service.tokens.issue(role, role=role)[0], role)
+            for role in ("owner", "analyst", "participant")
         )
         body = {"name": "board", "source": "labels.csv", "target": "label", "start": 0.2, "blind": True}
         assert owner("POST", "/boards", body).status_code == 201
@@ -174,9 +175,11 @@ def board_at_the_service(look: Look, columns, later):
         analyst("GET", "/boards/board")
         owner("POST", "/boards/board/unblind")
         analyst.submit("board", f"id,prediction\n{rows.replace('7,a', '7,b')}")
-        for person in (owner, analyst):
+        for person in (owner, analyst, participant):
             person("GET", "/boards/board")
             person("GET", "/boards/board/ids")
+            person("GET", "/boards/board/submissions")
+            person("PUT", "/boards/board/finalists", {"submissions": ["0" * 32]})
         owner("POST", "/boards/board/final")
         analyst.submit("board", f"id,prediction\n{rows}")
     service.close()

@@ -56,6 +56,8 @@ def test_the_functions_make_what_the_texts_say():
         (queries.mean("x", bounds=both | {"w": (0, 3)}, weights="w"), "mean(x, 0, 1, 0, 3, weights = w)"),
         (queries.median("x", by="g"), "quantile(x, 0.5, by = g)"),
         (queries.cdf("x"), "cdf(x)"),
+        (queries.histogram("x", 5), "histogram(x, 5)"),
+        (queries.histogram("x", [0, 0.5, 2], where="y > 1"), "histogram(x, 0, 0.5, 2, where = y > 1)"),
     ]
     for query, text in pairs:
         assert query == read(text)
@@ -75,6 +77,8 @@ def test_the_functions_make_what_the_texts_say():
         "correlation(x, y, 0, 1, 0, 1, weights = w)",
         "cdf(x, 0, 1)",
         "cdf(x, guess = 0.5)",
+        "histogram(x)",
+        "histogram(x, 5, by = g)",
         "share(x, weights = w)",
         "mean(x, 0, 1, -1, 2, weights = w)",
         "mean(x, 0, 1, 0, 2, weights = w, nulls = 0)",

@@ -41,8 +41,19 @@ def test_an_agent_previews_asks_and_sees_what_is_left(tools):
         tools, ("preview", question), ("ask", question), ("ask", question), ("left", {}), ("certificate", {})
     )
     assert set(descriptions) == {
-        *("columns", "training_rows", "preview", "ask", "ask_together", "table", "discover", "history"),
-        *("left", "certificate", "boards", "submit", "gate_status", "gate_submit"),
+        *(
+            "columns",
+            "training_rows",
+            "preview",
+            "ask",
+            "ask_together",
+            "table",
+            "curve",
+            "discover",
+            "history",
+        ),
+        *("left", "certificate", "boards", "submit"),
+        *("gate_status", "gate_submit"),
     }
     assert "guess" in descriptions["ask"]
     assert "guess" in instructions

@@ -73,6 +73,10 @@ def test_predictions_that_are_an_expression_are_scored(client):
     assert brier.low <= 0.25 <= brier.high
     with pytest.raises(InvalidArgument, match="metric"):
         client.score(condition, target=target, metric="beauty")
+    several = client.score(condition, target=target, metric=["accuracy", "error"])
+    assert several == {"accuracy": hits, "error": misses}
+    with pytest.raises(InvalidArgument, match="guess"):
+        client.score(condition, target=target, metric=["accuracy", "error"], guess=0.9)
 
 
 def test_what_a_service_cannot_do_is_said_with_what_it_can(client):

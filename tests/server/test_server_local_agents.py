@@ -27,7 +27,8 @@ from holdfast.server import _agents, make_local_tools
 
 ROWS = 1_500
 TOOLS = {
-    *("columns", "training_rows", "preview", "ask", "ask_together", "table", "discover", "history"),
+    *("columns", "training_rows", "preview", "ask", "ask_together", "table", "curve"),
+    *("discover", "history"),
     *("certificate", "status", "report"),
 }
 SOURCE = str(Path(holdfast.__file__).parents[1])

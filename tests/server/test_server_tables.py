@@ -34,6 +34,8 @@ def test_a_client_is_told_a_distribution_and_a_histogram(client):
     assert all(low <= high for low, high in zip(curve.low, curve.high, strict=True))
     bins = client.histogram("carat", [0, 0.5, 1, 5])
     assert [row.group for row in bins.rows] == [("(0, 0.5]",), ("(0.5, 1]",), ("(1, 5]",)]
+    assert client.table("histogram(carat, 0, 0.5, 1, 5)") == bins
+    assert curve.histogram([0, 0.5, 1, 5]) == bins
 
 
 def test_a_client_tests_claims(client):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from holdfast import Guard, intervals
 from holdfast.coding import Account, Claims, Learned
@@ -50,6 +51,18 @@ def test_few_discoveries_are_false_under_the_sign_attack_and_a_twin_is_caught():
     assert _worse_than_the_rate(paying) > 1e-3
     forgetting = [sign_hunter(rng, pays=False) for _ in range(200)]
     assert _worse_than_the_rate(forgetting) < 1e-6
+
+
+def test_what_a_discovery_counts_is_an_e_value_and_one_over_p_is_none():
+    """Exact, for a share of half: the evidence of a false claim is 1 at most in expectation. One over the
+    p-value, which finds the same claims, is more than that."""
+    rows, level = 60, -math.log(0.02)
+    counts = np.arange(rows + 1)
+    chances = stats.binom.pmf(counts, rows, 0.5)
+    lows = [intervals.clopper_pearson(int(count), rows, level - math.log(2)).low for count in counts]
+    counted = math.exp(level) * math.fsum(chances[np.array(lows) > 0.5])
+    assert 0.2 < counted <= 1
+    assert math.fsum(chances / stats.binom.sf(counts - 1, rows, 0.5)) > 3
 
 
 def hunt_correlations(seed: int) -> float:

@@ -16,10 +16,11 @@ from holdfast.cli._figures import meter, picture, span_of
 from holdfast.records import amount, interval_words
 
 if TYPE_CHECKING:
-    from holdfast.guard import Answer, Guard, Left, Preview
+    from holdfast.guard import Answer, Curve, Guard, Left, Preview
     from holdfast.guard import Table as GroupTable
 
 _LONGEST = 100
+_POINTS_SHOWN = 10
 
 
 def short(question: object) -> str:
@@ -37,7 +38,8 @@ class Finer(TypedDict):
 
 def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | None = None) -> None:
     """Ask one question and show what came of it."""
-    if queries.read(question).by:
+    asked = queries.read(question)
+    if asked.is_table:
         table = guard.table(question, **finer) if finer else guard.table(question)
         show_table(console, table)
         return
@@ -45,6 +47,8 @@ def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | N
     answer = guard.ask(question, **finer) if finer else guard.ask(question)
     left = "" if math.isinf(guard.left) else f" · {amount(guard.left, guard.unit)} left"
     _show_answer(console, answer, _cost(answer, free=len(guard.history) == known) + left)
+    if asked.kind == "cdf":
+        show_curve(console, guard.curve(question))
 
 
 def show_table(console: Console, answers: GroupTable) -> None:
@@ -66,11 +70,25 @@ def show_table(console: Console, answers: GroupTable) -> None:
     console.print(table, highlight=False)
 
 
-def show_together(console: Console, answers: Sequence[Answer], known: Sequence[bool]) -> None:
+def show_curve(console: Console, curve: Curve) -> None:
+    """A distribution, at about ten of its points."""
+    table = Table("at most", "share of rows", "interval", "", box=None, pad_edge=False)
+    step = max(1, len(curve.points) // _POINTS_SHOWN)
+    for place in range(step // 2, len(curve.points), step):
+        low, value, high = curve.low[place], curve.value[place], curve.high[place]
+        shown, interval = interval_words(value, low, high)
+        drawn = picture(value, low, high, span=(0.0, 1.0))
+        table.add_row(f"{curve.points[place]:.5g}", shown, escape(interval), drawn)
+    console.print(table, highlight=False)
+
+
+def show_together(console: Console, guard: Guard, answers: Sequence[Answer], known: Sequence[bool]) -> None:
     """Show what came of questions that were asked together; ``known`` says which were answered before."""
     for place, (answer, before) in enumerate(zip(answers, known, strict=False)):
         twice = any(answer is other for other in answers[:place])
         _show_answer(console, answer, _cost(answer, free=before or twice))
+        if getattr(answer.query, "kind", "") == "cdf":
+            show_curve(console, guard.curve(answer.query))
 
 
 def _cost(answer: Answer, *, free: bool) -> str:

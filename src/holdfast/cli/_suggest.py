@@ -24,6 +24,7 @@ _ABOUT = {
     "correlation": "correlation(x, y, lo, hi, lo, hi) the same, from -1 to 1",
     "slope": "slope(y, x, lo, hi, lo, hi)      how much y grows with one unit of x",
     "cdf": "cdf(x)                           the whole distribution",
+    "histogram": "histogram(x, 10)                 the share in each bin; or edges, as in 0, 10, 20",
 }
 FORMS = {f"{name}(": _ABOUT[name] for name in queries.FORMS}
 OPTIONS = {

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from holdfast.guard import Answer, Guard, Left
 
 
+# What a distribution has besides its answer.
+_OF_A_CURVE = ("points", "value", "low", "high")
+
+
 @click.command()
 @click.argument("data")
 @click.option(
@@ -50,7 +54,8 @@ def ask(
 
     \b
     share(condition), mean(expression, lo, hi), quantile(expression, q), median, ratio, difference, lift,
-    variance, std, covariance, correlation, slope (`help` at the prompt shows how each is written):
+    variance, std, covariance, correlation, slope, cdf, histogram (`help` at the prompt shows how each is
+    written):
       holdfast ask people.csv -q "share(age > 40)" -q "median(income)"
       holdfast ask people.csv -q "mean(income, 0, 1e5, where = sex = 'F')"
       holdfast ask trial.csv -q "difference(paid, arm = 'b', arm = 'a')" -q "share(paid, by = country)"
@@ -98,7 +103,7 @@ def _answer(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
         known = _check(guard, questions, finer)
         outcomes = _together(guard, questions, finer)
         answers = [outcome for outcome in outcomes if not isinstance(outcome, HoldfastError)]
-        show_together(console, answers, known)
+        show_together(console, guard, answers, known)
         for outcome in outcomes:
             if isinstance(outcome, HoldfastError):
                 raise outcome
@@ -106,10 +111,10 @@ def _answer(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
 
 
 def is_table(question: str) -> bool:
-    """Whether a question is about each group of rows."""
+    """Whether the answer is a table: one row for each group, or for each bin."""
     from holdfast import queries
 
-    return bool(queries.read(question).by)
+    return queries.read(question).is_table
 
 
 def _together(guard: Guard, questions: Sequence[str], finer: Finer) -> list[Answer | HoldfastError]:
@@ -167,6 +172,9 @@ def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, onl
                 if isinstance(outcome, HoldfastError):
                     raise outcome
                 document["answers"].append(outcome.to_brief_dict())
+                if getattr(outcome.query, "kind", "") == "cdf":
+                    curve = guard.curve(outcome.query).to_dict()
+                    document["answers"][-1]["curve"] = {name: curve[name] for name in _OF_A_CURVE}
     except HoldfastError as error:
         document |= {
             "error": type(error).__name__,

@@ -28,6 +28,7 @@ from typing import Any, Protocol
 from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
 from holdfast.guard._clean_room import Failed, read_protected
+from holdfast.guard._clipping import clipped_shares
 from holdfast.guard._question import Part, Question, TableQuestion
 from holdfast.guard._readers import reader
 from holdfast.guard._session import NOBODY, Asked, Asker, Reserved, Session, Settled
@@ -321,6 +322,7 @@ def with_sums(part: Part, questions: Sequence[Question]) -> Part:
     """The protected rows with the sums of several questions at hand; without them where they cannot be read
     together, and each has to show by itself whether it can."""
     summed = [one for one in questions if isinstance(one, TableQuestion) and _is_sum(one)]
+    summed += [share for one in questions for share in clipped_shares(one)]
     if len(summed) < 2:
         return part
     checked, squares = [one.checked for one in summed], [not one.binary for one in summed]

@@ -25,6 +25,7 @@ from holdfast.coding import (
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
 from holdfast.guard._answer import Left, Preview, perhaps_too_wide, tells_nothing
+from holdfast.guard._clipping import Clipping, clipping_of, kept_clipping
 from holdfast.guard._curve import CurveQuestion, curve_reading
 from holdfast.guard._discover import ClaimQuestion, PreparedClaim, claim_level, require_one_rate
 from holdfast.guard._expectation import Expectation, Public, expect, look
@@ -48,7 +49,8 @@ _COMFORT = 3.0
 class PreparedCode:
     """A question at one step, ready to be read: everything here is public.
 
-    ``error`` is the promised half-width; None where none was promised.
+    ``error`` is the promised half-width; None where none was promised. ``clipping`` is None where the answer
+    says nothing about clipped values.
     """
 
     question: Question
@@ -56,6 +58,7 @@ class PreparedCode:
     reading: Reading
     alphabet: Alphabet | LadderAlphabet
     error: float | None
+    clipping: Clipping | None = None
 
     @property
     def grid(self) -> Grid:
@@ -73,9 +76,10 @@ class PreparedCode:
             min(question.high, inside.high + question.resolution),
         )
 
-    def price(self, output: Output) -> float:
-        """What an output costs, in nats."""
-        return self.alphabet.price(output)
+    def price(self, output: Output, *, beyond: bool = False) -> float:
+        """What an output costs, in nats; with ``beyond``, and that more was clipped than was predicted."""
+        price = self.alphabet.price(output)
+        return price if self.clipping is None else price + self.clipping.price(beyond)
 
     @property
     def failure_price(self) -> float:
@@ -86,7 +90,8 @@ class PreparedCode:
     def worst_price(self) -> float:
         """The dearest output of the whole alphabet, a failure included, whatever others of its batch
         reveal."""
-        return self.alphabet.worst_price(self.account.together - 1)
+        worst = self.alphabet.worst_price(self.account.together - 1)
+        return worst if self.clipping is None else worst + self.clipping.price(True)
 
     def keeps(self, places: Iterable[float], *, likely: bool = True) -> bool:
         """Whether the interval keeps the promise if the statistic is at one of these places, wherever the
@@ -120,12 +125,13 @@ class PreparedCode:
         """Read the rows once; what leaves is a function of the output and of public facts, and of nothing
         else."""
         output = self.reading.output(part, self.grid)
+        beyond = self.clipping is not None and self.clipping.beyond(part)
         interval = self.interval(output)
         kept = self.error is None or interval.half_width <= self.error
         return Outcome(
-            price=self.price(output),
+            price=self.price(output, beyond=beyond),
             surprise=self.alphabet.surprises(output),
-            released=self._released(output, interval) if kept else None,
+            released=self._released(output, interval, part.rows.count if beyond else None) if kept else None,
             learned=self.alphabet.after(output),
         )
 
@@ -135,8 +141,9 @@ class PreparedCode:
             price=self.failure_price, surprise=True, released=None, learned=self.alphabet.after(None)
         )
 
-    def _released(self, output: Output, interval: Interval) -> dict[str, Any]:
+    def _released(self, output: Output, interval: Interval, clipped: int | None) -> dict[str, Any]:
         question = self.question
+        more = () if clipped is None or self.clipping is None else (self.clipping.note(clipped),)
         value = (question.low + question.high) / 2 if output.whole else self.grid.middle(output.cell)
         if not math.isfinite(value):
             value = self.grid.guess
@@ -147,6 +154,7 @@ class PreparedCode:
             guess=self.grid.guess,
             confirmed=not self.alphabet.surprises(output),
             theorem=self.reading.theorem,
+            more=more,
             numbers={
                 "question": self.account.steps + 1,
                 **({"asked together": self.account.together} if self.account.together > 1 else {}),
@@ -221,7 +229,12 @@ class CodeStrategy:
 
     def look(self, questions: Sequence[Question]) -> None:
         """Look at the training rows for what preparing these questions needs of them."""
-        look(questions, self.training, self.pilot)
+        kept = [kept_clipping(question, self.training) for question in questions]
+        look(
+            [*questions, *(one.question for one in kept if one is not None)],
+            self.training,
+            self.pilot,
+        )
 
     def prepare(self, question: Question, account: Account) -> Any:
         """Decide everything about a question without reading the protected rows.
@@ -327,7 +340,8 @@ class CodeStrategy:
         cell = 4.0 if question.kind == "cdf" else 2 * half_cell
         grid = Grid(question.low, question.high, expected.guess, cell)
         alphabet = Alphabet(grid, expected.guess_error, expected.reading.arms, account.learned)
-        return PreparedCode(question, account, expected.reading, alphabet, self.error)
+        clipping = clipping_of(question, self.training)
+        return PreparedCode(question, account, expected.reading, alphabet, self.error, clipping)
 
     def _spent(self, account: Account, question: Question) -> BudgetSpent:
         """Say whether it is refused because of what was spent, or could never have been answered."""

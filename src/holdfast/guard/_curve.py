@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from holdfast.checks import reals, whole
+from holdfast import queries
 from holdfast.coding import ArmClasses
 from holdfast.engines import Rows
-from holdfast.errors import InvalidArgument, MissingExtra, QueryRejected
+from holdfast.errors import MissingExtra, QueryRejected
 from holdfast.guard._answer import Answer
 from holdfast.guard._question import Part, TableQuestion
 from holdfast.guard._readings import Measured, Reading
@@ -25,6 +24,10 @@ from holdfast.records import Record
 # The band is told at so many quantiles of the training part.
 _POINTS = 64
 _ONE_CELL = ((0, 0, 1),)
+_BAND = (
+    "The interval is a band around the training part's distribution: the share of rows up to any point is "
+    "the training part's share, more or less so much. guard.cdf shows the points."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,15 @@ def curve_question(
         for name in ("key", "text", "guess", "filtered", "checked", "axes", "nats")
     }
     asked = CurveQuestion(
-        kind="cdf", low=-1.0, high=1.0, points=points, trained=(), entering=1.0, steps=steps, **facts
+        kind="cdf",
+        low=-1.0,
+        high=1.0,
+        points=points,
+        trained=(),
+        entering=1.0,
+        steps=steps,
+        notes=(*question.notes, _BAND),
+        **facts,
     )
     rows, trained = asked.shares(training)
     return replace(asked, trained=trained, entering=rows / training.count)
@@ -169,8 +180,12 @@ class Curve(Record):
         after = [high for point, high in zip(self.points, self.high, strict=True) if point >= t]
         return Interval(before[-1] if before else 0.0, after[0] if after else 1.0)
 
-    def histogram(self, edges: Sequence[float]) -> Table:
-        """The share of rows between each two ``edges``, read off the curve for nothing."""
+    def histogram(self, bins: Any = 10) -> Table:
+        """The share of rows in each bin, read off the curve for nothing. ``bins`` is their number, over what
+        the training part shows, or their edges."""
+        asked = self.answer.query
+        query = queries.histogram(asked.expression, bins, where=asked.where, nulls=asked.nulls)
+        edges = edges_of(query.bins or 10, self.points)
         ends = [self.at(edge) for edge in edges]
         rows = []
         for place in range(len(edges) - 1):
@@ -179,7 +194,7 @@ class Curve(Record):
             value = (low + high) / 2
             answer = replace(self.answer, value=value, low=low, high=high, cost=0.0, guess=math.nan)
             rows.append(GroupAnswer((f"({edges[place]:g}, {edges[place + 1]:g}]",), answer))
-        return Table(self.answer.query, ("between",), tuple(rows))
+        return Table(query, ("between",), tuple(rows))
 
     def to_frame(self) -> Any:
         """The curve as a pandas data frame."""
@@ -205,14 +220,8 @@ class Curve(Record):
         return f"{self.answer.query}: {len(self.points)} points, each ±{self.answer.half_width:.3g}"
 
 
-def edges_of(bins: Any, points: Sequence[float]) -> list[float]:
+def edges_of(bins: int | tuple[float, ...], points: Sequence[float]) -> list[float]:
     """The edges of a histogram: as they are given, or so many bins over what the training part shows."""
-    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
-        count = whole(bins, "bins", at_most=1_000, of="histogram")
-        return [float(edge) for edge in np.linspace(points[0], points[-1], count + 1)]
-    edges = reals(bins, "bins", "(-inf, inf)", of="histogram")
-    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
-        raise InvalidArgument(
-            "bins", "a number of bins, or at least two edges that grow", bins, of="histogram"
-        )
-    return list(edges)
+    if isinstance(bins, int):
+        return [float(edge) for edge in np.linspace(points[0], points[-1], bins + 1)]
+    return list(bins)

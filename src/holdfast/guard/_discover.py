@@ -55,6 +55,11 @@ class ClaimQuestion(Question):
     @classmethod
     def of(cls, about: TableQuestion, sign: str, number: float, rate: float) -> ClaimQuestion:
         """The claim that a question's value is on one side of a number."""
+        if about.kind == "cdf":
+            raise QueryRejected(
+                f"{about.text} is a whole distribution, and a claim is about one number: write a share or a "
+                "quantile, as in share(income <= 3e4) > 0.5."
+            )
         if not about.low <= number <= about.high:
             raise QueryRejected(
                 f"{about.text} lies between {about.low:g} and {about.high:g}: nothing is to be found out "

@@ -46,6 +46,9 @@ _FEW_SEEN = 30  # training rows that enter
 _SQUARED = (1e-60, 1e60)
 # The deviation of the absolute value of a normal error is so many times its mean.
 _BOX_ERROR = 0.75
+# A training part of at least so many rows, and of one for so many protected rows, shows whether a filter lets
+# anything through.
+_ENOUGH_LOOKED, _MOST_FOR_ONE = 30, 10
 # Where training values do not vary at all, so much of the range is supposed.
 _LEAST_DEVIATION = 1e-6
 
@@ -160,6 +163,19 @@ def _look(question: Question, part: Part | None) -> _Sight:
     return _Sight(part.rows.count, moments.rows, mean, spread)
 
 
+def require_rows_enter(question: Question, looked: int, passing: int, rows: int) -> None:
+    """Refuse a question that no training row enters, where that says that hardly any protected row does: its
+    answer would say nothing and cost much. Whoever brings a guess means it."""
+    shown = looked >= _ENOUGH_LOOKED and rows <= _MOST_FOR_ONE * looked
+    if question.guess is not None or not question.filtered or passing or not shown:
+        return
+    raise QueryRejected(
+        f"None of {looked:,} training rows enters {question.text}: none passes the filter, or has a value. "
+        "So hardly any protected row would, and the answer would say nothing. Check the filter on "
+        "guard.train. If it is meant, ask with a guess of your own: guess=..."
+    )
+
+
 def _coin_spread(question: Question, mean: float, rows: int) -> float:
     """The standard deviation of a value at one end of the range or the other, with one more of each than was
     seen."""
@@ -172,6 +188,7 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
     rows, width = public.rows, question.high - question.low
     if question.guess is None:
         sight = _look(question, public.training)
+        require_rows_enter(question, sight.looked, sight.passing, public.rows)
         guess, behind_guess = sight.mean, float(max(1, sight.passing))
     else:
         # A guess of the caller's own is taken to be as good as one from a fresh sample of the same size.
@@ -392,7 +409,8 @@ def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[flo
         levels = [question.level + reach for reach in reaches]
         return [min(max(1, math.ceil(level * count)), count) for level in levels] if count else []
 
-    _, values = question.order_statistics(training, wanted)
+    count, values = question.order_statistics(training, wanted)
+    require_rows_enter(question, training.rows.count, count, public.rows)
     if not values or not all(map(math.isfinite, values)):
         return 0.0, (unseen, unseen), passing
     middle, steps = values[len(_FARTHER)], len(_FARTHER)

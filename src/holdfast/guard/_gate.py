@@ -309,17 +309,11 @@ class Gate:
             "submissions": submissions,
             "promotions": len(versions) - 1,
             "incumbent": versions[-1].name,
-            "certified_gain": versions[-1].total,
+            "certified_gain": versions[-1].total if self.promise == "family" else None,
             "spent": self.spent,
             "needed_gain": needed if math.isfinite(needed) else None,
             "closed": balance.closed,
-            "text": status_words(
-                self._definition,
-                versions,
-                submissions,
-                needed,
-                closed=balance.closed,
-            ),
+            "text": status_words(versions, submissions, needed, promise=self.promise, closed=balance.closed),
         }
 
     def submit(
@@ -340,7 +334,8 @@ class Gate:
         Args:
             scores: as for the incumbent: a mapping from task id to score, or Results.
             name: what the candidate is called, and known by.
-            outputs: task id to what the candidate answered, or a digest of it.
+            outputs: task id to what the candidate answered, or a digest of it. Sealed outputs on hidden
+                inputs are not compared: how many differ would tell about the inputs.
             sealed: whether the scores came here without anyone seeing them. Then the candidate needs a name,
                 and the verdict assumes less.
             asker: on whose behalf, where several people share one gate.
@@ -449,7 +444,9 @@ class Gate:
             released = self._session.released(key)
             if released is not None:
                 return replace(self._verdict(released), repeated=True, cost=0.0)
-            refusal = self._differs_too_little(candidate, name)
+            # Who makes candidates knows their outputs, unless both scores and inputs are hidden from them.
+            knows_outputs = not sealed or self._definition.inputs == "public"
+            refusal = self._differs_too_little(candidate, name) if knows_outputs else None
             if refusal is not None:
                 return refusal
             settled = self._compare_once(candidate, name, key, sealed, asker)

@@ -30,7 +30,7 @@ from holdfast.guard._choice import (
 )
 from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
-from holdfast.guard._curve import Curve, CurveQuestion, curve_question, edges_of
+from holdfast.guard._curve import Curve, CurveQuestion, curve_question
 from holdfast.guard._custom import custom_question
 from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim, whole_rate
 from holdfast.guard._earlier import not_compared
@@ -43,8 +43,19 @@ from holdfast.guard._question import CellQuestion, Question, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
 from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
-from holdfast.guard._score_queries import compare_query, score_query, scored_expression
-from holdfast.guard._scores import ScoreQuestion, compare_question, scale_of, score_question
+from holdfast.guard._score_queries import (
+    compare_query,
+    require_probabilities,
+    score_query,
+    scored_expression,
+)
+from holdfast.guard._scores import (
+    ScoreQuestion,
+    compare_question,
+    require_labels,
+    scale_of,
+    score_question,
+)
 from holdfast.guard._session import NOBODY, Asked, Asker, Released
 from holdfast.guard._strategy import Prepared
 from holdfast.guard._table import NOT_SEEN, OTHERS, GroupAnswer, Table, too_few
@@ -253,7 +264,8 @@ class Guard(Verbs):
         wrong.
 
         The guess is never a model's score on rows it was fitted on: a model of scikit-learn is fitted again
-        in ``cv`` folds of the training part (three, unless you say otherwise), or bring ``guess``. The
+        in ``cv`` folds of the training part (three, unless you say otherwise), or bring ``guess``. For a
+        model that cannot be fitted again no guess is supposed, but for "r2", whose interval needs one. The
         answer's notes say which it was.
 
         The same array, or a model with the same content, is the same question and costs nothing again.
@@ -342,8 +354,7 @@ class Guard(Verbs):
         """The question of :meth:`compare`, not asked yet: for :meth:`ask_all` and :meth:`report`."""
         options = {"cv": cv, "bounds": bounds, "positive": positive, "name": None}
         if isinstance(a, str) and isinstance(b, str):
-            asked = compare_query(a, b, target=target, metric=metric, schema=self.schema)
-            question: Question = self._question(asked)
+            question: Question = self._question(self._comparison(a, b, target, metric, bounds, positive))
             return question
         if isinstance(a, str) or isinstance(b, str):
             raise QueryRejected(
@@ -353,6 +364,21 @@ class Guard(Verbs):
         assert isinstance(first, ScoreQuestion)
         assert isinstance(second, ScoreQuestion)
         return self._possible(compare_question(first, second))
+
+    def _comparison(self, a: str, b: str, target: str, metric: str, bounds: Any, positive: Any) -> Query:
+        """The question of two expressions, checked as the scores of both are."""
+        protected, training = self._setup.protected, self._setup.training
+        try:
+            scale = None
+            if metric in ("mae", "mse", "log_loss") or (metric == "brier" and target in self.schema):
+                scale = scale_of(metric, target, protected, training, bounds=bounds, positive=positive)
+            asked = compare_query(a, b, target=target, metric=metric, scale=scale, schema=self.schema)
+            for side in (a, b):
+                free_rows = None if training is None else training.rows
+                require_probabilities(side, metric, free_rows, self._setup.nullable)
+        except QueryRejected as rejected:
+            raise self._with_account(rejected) from None
+        return asked
 
     def to_score(
         self,
@@ -384,11 +410,16 @@ class Guard(Verbs):
                     training=training,
                     **options,
                 )
+                if self._session.released(question.key) is None:
+                    require_labels(question, training)
                 return self._possible(question)
             checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
             told = {name: options[name] for name in ("bounds", "positive")}
-            plain = metric in ("accuracy", "error", "brier")  # The target may be any expression.
+            # The target may be any expression.
+            plain = metric in ("accuracy", "error") or (metric == "brier" and target not in self.schema)
             scale = Scale() if plain else scale_of(metric, target, protected, training, **told)
+            free_rows = None if training is None else training.rows
+            require_probabilities(predictions, metric, free_rows, self._setup.nullable)
             asked = score_query(
                 predictions, target=target, metric=metric, guess=guess, scale=scale, schema=self.schema
             )
@@ -496,8 +527,7 @@ class Guard(Verbs):
     def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
         """The share of rows in each bin, read off :meth:`cdf`, which is asked for if it was not. ``bins`` is
         their number, over what the training part shows, or their edges."""
-        curve = self.cdf(x, where=where, nulls=nulls)
-        return curve.histogram(edges_of(bins, curve.points))
+        return self.table(queries.histogram(x, bins, where=where, nulls=nulls, schema=self.schema))
 
     def _curve(self, query: Query) -> CurveQuestion:
         training = None if self._setup.training is None else self._setup.training.rows
@@ -556,12 +586,16 @@ class Guard(Verbs):
         asker: Asker | None = None,
     ) -> Table:
         """Answer a question ``by`` one column or two, ``"share(late, by = carrier)"``: one question for each
-        of their values in the training part, asked together.
+        of their values in the training part, asked together. A ``"histogram(income, 10)"`` is a table too,
+        read off one question, :meth:`cdf`.
 
         A group too small for an interval that tells something is not asked about, and says so. Whether it is
         depends on the training part and on the account alone.
         """
         record = self._record(query)
+        if record.kind == "histogram":
+            distribution = replace(record, kind="cdf", bins=None)
+            return self.curve(distribution, precise=precise, nats=nats, asker=asker).histogram(record.bins)
         if not record.by:
             raise InvalidArgument(
                 "query", "a question by a column, as in share(late, by = carrier)", str(record)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,15 +43,17 @@ def released(
     confirmed: bool,
     theorem: str,
     numbers: dict[str, Any],
+    more: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Everything that leaves with an answer, as the book keeps it."""
+    """Everything that leaves with an answer, as the book keeps it; the rows decide which notes ``more``
+    has."""
     notes = [*question.notes]
     unsaid = isinstance(question, TableQuestion) and question.checked.unsaid
     if isinstance(question, TableQuestion):
         notes += _clipped(question, unsaid)
     if question.kind == "quantile" and unsaid:
         notes.append("A missing value counts as less than any other.")
-    notes += [*_left_out(question), *not_in_training(question)]
+    notes += [*more, *_left_out(question), *not_in_training(question)]
     if guess is None and question.guess is not None:
         notes.append("Your guess was not used: this strategy answers without one.")
     return {

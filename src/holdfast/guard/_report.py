@@ -20,6 +20,7 @@ from holdfast.guard._answer import Answer
 from holdfast.guard._asking import with_sums
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._clean_room import Failed, read_protected
+from holdfast.guard._clipping import clipping_of
 from holdfast.guard._code import CodeStrategy
 from holdfast.guard._hints import require_values_inside
 from holdfast.guard._question import Part, Question
@@ -189,6 +190,7 @@ def _answered(
         guess=None,
         confirmed=True,
         theorem=reading.theorem,
+        more=_clipped(strategy, question, part),
         numbers={
             "place in the report": place,
             "questions in the report": len(fixed["questions"]),
@@ -197,6 +199,16 @@ def _answered(
             "nats of this interval": fixed["nats"],
         },
     )
+
+
+def _clipped(strategy: CodeStrategy, question: Question, part: Part) -> tuple[str, ...]:
+    """What is said where more was clipped than the training part predicts; nobody asks after it, so it is
+    free."""
+    clipping = clipping_of(question, strategy.training)
+    if clipping is None:
+        return ()
+    beyond = read_protected(lambda: clipping.beyond(part), bool)
+    return (clipping.note(part.rows.count),) if beyond is True else ()
 
 
 def citable(

@@ -11,6 +11,7 @@ from typing import Any
 from holdfast import queries
 from holdfast.engines import Rows, Schema
 from holdfast.errors import QueryRejected
+from holdfast.guard._table import group_label
 from holdfast.queries import Expression, Query, quoted_name, quoted_value
 
 # A table has so many groups at most.
@@ -21,6 +22,8 @@ _ROOM = 0.25
 
 def resolved(query: Query, schema: Schema, training: Rows | None, nullable: frozenset[str]) -> Query:
     """The question with its ranges and its groups in place, both as the training part shows them."""
+    if query.kind == "histogram":
+        raise QueryRejected(f"{query} is a table, one row for each bin. Ask for it with guard.table(...).")
     if query.by:
         raise QueryRejected(
             f"{query} is a table, one question for each value of {', '.join(map(str, query.by))}. Ask for it "
@@ -92,7 +95,8 @@ def range_of(value: Expression, training: Rows, nullable: frozenset[str]) -> tup
 
 def _two_groups(query: Query, training: Rows) -> tuple[Expression, ...]:
     (column,) = query.groups
-    values = [value for (value,) in _values_of([column], training, f"the groups of the {query.kind}")]
+    listed = _values_of([column], training, f"the groups of the {query.kind}")
+    values = [value for (value,) in listed if value is not None]
     if len(values) != 2:
         shown = ", ".join(map(str, values[:5])) + (", ..." if len(values) > 5 else "")
         raise QueryRejected(
@@ -118,7 +122,7 @@ def members(query: Query, training: Rows | None) -> list[tuple[tuple[str, ...], 
     found = []
     for values in groups:
         conditions = [_is(column, value) for column, value in zip(query.by, values, strict=True)]
-        found.append((tuple(map(str, values)), _among(query, " and ".join(conditions))))
+        found.append((tuple(map(group_label, values)), _among(query, " and ".join(conditions))))
     return found
 
 
@@ -144,7 +148,8 @@ def _among(query: Query, condition: str) -> Query:
 
 
 def _values_of(by: Sequence[Expression], training: Rows, what: str) -> list[tuple[Any, ...]]:
-    """The values of one or two columns in the training part, in their order; nulls are in no group."""
+    """The values of one or two columns in the training part, in their order: that of the categories where it
+    is public. Rows without a value are a group of their own, the last one, with None as its value."""
     names = [part.column for part in by]
     unknown = [str(part) for part, name in zip(by, names, strict=True) if name not in training.schema]
     if unknown:
@@ -159,17 +164,32 @@ def _values_of(by: Sequence[Expression], training: Rows, what: str) -> list[tupl
             f"The column {wrong[0]!r} is of kind {training.schema[wrong[0]].kind}: {what} are the values of "
             "texts, numbers or booleans."
         )
-    frame = training.frame(columns)[columns].dropna().drop_duplicates()
-    return sorted(tuple(_plain(value) for value in row) for row in frame.itertuples(index=False))
+    frame = training.frame(columns)[columns].drop_duplicates()
+    rows = {tuple(_plain(value) for value in row) for row in frame.itertuples(index=False)}
+    orders = [training.schema[name].order for name in columns]
+    return sorted(rows, key=lambda row: [_place(*pair) for pair in zip(row, orders, strict=True)])
 
 
 def _plain(value: Any) -> Any:
+    import pandas
+
+    if pandas.isna(value):
+        return None
     return value.item() if hasattr(value, "item") else value
+
+
+def _place(value: Any, order: Sequence[str] | None) -> tuple[bool, Any]:
+    """Where a value stands among the others of its column."""
+    if value is None:
+        return True, 0
+    return False, order.index(value) if order is not None and value in order else value
 
 
 def _is(column: Expression, value: Any) -> str:
     """The condition that a column has a value."""
     name = quoted_name(str(column.column))
+    if value is None:
+        return f"{name} is null"
     if isinstance(value, bool):
         return name if value else f"not {name}"
     return f"{name} = {quoted_value(value)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import checks, queries
+from holdfast.engines import Rows
 from holdfast.errors import QueryRejected
 from holdfast.guard._metrics import LOG_LOSS_CAP, METRICS, Scale, limits_of, statistic_of
 from holdfast.guard._question import TableQuestion
@@ -44,6 +45,9 @@ def score_query(
         sign = "=" if metric == "accuracy" else "<>"
         return queries.share(f"{said} {sign} {true}", nulls=metric == "error", **options)
     if metric == "brier":
+        if scale.positive is not None:
+            positive = _is(true, scale.positive)
+            true = f"case when {positive} then 1 when not ({positive}) then 0 end"
         return queries.mean(f"({said} - {true}) * ({said} - {true})", bounds=(0, 1), nulls=1, **options)
     if metric in ("mae", "mse"):
         low, high = scale.span
@@ -68,21 +72,48 @@ def score_query(
     return None
 
 
-def compare_query(a: str, b: str, *, target: str, metric: str, schema: Any = None) -> Query:
-    """The score of one expression less that of another, row by row, as a question."""
-    true = f"({target})"
-    if metric in ("accuracy", "error"):
-        first, second = (f"cast(({side}) = {true} as double)" for side in (a, b))
-        first, second = (first, second) if metric == "accuracy" else (second, first)
-    elif metric == "brier":
-        first, second = (f"(({side}) - {true}) * (({side}) - {true})" for side in (a, b))
-    else:
+COMPARED = ("accuracy", "error", "brier", "log_loss", "mae", "mse")
+"""The metrics by which two expressions are compared row by row."""
+
+
+def compare_query(
+    a: str, b: str, *, target: str, metric: str, scale: Scale | None = None, schema: Any = None
+) -> Query:
+    """The score of one expression less that of another, row by row, as a question. A row without a prediction
+    or a target counts as wrong, as it does for arrays and models."""
+    checks.choice(metric, "metric", tuple(METRICS), of="Guard.compare")
+    if metric not in COMPARED:
         raise QueryRejected(
-            f"Two expressions are compared by accuracy, error or brier, not by {metric}. Give the "
-            "predictions as "
-            "arrays, or ask for both scores."
+            f"Two expressions are compared by {', '.join(COMPARED)}, and not by {metric}. Give the "
+            "predictions as arrays, or ask for both scores."
         )
-    return queries.mean(f"{first} - {second}", bounds=(-1, 1), nulls=0, schema=schema)
+    scores = [score_query(side, target=target, metric=metric, scale=scale, schema=schema) for side in (a, b)]
+    first, second = (_of_a_row(score) for score in scores if score is not None)
+    low, high = (scores[0].bounds if scores[0] is not None else None) or (0.0, 1.0)
+    return queries.mean(f"{first} - {second}", bounds=(low - high, high - low), nulls=0, schema=schema)
+
+
+def _of_a_row(score: Query) -> str:
+    """What one row counts in a score, a missing value included."""
+    value = (
+        f"cast({score.expression.text} as double)" if score.kind == "share" else f"({score.expression.text})"
+    )
+    least, most = (0.0, 1.0) if score.bounds is None else score.bounds
+    return f"coalesce(least(greatest({value}, {least!r}), {most!r}), {float(score.missing)!r})"
+
+
+def require_probabilities(predictions: str, metric: str, training: Rows | None, nullable: Any) -> None:
+    """Refuse an expression that is no probability in some training row."""
+    if training is None or METRICS[metric].needs != "probability":
+        return
+    outside = queries.share(f"({predictions}) < 0 or ({predictions}) > 1", nulls=False)
+    count = training.sums(outside.check(training.schema, nullable)).total
+    if count:
+        called = "A Brier score" if metric == "brier" else f"A {metric}"
+        raise QueryRejected(
+            f"{called} is of probabilities, and {predictions} is outside [0, 1] in {count:,} training rows. "
+            f"Write an expression from 0 to 1, such as least(greatest({predictions}, 0), 1)."
+        )
 
 
 def _is(side: str, label: Any) -> str:

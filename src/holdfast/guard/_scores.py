@@ -44,6 +44,10 @@ _OWN_ROWS = (
     "guess, and "
     "costs more: bring guess= or use cv=."
 )
+_NOT_FITTED_AGAIN = (
+    "No guess was supposed: the model cannot be fitted again on a part of the training rows, and its score "
+    "on all of them may be that on rows it was fitted on. An answer costs less with guess=."
+)
 _NO_GUESS = (
     "There were no predictions for training rows to take a guess from, so none was supposed. An answer "
     "costs less "
@@ -67,7 +71,7 @@ _ZERO_OR_ONE = (
     "the worst, 1."
 )
 _OF_A_CLASS = (
-    "Brier score of the probability that the model gives {0}: the mean of (probability − outcome)², where "
+    "Brier score of the probability {1} {0}: the mean of (probability − outcome)², where "
     "the outcome is 1 if the target is {0} and 0 if it is anything else. A missing value counts as the "
     "worst, 1."
 )
@@ -331,8 +335,11 @@ def scale_of(
         return Scale(
             span=_span_of(target, training) if bounds is None or bounds == "train" else _pair(bounds)
         )
-    if metric in ("accuracy", "error", "brier"):
-        return Scale(positive=positive)
+    if metric in ("accuracy", "error"):
+        return Scale()
+    if metric == "brier":
+        unnamed = positive is None and classes is None and kind not in ("number", "other")
+        return Scale(_positive_label(target, kind, training, None) if unnamed else positive)
     seen = _labels_in(target, training)
     if len(seen) == 1:
         raise QueryRejected(
@@ -406,7 +413,9 @@ def _without_its_own_rows(question: ScoreQuestion, training: Part, cv: int | Non
                 "guess "
                 "instead."
             )
-        return replace(question, notes=_with_note(question.notes, _OWN_ROWS))
+        if question.statistic is not None and question.statistic.needs_training:
+            return replace(question, notes=_with_note(question.notes, _OWN_ROWS))
+        return replace(question, everywhere=False, notes=_with_note(question.notes, _NOT_FITTED_AGAIN))
     note = f"The guess is the model's score in {cv or _FOLDS} cross-validation folds of the training part."
     return replace(question, out_of_fold=predicted, notes=_with_note(question.notes, note))
 
@@ -441,7 +450,7 @@ def _of_array(
             f"the {protected.rows.count:,} protected rows; got {got}."
         )
     given = of_one_kind(predictions)
-    _require_kind(given, target, metric, protected)
+    _require_kind(given, target, metric, protected, positive=scale.positive)
     probable = METRICS[metric].needs == "probability"
     if probable and not np.all((given >= 0.0) & (given <= 1.0)):
         called = "A Brier score" if metric == "brier" else f"A {metric}"
@@ -461,7 +470,7 @@ def _of_array(
         scale=scale,
         predictions=given,
         everywhere=everywhere,
-        notes=(_BY_PLACE, *((_ZERO_OR_ONE,) if metric == "brier" else ()), *vague),
+        notes=(_BY_PLACE, *((_brier_note(scale.positive),) if metric == "brier" else ()), *vague),
     )
 
 
@@ -478,8 +487,9 @@ def _of_model(
     key = model_key(model)
     _require_fitted(model)
     output = _output_of(model, metric)
-    positive = _positive_class(model, target, protected) if metric == "brier" else None
-    notes = [_ZERO_OR_ONE if positive is None else _OF_A_CLASS.format(_shown(positive))] * (metric == "brier")
+    positive = _positive_class(model, target, protected, scale.positive) if metric == "brier" else None
+    scale = replace(scale, positive=positive) if metric == "brier" else scale
+    notes = [_brier_note(positive, "that the model gives")] * (metric == "brier")
     notes.append(_NEW_EACH_TIME if key is None else _RECOGNISED.format(key[:_SHOWN]))
     classes = getattr(model, "classes_", None)
     column = None
@@ -497,13 +507,17 @@ def _of_model(
         target=target,
         metric=metric,
         guess=guess,
-        scale=replace(scale, positive=positive) if metric == "brier" else scale,
+        scale=scale,
         predictions=Model(
             copied(model), output, _features(model, target, protected), column, whole=metric == "log_loss"
         ),
         everywhere=True,
         notes=tuple(notes),
     )
+
+
+def _brier_note(positive: Any, whose: str = "of") -> str:
+    return _ZERO_OR_ONE if positive is None else _OF_A_CLASS.format(_shown(positive), whose)
 
 
 def _output_of(model: Any, metric: str) -> str:
@@ -553,9 +567,15 @@ def _question(
 
 def _told(metric: str, scale: Scale) -> str:
     """What else decides the score, for its text and its key."""
-    if METRICS[metric].needs == "number" or metric == "log_loss":
-        return f", bounds = [{scale.span[0]:g}, {scale.span[1]:g}]"
-    return f", positive = {_shown(scale.positive)}" if metric in ("precision", "recall", "f1", "auc") else ""
+    if METRICS[metric].needs == "number":
+        return f", bounds = {_ends(scale)}"
+    bounds = f", bounds = {_ends(scale)}" if metric == "log_loss" else ""
+    return bounds + ("" if scale.positive is None else f", positive = {_shown(scale.positive)}")
+
+
+def _ends(scale: Scale) -> str:
+    low, high = (repr(end).removesuffix(".0") for end in scale.span)
+    return f"[{low}, {high}]"
 
 
 def _require_fitted(model: Any) -> None:
@@ -597,13 +617,14 @@ def _features(model: Any, target: str, protected: Part) -> tuple[str, ...] | Non
     return features
 
 
-def _positive_class(model: Any, target: str, protected: Part) -> Any:
-    """The label whose probability is scored: the second of two classes. That is 1 of 0 and 1, True of False
-    and True, and the later one of two texts. None where a model names no classes."""
+def _positive_class(model: Any, target: str, protected: Part, wanted: Any) -> Any:
+    """The label whose probability is scored: the one that is ``wanted``, else the second of two classes. That
+    is 1 of 0 and 1, True of False and True, and the later one of two texts. None where a model names no
+    classes."""
     classes = getattr(model, "classes_", None)
     if classes is None:
-        _require_kind(np.zeros(0), target, "brier", protected)
-        return None
+        _require_kind(np.zeros(0), target, "brier", protected, positive=wanted)
+        return wanted
     several = isinstance(classes, list) and any(np.ndim(one) > 0 for one in classes)
     labels = np.zeros((0, 0)) if several else np.asarray(classes)
     if labels.ndim != 1 or len(labels) != 2:
@@ -618,7 +639,13 @@ def _positive_class(model: Any, target: str, protected: Part) -> Any:
             f"is of another kind ({protected.rows.schema[target].kind}). Fit it on the labels as they are "
             "stored."
         )
-    return labels[1].item() if isinstance(labels[1], np.generic) else labels[1]
+    if wanted is not None and wanted not in labels.tolist():
+        raise QueryRejected(
+            f"The model has no class {_shown(wanted)}: its classes are {_shown(labels[0])} and "
+            f"{_shown(labels[1])}."
+        )
+    chosen = labels[1] if wanted is None else wanted
+    return chosen.item() if isinstance(chosen, np.generic) else chosen
 
 
 def _shown(label: Any) -> str:
@@ -651,7 +678,41 @@ def _try_on_training(question: ScoreQuestion, training: Part) -> None:
         _require_kind(found, question.target, question.metric, sample)
 
 
-def _require_kind(predictions: NDArray[Any], target: str, metric: str, part: Part) -> None:
+def require_labels(question: ScoreQuestion, training: Part | None) -> None:
+    """Refuse predicted labels that no training row has, and a precision without a row that is predicted to be
+    positive. Whoever brings a guess means it."""
+    if METRICS[question.metric].needs != "label" or question.guess is not None:
+        return
+    if isinstance(question.predictions, Model):
+        if training is None:
+            return
+        rows = training.rows.first(min(_TRIED_ROWS, training.rows.count))
+        said = question.predictions.predict(
+            Part(rows, training=True, data_rows=training.data_rows), question.target
+        )
+    else:
+        said = question.predictions
+    seen = _labels_in(question.target, training)
+    predicted = set(said[~is_missing(said)].tolist())
+    unseen = sorted(predicted - set(seen), key=str)
+    if unseen and 0 < len(seen) <= _MOST_CLASSES:
+        raise QueryRejected(
+            f"The predictions hold {_shown(unseen[0])}, and no training row has that in {question.target!r}; "
+            f"there are {', '.join(map(_shown, seen[:10]))}. Give the labels as they are stored. If it is "
+            "meant, score with a guess of your own: guess=..."
+        )
+    array = not isinstance(question.predictions, Model)
+    if array and question.metric == "precision" and question.scale.positive not in predicted:
+        raise QueryRejected(
+            f"No prediction is {_shown(question.scale.positive)}, so there is no precision: it is a share of "
+            "the rows that are predicted to be positive. Say which label is with positive=..., or score the "
+            "recall."
+        )
+
+
+def _require_kind(
+    predictions: NDArray[Any], target: str, metric: str, part: Part, positive: Any = None
+) -> None:
     """Refuse predictions that could never equal the target, because they are of another kind."""
     kind, stored = kind_of_values(predictions), part.rows.schema[target].kind
     needs = METRICS[metric].needs
@@ -659,7 +720,7 @@ def _require_kind(predictions: NDArray[Any], target: str, metric: str, part: Par
         if kind != "number":
             raise QueryRejected(f"{metric} needs predictions that are numbers; these are of kind {kind}.")
     elif metric == "brier":
-        if kind != "number" or not comparable("number", stored):
+        if kind != "number" or not (positive is not None or comparable("number", stored)):
             raise QueryRejected(
                 f"A Brier score needs numbers, and a target that is 0 or 1. The predictions are of kind "
                 f"{kind}, and the column {target!r} is of kind {stored}. Give a model with classes_, or "

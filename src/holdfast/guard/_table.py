@@ -14,6 +14,14 @@ OTHERS = "all others"
 NOT_SEEN = "Not seen in training, not asked."
 
 
+def group_label(value: Any) -> str:
+    """How a table shows a value of its groups: whole numbers as such, and a missing value as null."""
+    if value is None:
+        return "null"
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if whole else value)
+
+
 def too_few(preview: Preview) -> str:
     """What a table says of a group that is too small to be asked about."""
     return f"Too few rows (about ±{preview.half_width:.2g}), not asked."
@@ -47,7 +55,8 @@ class Table(Record):
 
     def __getitem__(self, group: Any) -> Answer:
         """The answer about one group, by its value, or its two values."""
-        wanted = tuple(map(str, group)) if isinstance(group, tuple) else (str(group),)
+        listed = group if isinstance(group, tuple) else (group,)
+        wanted = tuple(map(group_label, listed))
         answer = next((row.answer for row in self.rows if row.group == wanted), None)
         if answer is None:
             raise KeyError(group)

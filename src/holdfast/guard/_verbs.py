@@ -184,6 +184,7 @@ class Verbs(ABC):
         )
         return self._asked(query, precise, nats)
 
+    @overload
     def median(
         self,
         expression: Any,
@@ -191,12 +192,37 @@ class Verbs(ABC):
         where: Any = None,
         guess: Any = None,
         nulls: Any = None,
+        by: None = None,
         precise: bool = False,
         nats: float | None = None,
-    ) -> Answer:
-        """The median of an expression."""
-        query = queries.median(expression, where=where, guess=guess, nulls=nulls, schema=self._columns)
-        return self.ask(query, precise=precise, nats=nats)
+    ) -> Answer: ...
+    @overload
+    def median(
+        self,
+        expression: Any,
+        *,
+        by: Any,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Table: ...
+    def median(
+        self,
+        expression: Any,
+        *,
+        where: Any = None,
+        guess: Any = None,
+        nulls: Any = None,
+        by: Any = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Any:
+        """The median of an expression; with ``by``, a column or two, a table with a median for each of its
+        values."""
+        query = queries.median(expression, where=where, guess=guess, nulls=nulls, by=by, schema=self._columns)
+        return self._asked(query, precise, nats)
 
     def ratio(
         self,

@@ -20,13 +20,13 @@ class Version(Record):
     """One step on the line of promotions.
 
     Guarantee: that of the gate. ``margin`` is how much better than the version before it is shown to be.
-    ``total`` is the sum of the margins up to here: how much better than the first incumbent it is, as surely
-    as all promotions are right. So it is certified by the promise "family", and not by "fdr".
+    Under "family" margins add, and ``total`` is how much better than the first incumbent it is shown to be.
+    Under "fdr" some margins may be wrong, and ``total`` is only their sum.
 
     Args:
         name: what the candidate was called; for the first version, what the incumbent was called.
         margin: the certified gain over the version before it; 0 for the first.
-        total: the sum of the margins up to here.
+        total: the sum of the margins up to this version.
         place: which submission it was, from 1; 0 for the first incumbent.
     """
 
@@ -239,18 +239,15 @@ def assumed(definition: GateDefinition, *, sealed: bool | None) -> tuple[str, ..
 
 
 def status_words(
-    definition: GateDefinition,
-    versions: Sequence[Version],
-    submissions: int,
-    needed: float,
-    *,
-    closed: bool,
+    versions: Sequence[Version], submissions: int, needed: float, *, promise: str, closed: bool
 ) -> str:
     """Where a gate stands, in words."""
     counts = f"{amount(submissions, 'submissions')}, {amount(len(versions) - 1, 'promotions')}."
     holder = f"The incumbent is {versions[-1].name!r}"
-    if len(versions) > 1 and definition.promise == "family":
+    if len(versions) > 1 and promise == "family":
         holder += f", better than {versions[0].name!r} by more than {versions[-1].total:.6g}"
+    elif len(versions) > 1:
+        holder += f"; the margins since {versions[0].name!r} sum to {versions[-1].total:.6g}"
     if closed:
         rest = "The gate is closed."
     elif math.isfinite(needed):

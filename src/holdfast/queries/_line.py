@@ -27,6 +27,7 @@ FORMS = {
     "correlation": f"correlation(x, y, lo of x, hi of x, lo of y, hi of y, {_MORE}",
     "slope": f"slope(y, x, lo of y, hi of y, lo of x, hi of x, {_MORE}",
     "cdf": "cdf(expression, where = ..., nulls = skip)",
+    "histogram": "histogram(expression, number of bins or edges, where = ..., nulls = skip)",
 }
 """How each question is written."""
 # How many expressions come before the numbers, at least and at most.
@@ -138,9 +139,11 @@ def _build(kind: str, expressions: list[str], numbers: list[float], options: dic
             "cdf": _statistics.cdf,
         }
         return builders[kind](first, **_taken(kind, options))
+    if kind == "histogram" and bounds is None and q is None and numbers:
+        return _statistics.histogram(first, numbers[0] if count == 1 else numbers, **_taken(kind, options))
     if kind == "quantile" and bounds is None and len(numbers) + (q is not None) == 1:
         return quantile(first, q if q is not None else numbers[0], **_taken(kind, options))
-    if kind not in ("share", "quantile", "median", "cdf") and q is None and given <= 1:
+    if kind not in ("share", "quantile", "median", "cdf", "histogram") and q is None and given <= 1:
         if kind == "mean" and (count in (0, 2) or "weights" in options):
             return mean(first, bounds=limits or None, **options)
         if kind in ("difference", "lift") and count in (0, 2):
@@ -168,7 +171,7 @@ def _taken(kind: str, options: dict[str, Any]) -> dict[str, Any]:
         (
             name
             for name in options
-            if name == "weights" or (kind == "cdf" and name != "where" and name != "nulls")
+            if name == "weights" or (kind in ("cdf", "histogram") and name not in ("where", "nulls"))
         ),
         None,
     )

@@ -33,12 +33,12 @@ Nulls = float | bool | str | None
 
 KINDS = (
     *("mean", "share", "quantile", "ratio", "difference", "lift", "variance", "std"),
-    *("covariance", "correlation", "slope", "cdf"),
+    *("covariance", "correlation", "slope", "cdf", "histogram"),
 )
 """What may be asked for."""
 TRAIN = "train"
 """Bounds that the training part is to propose."""
-_UNBOUNDED = ("share", "quantile", "cdf")
+_UNBOUNDED = ("share", "quantile", "cdf", "histogram")
 _ANYWHERE = (-1.7976931348623157e308, 1.7976931348623157e308)
 
 
@@ -48,7 +48,8 @@ class Query(Record):
 
     ``expression`` is what is asked about. Some kinds are about an ``other`` value of each row too, and some
     compare ``groups`` of rows, each given by a condition; a row is in the first group whose condition is true
-    of it. A question ``by`` some columns is one question for each of their values.
+    of it. A question ``by`` some columns is one question for each of their values. The ``bins`` of a
+    histogram are their number, or their edges.
 
     ``nulls`` says what a row without a value counts as: a number (for a share True or False), or ``"skip"``
     to leave such rows out. Left open, the question is refused where nulls are to be expected; where one turns
@@ -68,6 +69,7 @@ class Query(Record):
     groups: tuple[Expression, ...] = ()
     by: tuple[Expression, ...] = ()
     trained_bounds: bool = False
+    bins: int | tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         choice(self.kind, "kind", KINDS, of="Query")
@@ -78,6 +80,11 @@ class Query(Record):
                 raise InvalidArgument(name, wanted, part, of="Query")
         if self.where is not None and self.where.node == truth(True):
             object.__setattr__(self, "where", None)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the answer is a table: one row for each group, or for each bin."""
+        return bool(self.by) or self.kind == "histogram"
 
     @property
     def needs_bounds(self) -> bool:
@@ -122,7 +129,9 @@ class Query(Record):
         return hashlib.sha256(asked.encode()).hexdigest()
 
     def _subject(self) -> list[str]:
-        numbers = (*(self.bounds or ()), *(self.other_bounds or ()), *(() if self.q is None else (self.q,)))
+        numbers: tuple[float, ...] = (*(self.bounds or ()), *(self.other_bounds or ()))
+        numbers += () if self.q is None else (self.q,)
+        numbers += (self.bins,) if isinstance(self.bins, int) else self.bins or ()
         listed = self.values if self.kind != "mean" else (self.expression,)
         return [*(part.text for part in (*listed, *self.groups)), *map(show, numbers)]
 

@@ -4,18 +4,21 @@ together."""
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 from holdfast import engines
-from holdfast.checks import real
+from holdfast.checks import real, reals, whole
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.queries._expression import Expression
 from holdfast.queries._query import Nulls, Query, bounds_of, filter_of, groups_of, quantile
 
 __all__ = [
-    *("cdf", "correlation", "covariance", "difference", "lift", "median", "ratio", "slope", "std"),
-    *("limits", "variance"),
+    *("cdf", "correlation", "covariance", "difference", "histogram", "lift", "median", "ratio", "slope"),
+    *("limits", "std", "variance"),
 ]
+
+_MOST_BINS = 1_000
 
 
 def median(
@@ -133,6 +136,38 @@ def cdf(
     """
     return Query(
         "cdf", Expression.read(x, schema=schema), where=filter_of(where, schema), nulls=_skip(nulls, "cdf")
+    )
+
+
+def histogram(
+    x: Any,
+    bins: Any = 10,
+    *,
+    where: Any = None,
+    nulls: Nulls = None,
+    schema: engines.Schema | None = None,
+) -> Query:
+    """Ask for the share of rows in each bin, read off :func:`cdf`. ``bins`` is their number, over what the
+    training part shows, or their edges.
+
+    >>> str(histogram("income", [0, 1e4, 1e5]))
+    'histogram(income, 0, 10000, 100000)'
+    """
+    if isinstance(bins, (list, tuple)) or hasattr(bins, "__len__"):
+        edges = reals(bins, "bins", "(-inf, inf)", of="histogram")
+        if not 2 <= len(edges) <= _MOST_BINS + 1 or any(a >= b for a, b in pairwise(edges)):
+            raise InvalidArgument(
+                "bins", "a number of bins, or at least two edges that grow", bins, of="histogram"
+            )
+        divided: int | tuple[float, ...] = tuple(edge + 0.0 for edge in edges)
+    else:
+        divided = whole(bins, "bins", at_most=_MOST_BINS, of="histogram")
+    return Query(
+        "histogram",
+        Expression.read(x, schema=schema),
+        where=filter_of(where, schema),
+        nulls=_skip(nulls, "histogram"),
+        bins=divided,
     )
 
 

@@ -14,7 +14,7 @@ from mcp.server import MCPServer
 from holdfast import checks, queries
 from holdfast.client import Client
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
-from holdfast.guard import Answer, Certificate, Discovery, Guard, Preview, Report, Table
+from holdfast.guard import Answer, Certificate, Curve, Discovery, Guard, Preview, Report, Table
 from holdfast.server._training_view import MOST_ROWS, NO_TRAINING, column_data, row_page
 
 _MOST_TOGETHER = 100
@@ -46,6 +46,7 @@ share(age > 40, where = sex = 'F', guess = 0.4), mean(income, 0, 1e5), differenc
 part."""
 _BY = (
     "`share(late, by = carrier)` asks the same of each value of a column; also mean, quantile and difference."
+    " `histogram(income, 10)` tells the share of rows in each bin."
 )
 _FINER = "`nats` pays about so much for a finer answer, and `precise` about three nats."
 _ANSWER = (
@@ -71,6 +72,10 @@ class Asked(Protocol):
     def table(
         self, query: str, *, precise: bool = False, nats: float | None = None
     ) -> Table: ...  # pragma: no cover
+
+    def curve(
+        self, query: str, *, precise: bool = False, nats: float | None = None
+    ) -> Curve: ...  # pragma: no cover
 
     def discover(self, claim: str) -> Discovery: ...  # pragma: no cover
 
@@ -272,6 +277,13 @@ def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: C
     )
     def table(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
         return _result_or_refusal(lambda: asked().table(question, nats=nats, precise=precise).to_dict())
+
+    @server.tool(
+        description="Tell a whole distribution, such as cdf(income): the share of rows up to each of 64 "
+        f"points, in one band that costs about as much as one share. {_FINER}"
+    )
+    def curve(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
+        return _result_or_refusal(lambda: asked().curve(question, nats=nats, precise=precise).to_dict())
 
     @server.tool(
         description="Test a claim, a question with < or > and a number, such as mean(income, 0, 1e5) > 3e4. "

@@ -157,12 +157,14 @@ class Boards:
     def submissions(self, name: str, by: str | None = None) -> list[Submission | Received]:
         """What was submitted, in order: with what each was told, then those that wait for the end of the
         blind phase. ``by`` is the person whose submissions are wanted; None for those of all."""
+        board = self.get(name)
         with self._lock:
             rows = self._database.execute(
                 "SELECT submission, person FROM waiting WHERE board = ? ORDER BY number", (name,)
             ).fetchall()
-            scored = self.get(name).submissions(by)
-        # A submission that was scored just now, while a crash kept it waiting, is listed once.
+        # Without the lock: a board that is scoring must not keep the others waiting.
+        scored = board.submissions(by)
+        # What was scored since the rows were read is listed once.
         keys = {submission.key for submission in scored}
         waiting = [
             Received(key, person) for key, person in rows if (by is None or person == by) and key not in keys
@@ -171,11 +173,12 @@ class Boards:
 
     def choose_finalists(self, name: str, person: Person, keys: Sequence[str]) -> tuple[str, ...]:
         """Choose which of a person's own submissions are in the final; a change counts for the rate."""
-        board = self.get(name)
-        with self._lock:
-            return board.choose_finalists(
-                keys, by=person.account, permit=lambda: self._require_rate_unseen(name, person)
-            )
+
+        def permit() -> None:
+            with self._lock:
+                self._require_rate_unseen(name, person)
+
+        return self.get(name).choose_finalists(keys, by=person.account, permit=permit)
 
     def unblind(self, name: str) -> list[Received]:
         """End the blind phase: score what waits, as one batch in the order it came; returns what could not be
