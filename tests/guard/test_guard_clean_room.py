@@ -155,7 +155,9 @@ def test_foreign_code_speaks_to_nobody(
         spoken = door(act)
         silent = door(lambda: None)
     assert heard == []
-    assert (caplog.records, capfd.readouterr()) == ([], ("", ""))
+    # Spark's client logs when its objects are collected, whoever runs then.
+    records = [record for record in caplog.records if not record.name.startswith("py4j")]
+    assert (records, capfd.readouterr()) == ([], ("", ""))
     if door is not reusable_holdout:  # whose threshold is noisy
         assert repr(spoken) == repr(silent)
 

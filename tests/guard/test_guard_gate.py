@@ -237,9 +237,13 @@ def test_what_is_assumed_is_on_every_verdict():
         assert "independent draws" in words
         assert "nothing about the scores on these tasks but the gate's verdicts" in words
         assert "about these tasks, given their inputs" in words
-        assert "No score other than 0 and 1 is possible." in words
+        assert (
+            "0 and 1" not in words
+        )  # Tasks that are given are not alike: the product, and not the sign test.
     assert "passed through the submitter's hands" in " ".join(seen.assumed)
     assert "passed through the submitter's hands" not in " ".join(sealed.assumed)
+    binary = Gate(None, incumbent=INCUMBENT).submit(INCUMBENT, name="a")
+    assert "No score other than 0 and 1 is possible." in binary.assumed
     hidden = Gate(None, incumbent=dict.fromkeys(range(TASKS), 0.5)).submit(INCUMBENT, name="a")
     words = " ".join(hidden.assumed)
     assert "does not know the tasks' inputs" in words

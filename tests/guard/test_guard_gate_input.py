@@ -131,6 +131,8 @@ def test_terms_outside_their_range(terms, argument, tmp_path):
 def test_zero_or_one_is_not_for_fractions_or_clusters():
     with pytest.raises(InvalidArgument, match="'fractions' where a score is neither 0 nor 1"):
         Gate(None, incumbent=changed(t1=0.5), scores="binary")
+    with pytest.raises(InvalidArgument, match="'fractions' with public inputs"):
+        Gate(None, incumbent=INCUMBENT, scores="binary", inputs="public")
     with pytest.raises(InvalidArgument, match="'fractions' with clusters"):
         Gate(None, incumbent=INCUMBENT, scores="binary", clusters={name: name for name in INCUMBENT})
 

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "results": set(),
     "coding": {"tails"},
     "statistics": {"tails", "intervals"},
-    "guard": (_ASKING - {"guard"}) | {"results"},
+    "guard": _ASKING - {"guard"},
     "planning": _CODING | {"guard"},
     "replicable": _CALCULUS | {"mechanisms"},
     "reductions": _CALCULUS | {"mechanisms", "replicable"},

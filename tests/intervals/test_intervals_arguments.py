@@ -31,6 +31,13 @@ GOOD = {
     "of_filtered_mean": {"mean": 0.5, "count": 10, "nats": 1.0, "lo": 0.0, "hi": 1.0},
     "filtered_from_tail": {"mean": 0.5, "share": 0.5, "tail": TAIL, "nats": 1.0, "lo": 0.0, "hi": 1.0},
 }
+GOOD |= {
+    "sign_test": {"wins": 3, "losses": 1, "nats": 1.0},
+    "gain_steps": {"differences": [1.0] * 9, "nats": 1.0, "step": 0.1, "least": 0.0, "sizes": [1.0] * 9},
+    "mean_interval": {"values": [0.0, 0.5, 1.0], "nats": 1.0, "lo": 0.0, "hi": 1.0},
+    "units_needed": {"nats": 1.0, "least": 0.0},
+    "certified_gain": {"tasks": 100, "nats": 1.0, "baseline": 0.5, "ratio": 4, "least": 0.0},
+}
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, "1", None, True, 1j, [1.0]]
 BAD = {
     "mean": [*NOT_NUMBERS, -0.1, 1.1],
@@ -75,6 +82,15 @@ BAD = {
     "share": [*NOT_NUMBERS, -0.1, 1.1],
     "guess": [*NOT_NUMBERS, -0.1, 1.1],
     "reach": [*NOT_NUMBERS, -0.1],
+    "wins": [*NOT_NUMBERS, -1, 2.5],
+    "losses": [*NOT_NUMBERS, -1, 2.5],
+    "differences": [0.5, [], [math.nan], [2.0], [math.inf], ["1"], [[1.0]], None],
+    "sizes": [1.0, [1.0], [0.0] * 9, [-1.0] * 9, [math.nan] * 9, ["1"] * 9],
+    "step": [*NOT_NUMBERS, 0.0, 1.5],
+    "least": [*NOT_NUMBERS, -0.1, 1.0],
+    "tasks": [*NOT_NUMBERS, 0, 2.5],
+    "baseline": [*NOT_NUMBERS, -0.1, 1.1],
+    "ratio": [*NOT_NUMBERS, 1, 2.5],
     "rates": [None, 1.0, (1.0,), (0.0, 1.0), (1.0, math.nan), ([], 1.0), ("1", 1.0)],
 }
 CASES = [(name, argument, bad) for name, good in GOOD.items() for argument in good for bad in BAD[argument]]

@@ -87,7 +87,7 @@ class Gate:
             (each cluster counts once).
         scores: "binary" (0 or 1), "fractions" (anything in [0, 1]), or "auto": as the incumbent's are.
         inputs: "hidden", or "public" if whoever makes candidates may know the tasks' inputs. Then a verdict
-            is about these tasks only.
+            is about these tasks only, and the test is the one for fractions.
         expect: about how many candidates there will be. A hint; the promise never rests on it.
         name: what the incumbent is called.
         outputs: task id to what the incumbent answered, or a digest of it. With it, candidates that differ on
@@ -135,11 +135,13 @@ class Gate:
         ids = task_ids(given.scores if tasks is None else tasks)
         groups = text_of_each(clusters, ids, "clusters")
         first = Candidate.of(ids, given)
-        binary = groups is None and scores != "fractions" and first.is_binary
+        # The sign test needs tasks of one law; given their inputs, tasks are not alike.
+        alike = groups is None and inputs == "hidden"
+        binary = alike and scores != "fractions" and first.is_binary
         if scores == "binary" and not binary:
-            reason = (
-                "with clusters: their sums are no 0 or 1" if groups else "where a score is neither 0 nor 1"
-            )
+            reason = "where a score is neither 0 nor 1"
+            if not alike:
+                reason = "with clusters" if groups else "with public inputs: tasks are then not alike"
             raise InvalidArgument("scores", f"'fractions' {reason}", scores, of=of)
         if step is None:
             step = default_step(len(ids))

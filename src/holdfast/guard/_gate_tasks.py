@@ -21,7 +21,6 @@ from holdfast.coding import Account, Weights
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval, units_needed
 from holdfast.records import amount
-from holdfast.results import Results
 
 Floats = NDArray[np.float64]
 _MOST_NAME = 200
@@ -168,15 +167,17 @@ class Given(NamedTuple):
 
     @classmethod
     def of(cls, scores: Any, outputs: Any, argument: str, of: str) -> Given:
-        """The parts of a mapping, or of :class:`holdfast.results.Results`."""
+        """The parts of a mapping, or of :class:`holdfast.results.Results` and what is like it."""
         if outputs is not None and not isinstance(outputs, Mapping):
             kind = type(outputs)
             raise InvalidArgument("outputs", "a mapping from task id to what was answered", kind, of=of)
         if isinstance(scores, Mapping):
             return cls(scores, outputs, None, None)
-        if isinstance(scores, Results):
-            answers = scores.outputs if outputs is None else outputs
-            return cls(scores.scores, answers, scores.name, scores.contents)
+        if isinstance(getattr(scores, "scores", None), Mapping):
+            answers = getattr(scores, "outputs", None) if outputs is None else outputs
+            return cls(
+                scores.scores, answers, getattr(scores, "name", None), getattr(scores, "contents", None)
+            )
         raise InvalidArgument(
             argument,
             "a mapping from task id to score, or the Results of holdfast.results.read_results",
