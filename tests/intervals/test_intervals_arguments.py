@@ -84,7 +84,7 @@ BAD = {
     "reach": [*NOT_NUMBERS, -0.1],
     "wins": [*NOT_NUMBERS, -1, 2.5],
     "losses": [*NOT_NUMBERS, -1, 2.5],
-    "differences": [0.5, [], [math.nan], [2.0], [math.inf], ["1"], [[1.0]], None],
+    "differences": [0.5, [], [math.nan] * 9, [2.0] * 9, [math.inf] * 9, ["1"] * 9, [[1.0]], None],
     "sizes": [1.0, [1.0], [0.0] * 9, [-1.0] * 9, [math.nan] * 9, ["1"] * 9],
     "step": [*NOT_NUMBERS, 0.0, 1.5],
     "least": [*NOT_NUMBERS, -0.1, 1.0],

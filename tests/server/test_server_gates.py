@@ -356,7 +356,8 @@ def test_two_processes_never_promote_against_a_stale_incumbent(tmp_path):
     for before, verdict in zip(line[:-1], promoted, strict=True):
         assert verdict.incumbent == before.name
         assert right[verdict.name] - right[before.name] > 400 * verdict.margin
-    assert len({verdict.place for verdict in verdicts}) == len(verdicts)
+    # A comparison that was dropped gives its place back, so places can repeat; no weight is used too often.
+    assert all(place >= k for k, place in enumerate(sorted(verdict.place for verdict in verdicts), start=1))
     service.close()
 
 
