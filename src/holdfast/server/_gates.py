@@ -88,7 +88,8 @@ class Gates:
         given = self._read(source, reading or {}) if source is not None else results
         assert given is not None
         terms = {
-            "incumbent": given,
+            "incumbent": given.scores if isinstance(given, GivenResults) else given,
+            "outputs": given.outputs,
             "clusters": given.clusters,
             "name": incumbent,
             "reading": reading,
