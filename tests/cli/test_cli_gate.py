@@ -48,6 +48,13 @@ def harness(tmp_path):
     return str(script)
 
 
+def test_the_file_of_a_gate_is_for_its_owner_alone(gate, tmp_path, holdfast):
+    holdfast("gate", "submit", gate, write_scores(tmp_path / "better.csv", fixed=30), "--name", "v2")
+    modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.glob("agent.gate*")}
+    assert modes["agent.gate"] == 0
+    assert set(modes.values()) == {0}
+
+
 def test_the_exit_status_is_the_verdict(gate, tmp_path, holdfast):
     better = write_scores(tmp_path / "better.csv", fixed=30)
     luck = write_scores(tmp_path / "luck.csv", fixed=33, broken=1)

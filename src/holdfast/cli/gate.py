@@ -151,6 +151,8 @@ def open_gate(
         format=format, metric=metric, task=task, score=score, output=output, filter=filter, cluster=cluster
     )
     results = _read(incumbent, reading)
+    if file is not None:
+        file.touch(mode=0o600, exist_ok=False)  # It will hold scores.
     book = Book(place)
     try:
         opened = Gate(
