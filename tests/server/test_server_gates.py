@@ -312,6 +312,8 @@ def test_a_dataset_a_board_and_a_gate_never_share_a_book(service):
         service.gates.register(name, results=GivenResults(FIRST), rate=9)
     for name in ("gate-agent", "gate"):
         service.datasets.register(name, "people.csv", Policy())
+    with pytest.raises(InvalidArgument, match="does not begin with 'board-'"):
+        service.datasets.register("board-people", "people.csv", Policy())
     assert {"agent", "epoch-2", "board-people", "people"} == set(service.gates.names())
 
 

@@ -166,6 +166,8 @@ class Datasets:
         """Take in a table: a file among the sources, or a table of a database (an ibis URL). It is opened
         once, so that whatever is wrong with it is said now."""
         require_name(name)
+        if name.startswith("board-"):  # The book of a board is named so, and a book is for one account.
+            raise InvalidArgument("name", "one that does not begin with 'board-'", name, of="a dataset")
         place = self._places.source(source)
         with self._lock:
             if name in self.names():
