@@ -4,7 +4,7 @@ import { table } from "/boards.js";
 import { part } from "/gates.js";
 
 const LEVELS = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]; // shares in the short table of a curve
-const LEFT = 40, RIGHT = 14, TOP = 12, HEIGHT = 200, FOOT = 26; // pixels of a picture
+const LEFT = 48, RIGHT = 14, TOP = 12, HEIGHT = 200, FOOT = 26; // pixels of a picture
 const LABEL = 64; // pixels of a number below the axis
 
 // Draws the picture that is shown now; again when the window has another width.
@@ -43,8 +43,8 @@ export function showCurve(page, curve) {
     page,
     `Curve of ${name} from ${number(curve.points[0])} to ${number(curve.points[last])}. Of the rows, a share of ` +
       `${row(middle)[1]} is at most ${row(middle)[0]}, in the interval ${row(middle)[2]}. The table below has more points.`,
-    "The line is the share of training rows that are at most as large as the number below it. The share of all rows " +
-      "lies in the band, at every point together.",
+    "At each step the line is the share of training rows that are at most as large as the number below it. The true share lies in " +
+      "the band, at all points together, with the promised confidence.",
     (drawing) => drawCurve(page, curve, drawing),
   );
   const all = element("details");
@@ -112,10 +112,11 @@ function drawCurve(page, curve, drawing) {
     return `H${x(points[before])} V${y(high[before])}`;
   }).join(" ");
   const start = x(least);
-  const marks = span > 0 ? ticks(least, most, Math.max(2, Math.floor((right - LEFT) / (1.5 * LABEL)))) : [least];
+  const marks = span > 0 ? ticks(least, most, Math.max(2, Math.floor((right - LEFT) / LABEL))) : [least];
   drawing.replaceChildren(
     ...lines,
-    ...marks.map((mark) => below(page, x(mark), mark)),
+    // A number at the right edge ends there, so that it is not cut off.
+    ...marks.map((mark) => (x(mark) > right - LABEL / 3 ? below(page, right + RIGHT, mark, "end") : below(page, x(mark), mark))),
     part("path", { class: "band", d: `M${start} ${y(low[0])} ${later(low)} V${y(high[high.length - 1])} ${back} Z` }),
     part("path", { class: "curve", d: `M${start} ${y(value[0])} ${later(value)}` }),
     // A value that all training rows share has no width to draw a curve over.
