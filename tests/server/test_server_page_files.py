@@ -1,4 +1,4 @@
-"""The page's five files hold together, without a browser: what the script looks for and calls is there, and
+"""The page's six files hold together, without a browser: what the script looks for and calls is there, and
 nothing comes from elsewhere."""
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from importlib import resources
 import pytest
 
 PAGE = resources.files("holdfast.server").joinpath("page")
-PAGE_SCRIPT, BOARDS, GATES, STYLE, INDEX = (
+PAGE_SCRIPT, BOARDS, GATES, RESULTS, STYLE, INDEX = (
     PAGE.joinpath(name).read_text(encoding="utf-8")
-    for name in ("page.js", "boards.js", "gates.js", "page.css", "index.html")
+    for name in ("page.js", "boards.js", "gates.js", "results.js", "page.css", "index.html")
 )
-SCRIPT = PAGE_SCRIPT + BOARDS + GATES
+SCRIPT = PAGE_SCRIPT + BOARDS + GATES + RESULTS
 
 
 class Elements(HTMLParser):
@@ -99,6 +99,7 @@ def test_every_control_says_what_it_is_for():
         ("/page.js", "text/javascript"),
         ("/boards.js", "text/javascript"),
         ("/gates.js", "text/javascript"),
+        ("/results.js", "text/javascript"),
     ],
 )
 def test_the_files_are_served_to_anyone_under_a_policy_that_allows_only_themselves(client, path, kind):

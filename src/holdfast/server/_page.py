@@ -1,4 +1,4 @@
-"""The page: five files that need no build step, sent with headers that allow nothing but themselves."""
+"""The page: six files that need no build step, sent with headers that allow nothing but themselves."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ def boards() -> Response:
 def gates() -> Response:
     """What it does for gates."""
     return _file("gates.js", "text/javascript; charset=utf-8")
+
+
+@router.get("/results.js")
+def results() -> Response:
+    """What it does for answers with many numbers: curves, histograms and tables."""
+    return _file("results.js", "text/javascript; charset=utf-8")
 
 
 @router.get("/page.js")

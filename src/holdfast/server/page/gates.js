@@ -103,7 +103,7 @@ function draw(page, gate, drawing, caption) {
 
 const more = (page, margin) => `> ${page.number(margin)}`;
 
-function part(name, attributes, text) {
+export function part(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) if (value !== "") made.setAttribute(key, value);
   if (text !== undefined) made.textContent = text;

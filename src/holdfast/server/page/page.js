@@ -2,6 +2,7 @@
 
 import { showBoards } from "/boards.js";
 import { redraw, showGates } from "/gates.js";
+import * as results from "/results.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { token: sessionStorage.getItem("holdfast-token"), dataset: null, epoch: null, answers: [], last: 0 };
@@ -56,6 +57,8 @@ function outcome(answer) {
   if (answer.guess === null) return "no guess";
   return answer.confirmed ? "as guessed" : "a surprise";
 }
+
+const halfWidth = (band) => `±${number((band.high - band.low) / 2, 3)}`;
 
 function interval(answer) {
   const low = answer.low === null ? "−∞" : number(answer.low);
@@ -121,6 +124,7 @@ async function open(name) {
   $("dataset-name").textContent = tableOf(name);
   $("verified").textContent = "";
   $("preview").textContent = "";
+  results.clear();
   $("ask").hidden = state.role === "auditor";
   $("dataset").hidden = false;
   await refresh();
@@ -260,12 +264,16 @@ function showAnswers() {
   $("answers").tBodies[0].replaceChildren(
     ...newest.map((answer) => {
       const row = element("tr");
-      const words = [answer.query, number(answer.value), interval(answer), number(answer.guess), number(answer.cost, 3)];
+      // The answer to a curve is how far it may be from the training part's, at any point.
+      const numbers = results.isCurve(answer.query)
+        ? ["a curve", halfWidth(answer), "–"]
+        : [number(answer.value), interval(answer), number(answer.guess)];
+      const words = [answer.query, ...numbers, number(answer.cost, 3)];
       row.append(...words.map((text) => element("td", text)));
       return row;
     }),
   );
-  draw(newest.slice(0, 12));
+  draw(newest.filter((answer) => !results.isCurve(answer.query)).slice(0, 12));
 }
 
 // Answers of one scale share an axis; the picture shows those on the scale of the newest.
@@ -320,7 +328,8 @@ function previewSoon() {
     let words;
     try {
       const found = await call("POST", `/datasets/${state.dataset}/preview`, { query: question });
-      if (found.known) words = `Answered before, in ${interval(found)}: costs nothing.`;
+      if (results.isCurve(question) && found.allowed) words = curvePrice(found);
+      else if (found.known) words = `Answered before, in ${interval(found)}: costs nothing.`;
       else if (!found.allowed) words = `This would be refused, and nothing charged. ${found.why}`;
       else if (found.guess === null) {
         const width = found.low === null || found.high === null ? "Unknown width" : `About ±${number((found.high - found.low) / 2, 3)}`;
@@ -331,10 +340,22 @@ function previewSoon() {
       }
       if (found.failure_closes) words += " If it fails on the protected rows, the account is closed.";
     } catch (error) {
-      words = error.message;
+      words = results.isTable(question) && / is a table, /.test(error.message) ? tablePrice(question) : error.message;
     }
     if (turn === latest) $("preview").textContent = words;
   }, 350);
+}
+
+function curvePrice(preview) {
+  if (preview.known) return `Answered before, within ${halfWidth(preview)} at every point: costs nothing.`;
+  return `A curve within ${halfWidth(preview)} at every point for ${amount(preview.if_confirmed, preview.unit)} if the rows ` +
+    `agree with the training part; a surprise from ${amount(preview.if_surprised, preview.unit)}, at most ${number(preview.at_most, 3)}.`;
+}
+
+function tablePrice(question) {
+  return results.isHistogram(question)
+    ? "A histogram is read off cdf(…) of the same expression. It costs what that costs, and nothing if that was asked before."
+    : "A table asks one question for each value, all together. Those that were asked before cost nothing.";
 }
 
 async function ask(event) {
@@ -343,13 +364,20 @@ async function ask(event) {
   latest += 1; // A preview that is still on its way comes too late.
   const button = $("ask").querySelector("button");
   button.disabled = true;
+  results.clear();
   try {
     const query = $("question").value.trim();
-    if (/\bby\s*=/.test(query)) {
+    if (results.isCurve(query)) {
+      const curve = await call("POST", `/datasets/${state.dataset}/curves`, { query });
+      const { answer } = curve;
+      $("preview").textContent = `${answer.query}: the share of rows up to each of ${curve.points.length} points, within ` +
+        `${halfWidth(answer)} at every point (${amount(answer.cost, answer.unit)}).`;
+      results.showCurve({ element, number, interval }, curve);
+    } else if (results.isTable(query)) {
       const table = await call("POST", `/datasets/${state.dataset}/tables`, { query });
-      const told = table.rows.filter((row) => row.answer).length;
-      const silent = table.rows.filter((row) => !row.answer).map((row) => `${row.group.join(", ")}: ${row.note}`);
-      $("preview").textContent = [`${table.query}: ${told} answers, below.`, ...silent].join(" ");
+      const answered = table.rows.filter((row) => row.answer).length;
+      $("preview").textContent = `${table.query}: ${answered} of ${table.rows.length} rows have an answer.`;
+      results.showTable({ element, number, interval }, table);
     } else {
       const answer = await call("POST", `/datasets/${state.dataset}/questions`, { query });
       $("preview").textContent = `${answer.query} = ${number(answer.value)} in ${interval(answer)} ` +
@@ -396,6 +424,7 @@ $("verify").addEventListener("click", () => attempt(verify));
 window.addEventListener("resize", () => {
   if (state.answers.length) showAnswers();
   redraw();
+  results.redraw();
 });
 $("more").addEventListener("click", () => { shown += 100; showAnswers(); });
 if (state.token) attempt(signIn);
