@@ -316,3 +316,28 @@ def test_a_book_adds_up(tmp_path):
     assert balance.confirmed + balance.surprised == 4
     assert balance.surprised == len(gate.promotions) - 1
     assert len(FIRST) == TASKS
+
+
+def test_a_promotion_during_a_comparison_makes_it_start_anew(tmp_path, monkeypatch):
+    """Two processes as two gates on one file: one promotes while the other compares."""
+    tasks = range(300)
+    place = tmp_path / "shared.gate"
+    slow = Gate(None, incumbent={task: int(task < 150) for task in tasks}, name="v1", ledger=place)
+    quick = Gate.at(place)
+    compare_for_real, comparisons = slow._compared, []
+
+    def compared(*arguments):
+        settled = compare_for_real(*arguments)
+        if not comparisons:
+            assert quick.submit({task: int(task < 250) for task in tasks}, name="v2").promoted
+        comparisons.append(settled)
+        return settled
+
+    monkeypatch.setattr(slow, "_compared", compared)
+    verdict = slow.submit({task: int(task < 240) for task in tasks}, name="v3")
+    assert [settled.released["promoted"] for settled in comparisons] == [True, False]
+    assert (verdict.promoted, verdict.incumbent) == (False, "v2")
+    assert [version.name for version in slow.promotions] == ["v1", "v2"]
+    assert slow.spent == pytest.approx(sum(given.cost for given in slow.history))
+    quick.close()
+    slow.close()

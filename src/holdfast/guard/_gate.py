@@ -200,9 +200,8 @@ class Gate:
         self._session = open_session(book, account, agreed)
         opening = book.opening
         assert opening is not None
-        self._first = opening.body["incumbent"]
         self._versions = [Version(definition.name, 0.0, 0.0, 0)]
-        self._keys = [self._first]  # under which the scores of each version are kept
+        self._keys = [opening.body["incumbent"]]  # under which the scores of each version are kept
         self._declared = 0  # how many times scores were declared as seen
 
     @property
