@@ -115,7 +115,7 @@ def _groups(
     for place in range(len(questions)) if places is None else places:
         question, wanted = questions[place], squares[place]
         shape = _sums.shape_of(question, squares=wanted, count=rows.count)
-        side = _Side.of(_statement(rows, question), rows._database.dialect)
+        side = _Side.of(rows.values_statement(question), rows._database.dialect)
         key: Hashable = place
         if side is not None:
             columns = question.reads if isinstance(rows._database, DuckDB) else None
@@ -127,13 +127,6 @@ def _groups(
         for group in groups.values()
         for start in range(0, len(group), MOST_TOGETHER)
     ]
-
-
-def _statement(rows: Rows, question: Question) -> str:
-    known = (rows._name, rows.schema, rows._database.dialect)
-    if known not in question.statements:
-        question.statements[known] = rows._values(question)
-    return question.statements[known]
 
 
 def _together(rows: Rows, group: list[_Asked]) -> dict[int, Sums]:

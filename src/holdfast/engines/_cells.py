@@ -21,7 +21,7 @@ from holdfast.engines._sums import VALUES, scaled
 if TYPE_CHECKING:
     from holdfast.engines._rows import Rows
 
-__all__ = ["CellQuestion", "cells_of"]
+__all__ = ["CellQuestion", "cells_of", "unit_sums_of"]
 
 _NAMES = ("rows", "x", "z", "xx", "xz", "zz", "least_x", "greatest_x", "least_z", "greatest_z")
 
@@ -46,6 +46,8 @@ class _Shape:
     grouped: bool
     filtered: bool
     skips: bool
+    share: bool = False  # whether the value is a condition
+    units: bool = False  # whether rows are grouped by their units, and not by where their values lie
 
 
 def cells_of(
@@ -58,10 +60,38 @@ def cells_of(
 
     Guarantee: the same whole numbers on every run and every engine.
     """
+    shape = _Shape(_values_in(question), question.grouped, question.filters, question.skips)
+    return _read(rows, question, shape, steps)
+
+
+def unit_sums_of(rows: Rows, question: CellQuestion) -> list[tuple[int, ...]]:
+    """The sums of a question over each unit and each of its groups, in the form of cells: the group, then
+    what ``_NAMES`` lists, with zeros for the extremes. Units that no row of enters are left out. Reads the
+    rows.
+
+    Guarantee: the same whole numbers on every run and every engine, in any order.
+    """
+    shape = _Shape(
+        _values_in(question),
+        question.grouped,
+        question.filters,
+        question.skips,
+        share=question.kind == "share",
+        units=True,
+    )
+    return _read(rows, question, shape, [(0, 0, 1)] * shape.values)
+
+
+def _values_in(question: CellQuestion) -> int:
+    return 1 if question.other_bounds is None else 2
+
+
+def _read(
+    rows: Rows, question: CellQuestion, shape: _Shape, steps: Sequence[tuple[int, int, int]]
+) -> list[tuple[int, ...]]:
     rows.require_readable()
     database = rows._database
     bounds = [question.bounds, *([] if question.other_bounds is None else [question.other_bounds])]
-    shape = _Shape(len(bounds), question.grouped, question.filters, question.skips)
     before, after = database.prepared(shape, lambda: _aggregate(shape, database.dialect))
     for mark, (own, (start, bits, count)) in enumerate(zip(bounds, steps, strict=False)):
         missing = question.missing if mark == 0 else own[0]
@@ -69,11 +99,8 @@ def cells_of(
         before, after = (
             _fill(Edges.of(*own).fill(part, str(mark)), numbers, mark) for part in (before, after)
         )
-    known = (rows._name, rows.schema, database.dialect)
-    if known not in question.statements:
-        question.statements[known] = rows._values(question)
-    found = database.run(f"{before}({question.statements[known]}){after}")
-    return [_whole(cell, shape) for cell in found]
+    values = rows.values_statement(question, with_unit=shape.units)
+    return [_whole(cell, shape) for cell in database.run(f"{before}({values}){after}")]
 
 
 def _fill(template: str, numbers: dict[str, int], mark: int) -> str:
@@ -93,34 +120,44 @@ def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
     import ibis
 
     names = ("value", "other")[: shape.values]
-    columns = {**dict.fromkeys(names, "float64"), "group": "float64", "passes": "boolean"}
+    columns = {**dict.fromkeys(names, "float64"), "group": "float64", "passes": "boolean", "unit": "string"}
+    if shape.share:
+        columns["value"] = "boolean"
     values = ibis.table(columns, name=VALUES)
     if shape.filtered:
         values = values.filter(values.passes)
     if shape.grouped:
         values = values.filter(values.group.notnull())
     if shape.skips:
-        values = values.filter(*(values[name].nullif(exact(math.nan)).notnull() for name in names))
-    group = {"group": dialect.nearest(values.group)} if shape.grouped else {}
-    # A value that is NaN is none, and counts as missing.
-    known = {
-        f"known{mark}": values[name].nullif(exact(math.nan)).notnull() for mark, name in enumerate(names)
-    }
+        values = values.filter(*(_known(values[name], shape) for name in names))
+    apart = {"group": dialect.nearest(values.group)} if shape.grouped else {}
+    if shape.units:
+        apart["unit"] = values.unit
+    known = {f"known{mark}": _known(values[name], shape) for mark, name in enumerate(names)}
     below = {
-        f"below{mark}": dialect.below(values[name], Edges.stand_ins(str(mark)))
+        f"below{mark}": dialect.below(
+            dialect.as_number(values[name]) if shape.share else values[name], Edges.stand_ins(str(mark))
+        )
         for mark, name in enumerate(names)
     }
-    values = dialect.stage(values.select(**group, **known, **below))
+    values = dialect.stage(values.select(**apart, **known, **below))
     units = {}
     for mark in range(shape.values):
         edges = Edges.stand_ins(str(mark))
         clipped = dialect.nearest(dialect.clipped(values[f"below{mark}"], edges) * edges.slope)
         units[f"units{mark}"] = values[f"known{mark}"].ifelse(clipped, _stand_in("missing", mark))
-    values = dialect.stage(values.select(*group, **units))
-    places = {f"place{mark}": _place(values[f"units{mark}"], mark) for mark in range(shape.values)}
-    values = dialect.stage(values.mutate(**places))
-    grouped = values.group_by(*group, *places)
-    return grouped.aggregate(**_wanted(values, shape, dialect)).select(*group, *_kept(shape))
+    values = dialect.stage(values.select(*apart, **units))
+    places = {}
+    if not shape.units:
+        places = {f"place{mark}": _place(values[f"units{mark}"], mark) for mark in range(shape.values)}
+        values = dialect.stage(values.mutate(**places))
+    grouped = values.group_by(*apart, *places).aggregate(**_wanted(values, shape, dialect))
+    return grouped.select(*(["group"] if shape.grouped else []), *_kept(shape))
+
+
+def _known(value: Any, shape: _Shape) -> Any:
+    """Whether a row has a value. A value that is NaN is none, and counts as missing."""
+    return value.notnull() if shape.share else value.nullif(exact(math.nan)).notnull()
 
 
 def _place(units: Any, mark: int) -> Any:
@@ -132,27 +169,23 @@ def _place(units: Any, mark: int) -> Any:
 
 
 def _kept(shape: _Shape) -> tuple[str, ...]:
-    return tuple(name for name in _NAMES if shape.values == 2 or "z" not in name)
+    return tuple(
+        name
+        for name in _NAMES
+        if (shape.values == 2 or "z" not in name) and not (shape.units and "_" in name)
+    )
 
 
 def _wanted(values: Any, shape: _Shape, dialect: Dialect) -> dict[str, Any]:
     x = values.units0
-    wanted = {
-        "rows": values.count(),
-        "x": dialect.whole_sum(x),
-        "xx": dialect.whole_sum(x * x),
-        "least_x": x.min(),
-        "greatest_x": x.max(),
-    }
+    wanted = {"rows": values.count(), "x": dialect.whole_sum(x), "xx": dialect.whole_sum(x * x)}
+    if not shape.units:
+        wanted |= {"least_x": x.min(), "greatest_x": x.max()}
     if shape.values == 2:
         z = values.units1
-        wanted |= {
-            "z": dialect.whole_sum(z),
-            "xz": dialect.whole_sum(x * z),
-            "zz": dialect.whole_sum(z * z),
-            "least_z": z.min(),
-            "greatest_z": z.max(),
-        }
+        wanted |= {"z": dialect.whole_sum(z), "xz": dialect.whole_sum(x * z), "zz": dialect.whole_sum(z * z)}
+        if not shape.units:
+            wanted |= {"least_z": z.min(), "greatest_z": z.max()}
     return wanted
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines import _order, _sums
-from holdfast.engines._cells import CellQuestion, cells_of
+from holdfast.engines._cells import CellQuestion, cells_of, unit_sums_of
 from holdfast.engines._content import content_of, plain_columns
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._native import Native
@@ -22,6 +22,14 @@ from holdfast.engines._schema import Schema
 from holdfast.engines._seal import require_unsealed
 from holdfast.engines._split import rows_at, split_rows, store
 from holdfast.engines._sums import Question, Sums
+from holdfast.engines._units import (
+    UnitSizes,
+    in_blocks,
+    in_clusters,
+    in_numbered_units,
+    sizes_of,
+    unit_codes,
+)
 from holdfast.engines._watch import Watch
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 
@@ -96,6 +104,8 @@ class Rows:
         self._compiled: dict[Any, str] = {}
         # The SQL of a query for a part of these rows, chosen without their values; None without a rule.
         self.chosen: Callable[[float], str] | None = None
+        # The column that says which unit a row belongs to; None where every row is a unit.
+        self.unit: str | None = None
         self.schema = schema
         self.count = count
 
@@ -129,31 +139,60 @@ class Rows:
         if question.kind not in ("mean", "share"):
             raise InvalidArgument("question", "a checked mean or share", question.kind, of="sums")
         self.require_readable()
-        known = (self._name, self.schema, self._database.dialect)
-        if known not in question.statements:
-            question.statements[known] = self._values(question)
         shape = _sums.shape_of(question, squares=squares, count=self.count)
-        row = self._database.aggregate(shape, question, question.statements[known])
+        row = self._database.aggregate(shape, question, self.values_statement(question))
         return _sums.collect(question, shape, row, count=self.count, squares=squares)
 
     def cells(self, question: CellQuestion, steps: Sequence[tuple[int, int, int]]) -> list[tuple[int, ...]]:
         """The rows of a question by cells; see :mod:`holdfast.engines._cells`."""
         return cells_of(self, question, steps)
 
-    def _values(self, question: Question) -> str:
+    def unit_sums(self, question: CellQuestion) -> list[tuple[int, ...]]:
+        """The sums of a question over each unit; see :mod:`holdfast.engines._cells`."""
+        return unit_sums_of(self, question)
+
+    def in_clusters(self, column: str) -> Rows:
+        """The same rows in units: those with one value of ``column`` belong together."""
+        return in_clusters(self, column)
+
+    def in_numbered_units(self, numbers: NDArray[np.int64]) -> Rows:
+        """The same rows in units whose numbers are given row by row; of stored rows only."""
+        return in_numbered_units(self, numbers)
+
+    def in_blocks(self, length: int, gap: int) -> Rows:
+        """The rows in blocks of ``length``, with ``gap`` rows left out after each; of stored rows only."""
+        return in_blocks(self, length, gap)
+
+    @_by_column
+    def unit_sizes(self) -> UnitSizes:
+        """How many units there are of each size. Reads the column of units, before there is an account."""
+        return sizes_of(self)
+
+    def unit_codes(self) -> NDArray[np.int64]:
+        """The unit of each row, as a number, in order. Reads every row."""
+        return unit_codes(self)
+
+    def values_statement(self, question: Question, *, with_unit: bool = False) -> str:
+        """The question's own expressions as SQL, compiled once for each table; with the unit of each row."""
+        known = (self._name, self.schema, self._database.dialect, self.unit if with_unit else None)
+        if known not in question.statements:
+            question.statements[known] = self._values(question, with_unit=with_unit)
+        return question.statements[known]
+
+    def _values(self, question: Question, *, with_unit: bool = False) -> str:
         """The question's own expressions as SQL: its value and, where it has a filter, who passes.
 
         They are compiled once for all questions that differ in the numbers they compare with: compiling takes
         longer than a small question.
         """
-        pattern = question.pattern
-        statement = self._compiled.get(pattern)
+        pattern, unit = question.pattern, self.unit if with_unit else None
+        statement = self._compiled.get((pattern, unit))
         if statement is None:
-            table = self._table(question.reads, self._read_by(question))
-            statement = self._database.compile(question.values(table, self.schema, pattern))
+            table = self._table(question.reads, self._read_by(question), unit)
+            statement = self._database.compile(question.values(table, self.schema, pattern, unit))
             if len(self._compiled) >= _MOST_COMPILED:
                 self._compiled.clear()
-            self._compiled[pattern] = statement
+            self._compiled[pattern, unit] = statement
         return str(pattern.fill(statement))
 
     def _read_by(self, question: Question) -> str:
@@ -285,11 +324,14 @@ class Rows:
                 table = table.set_column(place, name, column)
         return table
 
-    def _table(self, columns: Collection[str], name: str | None = None) -> Any:
+    def _table(self, columns: Collection[str], name: str | None = None, unit: str | None = None) -> Any:
         """The table with only the columns that are needed: ibis takes time for every column it is told of."""
         import ibis
 
-        return ibis.table(self.schema.to_ibis(columns or self.columns[:1]), name=name or self._name)
+        described = dict(self.schema.to_ibis(columns or self.columns[:1]).items())
+        if unit is not None:
+            described.setdefault(unit, "string")  # Nothing is computed with it, so any type will do.
+        return ibis.table(described, name=name or self._name)
 
     def _arrow(self, columns: Sequence[str] | None = None, most: int | None = None) -> Any:
         self.require_readable()
@@ -325,6 +367,7 @@ class Rows:
             stays=self.stays,
         )
         part._sealed = self._sealed
+        part.unit = self.unit
         return part
 
     def require_blocks(self) -> None:

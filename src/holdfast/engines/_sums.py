@@ -83,9 +83,10 @@ class Question(Protocol):
     def member(self) -> Any:
         """Of a table's question, that whose groups are the table's, and the number of its own; else None."""
 
-    def values(self, table: Any, columns: Any = None, pattern: Any = None) -> Any:
+    def values(self, table: Any, columns: Any = None, pattern: Any = None, unit: str | None = None) -> Any:
         """The question on an ibis table with these columns, row by row: its ``value``, null where it has
-        none, and ``passes`` where there is a filter; of a pattern, if one is given."""
+        none, and ``passes`` where there is a filter; of a pattern, if one is given. With a column that says
+        which ``unit`` a row belongs to, that too."""
 
 
 @dataclass(frozen=True, repr=False)

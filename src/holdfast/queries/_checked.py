@@ -145,9 +145,11 @@ class CheckedQuery:
         table: Any,
         columns: Mapping[str, engines.Column] | None = None,
         pattern: Pattern | None = None,
+        unit: str | None = None,
     ) -> Any:
         """The question on an ibis table, row by row: what :attr:`nodes` names. A value is null where a row
-        has none; a null does not pass, and is in no group.
+        has none; a null does not pass, and is in no group. With a column that says which ``unit`` a row
+        belongs to, that column too, under the name ``unit``.
 
         ``columns`` are the table's where they are stored otherwise than those the question was checked for;
         of a ``pattern``, if one is given.
@@ -155,6 +157,8 @@ class CheckedQuery:
         nodes = self.nodes if pattern is None else dict(pattern.nodes)
         compiler = Compiler(table, columns or self.columns)
         values = {name: compiler.value(node) for name, node in nodes.items()}
+        if unit is not None:
+            values["unit"] = compiler.table[unit]
         return compiler.table.select(**values)
 
 

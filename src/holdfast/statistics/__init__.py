@@ -22,6 +22,7 @@ from holdfast.statistics._statistic import (
     Variance,
     WeightedMean,
 )
+from holdfast.statistics._units import UnitCells, crossing_of
 
 __all__ = [
     "AUC",
@@ -44,6 +45,8 @@ __all__ = [
     "Statistic",
     "Steps",
     "Tails",
+    "UnitCells",
     "Variance",
     "WeightedMean",
+    "crossing_of",
 ]

@@ -95,7 +95,7 @@ class Steps(NamedTuple):
 _DEVIATIONS = 5
 
 
-def _whole_sums(where: NDArray[np.int64], term: NDArray[np.int64], places: int) -> list[int]:
+def whole_sums(where: NDArray[np.int64], term: NDArray[np.int64], places: int) -> list[int]:
     """The sums of whole numbers below 2**48 at each place, exactly: in two halves that floats can hold."""
     high, low = (np.bincount(where, weights=part, minlength=places) for part in (term >> 24, term % 2**24))
     return [(int(above) << 24) + int(below) for above, below in zip(high, low, strict=True)]
@@ -151,7 +151,7 @@ class Cells:
             np.minimum.at(least[:, axis], where, values)
             np.maximum.at(greatest[:, axis], where, values)
         terms = (np.ones_like(x), x, z, x * x, x * z, z * z)
-        sums = [_whole_sums(where, term, len(keys)) for term in terms]
+        sums = [whole_sums(where, term, len(keys)) for term in terms]
         groups = keys // (steps[0].number * steps[1].number)
         ends = (least[:, 0], greatest[:, 0], least[:, 1], greatest[:, 1])
         return cls.of(axes, list(zip(groups, *sums, *ends, strict=True)))
@@ -197,6 +197,16 @@ class Cells:
     def rows(self) -> float:
         """How many rows there are."""
         return float(self.sums[:, ONE].sum())
+
+    @property
+    def count(self) -> float:
+        """How many independent terms there are: rows here, units of rows elsewhere."""
+        return self.rows
+
+    @property
+    def inflation(self) -> tuple[float, float]:
+        """How many times larger the deviation of each value's mean is than that of independent rows."""
+        return 1.0, 1.0
 
     def rows_in(self, group: int) -> float:
         """How many rows a group has."""

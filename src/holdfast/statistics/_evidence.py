@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from holdfast.statistics._cells import Cells
 from holdfast.statistics._product import Crossing, Form, best_rate, least_radius, lower_end
+from holdfast.statistics._units import UnitCells, crossing_of
 from holdfast.tails import Tail
 
 # Without training rows an average of bets is used, for standard deviations that halve from half the range.
@@ -30,7 +31,11 @@ class Evidence(ABC):
 
     cells: Cells
     trained: Cells | None
-    independent = True
+
+    @property
+    @abstractmethod
+    def independent(self) -> bool:
+        """Whether the rows themselves are independent, so that one may condition on their groups."""
 
     @abstractmethod
     def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
@@ -57,33 +62,34 @@ class Evidence(ABC):
 
 @dataclass(frozen=True)
 class Bets(Evidence):
-    """Evidence from independent rows.
+    """Evidence from independent rows, or from independent units of rows.
 
     Guarantee: each bound holds with probability ≥ 1 − exp(−level) over the rows.
-    Assumes: independent rows, or rows that are independent given their groups; ``trained`` does not depend on
-    them.
+    Assumes: independent rows, or rows that are independent given their groups, or independent units;
+    ``trained`` does not depend on them.
     """
 
+    @property
+    def independent(self) -> bool:
+        return not isinstance(self.cells, UnitCells)
+
     def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
-        return lower_end(Crossing(self.cells, form, offset), level, self._rates(form, level), lowest)
+        return lower_end(crossing_of(self.cells, form, offset), level, self._rates(form, level), lowest)
 
     def _rates(self, form: Form, level: float) -> list[float]:
         """Not for the crossing's offset: that may be read off the rows, and rates are fixed before them."""
-        axes, rows = self.cells.axes, max(1.0, self.cells.rows)
-        seen = None if self.trained is None else Crossing(self.trained, form)
+        rows = max(1.0, self.cells.rows)
+        seen = None if self.trained is None else crossing_of(self.trained, form)
         if self.trained is None or seen is None or not seen.slope > 0:
-            span = max(
-                1e-300,
-                -form.least(0.0, axes, self.cells.centre),
-                -form.mirrored.least(0.0, axes, self.cells.centre),
-            )
+            declared = crossing_of(self.cells, form), crossing_of(self.cells, form.mirrored)
+            span = max(1e-300, *(-crossing.least(0.0) for crossing in declared))
             spreads = [span / 2**halving for halving in range(1, _UNSEEN_SPREADS + 1)]
             return [best_rate(span, spread**2, rows, level) for spread in spreads]
         at = seen.estimate
         moment = seen.second_moment(at)
         reach = _REACH * math.sqrt(moment / self.trained.rows) / seen.slope
-        distance = -form.least(at + reach, axes, self.trained.centre)
-        span = max(distance, -form.mirrored.least(-at, axes, self.trained.centre), 1e-300)
+        distance = -seen.least(at + reach)
+        span = max(distance, -crossing_of(self.trained, form.mirrored).least(-at), 1e-300)
         moment = max(moment, span**2 / (self.trained.rows + 1))
         return [best_rate(max(distance, 1e-9 * span), moment, self.trained.rows, level)]
 
@@ -102,7 +108,10 @@ class Tails(Evidence):
 
     tail: Callable[[float, float], Tail]
     rows: int
-    independent = False
+
+    @property
+    def independent(self) -> bool:
+        return False
 
     def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
         crossing = Crossing(self.cells, form, offset)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,10 +130,14 @@ class Crossing:
         """The mean of v over the rows."""
         return self._mean_u_and_v[1]
 
+    def least(self, a: float) -> float:
+        """The least that u − a·v − offset can be by the declared ranges."""
+        return self.form.least(a, self.cells.axes, self.cells.centre) - self.offset
+
     def log_product(self, a: float, rate: float) -> float:
         """A lower bound on Σ ln(1 + rate·(u − a·v − offset)); −∞ where the declared ranges allow a factor
         below zero."""
-        least = self.form.least(a, self.cells.axes, self.cells.centre) - self.offset
+        least = self.least(a)
         if not rate * least > -1 + 1e-9:
             return -math.inf
         rows, mean = self.cells.sums[:, ONE], 1 + rate * (self._mean.at(a) - self.offset)
@@ -238,7 +243,26 @@ def best_rate(distance: float, moment: float, rows: float, level: float) -> floa
     return high / distance
 
 
-def lower_end(crossing: Crossing, level: float, rates: Sequence[float], lowest: float = -math.inf) -> float:
+class Product(Protocol):
+    """Evidence about a crossing, as a product of bets: over single rows or over units of them."""
+
+    @property
+    def cells(self) -> Cells:
+        """The rows or units."""
+
+    @property
+    def estimate(self) -> float:
+        """Where the mean of the rows crosses; NaN where it does nowhere."""
+
+    @property
+    def slope(self) -> float:
+        """The mean of v over the rows."""
+
+    def log_product(self, a: float, rate: float) -> float:
+        """A lower bound on the logarithm of the product at ``a``."""
+
+
+def lower_end(crossing: Product, level: float, rates: Sequence[float], lowest: float = -math.inf) -> float:
     """The largest a that is found with evidence of ``level`` nats that θ lies above it; −∞ where there is
     none down to ``lowest``. With several rates their average is the evidence."""
     middle = crossing.estimate

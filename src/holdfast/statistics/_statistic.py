@@ -18,7 +18,8 @@ from holdfast import intervals
 from holdfast.intervals import Interval
 from holdfast.statistics._cells import Cells
 from holdfast.statistics._evidence import Evidence
-from holdfast.statistics._product import Crossing, Form
+from holdfast.statistics._product import Form
+from holdfast.statistics._units import crossing_of
 
 _LN2 = math.log(2.0)
 # How much of the error the second facts of a statistic may take together.
@@ -68,7 +69,7 @@ class Statistic(ABC):
 
     def deviation(self, cells: Cells) -> float:
         """About the standard deviation of the estimate from such rows; infinite where they say nothing."""
-        crossing = Crossing(*self.form(cells, cells))
+        crossing = crossing_of(*self.form(cells, cells))
         if not (crossing.slope > 0 and math.isfinite(crossing.estimate)):
             return math.inf
         moment = crossing.second_moment(crossing.estimate)
@@ -77,7 +78,7 @@ class Statistic(ABC):
     def heaviness(self, cells: Cells) -> float:
         """About the relative variance of a squared term of the form: 1 for flat ones, more for heavy
         tails."""
-        crossing = Crossing(*self.form(cells, cells))
+        crossing = crossing_of(*self.form(cells, cells))
         return crossing.heaviness(crossing.estimate) if math.isfinite(crossing.estimate) else math.inf
 
 
@@ -153,7 +154,7 @@ class Ratio(Statistic):
         return cells, Form.of((x, 1.0, 0, 0, 0, 0), (z, 0, 1.0, 0, 0, 0))
 
     def estimate(self, cells: Cells) -> float:
-        return Crossing(*self.form(cells, None)).estimate if cells.rows > 0 else math.nan
+        return crossing_of(*self.form(cells, None)).estimate if cells.rows > 0 else math.nan
 
     def interval(self, evidence: Evidence, nats: float) -> Interval:
         return _both_sides(evidence, self.form(evidence.cells, None)[1], nats)
@@ -171,7 +172,7 @@ class WeightedMean(Statistic):
         return cells, Form.of((x * z, z, x, 0, 1.0, 0), (z, 0, 1.0, 0, 0, 0))
 
     def estimate(self, cells: Cells) -> float:
-        return Crossing(*self.form(cells, None)).estimate if cells.rows > 0 else math.nan
+        return crossing_of(*self.form(cells, None)).estimate if cells.rows > 0 else math.nan
 
     def interval(self, evidence: Evidence, nats: float) -> Interval:
         # Counted from the training mean the form is w·(x − a), and a stays small.
@@ -335,7 +336,7 @@ class Slope(Statistic):
         return cells.around(*cells.mean), Form.of(_XZ, _ZZ)
 
     def estimate(self, cells: Cells) -> float:
-        return Crossing(*self.form(cells, None)).estimate if cells.rows > 0 else math.nan
+        return crossing_of(*self.form(cells, None)).estimate if cells.rows > 0 else math.nan
 
     def interval(self, evidence: Evidence, nats: float) -> Interval:
         evidence, end = evidence.around(*_centre(evidence)), _each_end(nats, 5)
@@ -439,7 +440,7 @@ class RSquared(Statistic):
         return cells.around(middle, middle), Form.of((0, 0, 0, 0, 2.0, -1.0), _XX)
 
     def estimate(self, cells: Cells) -> float:
-        return Crossing(*self.form(cells, None)).estimate if cells.rows > 0 else math.nan
+        return crossing_of(*self.form(cells, None)).estimate if cells.rows > 0 else math.nan
 
     def interval(self, evidence: Evidence, nats: float) -> Interval:
         middle = _centre(evidence)[0]
