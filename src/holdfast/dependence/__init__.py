@@ -16,7 +16,7 @@ from holdfast.dependence._graph import DependencyGraph, MDependent
 from holdfast.dependence._holdout import reusable_holdout_rows, reusable_holdout_tail
 from holdfast.dependence._independent import Independent
 from holdfast.dependence._markov_network import MarkovNetwork
-from holdfast.dependence._mixing import BlockTail, beta_mixing_tail
+from holdfast.dependence._mixing import BlockTail, Mixing, beta_mixing_tail
 from holdfast.dependence._model import Dependence
 from holdfast.dependence._quilts import Quilt
 from holdfast.dependence._spectral import spectral_dp
@@ -37,6 +37,7 @@ __all__ = [
     "MDependent",
     "MarkovChain",
     "MarkovNetwork",
+    "Mixing",
     "Quilt",
     "ReportRow",
     "ShiftedTail",

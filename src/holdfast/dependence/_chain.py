@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,10 +24,13 @@ from holdfast.dependence._model import (
     LATER,
     MOST_ROWS,
     Dependence,
+    column_names,
     few,
     from_squared_differences,
     row_differences,
+    state_is,
     value_range,
+    whole_steps,
 )
 from holdfast.dependence._quilts import Quilt
 from holdfast.dependence._split import Split, check_split, contiguous, part_size
@@ -49,6 +52,8 @@ _FITTED = (
     "The transition matrix was fitted to {count:,} observed rows and is then taken as exact: that the rows "
     "form such a chain, and the error of the fit, are assumptions that no interval accounts for."
 )
+# Only in the warning: books keep the sentence above word for word.
+_BETTER = " holdfast.dependence.fit accounts for the error of the fit."
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,7 +61,8 @@ class MarkovChain(Dependence):
     """``n`` rows in order whose states follow a Markov chain with the given ``transition`` matrix.
 
     A row's state is everything the questions may look at. ``initial`` is the law of the first row; None means
-    that the chain starts at its stationary law, which needs an irreducible chain.
+    that the chain starts at its stationary law, which needs an irreducible chain. ``columns`` names the
+    columns that make up the state, one or several; None: all of them.
 
     >>> chain = MarkovChain([[0.95, 0.05], [0.05, 0.95]], n=10_000)
     >>> round(chain.spectral_gap, 9), round(chain.contraction, 9), round(chain.cross_ratio, 9)
@@ -66,6 +72,7 @@ class MarkovChain(Dependence):
     transition: NDArray[np.float64] = field(compare=False)
     n: int
     initial: NDArray[np.float64] | None = field(default=None, compare=False)
+    columns: frozenset[str] | None = field(default=None, kw_only=True)
     _content: bytes = field(init=False, repr=False)
 
     name: ClassVar[str] = "Markov chain"
@@ -79,16 +86,19 @@ class MarkovChain(Dependence):
         object.__setattr__(self, "transition", matrix)
         object.__setattr__(self, "n", checks.whole(self.n, "n", at_most=MOST_ROWS, of="MarkovChain"))
         object.__setattr__(self, "initial", start)
+        if self.columns is not None:
+            object.__setattr__(self, "columns", frozenset(column_names(self.columns, of="MarkovChain")))
         content = matrix.tobytes() + (b"" if start is None else start.tobytes())
         object.__setattr__(self, "_content", content)
 
     @classmethod
-    def fit(cls, states: Any, n_states: Any = None, n: Any = None) -> MarkovChain:
+    def fit(cls, states: Any, n_states: Any = None, n: Any = None, *, columns: Any = None) -> MarkovChain:
         """A chain with the observed frequencies of transitions, started at its stationary law.
 
-        ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, theirs unless given. Fitting is an
-        assumption, warned of here and listed on every certificate. Fit on rows that no question is asked
-        about: a model read off the protected rows would be an answer nobody paid for.
+        ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, theirs unless given; ``columns``
+        names the columns that make up the state. Fitting is an assumption, warned of here and listed on every
+        certificate; ``dependence.fit`` accounts for the error of the fit. Fit on rows that no question is
+        asked about: a model read off the protected rows would be an answer nobody paid for.
         """
         observed = np.asarray(states)
         if observed.ndim != 1 or len(observed) < 2 or observed.dtype.kind not in "iu" or observed.min() < 0:
@@ -114,20 +124,24 @@ class MarkovChain(Dependence):
                 of="MarkovChain.fit",
             )
         sentence = _FITTED.format(count=len(observed))
-        warnings.warn(sentence, UserWarning, stacklevel=2)
+        warnings.warn(sentence + _BETTER, UserWarning, stacklevel=2)
         rows = len(observed) if n is None else n
-        return cls(counts / leaving[:, None], rows, extra_assumptions=(sentence,))
+        return cls(counts / leaving[:, None], rows, columns=columns, extra_assumptions=(sentence,))
 
     def _visible(self) -> dict[str, Any]:
         start = None if self.initial is None else self.initial.tolist()
-        return {"transition": self.transition.tolist(), "n": self.n, "initial": start}
+        named = {} if self.columns is None else {"columns": sorted(self.columns)}
+        return {"transition": self.transition.tolist(), "n": self.n, "initial": start, **named}
 
     def __repr__(self) -> str:
         start = "stationary" if self.initial is None else "given"
-        return f"MarkovChain(states={len(self.transition)}, n={self.n}, start={start})"
+        named = "" if self.columns is None else f", columns={sorted(self.columns)}"
+        return f"MarkovChain(states={len(self.transition)}, n={self.n}, start={start}{named})"
 
     def _content_of_law(self) -> tuple[Any, ...]:
-        return self.transition, self.n, self.initial
+        # Models without named columns keep the fingerprint that they had before columns could be named.
+        named = () if self.columns is None else (sorted(self.columns),)
+        return self.transition, self.n, self.initial, *named
 
     @property
     def _parameters(self) -> tuple[str, ...]:
@@ -204,7 +218,19 @@ class MarkovChain(Dependence):
         return (
             f"The rows, in the order of the table, are a Markov chain on {len(self.transition)} states with "
             f"the given transition matrix, {start}.",
+            *(() if self.columns is None else (state_is(self.columns),)),
         )
+
+    def log_remembered(self, steps: Any) -> NDArray[np.float64]:
+        """ln β(steps) of a stationary chain, ln θ_steps from any other start.
+
+        >>> chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=1000)
+        >>> np.exp(chain.log_remembered([0, 1, 2])).round(9).tolist()
+        [1.0, 0.25, 0.125]
+        """
+        steps = whole_steps(steps)
+        logs = self._forgetting.log_beta_at if self.initial is None else self._forgetting.log_theta_at
+        return np.where(steps == 0, 0.0, logs(steps))
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
         spread = hi - lo
@@ -328,7 +354,7 @@ class MarkovChain(Dependence):
         if self.initial is not None:
             start = self.initial @ np.linalg.matrix_power(self.transition, row)
             start /= start.sum()
-        return MarkovChain(self.transition, self.n - row, start, extra_assumptions=self.extra_assumptions)
+        return replace(self, n=self.n - row, initial=start)
 
     @cached_property
     def _start(self) -> NDArray[np.float64]:

@@ -35,16 +35,18 @@ class Forgetting:
 
     β(k) is the mean total variation between the law of a row given the row k before and its own law. Both
     are computed for k < K and extended by θ_{qK+r} ≤ θ_K^q θ_r and β(qK+r) ≤ θ_K^q β(r), in logarithms, so
-    that they never vanish by underflow.
+    that they never vanish by underflow. For a chain on runs of states, ``shift`` more steps are behind the
+    first row of a stretch than its last: θ is then that of k + shift steps, for k ≥ 1.
     """
 
     log_theta: Matrix
     log_beta: Matrix
     log_block: float
+    shift: int = 0
 
     def log_theta_at(self, steps: NDArray[np.int64]) -> Matrix:
         """ln θ_k."""
-        return self._extend(self.log_theta, steps)
+        return np.where(steps == 0, 0.0, self._extend(self.log_theta, steps + self.shift))
 
     def log_beta_at(self, steps: NDArray[np.int64]) -> Matrix:
         """ln β(k)."""

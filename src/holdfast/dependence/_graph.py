@@ -7,13 +7,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast import checks
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._colouring import ChromaticNumber, chromatic_number
 from holdfast.dependence._cut import best_cut
 from holdfast.dependence._edges import Edges, read_graph
-from holdfast.dependence._model import LATER, Dependence, few, from_squared_differences
+from holdfast.dependence._model import LATER, Dependence, few, from_squared_differences, whole_steps
 from holdfast.dependence._split import Split, check_split, contiguous, part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
 
@@ -153,6 +154,14 @@ class MDependent(Dependence):
     @property
     def _stated(self) -> tuple[str, ...]:
         return (f"Groups of rows that stand more than {self.m} places apart in the table are independent.",)
+
+    def log_remembered(self, steps: Any) -> NDArray[np.float64]:
+        """ln 1 up to ``m`` steps, ln 0 beyond: groups of rows more than m places apart are independent.
+
+        >>> MDependent(100, 4).log_remembered([0, 4, 5]).tolist()
+        [0.0, 0.0, -inf]
+        """
+        return np.where(whole_steps(steps) <= self.m, 0.0, -np.inf)
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
         groups = min(self.m + 1, self.n)

@@ -1,18 +1,28 @@
-"""β-mixing rows: Yu's blocks."""
+"""β-mixing rows: Yu's blocks, and a declared rate of mixing as a model."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks, rounding
-from holdfast.dependence._model import MOST_ROWS, value_range
-from holdfast.errors import InvalidArgument
+from holdfast.dependence._best import TailRow
+from holdfast.dependence._model import (
+    LATER,
+    MOST_ROWS,
+    Dependence,
+    bound_to,
+    from_squared_differences,
+    value_range,
+    whole_steps,
+)
+from holdfast.dependence._split import Split, check_split, contiguous, part_size
+from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.tails import Tail
 
 _LN4 = math.log(4.0)
@@ -108,3 +118,135 @@ def beta_mixing_tail(beta: Any, n: Any, lo: Any, hi: Any) -> BlockTail:
     with np.errstate(divide="ignore"):
         logs = np.log(values)
     return block_tail(lambda a: logs[np.minimum(a, len(logs)) - 1], n, hi - lo)
+
+
+@dataclass(frozen=True, repr=False)
+class Mixing(Dependence):
+    """A stationary series of rows that forgets its past at a declared ``rate``, with no model behind it.
+
+    The rows up to any point, and those from g places later on, are within total variation
+    ``constant``·``rate``^g of independent (β-mixing). That is declared and never estimated; every certificate
+    prints it. ``rate`` lies in (0, 1). ``n`` is the number of rows; a model without it is bound to a table by
+    ``with_rows``, or by the guard it is given to.
+
+    >>> series = Mixing(0.5).with_rows(10_000)
+    >>> round(series.mean_tail(0, 1).radius(0.05), 4)
+    0.0867
+    """
+
+    rate: float
+    constant: float = field(default=1.0, kw_only=True)
+    n: int = field(default=None, kw_only=True)  # type: ignore[assignment]  # until it is bound to a table
+
+    name: ClassVar[str] = "declared mixing"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", checks.real(self.rate, "rate", "(0, 1)", of="Mixing"))
+        constant = checks.real(self.constant, "constant", "(0, inf)", of="Mixing")
+        object.__setattr__(self, "constant", constant)
+        if self.n is not None:
+            object.__setattr__(self, "n", checks.whole(self.n, "n", at_most=MOST_ROWS, of="Mixing"))
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        return (f"β(g) ≤ {self._formula}",)
+
+    @property
+    def _formula(self) -> str:
+        return f"{'' if self.constant == 1.0 else f'{self.constant:.6g}·'}{self.rate:.6g}^g"
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return (
+            "The rows, in the order of the table, are a stationary series: a stretch of rows has the same "
+            "law wherever it begins.",
+            "For every g, the rows up to any point and those from g places later on are within total "
+            f"variation {self._formula} of independent. This rate is declared, not estimated: nothing in the "
+            "data supports it.",
+        )
+
+    def with_rows(self, n: int) -> Self:
+        """The same model about ``n`` rows; one that was made for another number of rows is refused."""
+        return replace(self, n=n) if self.n is None else super().with_rows(n)
+
+    def log_remembered(self, steps: Any) -> NDArray[np.float64]:
+        """ln min(1, ``constant``·``rate``^steps).
+
+        >>> np.exp(Mixing(0.5, constant=4).log_remembered([0, 1, 4])).round(9).tolist()
+        [1.0, 1.0, 0.25]
+        """
+        steps = whole_steps(steps)
+        logs = rounding.up(math.log(self.constant)) + steps * min(0.0, rounding.up(math.log(self.rate)))
+        return np.where(steps == 0, 0.0, np.minimum(0.0, logs))
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        n, spread = bound_to(self, of="mean_tail"), hi - lo
+        if n == 1:
+            return (TailRow("one row", "Hoeffding 1963", from_squared_differences(spread * spread)),)
+        tail = block_tail(self.log_remembered, n, spread)
+        return (TailRow("β-mixing blocks", "Yu 1994, lemma 4.1, with the best block length", tail),)
+
+    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+        """The first rows, then the shortest gap g with β(g + 1) ≤ ``beta``/20, then the protected rows.
+
+        Proof that the bias is at most β(g + 1): it is the declared distance between the law of the rows up to
+        the last training row and those from g + 1 places later on and the product of the two. The series is
+        stationary, so the same model holds for the protected rows.
+
+        >>> parts = Mixing(0.5, n=1000).split(0.5, np.random.default_rng(0), beta=0.05)
+        >>> parts.dropped, round(parts.bias, 9), parts.protected_model.n
+        (8, 0.001953125, 496)
+        """
+        share, rng, beta = check_split(share, rng, beta, of="Mixing")
+        n = bound_to(self, of="split")
+        gap, bias = self._gap(beta)
+        usable = n - gap
+        if usable < 2:
+            what = f"Setting a training part aside, with the {gap:,} rows of a gap after it,"
+            raise NotEnoughRows(gap + 2, n, what=what)
+        size = part_size(share, usable)
+        rest = replace(self, n=usable - size)
+        return Split(*contiguous(size, gap, n), rest, bias, self.assumptions)
+
+    def fresh(self, beta: Any = 0.05) -> Split:
+        """All rows but the first g, with the same gap and the same proof as ``split``.
+
+        >>> Mixing(0.5, n=1000).fresh(beta=0.05).protected_model
+        Mixing(rate=0.5, constant=1, n=992)
+        """
+        beta = checks.real(beta, "beta", "(0, 1)", of="Mixing.fresh")
+        n = bound_to(self, of="fresh")
+        gap, bias = self._gap(beta)
+        if n <= gap:
+            raise NotEnoughRows(gap + 1, n, what=f"An epoch after another, with the {gap:,} rows of a gap,")
+        rest = replace(self, n=n - gap)
+        return Split(*contiguous(0, gap, n), rest, bias, (*self.assumptions, LATER))
+
+    def _gap(self, beta: float) -> tuple[int, float]:
+        """The shortest gap after which all but ``beta``/20 is forgotten, and what is still known."""
+        steps = first_below(self.log_remembered, math.log(beta / 20.0))
+        if steps is None:
+            raise InvalidArgument(
+                "rate", "small enough for the rows to forget within 2^40 places", self.rate, of="Mixing"
+            )
+        return steps - 1, rounding.probability(math.exp(float(self.log_remembered(steps))))
+
+
+def first_below(
+    log_remembered: Callable[[NDArray[np.int64]], NDArray[np.float64]], target: float
+) -> int | None:
+    """The fewest steps, at least 1, after which ln of what is remembered is at most ``target``; it must not
+    increase. None if 2^40 steps are not enough."""
+    high = 1
+    while not float(log_remembered(np.array(high))) <= target:
+        high *= 2
+        if high > 1 << 40:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if float(log_remembered(np.array(middle))) <= target:
+            high = middle
+        else:
+            low = middle
+    return high

@@ -47,6 +47,35 @@ class Dependence(Record, ABC):
         def n(self) -> int: ...
 
     @property
+    def columns(self) -> frozenset[str] | None:
+        """The columns that the model describes; None: all of them."""
+        return None
+
+    @property
+    def failure(self) -> float:
+        """The probability that the model is wrong because it was estimated; charge it to the confidence."""
+        return 0.0
+
+    def with_rows(self, n: int) -> Self:
+        """The same model about ``n`` rows: itself, where it was made for them."""
+        if n != self.n:
+            raise InvalidArgument("dependence", f"a model of the {n:,} rows of the data", self, of="Guard")
+        return self
+
+    def log_remembered(self, steps: Any) -> NDArray[np.float64] | None:
+        """For rows in order, ln of how much of the past the rows from ``steps`` places later on still know.
+
+        ``steps`` are whole numbers; after 0 steps everything is known, ln 1.
+
+        Guarantee: the mean total variation between the law of the rows from t + steps on, given all rows up
+        to t, and their own law is at most exp of the result, for every t.
+        Assumes: the sentences in ``assumptions`` (not checkable from the data). None: the model says nothing
+        about rows in order.
+        Reference: ``docs/theory/dependence.md``, "What a gap is worth".
+        """
+        return None
+
+    @property
     @abstractmethod
     def _stated(self) -> tuple[str, ...]:
         """What the model itself assumes."""
@@ -77,7 +106,8 @@ class Dependence(Record, ABC):
         """The model with its parameters in one line, for the certificate: all of them where they are few,
         else how many there are and what follows from them; and how the fingerprint begins."""
         parameters = "".join(f", {words}" for words in self._parameters)
-        return f"{self.name}, {self.n:,} rows{parameters} (fingerprint {self.fingerprint[:16]})"
+        rows = "any number of" if self.n is None else f"{self.n:,}"
+        return f"{self.name}, {rows} rows{parameters} (fingerprint {self.fingerprint[:16]})"
 
     @property
     def _parameters(self) -> tuple[str, ...]:
@@ -142,6 +172,45 @@ class Dependence(Record, ABC):
 def best(rows: tuple[TailRow, ...]) -> Tail:
     """The one tail, or the best of several."""
     return rows[0].tail if len(rows) == 1 else BestTail(rows)
+
+
+def bound_to(model: Dependence, *, of: str) -> int:
+    """The number of rows of a model that may be made before its table is there."""
+    if model.n is None:
+        raise InvalidArgument(
+            "n",
+            "the number of rows of a table. Bind the model to a table first: model.with_rows(n), or give it "
+            "to Guard",
+            None,
+            of=f"{type(model).__name__}.{of}",
+        )
+    return model.n
+
+
+def whole_steps(steps: Any) -> NDArray[np.int64]:
+    """Check numbers of steps: whole numbers, none negative."""
+    array = np.asarray(steps)
+    if array.dtype.kind not in "iu" or not (array >= 0).all():
+        raise InvalidArgument("steps", "whole numbers of at least 0", steps, of="log_remembered")
+    return array.astype(np.int64)
+
+
+def column_names(columns: Any, *, of: str) -> tuple[str, ...]:
+    """Check names of columns: one, or several that differ; in their order."""
+    listed = (columns,) if isinstance(columns, str) else columns
+    names = tuple(listed) if np.iterable(listed) and not isinstance(listed, bytes) else ()
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        raise InvalidArgument("columns", "the name of a column, or several different names", columns, of=of)
+    return names
+
+
+def state_is(columns: frozenset[str]) -> str:
+    """What a state is, where the model describes named columns only, for the certificate."""
+    word = "column" if len(columns) == 1 else "columns"
+    return (
+        f"A state is the value of the {word} {', '.join(map(repr, sorted(columns)))}. Given all that came "
+        "before, other columns included, the next state depends on the chain's own past alone."
+    )
 
 
 def value_range(lo: Any, hi: Any, *, of: str) -> tuple[float, float]:
