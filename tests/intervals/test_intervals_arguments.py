@@ -38,6 +38,12 @@ GOOD |= {
     "units_needed": {"nats": 1.0, "least": 0.0},
     "certified_gain": {"tasks": 100, "nats": 1.0, "baseline": 0.5, "ratio": 4, "least": 0.0},
 }
+GOOD |= {
+    "chain_share": {"count": 5, "rows": 10, "nats": 1.0, "norm": 0.5},
+    "chain_mean": {"mean": 0.5, "square": 0.1, "rows": 10, "nats": 1.0, "norm": 0.5, "lo": 0.0, "hi": 1.0}
+    | {"centre": 0.4, "share": 0.5},
+    "chain_mean_radius": {"spread": 0.1, "rows": 10, "nats": 1.0, "norm": 0.5, "width": 1.0},
+}
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, "1", None, True, 1j, [1.0]]
 BAD = {
     "mean": [*NOT_NUMBERS, -0.1, 1.1],
@@ -93,6 +99,13 @@ BAD = {
     "ratio": [*NOT_NUMBERS, 1, 2.5],
     "rates": [None, 1.0, (1.0,), (0.0, 1.0), (1.0, math.nan), ([], 1.0), ("1", 1.0)],
 }
+BAD |= {
+    "rows": [*NOT_NUMBERS, -1, 2.5],
+    "norm": [*NOT_NUMBERS, -0.1, 1.0, 1.5],
+    "square": [*NOT_NUMBERS, -0.1, 0.181],
+    "centre": [*NOT_NUMBERS, -0.1, 1.1],
+    "spread": [*NOT_NUMBERS, -0.1],
+}
 CASES = [(name, argument, bad) for name, good in GOOD.items() for argument in good for bad in BAD[argument]]
 
 
@@ -110,7 +123,7 @@ def test_bad_arguments_are_refused_by_name(name, argument, bad):
     with pytest.raises(InvalidArgument) as caught:
         getattr(intervals, name)(**{**GOOD[name], argument: bad})
     # Bounds out of order are the fault of either; a bound moved past the mean is the mean's fault.
-    expected = {"lo": {"lo", "hi", "mean", "values"}, "hi": {"hi", "mean", "values"}}.get(
+    expected = {"lo": {"lo", "hi", "mean", "values", "centre"}, "hi": {"hi", "mean", "values", "centre"}}.get(
         argument, {argument}
     )
     assert caught.value.argument in expected

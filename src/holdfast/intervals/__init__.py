@@ -12,6 +12,8 @@ Nothing underflows: the code guard asks for thousands of nats, where δ is no fl
 :func:`e_mean`                      bounded means of any variance, from mean and variance, with rates from
                                     other rows (:func:`e_mean_rates`)
 :func:`betting`                     bounded means of small variance, from the rows in their order
+:func:`chain_share`                 shares of a stationary Markov chain, from the norm of its operator
+:func:`chain_mean`                  bounded means of such a chain (:func:`chain_mean_radius` predicts widths)
 :func:`quantile`                    quantiles, any distribution
 :func:`from_tail`                   any statistic with a tail, dependent rows included
 :func:`of_filtered_mean`            means under a filter (dependent rows: :func:`filtered_from_tail`)
@@ -22,6 +24,7 @@ Nothing underflows: the code guard asks for thousands of nats, where δ is no fl
 """
 
 from holdfast.intervals._betting import betting
+from holdfast.intervals._chain import chain_mean, chain_mean_radius, chain_share
 from holdfast.intervals._compose import difference, filtered_from_tail, from_tail, of_filtered_mean, ratio
 from holdfast.intervals._e_mean import e_mean, e_mean_rates
 from holdfast.intervals._gain import certified_gain, gain_steps, mean_interval, sign_test, units_needed
@@ -34,6 +37,9 @@ __all__ = [
     "Interval",
     "betting",
     "certified_gain",
+    "chain_mean",
+    "chain_mean_radius",
+    "chain_share",
     "clopper_pearson",
     "difference",
     "e_mean",
