@@ -6,6 +6,7 @@ where a rule is proved, sets rows aside as a free training part (:meth:`~Depende
 
 from holdfast.dependence._bayesian_network import BayesianNetwork
 from holdfast.dependence._best import BestTail, ReportRow, ShiftedTail, TailReport, TailRow
+from holdfast.dependence._blocks import Blocks
 from holdfast.dependence._chain import MarkovChain
 from holdfast.dependence._clusters import Clusters
 from holdfast.dependence._colouring import ChromaticNumber
@@ -15,6 +16,7 @@ from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import DependencyGraph, MDependent
 from holdfast.dependence._holdout import reusable_holdout_rows, reusable_holdout_tail
 from holdfast.dependence._independent import Independent
+from holdfast.dependence._layouts import Layout
 from holdfast.dependence._markov_network import MarkovNetwork
 from holdfast.dependence._mixing import BlockTail, Mixing, beta_mixing_tail
 from holdfast.dependence._model import Dependence
@@ -26,6 +28,7 @@ __all__ = [
     "BayesianNetwork",
     "BestTail",
     "BlockTail",
+    "Blocks",
     "ChromaticNumber",
     "Clusters",
     "Dependence",
@@ -34,6 +37,7 @@ __all__ = [
     "GaussianRows",
     "Independent",
     "LaplaceAnswer",
+    "Layout",
     "MDependent",
     "MarkovChain",
     "MarkovNetwork",

@@ -18,6 +18,7 @@ from holdfast.dependence._chain_quilts import ChainQuilts
 from holdfast.dependence._chain_routes import chain_routes
 from holdfast.dependence._contraction import Forgetting, dobrushin, forgetting, steps_to_reach
 from holdfast.dependence._coupling import cross_ratio
+from holdfast.dependence._layouts import Layout
 from holdfast.dependence._leakage import chain_law, exact_leakage, refuse_domain
 from holdfast.dependence._mixing import block_tail
 from holdfast.dependence._model import (
@@ -175,6 +176,19 @@ class MarkovChain(Dependence):
     def spectral_gap(self) -> float:
         """1 − the operator norm of P on mean-zero functions in L²(π), rounded down; never the eigenvalues."""
         return max(0.0, 1.0 - operator_norm(self.transition, self.stationary))
+
+    @property
+    def operator_norm(self) -> float | None:
+        """The norm of the transition matrix on mean-zero functions in L²(π); None for a chain that does not
+        start at its stationary law, and where the norm is 1."""
+        if self.initial is not None or not self.spectral_gap > 0.0:
+            return None
+        return 1.0 - self.spectral_gap
+
+    def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
+        """Ways to cut these rows into blocks; none for a chain with another start than its stationary law,
+        whose blocks have means of their own."""
+        return super().layouts(beta) if self.initial is None else ()
 
     @cached_property
     def contraction(self) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast import checks
 from holdfast.dependence import _bayesian
@@ -26,58 +27,116 @@ if TYPE_CHECKING:
 class Clusters(Dependence):
     """Rows in clusters that are independent of one another, with any dependence inside a cluster.
 
-    ``sizes`` are the clusters' numbers of rows; the rows stand cluster by cluster, in that order: the first
-    ``sizes[0]`` rows are the first cluster, and so on.
+    Name the ``column`` that says which cluster a row belongs to: the order of the rows does not matter then,
+    and any engine will do. Or give ``sizes``, the clusters' numbers of rows: the rows stand cluster by
+    cluster then, the first ``sizes[0]`` rows are the first cluster, and so on.
+
+    ``largest`` is the most rows a cluster can have. Without it the clusters' sizes are taken as given, and
+    answers are about the rows of clusters of these sizes. With it they are about the population from which
+    the clusters are drawn, in which none is larger.
 
     >>> Clusters([1] * 400).mean_tail(0, 1).radius(0.05) < Clusters([2] * 200).mean_tail(0, 1).radius(0.05)
     True
+    >>> Clusters(column="person")
+    Clusters(column='person')
     """
 
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...] | None = None
+    column: str | None = field(default=None, kw_only=True)
+    largest: int | None = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "independent clusters"
 
     def __post_init__(self) -> None:
-        sizes = self.sizes
-        if isinstance(sizes, (str, bytes)) or not np.iterable(sizes):
-            raise InvalidArgument("sizes", "a sequence of whole numbers", sizes, of="Clusters")
-        plain = np.asarray(sizes)
-        numbers = plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all()
-        # In a list, a truth value among whole numbers becomes one of them.
-        if numbers and (isinstance(sizes, np.ndarray) or {bool, np.bool_}.isdisjoint(map(type, sizes))):
-            checked = tuple(plain.tolist())
-        else:
-            checked = tuple(checks.whole(size, f"sizes[{i}]", of="Clusters") for i, size in enumerate(sizes))
-        if not checked:
-            raise InvalidArgument("sizes", "at least one cluster", sizes, of="Clusters")
-        object.__setattr__(self, "sizes", checked)
+        if self.column is not None and (not isinstance(self.column, str) or not self.column):
+            raise InvalidArgument("column", "the name of a column", self.column, of="Clusters")
+        if self.sizes is not None:
+            object.__setattr__(self, "sizes", _checked_sizes(self.sizes))
+        elif self.column is None:
+            raise InvalidArgument(
+                "column",
+                "the name of the column that says which cluster a row belongs to (or give sizes)",
+                None,
+                of="Clusters",
+            )
+        if self.largest is not None:
+            most = max(self.sizes) if self.sizes else 1
+            checked = checks.whole(self.largest, "largest", at_least=most, of="Clusters")
+            object.__setattr__(self, "largest", checked)
 
     @cached_property
-    def n(self) -> int:
-        """The number of rows."""
-        return sum(self.sizes)
+    def n(self) -> int:  # type: ignore[override]
+        """The number of rows; None for a column whose table is not there yet."""
+        return None if self.sizes is None else sum(self.sizes)  # type: ignore[return-value]
+
+    @property
+    def most(self) -> int:
+        """The most rows that a cluster has: as declared, else those of the largest one."""
+        return max(self._bound) if self.largest is None else self.largest
+
+    @property
+    def _bound(self) -> tuple[int, ...]:
+        """The sizes of the clusters, once they are known."""
+        if self.sizes is None:
+            raise InvalidArgument(
+                "dependence",
+                f"a model whose table is there: give it to Guard, which reads the column {self.column!r}",
+                repr(self),
+                of="Clusters",
+            )
+        return self.sizes
+
+    def with_sizes(self, sizes: Any) -> Clusters:
+        """The same clusters once the column that names them has been read: their ``sizes``, in any order."""
+        return replace(self, sizes=tuple(sorted(sizes)))
+
+    def _content_of_law(self) -> tuple[Any, ...]:
+        if self.column is None and self.largest is None:
+            return (self.sizes,)
+        return self.sizes, self.column, self.largest
 
     def _visible(self) -> dict[str, Any]:
-        return {"sizes": list(self.sizes)}
+        named = {"column": self.column, "largest": self.largest}
+        sizes = {} if self.sizes is None else {"sizes": list(self.sizes)}
+        return {**sizes, **{name: value for name, value in named.items() if value is not None}}
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(show, self.sizes[:6])) + (", …" if len(self.sizes) > 6 else "")
-        return f"Clusters([{shown}], clusters={len(self.sizes)}, n={self.n})"
+        parts = [] if self.column is None else [f"column={self.column!r}"]
+        if self.column is None:
+            shown = ", ".join(map(show, self._bound[:6])) + (", …" if len(self._bound) > 6 else "")
+            parts.append(f"[{shown}]")
+        parts += [] if self.largest is None else [f"largest={self.largest}"]
+        parts += [] if self.sizes is None else [f"clusters={len(self.sizes)}", f"n={self.n}"]
+        return f"Clusters({', '.join(parts)})"
 
     @property
     def _parameters(self) -> tuple[str, ...]:
-        words = f"{min(self.sizes):,} to {max(self.sizes):,} rows each"
-        return (f"{len(self.sizes):,} clusters of {few(self.sizes, words)}",)
+        sizes = self._bound
+        words = f"{min(sizes):,} to {max(sizes):,} rows each"
+        by = "" if self.column is None else f" by {self.column!r}"
+        return (f"{len(sizes):,} clusters{by} of {few(sizes, words)}",)
 
     @property
     def _stated(self) -> tuple[str, ...]:
+        where = (
+            "one after the other in the table"
+            if self.column is None
+            else f"named by the column {self.column!r}"
+        )
+        count = "" if self.sizes is None or self.column is not None else f"{len(self.sizes):,} "
+        about = (
+            "The number of rows of each cluster is public and taken as given."
+            if self.largest is None
+            else f"The clusters are draws from one population, in which none has over {self.largest:,} rows."
+        )
         return (
-            f"The rows form {len(self.sizes):,} clusters, one after the other in the table, that are "
-            "independent of one another; inside a cluster rows may depend in any way.",
+            f"The rows form {count}clusters, {where}, that are independent of one another; inside a cluster "
+            "rows may depend in any way.",
+            about,
         )
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
-        shares = (hi - lo) * np.array(self.sizes, dtype=float) / self.n
+        shares = (hi - lo) * np.array(self._bound, dtype=float) / self.n
         tail = from_squared_differences(float(shares @ shares))
         return (TailRow("whole clusters", "McDiarmid 1989, one step a cluster", tail),)
 
@@ -89,7 +148,7 @@ class Clusters(Dependence):
         Reference: McDiarmid 1989, with a cluster as one variable; theory 1.1.
         """
         c = row_differences(differences, self.n, of="Clusters")
-        starts = np.concatenate(([0], np.cumsum(self.sizes)[:-1]))
+        starts = np.concatenate(([0], np.cumsum(self._bound)[:-1]))
         totals = np.add.reduceat(c, starts)
         return from_squared_differences(float(totals @ totals))
 
@@ -103,8 +162,19 @@ class Clusters(Dependence):
         >>> parts.train.reshape(4, 2).all(axis=1).sum(), parts.protected_model.sizes
         (np.int64(2), (2, 2))
         """
-        share, rng, _ = check_split(share, rng, beta, of="Clusters")
-        sizes = np.array(self.sizes)
+        if self.column is not None:
+            raise InvalidArgument(
+                "dependence",
+                "clusters that stand one after the other: those that a column names are split by its values "
+                "(split_by_codes)",
+                repr(self),
+            )
+        return self.split_by_codes(np.repeat(np.arange(len(self._bound)), self._bound), share, rng)
+
+    def split_by_codes(self, codes: NDArray[np.int64], share: Any, rng: Any) -> Split:
+        """The same where ``codes`` says which cluster each row belongs to, by numbers from 0."""
+        share, rng, _ = check_split(share, rng, 0.05, of="Clusters")
+        sizes = np.bincount(codes)
         if len(sizes) < 2:
             raise InvalidArgument(
                 "dependence",
@@ -112,7 +182,7 @@ class Clusters(Dependence):
                 repr(self),
             )
         chosen = np.zeros(len(sizes), dtype=np.bool_)
-        room = share * self.n
+        room = share * len(codes)
         for i in rng.permutation(len(sizes)):
             # share < 1 leaves room for a part of the rows only, so at least one cluster stays protected.
             if sizes[i] <= room:
@@ -120,8 +190,9 @@ class Clusters(Dependence):
                 room -= sizes[i]
         if not chosen.any():
             chosen[np.argmin(sizes)] = True
-        train = np.repeat(chosen, sizes)
-        rest = Clusters(tuple(int(size) for size in sizes[~chosen]), extra_assumptions=self.extra_assumptions)
+        train = chosen[codes]
+        left = sizes[~chosen].tolist()
+        rest = replace(self, sizes=tuple(left)) if self.column is None else self.with_sizes(left)
         return Split(train, ~train, rest, 0.0, self.assumptions)
 
     def fresh(self, beta: Any = 0.05) -> Split:
@@ -143,7 +214,7 @@ class Clusters(Dependence):
         Assumes: independent clusters (not checkable from the data).
         Reference: BDP (3) and (4).
         """
-        return worst_leakage(mechanism, self.sizes)
+        return worst_leakage(mechanism, self._bound)
 
     def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
         """The Bayesian DP of a pure DP mechanism: the largest cluster's rows times its parameter, by any
@@ -153,8 +224,28 @@ class Clusters(Dependence):
         Assumes: independent clusters (not checkable from the data).
         Reference: BDP Lemma 2 with the empty quilt.
         """
-        return _bayesian.bayesian_dp(self, _bayesian.group_routes(max(self.sizes)), dp, method)
+        return _bayesian.bayesian_dp(self, _bayesian.group_routes(max(self._bound)), dp, method)
 
     def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
         """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, _bayesian.group_routes(max(self.sizes)), bdp, method)
+        return _bayesian.required_dp(self, _bayesian.group_routes(max(self._bound)), bdp, method)
+
+
+def _checked_sizes(sizes: Any) -> tuple[int, ...]:
+    if isinstance(sizes, (str, bytes)) or not np.iterable(sizes):
+        raise InvalidArgument(
+            "sizes",
+            "a sequence of whole numbers; for the name of a column write Clusters(column=…)",
+            sizes,
+            of="Clusters",
+        )
+    plain = np.asarray(sizes)
+    numbers = plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all()
+    # In a list, a truth value among whole numbers becomes one of them.
+    if numbers and (isinstance(sizes, np.ndarray) or {bool, np.bool_}.isdisjoint(map(type, sizes))):
+        checked = tuple(plain.tolist())
+    else:
+        checked = tuple(checks.whole(size, f"sizes[{i}]", of="Clusters") for i, size in enumerate(sizes))
+    if not checked:
+        raise InvalidArgument("sizes", "at least one cluster", sizes, of="Clusters")
+    return checked

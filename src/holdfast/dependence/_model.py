@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from holdfast import checks, rounding
 from holdfast.dependence._best import BestTail, TailReport, TailRow, report
 from holdfast.dependence._fingerprint import fingerprint_of
+from holdfast.dependence._layouts import Layout, layouts_of
 from holdfast.dependence._split import Split, all_fresh
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record, show
@@ -74,6 +75,32 @@ class Dependence(Record, ABC):
         Reference: ``docs/theory/dependence.md``, "What a gap is worth".
         """
         return None
+
+    @property
+    def operator_norm(self) -> float | None:
+        """Of a stationary chain, the norm of its transition matrix on mean-zero functions, below 1; None for
+        other models."""
+        return None
+
+    def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
+        """Ways to cut these rows into blocks that are nearly independent; none for models that say nothing
+        about rows in order.
+
+        ``beta`` is the probability that may fail in all. All layouts together cost at most a twentieth of it.
+        Guarantee: that of each :class:`Layout`.
+        Assumes: the sentences in ``assumptions`` (not checkable from the data).
+        Reference: ``docs/theory/dependence.md``, "Blocks".
+        """
+        beta = checks.real(beta, "beta", "(0, 1)", of=f"{type(self).__name__}.layouts")
+        if self.log_remembered(np.array([1])) is None:
+            return ()
+
+        def remembered(steps: NDArray[np.int64]) -> NDArray[np.float64]:
+            logs = self.log_remembered(steps)
+            assert logs is not None
+            return logs
+
+        return layouts_of(remembered, bound_to(self, of="layouts"), beta / 20.0)
 
     @property
     @abstractmethod

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from holdfast.engines._units import UNIT
 from holdfast.errors import QueryRejected
 
 if TYPE_CHECKING:
@@ -74,12 +75,11 @@ def _start(share: float, seed: int) -> int:
     return int(drawn * share) if seed else 0
 
 
-def split_by_key(rows: Rows, key: str, share: float, seed: int) -> tuple[Rows, Rows]:
-    """A training part of the rows with about ``share`` of the keys, and the rest, both without the key.
-
-    Every row needs a key of its own: rows with one key may resemble each other, and intervals take rows for
-    independent. Refused where a key repeats among the training rows; of the protected rows it is assumed.
-    """
+def split_by_key(
+    rows: Rows, key: str, share: float, seed: int, *, in_units: bool = False
+) -> tuple[Rows, Rows]:
+    """A training part of the rows with about ``share`` of the keys, and the rest, both without the key. With
+    ``in_units`` the rows of one key are a unit."""
     column = rows.schema.get(key)
     if column is None:
         raise QueryRejected(f"There is no column {key!r} to split by; there are {', '.join(rows.columns)}.")
@@ -98,34 +98,21 @@ def split_by_key(rows: Rows, key: str, share: float, seed: int) -> tuple[Rows, R
         return f"{mark} < '{int(part * share * 2**32):08x}'"
 
     training = some(1.0)
-    _require_one_row_a_key(rows, key, training)
-    return _parts(rows, rows._name, (training, f"NOT ({training})"), kept, some)
-
-
-def _require_one_row_a_key(rows: Rows, key: str, training: str) -> None:
-    """Refuse a key that several training rows have. They are free to look at; the protected rows are not
-    read."""
-    database = rows._database
-    column, source = database.dialect.quoted(key), database.dialect.quoted(rows._name)
-    counted = f"SELECT count(*) AS times FROM {source} AS whole WHERE {training} GROUP BY {column}"
-    ((keys, most, seen),) = database.run(
-        f"SELECT count(*), max(times), sum(times) FROM ({counted}) AS counted"
-    )
-    if keys and int(most) > 1:
-        raise QueryRejected(
-            f"The column {key!r} repeats: {int(seen):,} training rows have {int(keys):,} keys, and one key "
-            f"has {int(most):,} rows. Rows with one key may resemble each other, and intervals take rows for "
-            "independent. If they do, make one row of each key first (a mean or a count for each); if they "
-            "do not, split by a column in which every row has its own value. A later release will treat keys "
-            "as clusters."
-        )
+    unit = key if in_units else None
+    return _parts(rows, rows._name, (training, f"NOT ({training})"), kept, some, unit)
 
 
 def _parts(
-    rows: Rows, source: str, marks: tuple[str, str], columns: list[str], some: Callable[[float], str]
+    rows: Rows,
+    source: str,
+    marks: tuple[str, str],
+    columns: list[str],
+    some: Callable[[float], str],
+    unit: str | None = None,
 ) -> tuple[Rows, Rows]:
     """The rows for which the first condition holds, and those for which the second does; ``some`` is the
-    condition that a part of the first ones meets."""
+    condition that a part of the first ones meets. ``unit`` is the column that says which unit a row belongs
+    to, where rows are in units."""
     database = rows._database
     quoted = database.dialect.quoted
     ((chosen,),) = database.run(
@@ -139,7 +126,10 @@ def _parts(
     parts = []
     for count, mark in zip(counts, marks, strict=True):
         name = f"part {secrets.token_hex(8)}"
-        database.define(name, f"SELECT {listed} FROM {quoted(source)} AS whole WHERE {mark}")
-        parts.append(rows.part(name, schema, count))
+        own = listed if unit is None else f"{listed}, {quoted(unit)} AS {quoted(UNIT)}"
+        database.define(name, f"SELECT {own} FROM {quoted(source)} AS whole WHERE {mark}")
+        part = rows.part(name, schema, count)
+        part.unit = None if unit is None else UNIT
+        parts.append(part)
     parts[0].chosen = lambda part: f"SELECT {listed} FROM {quoted(source)} AS whole WHERE {some(part)}"
     return parts[0], parts[1]

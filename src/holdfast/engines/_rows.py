@@ -447,14 +447,17 @@ class Rows:
             )
 
     @_by_column
-    def split_in_place(self, share: float, seed: int, key: str | None = None) -> tuple[Rows, Rows, str]:
+    def split_in_place(
+        self, share: float, seed: int, key: str | None = None, *, in_units: bool = False
+    ) -> tuple[Rows, Rows, str]:
         """Split into a training part of about ``share`` of the rows and the rest, copying neither: by a keyed
         hash of the column ``key``, which then cannot be asked about, or of the place of a row in its file.
+        With ``in_units`` the rows of one key are a unit.
 
         The third is a fingerprint of the hash: other parts have another.
         """
         if key is not None:
-            return *split_by_key(self, key, share, seed), "md5"
+            return *split_by_key(self, key, share, seed, in_units=in_units), "md5"
         if self._placed is None:
             raise QueryRejected(
                 f"Rows in {self.where or 'memory'} have no place that stays, so they cannot be split by it; "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,10 +128,9 @@ def unit_codes(rows: Rows) -> NDArray[np.int64]:
     import pandas
 
     rows.require_readable()
-    unit: Any = [
-        code
-        for (code,) in rows._database.run(
-            f"SELECT {rows._database.dialect.quoted(str(rows.unit))} FROM {rows._source} AS listed"
-        )
-    ]
-    return np.asarray(pandas.factorize(np.asarray(unit, dtype=object))[0], dtype=np.int64)
+    if rows.unit in rows.schema:
+        return np.asarray(pandas.factorize(rows.frame([str(rows.unit)])[rows.unit])[0], dtype=np.int64)
+    quoted = rows._database.dialect.quoted(str(rows.unit))
+    listed = rows._database.run(f"SELECT {quoted} FROM {rows._source} AS listed")
+    codes = pandas.factorize(np.array([unit for (unit,) in listed], dtype=object))[0]
+    return np.asarray(codes, dtype=np.int64)

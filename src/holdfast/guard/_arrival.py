@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.dependence import Dependence, Independent
+from holdfast.dependence import Dependence
 from holdfast.engines import open_rows, unsealed
 from holdfast.errors import InvalidArgument
 from holdfast.guard._epoch import After, link_in
-from holdfast.guard._setup import Setup, random_few, set_up
+from holdfast.guard._setup import Setup, model_of, random_few, set_up
 from holdfast.ledger import Book
 
 # So many rows of each earlier part are copied to train on; guesses from more would hardly be better.
@@ -31,11 +31,7 @@ def set_up_in(
     if not isinstance(ledger, After) and link_in(ledger) is None:
         return set_up(data, train, dependence, failure=failure, **options)
     rows = open_rows(data)
-    model = Independent(rows.count) if dependence is None else dependence
-    if model.n != rows.count:
-        raise InvalidArgument(
-            "dependence", f"a model of the {rows.count:,} rows of the data", model, of="Guard.next_epoch"
-        )
+    model = model_of(rows, dependence)
     arrived = model.fresh(failure)
     if arrived.dropped:
         data = rows.split(~arrived.protected, arrived.protected)[1].native()

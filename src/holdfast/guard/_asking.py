@@ -321,7 +321,7 @@ def _settled(strategy: Preparing, member: Member, line: int, prepared: Prepared,
 def with_sums(part: Part, questions: Sequence[Question]) -> Part:
     """The protected rows with the sums of several questions at hand; without them where they cannot be read
     together, and each has to show by itself whether it can."""
-    summed = [one for one in questions if isinstance(one, TableQuestion) and _is_sum(one)]
+    summed = [one for one in questions if isinstance(one, TableQuestion) and _is_sum(one) and not part.units]
     summed += [share for one in questions for share in clipped_shares(one)]
     if len(summed) < 2:
         return part

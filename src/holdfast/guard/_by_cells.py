@@ -21,6 +21,7 @@ from holdfast.statistics import (
     Statistic,
     Steps,
     Tails,
+    UnitCells,
 )
 from holdfast.tails import Tail
 
@@ -48,6 +49,8 @@ class Trained:
         axes, count = question.axes, _count(question)
         steps = wide = even_steps(question)
         cells = question.cells(part, wide)
+        if isinstance(cells, UnitCells):
+            return cls(cells, steps, part.rows.count)
         if cells.rows > 0 and not (question.statistic and question.statistic.every_value):
             pairs = list(zip(axes, cells.mean, cells.deviations, strict=True))
             first, second = (
@@ -73,14 +76,16 @@ class Trained:
         cells, seen = self.protected(rows), max(2.0, self.cells.rows)
         entering = max(2.0, cells.rows)
         apart = _TYPICAL * math.sqrt(1 / entering + 1 / seen)
-        x, z = cells.deviations
+        (x, z), (more_x, more_z) = cells.deviations, cells.inflation
         heavy = (spread_of_squares(cells, 0) + spread_of_squares(cells, 1)) / 4
-        return cells.moved(apart * x, apart * z, 1 + apart * math.sqrt(heavy))
+        return cells.moved(
+            apart * x * more_x, apart * z * more_z, 1 + apart * max(more_x, more_z) * math.sqrt(heavy)
+        )
 
     def arm_error(self, statistic: Statistic, rows: int) -> float:
         """How well the logarithm of an arm is predicted: by how heavy the tails are, and by how many rows
         enter each group."""
-        seen, ratio = self.cells.rows, rows / max(1, self.looked)
+        seen, ratio = self.cells.count, rows / max(1, self.looked)
         if not seen > 1:
             return math.inf
         fewest = min(self.cells.rows_in(group) for group in range(statistic.groups))
@@ -115,7 +120,8 @@ def even_steps(question: CellQuestion) -> tuple[Steps, Steps]:
 @dataclass(frozen=True)
 class ByCells(Reading):
     """A statistic of the rows by their cells. ``trained`` is what the training part predicts them to be (None
-    without one), and ``expected`` the arms that follow from it."""
+    without one), and ``expected`` the arms that follow from it. With a ``layout`` the rows are read unit by
+    unit, in that one of the ways in which the part is divided into units."""
 
     question: CellQuestion
     statistic: Statistic
@@ -124,9 +130,13 @@ class ByCells(Reading):
     expected: tuple[float, float]
     tail: Callable[[float, float], Tail] | None
     rows: int
+    layout: int | None = None
 
     @property
     def theorem(self) -> str:
+        if self.layout is not None:
+            own = "e-values of the groups' means" if self.statistic.conditions else self.statistic.theorem
+            return f"{own}, over independent units of rows"
         if self.tail is None:
             return self.statistic.theorem
         return "the tail of the dependence model, for each value that the statistic might have"
@@ -143,7 +153,7 @@ class ByCells(Reading):
             return self._measured(part)
 
     def _measured(self, part: Part) -> Measured | None:
-        cells = self.question.cells(part, self.steps)
+        cells = self.question.cells(part if self.layout is None else part.units[self.layout], self.steps)
         value = self.statistic.estimate(cells)
         if not math.isfinite(value):
             return None

@@ -66,7 +66,8 @@ def choose_strategy(
     if name == "code":
         if queries is not None:
             raise InvalidArgument("queries", "left out: strategy 'code' fixes no number", queries, of="Guard")
-        return CodeStrategy(rows, setup.training, setup.pilot, setup.model, error)
+        units = tuple(part.rows.count for part in setup.protected.units)
+        return CodeStrategy(rows, setup.training, setup.pilot, setup.model, error, units)
     if queries is None:
         raise InvalidArgument(
             "queries", f"given: strategy {name!r} fixes the number of questions", None, of="Guard"

@@ -181,6 +181,7 @@ class CodeStrategy:
     pilot: Part | None
     model: Dependence | None
     error: float | None
+    units: tuple[int, ...] = ()  # the protected rows that are in units, for each way to divide them
 
     failure_closes = False  # A failure is one of the outputs that have a price.
 
@@ -230,8 +231,9 @@ class CodeStrategy:
     def look(self, questions: Sequence[Question]) -> None:
         """Look at the training rows for what preparing these questions needs of them."""
         kept = [kept_clipping(question, self.training) for question in questions]
+        single = [] if self.units else questions
         look(
-            [*questions, *(one.question for one in kept if one is not None)],
+            [*single, *(one.question for one in kept if one is not None)],
             self.training,
             self.pilot,
         )
@@ -297,7 +299,15 @@ class CodeStrategy:
         """What is public about a question at so many nats."""
         tail_of = None if self.model is None else partial(tail_of_bounded_mean, self.model)
         return Public(
-            nats, self.rows, self.training, self.pilot, self._tail(question), tail_of, by_cells=True
+            nats,
+            self.rows,
+            self.training,
+            self.pilot,
+            self._tail(question),
+            tail_of,
+            by_cells=True,
+            units=self.units,
+            norm=None if self.model is None else self.model.operator_norm,
         )
 
     def _tail(self, question: Question) -> Tail | None:

@@ -11,16 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from holdfast import intervals
 from holdfast.coding import ArmClasses, guess_deviation
 from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
 from holdfast.guard._by_cells import CELLS, ByCells, Trained, even_steps, interval_of, require_training
+from holdfast.guard._quantiles_in_units import expected_quantile
 from holdfast.guard._question import CellQuestion, Moments, Part, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import (
     DeclaredTail,
     MeanByBets,
+    MeanOfChain,
     MeanOfDependentRows,
     QuantileOfRows,
     Ranks,
@@ -29,7 +32,7 @@ from holdfast.guard._readings import (
     bets_interval,
 )
 from holdfast.intervals import Interval
-from holdfast.statistics import Mean, Statistic
+from holdfast.statistics import AUC, Mean, Statistic
 from holdfast.tails import Tail
 
 # How well the logarithm of an arm is known beforehand, at best and at worst.
@@ -58,7 +61,8 @@ class Public:
     """What is public at one step: the nats, the number of protected rows, the training part (and a small
     pilot of it), and the tail of a mean in the question's range where the rows depend on each other (None:
     independent). ``tail_of`` gives the tail of a mean in any other range. With ``by_cells`` a mean may be
-    read off cells where that is narrower."""
+    read off cells where that is narrower. ``units`` are the numbers of protected rows that are in units, one
+    for each way to divide them, and ``norm`` is the operator norm of a stationary chain."""
 
     nats: float
     rows: int
@@ -67,6 +71,22 @@ class Public:
     tail: Tail | None
     tail_of: Callable[[float, float], Tail] | None = None
     by_cells: bool = False
+    units: tuple[int, ...] = ()
+    norm: float | None = None
+
+    def in_units(self, layout: int) -> Public:
+        """The same about rows in units, in one of the ways to divide them."""
+        training = None if self.training is None else self.training.units[layout]
+        return replace(
+            self,
+            rows=self.units[layout],
+            training=training,
+            pilot=training,
+            tail=None,
+            tail_of=None,
+            units=(),
+            norm=None,
+        )
 
     @property
     def rows_a_training_row(self) -> float:
@@ -95,11 +115,83 @@ def expect(question: Question, public: Public) -> Expectation:
         )
     if isinstance(question, StatisticQuestion):
         return _expect_statistic(question, public)
+    if isinstance(question, CellQuestion) and (public.units or public.norm is not None):
+        return _narrowest(question, public)
+    return _expect_alone(question, public)
+
+
+def _expect_alone(question: Question, public: Public) -> Expectation:
+    """What is expected of a question that is read off single rows."""
     if question.kind == "quantile":
         return _expect_quantile(question, public)
     if isinstance(question, CellQuestion) and question.statistic is not None:
         return _expect_by_cells(question, question.statistic, public)
     return _expect_mean(question, public)
+
+
+def _narrowest(question: CellQuestion, public: Public) -> Expectation:
+    """The reading for which the training part predicts the narrowest interval: over units, by the spectral
+    gap of a chain, or by the tail of the model."""
+    ways = [partial(_expect_in_units, question, public, layout) for layout in _usual_first(public)]
+    if public.norm is not None and question.statistic is None and question.kind != "quantile":
+        ways.append(partial(_expect_of_chain, question, public))
+    if not (ways and isinstance(question.statistic, AUC)):
+        ways.append(partial(_expect_alone, question, replace(public, units=(), norm=None)))
+    candidates, refusal = [], None
+    for way in ways:
+        try:
+            candidates.append(way())
+        except (QueryRejected, NotEnoughRows) as error:
+            refusal = refusal or error
+    if not candidates:
+        assert refusal is not None
+        raise refusal
+    return min(candidates, key=lambda expected: expected.reading.around(*[expected.guess] * 2).half_width)
+
+
+def _usual_first(public: Public) -> list[int]:
+    """The ways to divide rows into units. Without training rows nothing tells them apart, and the middle one
+    is taken."""
+    layouts = list(range(len(public.units)))
+    return layouts if public.training is not None else layouts[len(layouts) // 2 :][:1]
+
+
+def _expect_in_units(question: CellQuestion, public: Public, layout: int) -> Expectation:
+    """What is expected of a question that is read unit by unit."""
+    if isinstance(question.statistic, AUC):
+        raise QueryRejected(
+            f"{question.text} needs independent rows: pairs of rows of one unit are not. Ask for accuracy, a "
+            "Brier score or a log loss."
+        )
+    if question.kind == "quantile" and isinstance(question, TableQuestion):
+        inside = public.in_units(layout)
+        quantile = expected_quantile(question, public.nats, inside.rows, inside.training, layout)
+        arms = _classes(quantile.arm_error, math.inf)
+        return Expectation(quantile.guess, quantile.error, replace(quantile.reading, arms=arms))
+    return _expect_by_cells(question, question.statistic or Mean(), public.in_units(layout), layout)
+
+
+def _expect_of_chain(question: CellQuestion, public: Public) -> Expectation:
+    """What is expected of a share or a mean of a stationary chain, by its operator norm."""
+    assert public.norm is not None
+    alone = _expect_mean(question, replace(public, units=(), norm=None))
+    sight = _look(question, public.training if question.guess is None else public.pilot)
+    share = sight.share if question.filtered else 1.0
+    centre = min(max(sight.mean, question.low), question.high) if sight.looked else alone.guess
+    reading = MeanOfChain(question, public.nats, None, public.rows, public.norm, centre, sight.spread, share)
+    predicted = reading.around(alone.guess, alone.guess)
+    # Values in a row move together, so that the guess is as uncertain as the mean it is about.
+    deviation = max(
+        sight.spread * math.sqrt((1 + public.norm) / (1 - public.norm) / (share * public.rows)),
+        (question.high - question.low) / (4 * public.rows),
+    )
+    error = deviation * math.sqrt(1 + public.rows_a_training_row)
+    if question.binary and not question.filtered:
+        return Expectation(alone.guess, error, reading)
+    count_error = sight.count_error(public.rows) if question.filtered else 0.0
+    known = error / max(sight.spread, 1e-9 * (question.high - question.low))
+    arms = _classes(math.hypot(count_error, known), (question.high - question.low) / predicted.half_width)
+    return Expectation(alone.guess, error, replace(reading, arms=arms))
 
 
 def _expect_anything(question: Question, public: Public) -> Expectation:
@@ -291,7 +383,9 @@ def _error_within(tail: Tail, public: Public) -> float:
     return guess_deviation(tail, public.nats, public.rows_a_training_row)
 
 
-def _expect_by_cells(question: CellQuestion, statistic: Statistic, public: Public) -> Expectation:
+def _expect_by_cells(
+    question: CellQuestion, statistic: Statistic, public: Public, layout: int | None = None
+) -> Expectation:
     tail, rows = public.tail_of, public.rows
     bounded = math.isfinite(question.high - question.low)
     width = question.high - question.low if bounded else math.inf
@@ -310,6 +404,7 @@ def _expect_by_cells(question: CellQuestion, statistic: Statistic, public: Publi
             (arm, arm),
             tail,
             rows,
+            layout,
         )
         return Expectation(guess, arm / math.sqrt(2 * (public.nats + math.log(2))), reading)
     key = public.training.rows, CELLS
@@ -340,6 +435,7 @@ def _expect_by_cells(question: CellQuestion, statistic: Statistic, public: Publi
         (expected[0], expected[1]),
         tail,
         rows,
+        layout,
     )
     behind = 1.0 if question.guess is not None else max(1.0, public.rows_a_training_row)
     error = least / math.sqrt(2 * (public.nats + math.log(2))) * math.sqrt(1 + behind)

@@ -13,6 +13,9 @@ ORDER = "order"
 FAILURE = "failure"
 """The term that says that a failure ends the account, where no price is set for one."""
 
+LAYOUTS = "layouts"
+"""The term that lists the ways in which a series is cut into blocks."""
+
 _CONSECUTIVE = (
     "The account book {} was opened by an earlier version of strategy='split', which gave every question "
     "consecutive rows. In a table that is sorted these are no random sample, so the account does not go on. "
@@ -24,6 +27,20 @@ _CONSECUTIVE = (
 def share_in(ledger: Any) -> float | None:
     """The share of the rows that an account set aside, where it goes on: earlier versions had another
     default. None where there is no account yet, or none of our own was set aside."""
+    opened = _terms_in(ledger)
+    share = None if opened is None else opened.get("training", {}).get("share")
+    return None if share is None else float(share)
+
+
+def blocks_in(ledger: Any) -> bool:
+    """Whether rows may be read off blocks: in a new account, and in one that has set the price of its blocks
+    aside. Earlier versions had none."""
+    opened = _terms_in(ledger)
+    return opened is None or LAYOUTS in opened
+
+
+def _terms_in(ledger: Any) -> dict[str, Any] | None:
+    """The terms that an account was opened with; None where there is none yet."""
     if not isinstance(ledger, (str, Path, Book)):
         return None
     if not isinstance(ledger, Book) and "://" not in str(ledger) and not Path(ledger).exists():
@@ -34,8 +51,7 @@ def share_in(ledger: Any) -> float | None:
     finally:
         if book is not ledger:
             book.close()
-    share = None if opening is None else opening.body.get("training", {}).get("share")
-    return None if share is None else float(share)
+    return None if opening is None else dict(opening.body)
 
 
 def terms_to_compare(book: Book, agreed: dict[str, Any], opened: dict[str, Any]) -> dict[str, Any]:

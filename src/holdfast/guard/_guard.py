@@ -35,7 +35,7 @@ from holdfast.guard._custom import custom_question
 from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim, whole_rate
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
-from holdfast.guard._former import FAILURE
+from holdfast.guard._former import FAILURE, blocks_in
 from holdfast.guard._hints import Hints, not_in_training
 from holdfast.guard._metrics import METRICS, Scale
 from holdfast.guard._newness import Arrival, EpochAccount
@@ -154,6 +154,8 @@ class Guard(Verbs):
             split_by=split_by,
             seconds=seconds,
             shuffled=strategy == "split",
+            in_units=strategy == "code",
+            blocks=blocks_in(ledger),
             public_categories=public_categories,
         )
         if not failure - self._setup.bias > 0:

@@ -25,6 +25,7 @@ from holdfast.statistics import (
     Slope,
     Statistic,
     Steps,
+    UnitCells,
     Variance,
     WeightedMean,
 )
@@ -38,12 +39,17 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Part:
     """The training or the protected rows; ``mask`` says which of the ``data_rows`` rows of the data they are
-    (None: all). ``moments`` are those of questions that were summed together, by their keys."""
+    (None: all). ``moments`` are those of questions that were summed together, by their keys.
+
+    ``units`` are the same rows in independent units, in each way that the model of the rows knows: clusters,
+    or several layouts of blocks. Of such a part, ``largest`` is the most rows that a unit has."""
 
     rows: Rows
     training: bool
     data_rows: int
     mask: NDArray[np.bool_] | None = None
+    units: tuple[Part, ...] = ()
+    largest: int = 1
     moments: dict[str, Moments] = field(default_factory=dict, repr=False, compare=False)
 
     def column(self, name: str) -> NDArray[Any]:
@@ -196,6 +202,10 @@ class TableQuestion(CellQuestion):
         return self.kind in ("share", "mean")
 
     def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
+        if part.rows.unit is not None:
+            return UnitCells.of_units(
+                self.axes, part.rows.unit_sums(self.checked), part.largest, part.rows.count
+            )
         return Cells.of(self.axes, part.rows.cells(self.checked, steps))
 
     def moments_of(self, sums: Sums) -> Moments:

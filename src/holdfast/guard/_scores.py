@@ -35,7 +35,7 @@ from holdfast.guard._model_key import model_key
 from holdfast.guard._prediction_values import comparable, is_missing, kind_of_values, of_one_kind
 from holdfast.guard._question import CellQuestion, Moments, Part
 from holdfast.guard._resolved import range_of
-from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic, Steps
+from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic, Steps, UnitCells
 
 _MOST_CLASSES = 100
 _FOLDS = 3
@@ -194,17 +194,23 @@ class ScoreQuestion(CellQuestion):
         )
 
     def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
-        return cells_of_values(self.values(part).kept(), self.axes, steps)
+        return cells_of_values(self.values(part), part, self.axes, steps)
 
     @property
     def record(self) -> Any:
         return self.text
 
 
-def cells_of_values(values: Values, axes: tuple[Axis, Axis], steps: tuple[Steps, Steps]) -> Cells:
-    """The cells of rows whose values are at hand."""
+def cells_of_values(every: Values, part: Part, axes: tuple[Axis, Axis], steps: tuple[Steps, Steps]) -> Cells:
+    """The cells, or the units, of the rows of a part whose values are at hand."""
+    values = every.kept()
+    x = units_of(values.x, axes[0])
     z = None if values.z is None else units_of(values.z, axes[1])
-    return Cells.of_values(axes, steps, units_of(values.x, axes[0]), z, values.group)
+    if part.rows.unit is None:
+        return Cells.of_values(axes, steps, x, z, values.group)
+    codes = part.rows.unit_codes()
+    codes = codes if every.enters is None else codes[every.enters]
+    return UnitCells.of_unit_values(axes, part.largest, part.rows.count, codes, x, z, values.group)
 
 
 def _sum_of_squares(units: NDArray[np.int64]) -> int:
@@ -235,7 +241,7 @@ class ComparedQuestion(CellQuestion):
 
     def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
         a, b = (question.values(part) for question in (self.first, self.second))
-        return cells_of_values(Values(a.x - b.x, None, a.group, a.enters).kept(), self.axes, steps)
+        return cells_of_values(Values(a.x - b.x, None, a.group, a.enters), part, self.axes, steps)
 
     @property
     def record(self) -> Any:

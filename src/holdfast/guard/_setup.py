@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from holdfast import checks
-from holdfast.dependence import Dependence, Independent
+from holdfast.dependence import Clusters, Dependence, Independent, Layout
 from holdfast.engines import Rows, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._columns import require_columns
 from holdfast.guard._content import Content
-from holdfast.guard._former import ORDER
+from holdfast.guard._former import LAYOUTS, ORDER
 from holdfast.guard._hints import repeated_rows
 from holdfast.guard._question import Part
 
@@ -37,8 +38,15 @@ _UNCHANGED = (
 _BY_PLACE = "Which rows are protected was decided by their place in the files, without looking at them."
 _BY_KEY = (
     "Which rows are protected was decided by the column {0!r}, which says nothing about the other columns "
-    "and cannot be asked about. No two rows have the same {0!r}: that was seen among the training rows and "
-    "is assumed of the protected ones."
+    "and cannot be asked about."
+)
+_BLOCKS = (
+    "Answers may be read off blocks of rows, in {0} ways of cutting the series. Blocks are not quite "
+    "independent: for that, {1:.2g} of the error probability is set aside for all questions together."
+)
+_FITTED = (
+    "The model was estimated. That it is wrong by chance has probability at most {0:.2g}, which is set aside "
+    "too."
 )
 _MODEL = "The model of the rows, with its parameters, is: {}."
 _QUESTIONS = (
@@ -86,9 +94,13 @@ def set_up(
     seconds: Any = None,
     public_categories: Any = False,
     shuffled: bool = False,
+    in_units: bool = False,
+    blocks: bool = True,
 ) -> Setup:
     """Open ``data`` and find the training part: the caller's, or a share of the rows by the model's rule
-    (theory 2.2), or by a key. Where they are ``shuffled``, the protected rows are put into a random order."""
+    ("The training part" in ``docs/theory/code-guard.md``), or by a key. Where they are ``shuffled``, the
+    protected rows are put into a random order. With ``in_units`` the rows are also divided into independent
+    units, where the model knows any: clusters, or with ``blocks`` several layouts of blocks."""
     if dependence is not None and not isinstance(dependence, Dependence):
         raise InvalidArgument(
             "dependence", "a model from holdfast.dependence, or None", dependence, of="Guard"
@@ -101,11 +113,7 @@ def set_up(
             "split_by", "left out where no share of the rows is set aside", split_by, of="Guard"
         )
     rows = open_rows(data, public_categories=public_categories)
-    model = Independent(rows.count) if dependence is None else dependence
-    if model.n != rows.count:
-        raise InvalidArgument(
-            "dependence", f"a model of the {rows.count:,} rows of the data", model, of="Guard"
-        )
+    model = model_of(rows, dependence, split_by)
     facts: dict[str, Any] = {
         "data": Content.of(data, rows),
         "dependence": repr(model),
@@ -120,7 +128,14 @@ def set_up(
         parts = _split(rows, model, share, seed, failure)
     else:
         parts = _split_in_place(rows, model, share, seed, split_by)
-    protected, training, model = parts.protected, parts.training, parts.model
+    protected, training, whole, model = parts.protected, parts.training, model, parts.model
+    layouts = model.layouts(failure) if in_units and blocks and not protected.rows.stays else ()
+    price = sum(layout.price for layout in layouts)
+    if layouts:
+        facts[LAYOUTS] = [[layout.length, layout.gap] for layout in layouts]
+        described = (*described, _BLOCKS.format(len(layouts), price))
+    if model.failure:
+        described = (*described, _FITTED.format(model.failure))
     facts["training"] = parts.facts
     if shuffled and isinstance(model, Independent):
         protected, facts[ORDER] = _shuffled(protected, seed)
@@ -135,7 +150,10 @@ def set_up(
     for part in (protected, training, pilot):
         if part is not None:
             part.rows.limit(limit)
-    protected.rows.seal()
+    if in_units:
+        protected, training = with_units(protected, training, model, whole, layouts)
+    for part in (protected, *protected.units):
+        part.rows.seal()
     stated = (
         *model.assumptions,
         *described,
@@ -152,7 +170,7 @@ def set_up(
         training=training,
         pilot=pilot,
         model=None if isinstance(model, Independent) else model,
-        bias=parts.bias,
+        bias=parts.bias + price + model.failure,
         assumptions=tuple(dict.fromkeys(stated)),
         nullable=nullable,
         facts=facts,
@@ -175,11 +193,59 @@ def _with_given(rows: Rows, train: Any, model: Dependence) -> _Parts:
     return _Parts(_whole(rows), training, model.protected_only(), facts)
 
 
+def model_of(rows: Rows, dependence: Dependence | None, split_by: Any = None) -> Dependence:
+    """The model about these rows. Rows with the same value of ``split_by`` are clusters, unless the caller
+    says otherwise; a model that takes them for independent is refused."""
+    if split_by is not None and not isinstance(split_by, str):
+        raise InvalidArgument("split_by", "the name of a column", split_by, of="Guard")
+    if isinstance(dependence, Clusters) and dependence.column is not None:
+        if split_by not in (None, dependence.column):
+            raise InvalidArgument(
+                "split_by",
+                f"left out, or the column that names the clusters, {dependence.column!r}: a cluster goes to "
+                "one part as a whole",
+                split_by,
+                of="Guard",
+            )
+        return _with_sizes(rows, dependence)
+    if split_by is None:
+        return Independent(rows.count) if dependence is None else dependence.with_rows(rows.count)
+    clusters = _with_sizes(rows, Clusters(column=split_by))
+    if clusters.most == 1:
+        return Independent(rows.count) if dependence is None else dependence.with_rows(rows.count)
+    if dependence is None:
+        return clusters
+    if isinstance(dependence, Independent):
+        raise QueryRejected(
+            f"The column {split_by!r} repeats: {rows.count:,} rows have {len(clusters.sizes or ()):,} "
+            f"values, and one value has {clusters.most:,} rows. Rows with one value may resemble each other, "
+            "and the model says that rows are independent. Leave dependence out, and they are taken for "
+            f"clusters by {split_by!r}; or split by a column in which every row has its own value."
+        )
+    return dependence.with_rows(rows.count)
+
+
+def _with_sizes(rows: Rows, clusters: Clusters) -> Clusters:
+    """Clusters that a column names, once it has been read."""
+    sizes = rows.in_clusters(str(clusters.column)).unit_sizes()
+    if sizes.count < 2 or 2 * sizes.largest > rows.count:
+        raise QueryRejected(
+            f"{sizes.largest:,} of {rows.count:,} rows have the same {clusters.column!r}. An interval rests "
+            "on many independent clusters, and one with most of the rows leaves nothing to compare it with. "
+            "Name a column with smaller clusters, or leave the large one out."
+        )
+    return clusters.with_sizes(sizes.listed)
+
+
 def _split(rows: Rows, model: Dependence, share: float, seed: int, failure: float) -> _Parts:
     """A share of rows that are in memory, by the model's own rule."""
     if rows.count < 4:
         raise NotEnoughRows(4, rows.count, what="A guard that sets its own training part aside")
-    split = model.split(share, np.random.default_rng(seed), failure)
+    rng = np.random.default_rng(seed)
+    if isinstance(model, Clusters) and model.column is not None:
+        split = model.split_by_codes(rows.in_clusters(model.column).unit_codes(), share, rng)
+    else:
+        split = model.split(share, rng, failure)
     seen, kept = rows.split(split.train, split.protected)
     return _Parts(
         Part(kept, training=False, data_rows=rows.count, mask=split.protected),
@@ -191,25 +257,73 @@ def _split(rows: Rows, model: Dependence, share: float, seed: int, failure: floa
     )
 
 
-def _split_in_place(rows: Rows, model: Dependence, share: float, seed: int, key: Any) -> _Parts:
-    """A share of rows that stay where they are: any choice made without the data will do for independent rows
-    (theory 2.2), and no list of the rows is needed."""
-    if not isinstance(model, Independent):
+def _split_in_place(rows: Rows, model: Dependence, share: float, seed: int, key: str | None) -> _Parts:
+    """A share of rows that stay where they are: any choice made without the data will do for independent
+    rows, whole clusters go one way, and no list of the rows is needed."""
+    clusters = isinstance(model, Clusters) and model.column is not None
+    if not (clusters or isinstance(model, Independent)):
         raise QueryRejected(
             f"Rows in {rows.where or 'memory'} are set aside row by row, which {model.name} do not allow; "
             "give a training part with train=, or set none aside with training_share=0."
         )
-    if key is not None and not isinstance(key, str):
-        raise InvalidArgument("split_by", "the name of a column", key, of="Guard")
-    seen, kept, check = rows.settled().split_in_place(share, seed, key)
+    key = model.column if isinstance(model, Clusters) and clusters else key
+    seen, kept, check = rows.settled().split_in_place(share, seed, key, in_units=clusters)
+    rest: Dependence = Independent(kept.count, extra_assumptions=model.extra_assumptions)
+    if isinstance(model, Clusters) and clusters:
+        rest = model.with_sizes(kept.unit_sizes().listed)
     stated = _BY_KEY.format(key) if key is not None else _BY_PLACE
     return _Parts(
         Part(kept, training=False, data_rows=kept.count),
         Part(seen, training=True, data_rows=kept.count),
-        Independent(kept.count, extra_assumptions=model.extra_assumptions),
+        rest,
         {"share": share, "seed": seed, "by": key or "place", "check": check},
         assumptions=(stated,),
     )
+
+
+def with_units(
+    protected: Part,
+    training: Part | None,
+    model: Dependence,
+    whole: Dependence,
+    layouts: Sequence[Layout],
+) -> tuple[Part, Part | None]:
+    """Both parts with their rows in independent units, where the model of the protected rows knows any;
+    ``whole`` is the model of all rows."""
+    parts = [part for part in (protected, training) if part is not None]
+    if isinstance(model, Clusters) and isinstance(whole, Clusters):
+        divided = [replace(part, units=(_in_clusters(part, model, whole),)) for part in parts]
+    else:
+        divided = [replace(part, units=tuple(_in_blocks(part, cut) for cut in layouts)) for part in parts]
+    return divided[0], divided[1] if training is not None else None
+
+
+def _in_clusters(part: Part, model: Clusters, whole: Clusters) -> Part:
+    rows = part.rows
+    if rows.unit is None and model.column is not None:
+        rows = rows.in_clusters(model.column)
+    elif rows.unit is None:
+        rows = rows.in_numbered_units(_numbers(part, model, whole))
+    return replace(part, rows=rows, largest=whole.most)
+
+
+def _numbers(part: Part, model: Clusters, whole: Clusters) -> Any:
+    """The number of each row's cluster, where clusters stand one after the other. A training part that the
+    caller gave is only looked at for how clusters vary, and is cut into such as are usual."""
+    if part.mask is not None:
+        return np.repeat(np.arange(len(whole.sizes or ())), whole.sizes)[part.mask]
+    if not part.training:
+        return np.repeat(np.arange(len(model.sizes or ())), model.sizes)
+    return np.arange(part.rows.count) // max(1, round(model.n / len(model.sizes or (1,))))
+
+
+def _in_blocks(part: Part, layout: Layout) -> Part:
+    rows, mask = part.rows.in_blocks(layout.length, layout.gap), part.mask
+    if mask is not None:
+        place, stride = np.arange(part.rows.count), layout.length + layout.gap
+        mask = mask.copy()
+        mask[mask] = (place % stride < layout.length) & (place < rows.count // layout.length * stride)
+    return replace(part, rows=rows, mask=mask, largest=layout.length)
 
 
 def _places(*masks: Any) -> str:

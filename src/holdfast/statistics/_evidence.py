@@ -78,7 +78,8 @@ class Bets(Evidence):
 
     def _rates(self, form: Form, level: float) -> list[float]:
         """Not for the crossing's offset: that may be read off the rows, and rates are fixed before them."""
-        rows = max(1.0, self.cells.rows)
+        # How many rows of units enter is not public, and nothing may be conditioned on.
+        rows = float(self.cells.all_rows) if isinstance(self.cells, UnitCells) else max(1.0, self.cells.rows)
         seen = None if self.trained is None else crossing_of(self.trained, form)
         if self.trained is None or seen is None or not seen.slope > 0:
             declared = crossing_of(self.cells, form), crossing_of(self.cells, form.mirrored)

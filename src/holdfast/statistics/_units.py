@@ -26,25 +26,31 @@ _ROUNDING = 1e-12
 class UnitCells(Cells):
     """The rows of a question by units: each entry has the sums of one unit (of one group of its rows).
 
-    No unit has more than ``largest`` rows, those included that do not enter the question. Each entry stands
-    for ``copies`` units: 1 where the rows were read, other numbers where a prediction is made of them.
+    No unit has more than ``largest`` rows, and all units together have ``all_rows``, those included that do
+    not enter the question. Each entry stands for ``copies`` units: 1 where the rows were read, other numbers
+    where a prediction is made of them.
     """
 
     largest: int = 1
+    all_rows: int = 1
     copies: float = 1.0
 
     @classmethod
-    def of_units(cls, axes: tuple[Axis, Axis], read: Iterable[Sequence[int]], largest: int) -> UnitCells:
+    def of_units(
+        cls, axes: tuple[Axis, Axis], read: Iterable[Sequence[int]], largest: int, all_rows: int
+    ) -> UnitCells:
         """The sums that were read unit by unit, around the lower ends of their ranges."""
         # Databases give units in any order, and sums of floats must not depend on it.
         plain = Cells.of(axes, sorted(read))
-        return cls(plain.axes, plain.group, plain.sums, plain.least, plain.greatest, plain.centre, largest)
+        sums = plain.axes, plain.group, plain.sums, plain.least, plain.greatest, plain.centre
+        return cls(*sums, largest, all_rows)
 
     @classmethod
     def of_unit_values(
         cls,
         axes: tuple[Axis, Axis],
         largest: int,
+        all_rows: int,
         unit: NDArray[np.int64],
         x: NDArray[np.int64],
         z: NDArray[np.int64] | None = None,
@@ -57,7 +63,7 @@ class UnitCells(Cells):
         sums = [whole_sums(place.ravel(), term, len(keys)) for term in terms]
         nothing = [0] * len(keys)
         read = zip(keys[:, 0].tolist(), *sums, nothing, nothing, nothing, nothing, strict=True)
-        return cls.of_units(axes, list(read), largest)
+        return cls.of_units(axes, list(read), largest, all_rows)
 
     def times(self, factor: float) -> UnitCells:
         return replace(self, copies=self.copies * factor)

@@ -1,0 +1,149 @@
+"""Quantiles of rows in units: which order statistics bound one, by a product of bets over the units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast import queries
+from holdfast.errors import NotEnoughRows, QueryRejected
+from holdfast.guard._question import Part, TableQuestion
+from holdfast.guard._readings import Measured, Reading
+from holdfast.intervals import Interval
+from holdfast.statistics import Bets, Cells, Form, Mean, Steps
+
+# Order statistics are tried at so many places on either side of the quantile, the farthest this many times as
+# far out as the training part predicts.
+_PLACES, _FARTHEST = 32, 4.0
+_LN2 = math.log(2.0)
+ONE_CELL = (Steps(0, 0, 1), Steps(0, 0, 1))
+_SHARE = Form.of((0.0, 1.0, 0, 0, 0, 0), (1.0, 0, 0, 0, 0, 0))
+
+
+@dataclass(frozen=True)
+class QuantileInUnits(Reading):
+    """A quantile of rows in units, read in one ``layout``.
+
+    For a fixed t, whether a row is at most t is a condition, and its share among the rows that enter is a
+    ratio of sums over units. At a t below the quantile that share is less than ``level``. So the quantile
+    lies above every t at which a product of bets shows that, and the product falls in t.
+
+    ``expected`` are the arms that the training part predicts, ``reach`` how far from the level, as a share of
+    the rows that enter, the order statistics lie that bound the quantile, and ``trained`` its units.
+    """
+
+    question: TableQuestion
+    layout: int
+    expected: tuple[float, float]
+    reach: float
+    trained: Cells | None
+    theorem = "order statistics, by a product of bets over independent units of rows"
+
+    def around(self, low: float, high: float) -> Interval:
+        return Interval(low - self.expected[0], high + self.expected[1])
+
+    def estimate(self, part: Part) -> float:
+        raise TypeError("a quantile is measured with its order statistics")
+
+    def measured(self, part: Part) -> Measured | None:
+        part, level = part.units[self.layout], self.question.level
+        steps = [_FARTHEST * self.reach * step / _PLACES for step in range(1, _PLACES + 1)]
+        levels = [*(level - step for step in reversed(steps)), level, *(level + step for step in steps)]
+
+        def wanted(count: int) -> list[int]:
+            return [min(max(1, math.ceil(share * count)), count) for share in levels] if count else []
+
+        count, values = self.question.order_statistics(part, wanted)
+        if count == 0 or not all(map(math.isfinite, values)):
+            return None
+        middle = values[_PLACES]
+        lower = _last(values[:_PLACES], lambda t: self._shows(part, t, above=False))
+        upper = _last(values[:_PLACES:-1], lambda t: self._shows(part, t, above=True))
+        if lower is None or upper is None:
+            return None
+        return Measured(middle, Interval(min(lower, middle), max(upper, middle)))
+
+    def _shows(self, part: Part, t: float, *, above: bool) -> bool:
+        """Whether the units show that the share of rows up to t is less than the level; with ``above``, that
+        the share of rows below t is more."""
+        cells = share_up_to(self.question, t, "<" if above else "<=").cells(part, ONE_CELL)
+        evidence, nats = Bets(cells, self.trained), self.nats + _LN2
+        if above:
+            return evidence.lower(_SHARE, nats) > self.question.level
+        return evidence.upper(_SHARE, nats) < self.question.level
+
+
+def _last(places: Sequence[float], shows: Callable[[float], bool]) -> float | None:
+    """The last of these places at which something is shown that holds at all places before; None where it is
+    not shown at the first."""
+    low, high = -1, len(places)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if shows(places[middle]) else (low, middle)
+    return None if low < 0 else places[low]
+
+
+def share_up_to(question: TableQuestion, t: float, op: str = "<=") -> TableQuestion:
+    """The share of the rows of a quantile's question that are at most t, or less."""
+    query = question.checked.query
+    missing = query.missing <= t if op == "<=" else query.missing < t
+    share = queries.share(
+        f"({query.expression.text}) {op} {t!r}",
+        where=None if query.where is None else query.where.text,
+        nulls="skip" if query.nulls == "skip" else missing,
+    )
+    return TableQuestion.of(share.check(question.checked.columns, frozenset()))
+
+
+@dataclass(frozen=True)
+class ExpectedQuantile:
+    """What is expected of a quantile in units: its guess, the deviation of the guess's error, how well the
+    logarithm of an arm is known, and its reading but for the classes of its arms."""
+
+    guess: float
+    error: float
+    arm_error: float
+    reading: QuantileInUnits
+
+
+def expected_quantile(
+    question: TableQuestion, nats: float, rows: int, training: Part | None, layout: int
+) -> ExpectedQuantile:
+    """What the training part, in units, predicts of a quantile of so many protected rows in units."""
+    if training is None:
+        raise QueryRejected(
+            f"{question.text} needs training rows where rows are not independent: leave training_share as it "
+            "is, or give train=."
+        )
+    (middle,) = _order(question, training, [question.level])
+    seen = share_up_to(question, middle).cells(training, ONE_CELL)
+    ratio = rows / max(1, training.rows.count)
+    predicted = seen.times(ratio)
+    reach = Mean().interval(Bets(predicted, predicted), nats).half_width
+    if not 0 < reach < min(question.level, 1 - question.level):
+        raise NotEnoughRows(
+            math.ceil(2 * rows * reach / min(question.level, 1 - question.level)) if reach < 1 else 4 * rows,
+            rows,
+            what=f"The {question.level:g}-quantile at this step",
+        )
+    below, above = _order(question, training, [question.level - reach, question.level + reach])
+    guess = middle if question.guess is None else question.guess
+    least = 2.0**-40 * max(1.0, abs(guess))
+    expected = max(middle - below, least), max(above - middle, least)
+    behind = 1.0 if question.guess is not None else 1 + 1 / ratio
+    error = sum(expected) / 2 / math.sqrt(2 * (nats + _LN2)) * math.sqrt(1 + behind)
+    between = max(1.0, 2 * reach * predicted.count)
+    reading = QuantileInUnits(question, nats, None, layout, expected, reach, predicted)
+    return ExpectedQuantile(guess, error, math.sqrt((1 + 1 / ratio) / between), reading)
+
+
+def _order(question: TableQuestion, training: Part, levels: Sequence[float]) -> list[float]:
+    """The values of the training rows at these levels."""
+    _, values = question.order_statistics(
+        training,
+        lambda count: [min(max(1, math.ceil(level * count)), count) for level in levels] if count else [],
+    )
+    if not values or not all(map(math.isfinite, values)):
+        raise QueryRejected(f"No training row has a finite value for {question.text}.")
+    return [float(value) for value in values]
