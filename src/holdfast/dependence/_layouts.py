@@ -57,7 +57,7 @@ def price_of(log_remembered: LogRemembered, blocks: int, gap: int) -> float:
 def layouts_of(log_remembered: LogRemembered, n: int, allowance: float) -> tuple[Layout, ...]:
     """Up to six layouts of ``n`` rows in order whose prices sum to at most ``allowance``.
 
-    The blocks of the first are half as long as its gap; those of each next one are twice as long. Long
+    The blocks of the first are a quarter as long as a gap; those of each next one are twice as long. Long
     blocks leave few rows out, and short ones keep a unit's range small.
     """
     each = allowance / _MOST_LAYOUTS
@@ -65,7 +65,7 @@ def layouts_of(log_remembered: LogRemembered, n: int, allowance: float) -> tuple
     if first is None:
         return ()
     layouts = []
-    length = max(1, first // 2)
+    length = max(1, first // 4)
     for _ in range(_MOST_LAYOUTS):
         gap = _least_gap(log_remembered, n, length, each)
         if gap is None or (blocks := blocks_in(n, length, gap)) < _FEWEST_BLOCKS:
