@@ -38,6 +38,7 @@ GOOD |= {
     "units_needed": {"nats": 1.0, "least": 0.0},
     "certified_gain": {"tasks": 100, "nats": 1.0, "baseline": 0.5, "ratio": 4, "least": 0.0},
 }
+GOOD["e_mean"]["norm"] = GOOD["e_mean_rates"]["norm"] = 0.5
 GOOD |= {
     "chain_share": {"count": 5, "rows": 10, "nats": 1.0, "norm": 0.5},
     "chain_mean": {"mean": 0.5, "square": 0.1, "rows": 10, "nats": 1.0, "norm": 0.5, "lo": 0.0, "hi": 1.0}

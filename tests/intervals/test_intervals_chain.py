@@ -14,11 +14,20 @@ from hypothesis import strategies as st
 from intervals_oracles import TOLERANCE
 
 from holdfast.dependence import MarkovChain
-from holdfast.intervals import Interval, _chain, chain_mean, chain_mean_radius, chain_share, kl
+from holdfast.intervals import (
+    Interval,
+    _chain,
+    _e_mean,
+    chain_mean,
+    chain_mean_radius,
+    chain_share,
+    e_mean,
+    e_mean_rates,
+    kl,
+)
 
 LN2 = math.log(2.0)
 NATS = [LN2, 1.0, 3.0, 6.0, 12.0]
-rng = np.random.default_rng(20260731)
 
 
 def restarts(law, norm):
@@ -51,6 +60,7 @@ CASES = {
     "almost independent": (restarts([0.5, 0.3, 0.2], 0.05), (0, 1, 3), (1, 1, 1), 30),
     "three states that stay": (restarts([0.6, 0.3, 0.1], 0.7), (0, 1, 3), (1, 1, 1), 30),
     "three states, filtered": (restarts([0.2, 0.4, 0.4], 0.3), (1, 0, 1), (0, 1, 1), 30),
+    "those that pass stay": (restarts([0.3, 0.4, 0.3], 0.7), (1, 0, 1), (0, 1, 1), 36),
     "few pass": (restarts([0.6, 0.3, 0.1], 0.4), (0, 0, 1), (0, 1, 1), 36),
     "turning": (turning(0.6, 0.7), (0, 1, 2), (1, 1, 1), 30),
     "four states": (FOUR, (0, 1, 2, 4), (1, 1, 1, 1), 16),
@@ -121,6 +131,20 @@ def means(nats, centre):
     return interval
 
 
+def bets(nats, rates, norm_used=None):
+    """The interval by an e-value, from the rows that pass only."""
+
+    def interval(passing, total, squares, n, norm, most):
+        if passing == 0:
+            return Interval(0.0, float(most))
+        mean = total / passing
+        variance = max(0.0, squares - passing * mean * mean) / max(1, passing - 1)
+        norm = norm if norm_used is None else norm_used
+        return e_mean(mean, variance, passing, nats, lo=0.0, hi=most, rates=rates, norm=norm)
+
+    return interval
+
+
 @pytest.mark.parametrize("nats", NATS)
 @pytest.mark.parametrize("case", SHARES)
 def test_a_share_is_missed_on_each_side_with_at_most_half_of_the_error(case, nats):
@@ -137,15 +161,15 @@ def test_a_mean_is_missed_with_at_most_the_error(case, nats):
 
 
 def test_a_share_is_missed_nearly_as_often_as_the_bound_allows():
-    # Seven rows of a state that stays: the bound is attained up to the factor π(g)/r, and no miss is rarer.
-    law, norm = [0.6, 0.4], 0.5
-    transition = restarts(law, norm)
-    n = 7
-    level = -n * math.log(norm + (1 - norm) * 0.4)
-    nats = level - LN2 - 1e-9
-    assert chain_share(n, n, nats, norm=norm).low > 0.4
-    all_rows = 0.4 * transition[1, 1] ** (n - 1)
-    assert 0.5 * math.exp(-nats) * 0.4 / (norm + (1 - norm) * 0.4) == pytest.approx(all_rows, rel=1e-6)
+    # All of seven rows are successes: with these nats the interval only just misses the truth.
+    truth, norm, n = 0.4, 0.5, 7
+    transition = restarts([1 - truth, truth], norm)
+    nats = -n * math.log(norm + (1 - norm) * truth) - LN2
+    assert (
+        chain_share(n, n, nats - 1e-6, norm=norm).low > truth > chain_share(n, n, nats + 1e-6, norm=norm).low
+    )
+    miss = truth * transition[1, 1] ** (n - 1)
+    assert 0.55 * math.exp(-nats) / 2 < miss < math.exp(-nats) / 2
 
 
 def test_a_twin_that_takes_the_rows_for_independent_is_caught():
@@ -180,7 +204,24 @@ def test_a_twin_that_takes_the_sample_mean_square_for_the_true_one_is_caught(cas
     assert sum(misses(case, means(nats, 0.0))) > 3 * math.exp(-nats)
 
 
-def stochastic(size, stickiness):
+@pytest.mark.parametrize("case", CASES)
+def test_an_e_value_misses_on_each_side_with_at_most_half_of_the_error(case):
+    _law, norm, truth, n, most = sums_of(case)
+    for nats in NATS:
+        good = e_mean_rates(truth, 0.2 * most**2, n, nats, lo=0.0, hi=most, norm=norm)
+        for rates in (good, (0.9 / truth, 0.9 / (most - truth)), ([0.1, 1.0], [0.2, 2.0])):
+            for miss in misses(case, bets(nats, rates)):
+                assert miss <= math.exp(-nats) / 2 * (1 + TOLERANCE)
+
+
+@pytest.mark.parametrize("case", ["two states that stay", "three states that stay", "those that pass stay"])
+def test_an_e_value_of_independent_rows_is_caught_on_a_chain(case):
+    _law, _norm, truth, n, most = sums_of(case)
+    rates = e_mean_rates(truth, 0.2 * most**2, n, 6.0, lo=0.0, hi=most)
+    assert max(misses(case, bets(6.0, rates, norm_used=0.0))) > 2 * math.exp(-6.0) / 2
+
+
+def stochastic(rng, size, stickiness):
     rows = rng.dirichlet(np.ones(size), size)
     return stickiness * np.eye(size) + (1 - stickiness) * rows
 
@@ -197,11 +238,12 @@ def log_moment(transition, stationary, function, t, n):
 
 
 def test_no_moment_is_above_the_bound():
+    rng = np.random.default_rng(1)
     closest = []
     for trial in range(300):
         size = int(rng.integers(2, 6))
         kind = trial % 3
-        transition = stochastic(size, rng.uniform(0, 0.9))
+        transition = stochastic(rng, size, rng.uniform(0, 0.9))
         if kind == 1:
             transition = restarts(rng.dirichlet(np.ones(size)), rng.uniform(0, 0.95))
         if kind == 2 and size == 3:
@@ -227,7 +269,51 @@ def test_no_moment_is_above_the_bound():
     assert max(closest) > 0.98
 
 
+def log_product(transition, stationary, factor, n):
+    """ln E Π factor(X_i), exactly."""
+    return log_moment(transition, stationary, np.log(factor), 1.0, n)
+
+
+def test_the_e_value_of_a_chain_has_expectation_at_most_1():
+    rng = np.random.default_rng(2)
+    closest, twin = [], []
+    for trial in range(300):
+        size = int(rng.integers(2, 6))
+        transition = stochastic(rng, size, rng.uniform(0, 0.9))
+        if trial % 2:
+            transition = restarts(rng.dirichlet(np.ones(size)), rng.uniform(0, 0.95))
+        stationary = MarkovChain(transition, n=2).stationary
+        norm = norm_of(transition)
+        if not norm < 1:
+            continue
+        centred = rng.uniform(0, 1, size)
+        centred -= stationary @ centred
+        bet = rng.uniform(0, 1) / -centred.min() * centred
+        n = int(rng.integers(1, 60))
+        log = log_product(transition, stationary, (1 + bet) / (1 + norm * bet), n)
+        assert log <= 1e-12 * n
+        closest.append(log)
+        twin.append(log_product(transition, stationary, 1 + bet, n))
+    assert max(closest) > -0.05
+    assert max(twin) > 1.0
+
+
+def test_kappa_bounds_the_logarithm_of_a_factor_from_below_and_no_tighter_one_would():
+    for norm in (0.0, 0.3, 0.9, 0.999, 1 - 1e-6):
+        for share in (1e-9, 1e-5, 9e-4, 1.1e-3, 0.01, 0.3, 0.9, 0.999):
+            kappa = mp.mpf(_e_mean._kappa(share, norm))
+            with mp.workdps(60):
+                for y in (-share, -share / 2, share, 1.0, 100.0):
+                    y = mp.mpf(y)
+                    log = mp.log(1 + y) - mp.log(1 + mp.mpf(norm) * y)
+                    assert log >= (1 - mp.mpf(norm)) * y - kappa * y * y
+                y = -mp.mpf(share)
+                exact = ((1 - mp.mpf(norm)) * y - mp.log(1 + y) + mp.log(1 + mp.mpf(norm) * y)) / y**2
+                assert kappa <= exact * (1 + mp.mpf("3e-9"))
+
+
 def test_the_growth_is_the_norm_of_the_weighted_operator():
+    rng = np.random.default_rng(3)
     for _ in range(200):
         p, norm, s = rng.uniform(0.01, 0.99), rng.uniform(0, 0.99), 10 ** rng.uniform(-2, 1.5)
         law, weight = np.array([1 - p, p]), np.exp(s * (np.array([0.0, 1.0]) - p))
@@ -238,6 +324,7 @@ def test_the_growth_is_the_norm_of_the_weighted_operator():
 
 
 def test_the_two_point_law_is_the_worst():
+    rng = np.random.default_rng(4)
     for _ in range(200):
         size, norm, t = int(rng.integers(2, 7)), rng.uniform(0, 0.99), 10 ** rng.uniform(-2, 1)
         law, function = rng.dirichlet(np.ones(size)), rng.uniform(-1, 1, size)

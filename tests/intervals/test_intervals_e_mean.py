@@ -86,7 +86,7 @@ def test_a_twin_that_forgets_how_far_a_loss_can_go_is_caught(monkeypatch) -> Non
     upper, n, nats = 0.74, 100, 10.0
     rate = 0.999 / upper
     assert misses((0.0, 1.0), (1 - upper, upper), n, nats, (rate, 0.5))[0] <= math.exp(-nats) / 2
-    monkeypatch.setattr(_e_mean, "_kappa", lambda share: 0.5)
+    monkeypatch.setattr(_e_mean, "_kappa", lambda share, norm: 0.5)
     assert misses((0.0, 1.0), (1 - upper, upper), n, nats, (rate, 0.5))[0] > 2 * math.exp(-nats) / 2
 
 

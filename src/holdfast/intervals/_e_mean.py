@@ -3,6 +3,10 @@
 For a rate λ that is fixed before the rows are seen, E(a) = Π(1 + λ(x_i − a)) has expectation at most 1 at the
 true mean and falls in a. So every a with E(a) ≥ 2/δ lies below the mean, but for probability δ/2. The product
 is bounded from below by two sums that any database gives exactly. ``docs/theory/intervals.md`` has the proof.
+
+Rows of a stationary Markov chain have the same interval with smaller factors, (1 + λy)/(1 + νλy) with y = x_i
+− a and ν the norm of the chain's operator on mean-zero functions. With ν = 0 they are those of independent
+rows.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ def e_mean(
     lo: Any = 0.0,
     hi: Any = 1.0,
     rates: tuple[Any, Any],
+    norm: Any = 0.0,
 ) -> Interval:
     """An interval for the mean of ``n`` values in [lo, hi] that follows their variance, on each side by
     itself.
@@ -43,16 +48,24 @@ def e_mean(
     upper end, each a number or a sequence of numbers (then their average is used, which is valid too). Rates
     decide the width and never the validity; :func:`e_mean_rates` chooses good ones from earlier rows.
 
+    For rows of a stationary Markov chain, ``norm`` is the norm of its operator on mean-zero functions, as for
+    :func:`chain_share`; 0 stands for independent rows. Under a filter give the mean, the variance and the
+    number of the rows that pass, also for a chain.
+
     Guarantee: holds with probability ≥ 1 − exp(−nats) over the sample, half of the error on each side, for a
     query fixed in advance.
-    Assumes: independent values (not checkable) that stay in [lo, hi] (checked of ``mean`` only) and whose
-    means have this average; rates that do not depend on the sample (not checkable).
+    Assumes: values that stay in [lo, hi] (checked of ``mean`` only); rates that do not depend on the sample
+    (not checkable). At norm 0: independent values, whose means have this average (not checkable). Above: the
+    rows are consecutive states of a Markov chain that starts in its stationary law, with an operator of at
+    most this norm, and value and filter look at one row (not checkable).
     Reference: Holdfast, ``docs/theory/intervals.md``; the bets are those of Waudby-Smith and Ramdas 2024 with
     one rate for all rows.
 
     >>> rates = e_mean_rates(0.25, 0.01, 1000, 3.0)
     >>> e_mean(0.25, 0.01, 1000, 3.0, rates=rates)
     Interval(low=0.240771, high=0.260547)
+    >>> e_mean(0.25, 0.01, 1000, 3.0, rates=e_mean_rates(0.25, 0.01, 1000, 3.0, norm=0.5), norm=0.5)
+    Interval(low=0.233572, high=0.269429)
     """
     of = "e_mean"
     lo, hi = bounds(lo, hi, of=of)
@@ -63,20 +76,29 @@ def e_mean(
     if not isinstance(rates, Sequence) or len(rates) != 2:
         raise InvalidArgument("rates", "two: of the lower and of the upper end", rates, of=of)
     lower, upper = (_rates(side, of=of) for side in rates)
+    norm = checks.real(norm, "norm", "[0, 1)", of=of)
     around = (n - 1) * variance
-    low = _lower_end(mean, around, n, nats + _LN2, lo, lower)
-    high = -_lower_end(-mean, around, n, nats + _LN2, -hi, upper)
+    low = _lower_end(mean, around, n, nats + _LN2, lo, lower, norm)
+    high = -_lower_end(-mean, around, n, nats + _LN2, -hi, upper, norm)
     return Interval(max(lo, low), min(hi, high))
 
 
 def e_mean_rates(
-    guess: Any, variance: Any, n: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0, reach: Any = 0.0
+    guess: Any,
+    variance: Any,
+    n: Any,
+    nats: Any,
+    *,
+    lo: Any = 0.0,
+    hi: Any = 1.0,
+    reach: Any = 0.0,
+    norm: Any = 0.0,
 ) -> tuple[float, float]:
     """The rates that make :func:`e_mean` narrow if the mean is near ``guess`` and the variance as given, both
     from other rows.
 
     ``reach`` is how far the mean may well be from the guess. A variance of zero is taken for that of one
-    value in n at the other end of the range.
+    value in n at the other end of the range. ``norm`` is that of :func:`e_mean`.
 
     Guarantee: none is needed; any rates are valid.
     Assumes: nothing. The arguments must not come from the sample that :func:`e_mean` is then given.
@@ -93,14 +115,15 @@ def e_mean_rates(
     n = checks.whole(n, "n", of=of)
     nats = checks.real(nats, "nats", "[0, inf)", of=of)
     reach = checks.real(reach, "reach", "[0, inf)", of=of)
+    norm = checks.real(norm, "norm", "[0, 1)", of=of)
     variance = max(variance, (hi - lo) ** 2 / (n + 1.0))
     return (
-        _best_rate(guess + reach - lo, variance, n, nats + _LN2, hi - lo),
-        _best_rate(hi - (guess - reach), variance, n, nats + _LN2, hi - lo),
+        _best_rate(guess + reach - lo, variance, n, nats + _LN2, hi - lo, norm),
+        _best_rate(hi - (guess - reach), variance, n, nats + _LN2, hi - lo, norm),
     )
 
 
-def _best_rate(distance: float, variance: float, n: int, level: float, width: float) -> float:
+def _best_rate(distance: float, variance: float, n: int, level: float, width: float, norm: float) -> float:
     """The rate λ with the least level/(λn) + κ(λ·distance)·λ·variance: about the arm it leads to."""
     distance = max(distance, 1e-9 * width)
     # Where level·distance/(share·n) + κ(share)·share·variance/distance is least, its derivative is 0:
@@ -108,11 +131,16 @@ def _best_rate(distance: float, variance: float, n: int, level: float, width: fl
     low, high = 0.0, 1 - 1e-9
     while high - low > 1e-6 * high:
         share = (low + high) / 2
-        if share**2 / (1 - share) + math.log1p(-share) + share < wanted:
+        if _slope(share) - _slope(norm * share) < wanted:
             low = share
         else:
             high = share
     return high / distance
+
+
+def _slope(share: float) -> float:
+    """v²κ'(v) + vκ(v) for independent rows: what the best share v is found by."""
+    return share**2 / (1 - share) + math.log1p(-share) + share
 
 
 def _rates(side: Any, *, of: str) -> tuple[float, ...]:
@@ -122,15 +150,21 @@ def _rates(side: Any, *, of: str) -> tuple[float, ...]:
     return tuple(checks.real(rate, "rates", "(0, inf)", of=of) for rate in listed)
 
 
-def _kappa(share: float) -> float:
-    """κ(v) = (−ln(1 − v) − v)/v², rounded up: the least number with ln(1 + y) ≥ y − κ(v)y² for all y ≥ −v."""
+def _kappa(share: float, norm: float) -> float:
+    """κ(v), rounded up: the least number with ln(1 + y) − ln(1 + νy) ≥ (1 − ν)y − κ(v)y² for all y ≥ −v.
+
+    It is the integral of s/(1 − sv) over s from the norm ν to 1.
+    """
     if share < 1e-3:
-        return (0.5 + share / 3 + share**2 / 4 + share**3 / 2) * (1 + _ROUNDING)
-    return (-math.log1p(-share) - share) / share**2 * (1 + 1e-9)
+        square = norm * norm
+        series = (1 + norm) * (0.5 + share**2 / 4 * (1 + square)) + share / 3 * (1 + norm + square)
+        return (1 - norm) * (series + share**3 / 2 * (1 + norm) ** 2) * (1 + _ROUNDING)
+    whole = (1 - norm) * share
+    return (math.log1p(whole / (1 - share)) - whole) / share**2 * (1 + 1e-9)
 
 
 def _lower_end(
-    mean: float, around: float, n: int, level: float, lo: float, rates: tuple[float, ...]
+    mean: float, around: float, n: int, level: float, lo: float, rates: tuple[float, ...], norm: float
 ) -> float:
     """The largest a that is found with ln E(a) ≥ ``level``; ``around`` is Σ(x_i − mean)². Every a that has it
     is a valid lower end, so nothing depends on finding the very largest."""
@@ -138,9 +172,10 @@ def _lower_end(
     reach = mean - lo
 
     def suffices(radius: float) -> bool:
-        return _log_product(radius, reach, around, n, rates) >= level
+        return _log_product(radius, reach, around, n, rates, norm) >= level
 
-    inside, outside = 0.0, min(max(math.sqrt(2 * level * around) / n, reach * _LEAST), reach)
+    usual = math.sqrt(2 * level * around * (1 + norm) / (1 - norm)) / n
+    inside, outside = 0.0, min(max(usual, reach * _LEAST), reach)
     while not suffices(outside):
         if outside >= reach or outside * _STEP <= outside:
             return lo
@@ -153,10 +188,12 @@ def _lower_end(
     return rounding.down(mean - outside)
 
 
-def _log_product(radius: float, reach: float, around: float, n: int, rates: tuple[float, ...]) -> float:
+def _log_product(
+    radius: float, reach: float, around: float, n: int, rates: tuple[float, ...], norm: float
+) -> float:
     """A lower bound on ln E(mean − radius), of the average of the products of all rates; ``reach`` is mean −
     lo."""
-    logs = [_log_of_one(rate, radius, reach, around, n) for rate in rates]
+    logs = [_log_of_one(rate, radius, reach, around, n, norm) for rate in rates]
     largest = max(logs)
     if len(logs) == 1 or largest == -math.inf:
         return largest
@@ -164,10 +201,10 @@ def _log_product(radius: float, reach: float, around: float, n: int, rates: tupl
     return largest + math.log(average) - _ROUNDING
 
 
-def _log_of_one(rate: float, radius: float, reach: float, around: float, n: int) -> float:
+def _log_of_one(rate: float, radius: float, reach: float, around: float, n: int, norm: float) -> float:
     share = rate * (reach - radius)
     if not share < 1 - 1e-9:
         return -math.inf
-    gain = n * rate * radius
-    cost = _kappa(max(share, 0.0)) * rate**2 * (around + n * radius**2)
+    gain = n * (1 - norm) * rate * radius
+    cost = _kappa(max(share, 0.0), norm) * rate**2 * (around + n * radius**2)
     return gain - cost - _ROUNDING * (gain + cost)
