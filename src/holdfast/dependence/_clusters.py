@@ -65,18 +65,18 @@ class Clusters(Dependence):
             object.__setattr__(self, "largest", checked)
 
     @cached_property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int:
         """The number of rows; None for a column whose table is not there yet."""
         return None if self.sizes is None else sum(self.sizes)  # type: ignore[return-value]
 
     @property
     def most(self) -> int:
         """The most rows that a cluster has: as declared, else those of the largest one."""
-        return max(self._bound) if self.largest is None else self.largest
+        return max(self.cluster_sizes) if self.largest is None else self.largest
 
     @property
-    def _bound(self) -> tuple[int, ...]:
-        """The sizes of the clusters, once they are known."""
+    def cluster_sizes(self) -> tuple[int, ...]:
+        """The sizes of the clusters. Refused where a column names them whose table is not there yet."""
         if self.sizes is None:
             raise InvalidArgument(
                 "dependence",
@@ -103,7 +103,9 @@ class Clusters(Dependence):
     def __repr__(self) -> str:
         parts = [] if self.column is None else [f"column={self.column!r}"]
         if self.column is None:
-            shown = ", ".join(map(show, self._bound[:6])) + (", …" if len(self._bound) > 6 else "")
+            shown = ", ".join(map(show, self.cluster_sizes[:6])) + (
+                ", …" if len(self.cluster_sizes) > 6 else ""
+            )
             parts.append(f"[{shown}]")
         parts += [] if self.largest is None else [f"largest={self.largest}"]
         parts += [] if self.sizes is None else [f"clusters={len(self.sizes)}", f"n={self.n}"]
@@ -111,7 +113,7 @@ class Clusters(Dependence):
 
     @property
     def _parameters(self) -> tuple[str, ...]:
-        sizes = self._bound
+        sizes = self.cluster_sizes
         words = f"{min(sizes):,} to {max(sizes):,} rows each"
         by = "" if self.column is None else f" by {self.column!r}"
         return (f"{len(sizes):,} clusters{by} of {few(sizes, words)}",)
@@ -136,7 +138,7 @@ class Clusters(Dependence):
         )
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
-        shares = (hi - lo) * np.array(self._bound, dtype=float) / self.n
+        shares = (hi - lo) * np.array(self.cluster_sizes, dtype=float) / self.n
         tail = from_squared_differences(float(shares @ shares))
         return (TailRow("whole clusters", "McDiarmid 1989, one step a cluster", tail),)
 
@@ -148,7 +150,7 @@ class Clusters(Dependence):
         Reference: McDiarmid 1989, with a cluster as one variable; theory 1.1.
         """
         c = row_differences(differences, self.n, of="Clusters")
-        starts = np.concatenate(([0], np.cumsum(self._bound)[:-1]))
+        starts = np.concatenate(([0], np.cumsum(self.cluster_sizes)[:-1]))
         totals = np.add.reduceat(c, starts)
         return from_squared_differences(float(totals @ totals))
 
@@ -169,7 +171,9 @@ class Clusters(Dependence):
                 "(split_by_codes)",
                 repr(self),
             )
-        return self.split_by_codes(np.repeat(np.arange(len(self._bound)), self._bound), share, rng)
+        return self.split_by_codes(
+            np.repeat(np.arange(len(self.cluster_sizes)), self.cluster_sizes), share, rng
+        )
 
     def split_by_codes(self, codes: NDArray[np.int64], share: Any, rng: Any) -> Split:
         """The same where ``codes`` says which cluster each row belongs to, by numbers from 0."""
@@ -214,7 +218,7 @@ class Clusters(Dependence):
         Assumes: independent clusters (not checkable from the data).
         Reference: BDP (3) and (4).
         """
-        return worst_leakage(mechanism, self._bound)
+        return worst_leakage(mechanism, self.cluster_sizes)
 
     def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
         """The Bayesian DP of a pure DP mechanism: the largest cluster's rows times its parameter, by any
@@ -224,11 +228,11 @@ class Clusters(Dependence):
         Assumes: independent clusters (not checkable from the data).
         Reference: BDP Lemma 2 with the empty quilt.
         """
-        return _bayesian.bayesian_dp(self, _bayesian.group_routes(max(self._bound)), dp, method)
+        return _bayesian.bayesian_dp(self, _bayesian.group_routes(max(self.cluster_sizes)), dp, method)
 
     def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
         """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, _bayesian.group_routes(max(self._bound)), bdp, method)
+        return _bayesian.required_dp(self, _bayesian.group_routes(max(self.cluster_sizes)), bdp, method)
 
 
 def _checked_sizes(sizes: Any) -> tuple[int, ...]:

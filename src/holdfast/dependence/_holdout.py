@@ -70,8 +70,8 @@ def resized(model: Dependence | None, n: int, *, of: str) -> Dependence:
     if isinstance(model, SimilarClusters):
         return replace(model, n=n)
     if isinstance(model, Clusters):
-        square = sum(size * size for size in model.sizes) / model.n
-        return SimilarClusters(n, max(model.sizes), square, extra_assumptions=model.extra_assumptions)
+        square = sum(size * size for size in model.cluster_sizes) / model.n
+        return SimilarClusters(n, max(model.cluster_sizes), square, extra_assumptions=model.extra_assumptions)
     raise InvalidArgument(
         "model",
         f"a model of {n:,} rows: this one describes one table of {model.n:,} rows",
@@ -99,7 +99,7 @@ def has_bayesian_dp(model: Dependence) -> bool:
 
 
 def _largest(model: Clusters | SimilarClusters) -> int:
-    return model.largest if isinstance(model, SimilarClusters) else max(model.sizes)
+    return model.largest if isinstance(model, SimilarClusters) else max(model.cluster_sizes)
 
 
 def bayesian_epsilon(model: Dependence, epsilon: float, *, of: str) -> float:

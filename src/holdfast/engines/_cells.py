@@ -60,8 +60,7 @@ def cells_of(
 
     Guarantee: the same whole numbers on every run and every engine.
     """
-    shape = _Shape(_values_in(question), question.grouped, question.filters, question.skips)
-    return _read(rows, question, shape, steps)
+    return _read(rows, question, _shape_of(question, units=False), steps)
 
 
 def unit_sums_of(rows: Rows, question: CellQuestion) -> list[tuple[int, ...]]:
@@ -71,19 +70,14 @@ def unit_sums_of(rows: Rows, question: CellQuestion) -> list[tuple[int, ...]]:
 
     Guarantee: the same whole numbers on every run and every engine, in any order.
     """
-    shape = _Shape(
-        _values_in(question),
-        question.grouped,
-        question.filters,
-        question.skips,
-        share=question.kind == "share",
-        units=True,
-    )
+    shape = _shape_of(question, units=True)
     return _read(rows, question, shape, [(0, 0, 1)] * shape.values)
 
 
-def _values_in(question: CellQuestion) -> int:
-    return 1 if question.other_bounds is None else 2
+def _shape_of(question: CellQuestion, *, units: bool) -> _Shape:
+    values = 1 if question.other_bounds is None else 2
+    share = question.kind == "share"
+    return _Shape(values, question.grouped, question.filters, question.skips, share, units)
 
 
 def _read(

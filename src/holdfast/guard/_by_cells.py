@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,9 +66,13 @@ class Trained:
         """How many training rows enter the question."""
         return self.cells.rows
 
+    def of_chain(self, norm: float) -> Trained:
+        """The same of rows that are the states of a stationary chain."""
+        return replace(self, cells=replace(self.cells, norm=norm))
+
     def protected(self, rows: int) -> Cells:
         """What it predicts of so many protected rows."""
-        return self.cells.times(rows / max(1, self.looked))
+        return replace(self.cells.times(rows / max(1, self.looked)), all_rows=rows)
 
     def another_sample(self, rows: int) -> Cells:
         """What it predicts of so many protected rows, whose means and spreads are as far from its own as
@@ -121,7 +125,8 @@ def even_steps(question: CellQuestion) -> tuple[Steps, Steps]:
 class ByCells(Reading):
     """A statistic of the rows by their cells. ``trained`` is what the training part predicts them to be (None
     without one), and ``expected`` the arms that follow from it. With a ``layout`` the rows are read unit by
-    unit, in that one of the ways in which the part is divided into units."""
+    unit, in that one of the ways in which the part is divided into units. ``norm`` is the operator norm of
+    the stationary chain whose states the rows are; 0 otherwise."""
 
     question: CellQuestion
     statistic: Statistic
@@ -131,12 +136,13 @@ class ByCells(Reading):
     tail: Callable[[float, float], Tail] | None
     rows: int
     layout: int | None = None
+    norm: float = 0.0
 
     @property
     def theorem(self) -> str:
-        if self.layout is not None:
+        if self.layout is not None or self.norm:
             own = "e-values of the groups' means" if self.statistic.conditions else self.statistic.theorem
-            return f"{own}, over independent units of rows"
+            return f"{own}, {'for a stationary chain' if self.norm else 'over independent units of rows'}"
         if self.tail is None:
             return self.statistic.theorem
         return "the tail of the dependence model, for each value that the statistic might have"
@@ -154,6 +160,7 @@ class ByCells(Reading):
 
     def _measured(self, part: Part) -> Measured | None:
         cells = self.question.cells(part if self.layout is None else part.units[self.layout], self.steps)
+        cells = replace(cells, norm=self.norm, all_rows=self.rows)
         value = self.statistic.estimate(cells)
         if not math.isfinite(value):
             return None

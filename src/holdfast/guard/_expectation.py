@@ -18,17 +18,17 @@ from holdfast.coding import ArmClasses, guess_deviation
 from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
 from holdfast.guard._by_cells import CELLS, ByCells, Trained, even_steps, interval_of, require_training
-from holdfast.guard._quantiles_in_units import expected_quantile
+from holdfast.guard._quantiles_by_bets import expected_quantile
 from holdfast.guard._question import CellQuestion, Moments, Part, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import (
     DeclaredTail,
     MeanByBets,
-    MeanOfChain,
     MeanOfDependentRows,
     QuantileOfRows,
     Ranks,
     Reading,
     Share,
+    ShareOfChain,
     bets_interval,
 )
 from holdfast.intervals import Interval
@@ -132,10 +132,10 @@ def _expect_alone(question: Question, public: Public) -> Expectation:
 def _narrowest(question: CellQuestion, public: Public) -> Expectation:
     """The reading for which the training part predicts the narrowest interval: over units, by the spectral
     gap of a chain, or by the tail of the model."""
-    ways = [partial(_expect_in_units, question, public, layout) for layout in _usual_first(public)]
-    if public.norm is not None and question.statistic is None and question.kind != "quantile":
-        ways.append(partial(_expect_of_chain, question, public))
-    if not (ways and isinstance(question.statistic, AUC)):
+    ways = [partial(_expect_by_bets, question, public, layout) for layout in _usual_first(public)]
+    if public.norm is not None:
+        ways.append(partial(_expect_by_bets, question, public, None))
+    if not isinstance(question.statistic, AUC):
         ways.append(partial(_expect_alone, question, replace(public, units=(), norm=None)))
     candidates, refusal = [], None
     for way in ways:
@@ -156,42 +156,23 @@ def _usual_first(public: Public) -> list[int]:
     return layouts if public.training is not None else layouts[len(layouts) // 2 :][:1]
 
 
-def _expect_in_units(question: CellQuestion, public: Public, layout: int) -> Expectation:
-    """What is expected of a question that is read unit by unit."""
+def _expect_by_bets(question: CellQuestion, public: Public, layout: int | None) -> Expectation:
+    """What is expected of a question that is read by bets on units, or on the states of a chain."""
     if isinstance(question.statistic, AUC):
         raise QueryRejected(
-            f"{question.text} needs independent rows: pairs of rows of one unit are not. Ask for accuracy, a "
+            f"{question.text} needs independent rows, because it compares pairs of them. Ask for accuracy, a "
             "Brier score or a log loss."
         )
+    norm = public.norm or 0.0 if layout is None else 0.0
+    inside = replace(public, tail=None, tail_of=None) if layout is None else public.in_units(layout)
     if question.kind == "quantile" and isinstance(question, TableQuestion):
-        inside = public.in_units(layout)
-        quantile = expected_quantile(question, public.nats, inside.rows, inside.training, layout)
+        quantile = expected_quantile(question, public.nats, inside.rows, inside.training, layout, norm)
         arms = _classes(quantile.arm_error, math.inf)
         return Expectation(quantile.guess, quantile.error, replace(quantile.reading, arms=arms))
-    return _expect_by_cells(question, question.statistic or Mean(), public.in_units(layout), layout)
-
-
-def _expect_of_chain(question: CellQuestion, public: Public) -> Expectation:
-    """What is expected of a share or a mean of a stationary chain, by its operator norm."""
-    assert public.norm is not None
-    alone = _expect_mean(question, replace(public, units=(), norm=None))
-    sight = _look(question, public.training if question.guess is None else public.pilot)
-    share = sight.share if question.filtered else 1.0
-    centre = min(max(sight.mean, question.low), question.high) if sight.looked else alone.guess
-    reading = MeanOfChain(question, public.nats, None, public.rows, public.norm, centre, sight.spread, share)
-    predicted = reading.around(alone.guess, alone.guess)
-    # Values in a row move together, so that the guess is as uncertain as the mean it is about.
-    deviation = max(
-        sight.spread * math.sqrt((1 + public.norm) / (1 - public.norm) / (share * public.rows)),
-        (question.high - question.low) / (4 * public.rows),
-    )
-    error = deviation * math.sqrt(1 + public.rows_a_training_row)
-    if question.binary and not question.filtered:
-        return Expectation(alone.guess, error, reading)
-    count_error = sight.count_error(public.rows) if question.filtered else 0.0
-    known = error / max(sight.spread, 1e-9 * (question.high - question.low))
-    arms = _classes(math.hypot(count_error, known), (question.high - question.low) / predicted.half_width)
-    return Expectation(alone.guess, error, replace(reading, arms=arms))
+    expected = _expect_by_cells(question, question.statistic or Mean(), inside, layout, norm)
+    if norm and question.binary and not question.filtered:
+        return replace(expected, reading=ShareOfChain(question, public.nats, None, public.rows, norm))
+    return expected
 
 
 def _expect_anything(question: Question, public: Public) -> Expectation:
@@ -384,7 +365,11 @@ def _error_within(tail: Tail, public: Public) -> float:
 
 
 def _expect_by_cells(
-    question: CellQuestion, statistic: Statistic, public: Public, layout: int | None = None
+    question: CellQuestion,
+    statistic: Statistic,
+    public: Public,
+    layout: int | None = None,
+    norm: float = 0.0,
 ) -> Expectation:
     tail, rows = public.tail_of, public.rows
     bounded = math.isfinite(question.high - question.low)
@@ -405,11 +390,13 @@ def _expect_by_cells(
             tail,
             rows,
             layout,
+            norm,
         )
         return Expectation(guess, arm / math.sqrt(2 * (public.nats + math.log(2))), reading)
     key = public.training.rows, CELLS
     trained = question.seen.get(key) or Trained.of(question, public.training)
     question.seen[key] = trained
+    trained = trained.of_chain(norm) if norm else trained
     predicted = trained.protected(rows)
     value = statistic.estimate(predicted)
     deviation = statistic.deviation(predicted) if math.isfinite(value) else math.inf
@@ -436,6 +423,7 @@ def _expect_by_cells(
         tail,
         rows,
         layout,
+        norm,
     )
     behind = 1.0 if question.guess is not None else max(1.0, public.rows_a_training_row)
     error = least / math.sqrt(2 * (public.nats + math.log(2))) * math.sqrt(1 + behind)

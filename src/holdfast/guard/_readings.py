@@ -243,65 +243,22 @@ class MeanOfDependentRows(Reading):
 
 
 @dataclass(frozen=True)
-class MeanOfChain(Reading):
-    """A share or a mean of a stationary chain, or of its rows that pass a filter, by the chain's operator
-    norm. ``centre``, ``spread`` and ``share`` are the mean, the deviation and the part that passes, as the
-    training part predicts them."""
+class ShareOfChain(Reading):
+    """A share of all rows of a stationary chain, by its operator norm. The width is public."""
 
     rows: int
     norm: float
-    centre: float
-    spread: float
-    share: float = 1.0
-
-    @property
-    def theorem(self) -> str:
-        plain = self.question.binary and not self.question.filtered
-        return f"{'Chernoff' if plain else 'Bennett'} bound for stationary chains"
+    theorem = "Chernoff bound for stationary chains"
 
     def around(self, low: float, high: float) -> Interval:
-        question = self.question
-        if question.binary and not question.filtered:
-            low, high = max(low, 0.0), min(high, 1.0)
-            fewest, most = math.floor(low * self.rows), math.ceil(high * self.rows)
-            ends = [
-                intervals.chain_share(count, self.rows, self.nats, norm=self.norm) for count in (fewest, most)
-            ]
-            return Interval(ends[0].low, ends[1].high)
-        width = question.high - question.low
-        spread = self.spread * math.sqrt(self.share)
-        radius = intervals.chain_mean_radius(
-            spread, self.rows, self.nats, norm=self.norm, width=width, share=self.share
-        )
-        return Interval(low - radius, high + radius)
+        fewest = math.floor(min(max(low, 0.0), 1.0) * self.rows)
+        most = math.ceil(min(max(high, 0.0), 1.0) * self.rows)
+        lower = intervals.chain_share(fewest, self.rows, self.nats, norm=self.norm)
+        upper = intervals.chain_share(most, self.rows, self.nats, norm=self.norm)
+        return Interval(lower.low, upper.high)
 
     def estimate(self, part: Part) -> float:
         return self.question.moments(part).mean
-
-    def measured(self, part: Part) -> Measured | None:
-        question = self.question
-        moments = question.moments(part, squares=not question.binary)
-        if moments.rows == 0:
-            return None
-        mean = min(max(moments.mean, question.low), question.high)
-        if question.binary:
-            variance = mean * (1 - mean)
-        else:
-            variance = 0.0 if moments.rows == 1 else moments.variance * (moments.rows - 1) / moments.rows
-        share = moments.rows / self.rows
-        square = share * (variance + (mean - self.centre) ** 2)
-        interval = intervals.chain_mean(
-            mean,
-            square * (1 + 1e-12),
-            self.rows,
-            self.nats,
-            norm=self.norm,
-            lo=question.low,
-            hi=question.high,
-            centre=self.centre,
-            share=share,
-        )
-        return Measured(mean, interval)
 
 
 @dataclass(frozen=True)

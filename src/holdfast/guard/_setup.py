@@ -217,7 +217,7 @@ def model_of(rows: Rows, dependence: Dependence | None, split_by: Any = None) ->
         return clusters
     if isinstance(dependence, Independent):
         raise QueryRejected(
-            f"The column {split_by!r} repeats: {rows.count:,} rows have {len(clusters.sizes or ()):,} "
+            f"The column {split_by!r} repeats: {rows.count:,} rows have {len(clusters.cluster_sizes):,} "
             f"values, and one value has {clusters.most:,} rows. Rows with one value may resemble each other, "
             "and the model says that rows are independent. Leave dependence out, and they are taken for "
             f"clusters by {split_by!r}; or split by a column in which every row has its own value."
@@ -311,10 +311,10 @@ def _numbers(part: Part, model: Clusters, whole: Clusters) -> Any:
     """The number of each row's cluster, where clusters stand one after the other. A training part that the
     caller gave is only looked at for how clusters vary, and is cut into such as are usual."""
     if part.mask is not None:
-        return np.repeat(np.arange(len(whole.sizes or ())), whole.sizes)[part.mask]
+        return np.repeat(np.arange(len(whole.cluster_sizes)), whole.cluster_sizes)[part.mask]
     if not part.training:
-        return np.repeat(np.arange(len(model.sizes or ())), model.sizes)
-    return np.arange(part.rows.count) // max(1, round(model.n / len(model.sizes or (1,))))
+        return np.repeat(np.arange(len(model.cluster_sizes)), model.cluster_sizes)
+    return np.arange(part.rows.count) // max(1, round(model.n / len(model.cluster_sizes)))
 
 
 def _in_blocks(part: Part, layout: Layout) -> Part:

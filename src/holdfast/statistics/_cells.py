@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -106,7 +106,10 @@ class Cells:
     """The rows of a question by cells, in the question's own units around ``centre``.
 
     ``sums`` has for each cell the sums of 1, x, z, x², xz and z², where x and z are values less their centre;
-    ``least`` and ``greatest`` have the extreme values of both. ``axes`` are the declared ranges.
+    ``least`` and ``greatest`` have the extreme values of both. ``axes`` are the declared ranges. ``norm`` is
+    the operator norm of the stationary chain whose states the rows are; 0 stands for independent rows.
+    ``all_rows`` is the number of rows that were read, those included that do not enter: public, where the
+    number of those that enter is not (0: nobody needs it).
     """
 
     axes: tuple[Axis, Axis]
@@ -115,6 +118,8 @@ class Cells:
     least: Floats
     greatest: Floats
     centre: tuple[float, float]
+    norm: float = field(default=0.0, kw_only=True)
+    all_rows: int = field(default=0, kw_only=True)
 
     @classmethod
     def of(cls, axes: tuple[Axis, Axis], read: Iterable[Sequence[int]]) -> Cells:
@@ -199,14 +204,20 @@ class Cells:
         return float(self.sums[:, ONE].sum())
 
     @property
+    def variance_factor(self) -> float:
+        """How many times larger the variance of a mean can be than that of independent terms with the same
+        second moments."""
+        return (1 + self.norm) / (1 - self.norm)
+
+    @property
     def count(self) -> float:
-        """How many independent terms there are: rows here, units of rows elsewhere."""
-        return self.rows
+        """How many independent terms these are worth: rows here, units of rows elsewhere."""
+        return self.rows / self.variance_factor
 
     @property
     def inflation(self) -> tuple[float, float]:
         """How many times larger the deviation of each value's mean is than that of independent rows."""
-        return 1.0, 1.0
+        return math.sqrt(self.variance_factor), math.sqrt(self.variance_factor)
 
     def rows_in(self, group: int) -> float:
         """How many rows a group has."""

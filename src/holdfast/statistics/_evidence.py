@@ -62,37 +62,39 @@ class Evidence(ABC):
 
 @dataclass(frozen=True)
 class Bets(Evidence):
-    """Evidence from independent rows, or from independent units of rows.
+    """Evidence from independent rows, from independent units of rows, or from the states of a stationary
+    chain.
 
     Guarantee: each bound holds with probability ≥ 1 − exp(−level) over the rows.
-    Assumes: independent rows, or rows that are independent given their groups, or independent units;
-    ``trained`` does not depend on them.
+    Assumes: independent rows, or rows that are independent given their groups, or independent units, or a
+    stationary chain of the cells' norm; ``trained`` does not depend on them.
     """
 
     @property
     def independent(self) -> bool:
-        return not isinstance(self.cells, UnitCells)
+        return not isinstance(self.cells, UnitCells) and not self.cells.norm
 
     def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
         return lower_end(crossing_of(self.cells, form, offset), level, self._rates(form, level), lowest)
 
     def _rates(self, form: Form, level: float) -> list[float]:
         """Not for the crossing's offset: that may be read off the rows, and rates are fixed before them."""
-        # How many rows of units enter is not public, and nothing may be conditioned on.
-        rows = float(self.cells.all_rows) if isinstance(self.cells, UnitCells) else max(1.0, self.cells.rows)
+        # Where rows depend on each other nothing may be conditioned on, and so not on how many enter.
+        rows = max(1.0, self.cells.rows if self.independent else float(self.cells.all_rows))
+        norm = self.cells.norm
         seen = None if self.trained is None else crossing_of(self.trained, form)
         if self.trained is None or seen is None or not seen.slope > 0:
             declared = crossing_of(self.cells, form), crossing_of(self.cells, form.mirrored)
             span = max(1e-300, *(-crossing.least(0.0) for crossing in declared))
             spreads = [span / 2**halving for halving in range(1, _UNSEEN_SPREADS + 1)]
-            return [best_rate(span, spread**2, rows, level) for spread in spreads]
+            return [best_rate(span, spread**2, rows, level, norm) for spread in spreads]
         at = seen.estimate
         moment = seen.second_moment(at)
-        reach = _REACH * math.sqrt(moment / self.trained.rows) / seen.slope
+        reach = _REACH * math.sqrt(moment * self.trained.variance_factor / self.trained.rows) / seen.slope
         distance = -seen.least(at + reach)
         span = max(distance, -crossing_of(self.trained, form.mirrored).least(-at), 1e-300)
         moment = max(moment, span**2 / (self.trained.rows + 1))
-        return [best_rate(max(distance, 1e-9 * span), moment, self.trained.rows, level)]
+        return [best_rate(max(distance, 1e-9 * span), moment, self.trained.rows, level, norm)]
 
     def _with(self, cells: Cells, trained: Cells | None) -> Evidence:
         return Bets(cells, trained)

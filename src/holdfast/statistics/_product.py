@@ -2,8 +2,10 @@
 
 Let v ≥ 0 and let θ be where E[u − θv] = 0. For a rate λ that is fixed before the rows are seen,
 E(a) = Π(1 + λ(u_i − a·v_i)) has expectation at most 1 at a = θ and falls in a. So every a with E(a) ≥ 1/δ
-lies below θ, but for probability δ. ``docs/theory/statistics.md`` has the proof, and that of the bound:
-inside a cell the logarithm is expanded around the cell's mean, with a rest that only lowers it.
+lies below θ, but for probability δ. For the states of a stationary chain the factors are (1 + y)/(1 + νy),
+y = λ(u_i − a·v_i), with ν the operator norm of the chain (``docs/theory/intervals.md``).
+``docs/theory/statistics.md`` has the proof, and that of the bound: inside a cell the logarithm is expanded
+around the cell's mean, with a rest that only lowers it.
 """
 
 from __future__ import annotations
@@ -145,6 +147,10 @@ class Crossing:
         reach = np.clip(1 - lowest / mean, 0.0, 1.0)
         spread = rate**2 * self._variance(a) / mean**2
         gain, loss = rows * np.log(mean), kappa(reach) * spread
+        if self.cells.norm:
+            # A factor of a chain is (1 + y)/(1 + νy). By Jensen's inequality −ln(1 + νy), summed over a cell,
+            # is at least what it is at the cell's mean.
+            gain -= rows * np.log1p(self.cells.norm * (mean - 1))
         return float(
             gain.sum() - loss.sum() - _ROUNDING * (np.abs(gain).sum() + loss.sum() + rows.sum() * 1e-2)
         )
@@ -230,17 +236,23 @@ def kappa(share: NDArray[np.float64]) -> Floats:
     return np.where(small, (0.5 + share / 3 + share**2 / 4 + share**3 / 2) * (1 + _ROUNDING), large)
 
 
-def best_rate(distance: float, moment: float, rows: float, level: float) -> float:
-    """The rate λ with the least level/(λ·rows) + κ(λ·distance)·λ·moment: about the arm it leads to."""
+def best_rate(distance: float, moment: float, rows: float, level: float, norm: float = 0.0) -> float:
+    """The rate λ with the least level/((1 − ν)·λ·rows) + κ(λ·distance)·λ·moment: about the arm it leads to; κ
+    is that of factors (1 + y)/(1 + νy), for a chain of norm ν."""
     wanted = level * distance**2 / (rows * moment)
     low, high = 0.0, 1 - 1e-9
     while high - low > 1e-4 * high:
         share = (low + high) / 2
-        if share**2 / (1 - share) + math.log1p(-share) + share < wanted:
+        if _marginal(share) - _marginal(norm * share) < wanted:
             low = share
         else:
             high = share
     return high / distance
+
+
+def _marginal(share: float) -> float:
+    """v²κ'(v) + vκ(v): where it is as large as what is wanted, a share v of what one has is best at stake."""
+    return share**2 / (1 - share) + math.log1p(-share) + share
 
 
 class Product(Protocol):
@@ -276,8 +288,8 @@ def lower_end(crossing: Product, level: float, rates: Sequence[float], lowest: f
             return largest
         return largest + math.log(math.fsum(math.exp(one - largest) for one in logs) / len(logs)) - _ROUNDING
 
-    # A product is at most exp(rate·rows·slope·radius), so no smaller radius has the evidence.
-    start = level / (max(rates) * crossing.cells.rows * crossing.slope)
+    # A product is at most exp((1 − ν)·rate·rows·slope·radius), so no smaller radius has the evidence.
+    start = level / ((1 - crossing.cells.norm) * max(rates) * crossing.cells.rows * crossing.slope)
     radius = least_radius(lambda r: evidence(r) - level, start, middle - lowest)
     return -math.inf if radius is None else middle - radius
 

@@ -73,7 +73,7 @@ class Statistic(ABC):
         if not (crossing.slope > 0 and math.isfinite(crossing.estimate)):
             return math.inf
         moment = crossing.second_moment(crossing.estimate)
-        return math.sqrt(moment / cells.rows) / crossing.slope
+        return math.sqrt(moment * cells.variance_factor / cells.rows) / crossing.slope
 
     def heaviness(self, cells: Cells) -> float:
         """About the relative variance of a squared term of the form: 1 for flat ones, more for heavy

@@ -26,13 +26,11 @@ _ROUNDING = 1e-12
 class UnitCells(Cells):
     """The rows of a question by units: each entry has the sums of one unit (of one group of its rows).
 
-    No unit has more than ``largest`` rows, and all units together have ``all_rows``, those included that do
-    not enter the question. Each entry stands for ``copies`` units: 1 where the rows were read, other numbers
-    where a prediction is made of them.
+    No unit has more than ``largest`` rows, those included that do not enter the question. Each entry stands
+    for ``copies`` units: 1 where the rows were read, other numbers where a prediction is made of them.
     """
 
     largest: int = 1
-    all_rows: int = 1
     copies: float = 1.0
 
     @classmethod
@@ -41,9 +39,9 @@ class UnitCells(Cells):
     ) -> UnitCells:
         """The sums that were read unit by unit, around the lower ends of their ranges."""
         # Databases give units in any order, and sums of floats must not depend on it.
-        plain = Cells.of(axes, sorted(read))
+        plain = Cells.of(axes, sorted(map(tuple, read)))
         sums = plain.axes, plain.group, plain.sums, plain.least, plain.greatest, plain.centre
-        return cls(*sums, largest, all_rows)
+        return cls(*sums, largest, all_rows=all_rows)
 
     @classmethod
     def of_unit_values(

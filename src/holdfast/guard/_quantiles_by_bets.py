@@ -1,12 +1,13 @@
-"""Quantiles of rows in units: which order statistics bound one, by a product of bets over the units."""
+"""Quantiles of rows in units, or of a chain: which order statistics bound one, by a product of bets."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast import queries
+from holdfast.engines import SCALE_BITS
 from holdfast.errors import NotEnoughRows, QueryRejected
 from holdfast.guard._question import Part, TableQuestion
 from holdfast.guard._readings import Measured, Reading
@@ -17,28 +18,35 @@ from holdfast.statistics import Bets, Cells, Form, Mean, Steps
 # far out as the training part predicts.
 _PLACES, _FARTHEST = 32, 4.0
 _LN2 = math.log(2.0)
-ONE_CELL = (Steps(0, 0, 1), Steps(0, 0, 1))
+# A condition is 0 or 1, each in a cell of its own.
+HALVES = (Steps(0, SCALE_BITS - 1, 2), Steps(0, 0, 1))
 _SHARE = Form.of((0.0, 1.0, 0, 0, 0, 0), (1.0, 0, 0, 0, 0, 0))
 
 
 @dataclass(frozen=True)
-class QuantileInUnits(Reading):
-    """A quantile of rows in units, read in one ``layout``.
+class QuantileByBets(Reading):
+    """A quantile of rows in units, read in one ``layout``; or of a stationary chain of a ``norm`` above 0.
 
     For a fixed t, whether a row is at most t is a condition, and its share among the rows that enter is a
-    ratio of sums over units. At a t below the quantile that share is less than ``level``. So the quantile
+    ratio of means. At a t below the quantile that share is less than ``level``. So the quantile
     lies above every t at which a product of bets shows that, and the product falls in t.
 
     ``expected`` are the arms that the training part predicts, ``reach`` how far from the level, as a share of
-    the rows that enter, the order statistics lie that bound the quantile, and ``trained`` its units.
+    the rows that enter, the order statistics lie that bound the quantile, and ``trained`` what it shows of
+    that share.
     """
 
     question: TableQuestion
-    layout: int
+    layout: int | None
+    norm: float
     expected: tuple[float, float]
     reach: float
     trained: Cells | None
-    theorem = "order statistics, by a product of bets over independent units of rows"
+
+    @property
+    def theorem(self) -> str:
+        source = "for a stationary chain" if self.norm else "over independent units of rows"
+        return f"order statistics, by a product of bets {source}"
 
     def around(self, low: float, high: float) -> Interval:
         return Interval(low - self.expected[0], high + self.expected[1])
@@ -47,7 +55,8 @@ class QuantileInUnits(Reading):
         raise TypeError("a quantile is measured with its order statistics")
 
     def measured(self, part: Part) -> Measured | None:
-        part, level = part.units[self.layout], self.question.level
+        part = part if self.layout is None else part.units[self.layout]
+        level = self.question.level
         steps = [_FARTHEST * self.reach * step / _PLACES for step in range(1, _PLACES + 1)]
         levels = [*(level - step for step in reversed(steps)), level, *(level + step for step in steps)]
 
@@ -65,9 +74,10 @@ class QuantileInUnits(Reading):
         return Measured(middle, Interval(min(lower, middle), max(upper, middle)))
 
     def _shows(self, part: Part, t: float, *, above: bool) -> bool:
-        """Whether the units show that the share of rows up to t is less than the level; with ``above``, that
+        """Whether the rows show that the share of rows up to t is less than the level; with ``above``, that
         the share of rows below t is more."""
-        cells = share_up_to(self.question, t, "<" if above else "<=").cells(part, ONE_CELL)
+        cells = share_up_to(self.question, t, "<" if above else "<=").cells(part, HALVES)
+        cells = replace(cells, norm=self.norm, all_rows=part.rows.count)
         evidence, nats = Bets(cells, self.trained), self.nats + _LN2
         if above:
             return evidence.lower(_SHARE, nats) > self.question.level
@@ -104,22 +114,27 @@ class ExpectedQuantile:
     guess: float
     error: float
     arm_error: float
-    reading: QuantileInUnits
+    reading: QuantileByBets
 
 
 def expected_quantile(
-    question: TableQuestion, nats: float, rows: int, training: Part | None, layout: int
+    question: TableQuestion,
+    nats: float,
+    rows: int,
+    training: Part | None,
+    layout: int | None,
+    norm: float = 0.0,
 ) -> ExpectedQuantile:
-    """What the training part, in units, predicts of a quantile of so many protected rows in units."""
+    """What the training part, in units or as a chain, predicts of a quantile of so many protected rows."""
     if training is None:
         raise QueryRejected(
             f"{question.text} needs training rows where rows are not independent: leave training_share as it "
             "is, or give train=."
         )
     (middle,) = _order(question, training, [question.level])
-    seen = share_up_to(question, middle).cells(training, ONE_CELL)
+    seen = share_up_to(question, middle).cells(training, HALVES)
     ratio = rows / max(1, training.rows.count)
-    predicted = seen.times(ratio)
+    predicted = replace(seen.times(ratio), norm=norm, all_rows=rows)
     reach = Mean().interval(Bets(predicted, predicted), nats).half_width
     if not 0 < reach < min(question.level, 1 - question.level):
         raise NotEnoughRows(
@@ -134,7 +149,7 @@ def expected_quantile(
     behind = 1.0 if question.guess is not None else 1 + 1 / ratio
     error = sum(expected) / 2 / math.sqrt(2 * (nats + _LN2)) * math.sqrt(1 + behind)
     between = max(1.0, 2 * reach * predicted.count)
-    reading = QuantileInUnits(question, nats, None, layout, expected, reach, predicted)
+    reading = QuantileByBets(question, nats, None, layout, norm, expected, reach, predicted)
     return ExpectedQuantile(guess, error, math.sqrt((1 + 1 / ratio) / between), reading)
 
 
