@@ -26,7 +26,7 @@ from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent
 from holdfast.guard._answer import Left, Preview, perhaps_too_wide, tells_nothing
 from holdfast.guard._clipping import Clipping, clipping_of, kept_clipping
-from holdfast.guard._curve import CurveQuestion, curve_reading
+from holdfast.guard._curve import CurveQuestion, CurveReading, curve_by_bets, curve_reading
 from holdfast.guard._discover import ClaimQuestion, PreparedClaim, claim_level, require_one_rate
 from holdfast.guard._expectation import Expectation, Public, expect, look
 from holdfast.guard._hints import require_values_inside
@@ -274,10 +274,19 @@ class CodeStrategy:
 
     def _expected(self, question: Question, nats: float) -> Expectation:
         if isinstance(question, CurveQuestion):
-            training = 0 if self.training is None else self.training.rows.count
-            reading = curve_reading(question, self.rows, training, nats)
-            return Expectation(0.0, 0.5, reading)
+            return Expectation(0.0, 0.5, self._curve(question, nats))
         return expect(question, self._public(question, nats))
+
+    def _curve(self, question: CurveQuestion, nats: float) -> CurveReading:
+        """How a whole distribution is read: the narrowest way there is."""
+        training = self.training
+        if self.model is None or training is None:
+            return curve_reading(question, self.rows, training.rows.count if training else 0, nats)
+        norm = self.model.operator_norm
+        ways = [(rows, training.units[place], place, 0.0) for place, rows in enumerate(self.units)]
+        ways += [] if norm is None else [(self.rows, training, None, norm)]
+        readings = [curve_by_bets(question, nats, *way) for way in ways if way[1].rows.count]
+        return min(readings, key=lambda reading: reading.expected)
 
     def _nearby(self, question: Question, account: Account, expected: Expectation) -> PreparedCode | None:
         """The widest cell that keeps the promise near the guess: with room for its arms, else without."""

@@ -14,15 +14,18 @@ from holdfast.coding import ArmClasses
 from holdfast.engines import Rows
 from holdfast.errors import MissingExtra, QueryRejected
 from holdfast.guard._answer import Answer
+from holdfast.guard._quantiles_by_bets import HALVES, share_up_to
 from holdfast.guard._question import Part, TableQuestion
 from holdfast.guard._readings import Measured, Reading
 from holdfast.guard._table import GroupAnswer, Table
 from holdfast.intervals import Interval
 from holdfast.queries import CheckedQuery, Expression, Query
 from holdfast.records import Record
+from holdfast.statistics import Bets, Cells, Mean
 
-# The band is told at so many quantiles of the training part.
-_POINTS = 64
+# The band is told at so many quantiles of the training part; fewer where rows depend on each other, because
+# each is then shown by itself.
+_POINTS, _POINTS_OF_DEPENDENT = 64, 16
 _ONE_CELL = ((0, 0, 1),)
 _BAND = (
     "The interval is a band around the training part's distribution: the share of rows up to any point is "
@@ -50,7 +53,7 @@ class CurveQuestion(TableQuestion):
 
 
 def curve_question(
-    question: TableQuestion, training: Rows | None, schema: Any, nullable: Any
+    question: TableQuestion, training: Rows | None, schema: Any, nullable: Any, *, independent: bool = True
 ) -> CurveQuestion:
     """The question behind ``guard.cdf``, at points that the training part shows."""
     query = question.checked.query
@@ -58,8 +61,10 @@ def curve_question(
         raise QueryRejected(f"{query} needs training rows: the band is told around their distribution.")
     ranked = replace(query, kind="quantile", q=0.5).check(training.schema, nullable)
 
+    number = _POINTS if independent else _POINTS_OF_DEPENDENT
+
     def wanted(count: int) -> list[int]:
-        levels = (np.arange(1, _POINTS + 1) - 0.5) / _POINTS
+        levels = (np.arange(1, number + 1) - 0.5) / number
         return [min(count, max(1, math.ceil(level * count))) for level in levels] if count else []
 
     _, values = training.order_statistics(ranked, wanted)
@@ -148,6 +153,63 @@ def curve_reading(question: CurveQuestion, rows: int, training: int, nats: float
     expected = band(entering, nats) + typical
     error = min(max(0.3 * typical / expected, 0.01), 0.5)
     return CurveReading(question, nats, ArmClasses.predicted(error, 1 / expected), expected)
+
+
+@dataclass(frozen=True)
+class CurveByBets(CurveReading):
+    """The band where rows are in units or the states of a chain: the share up to each point has an interval
+    by bets, all of them together at the error of one question. ``layout`` and ``norm`` are as in
+    :class:`ByCells`, and ``trained`` is what the training part shows at each point."""
+
+    layout: int | None
+    norm: float
+    trained: tuple[Cells, ...]
+
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        source = "for a stationary chain" if self.norm else "over independent units of rows"
+        return f"e-values of the shares at all points (product of bets), {source}"
+
+    def measured(self, part: Part) -> Measured | None:
+        part = part if self.layout is None else part.units[self.layout]
+        half = 0.0
+        for point, share, trained in zip(
+            self.question.points, self.question.trained, self.trained, strict=True
+        ):
+            cells = share_up_to(self.question, point).cells(part, HALVES)
+            cells = replace(cells, norm=self.norm, all_rows=part.rows.count)
+            if not cells.rows > 0:
+                return None
+            half = max(half, _farther(share, self._interval(cells, trained)))
+        return Measured(0.0, Interval(-half, half))
+
+    def _interval(self, cells: Cells, trained: Cells) -> Interval:
+        nats = self.nats + math.log(len(self.question.points))
+        inside = Mean().interval(Bets(cells, trained), nats)
+        return Interval(max(0.0, inside.low), min(1.0, inside.high))
+
+
+def _farther(share: float, inside: Interval) -> float:
+    """How far the farther end of an interval is from the training part's share."""
+    return max(share - inside.low, inside.high - share)
+
+
+def curve_by_bets(
+    question: CurveQuestion, nats: float, rows: int, training: Part, layout: int | None, norm: float
+) -> CurveByBets:
+    """The reading of a curve of dependent rows, with what the training part predicts of its band."""
+    ratio = rows / max(1, training.rows.count)
+    seen = [share_up_to(question, point).cells(training, HALVES) for point in question.points]
+    trained = tuple(replace(cells.times(ratio), norm=norm, all_rows=rows) for cells in seen)
+    reading = CurveByBets(question, nats, None, 1.0, layout, norm, trained)
+    middle = trained[len(trained) // 2]
+    if not middle.rows > 0:
+        raise QueryRejected(f"The training rows say nothing about {question.text}: no row enters it.")
+    typical = 0.87 * 2 * Mean().deviation(middle) * math.sqrt(1 + 1 / ratio)
+    arms = [_farther(cells.mean[0], reading._interval(cells, cells)) for cells in trained]
+    expected = min(1.0, max(arms) + typical)
+    error = min(max(0.3 * typical / expected, 0.01), 0.5)
+    return replace(reading, expected=expected, arms=ArmClasses.predicted(error, 1 / expected))
 
 
 @dataclass(frozen=True, repr=False)

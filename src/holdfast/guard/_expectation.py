@@ -130,11 +130,14 @@ def _expect_alone(question: Question, public: Public) -> Expectation:
 
 
 def _narrowest(question: CellQuestion, public: Public) -> Expectation:
-    """The reading for which the training part predicts the narrowest interval: over units, by the spectral
-    gap of a chain, or by the tail of the model."""
-    ways = [partial(_expect_by_bets, question, public, layout) for layout in _usual_first(public)]
-    if public.norm is not None:
-        ways.append(partial(_expect_by_bets, question, public, None))
+    """The reading for which the training part predicts the narrowest interval: over units, by the operator
+    norm of a chain, or by the tail of the model. Without a training part nothing is predicted; bets are
+    hardly ever wider than the tail then, and the middle one of the layouts is taken."""
+    layouts: list[int | None] = list(range(len(public.units)))
+    if public.training is None:
+        return _expect_by_bets(question, public, None if public.norm else layouts[len(layouts) // 2])
+    layouts += [] if public.norm is None else [None]
+    ways = [partial(_expect_by_bets, question, public, layout) for layout in layouts]
     if not isinstance(question.statistic, AUC):
         ways.append(partial(_expect_alone, question, replace(public, units=(), norm=None)))
     candidates, refusal = [], None
@@ -147,13 +150,6 @@ def _narrowest(question: CellQuestion, public: Public) -> Expectation:
         assert refusal is not None
         raise refusal
     return min(candidates, key=lambda expected: expected.reading.around(*[expected.guess] * 2).half_width)
-
-
-def _usual_first(public: Public) -> list[int]:
-    """The ways to divide rows into units. Without training rows nothing tells them apart, and the middle one
-    is taken."""
-    layouts = list(range(len(public.units)))
-    return layouts if public.training is not None else layouts[len(layouts) // 2 :][:1]
 
 
 def _expect_by_bets(question: CellQuestion, public: Public, layout: int | None) -> Expectation:

@@ -534,12 +534,16 @@ class Guard(Verbs):
     def _curve(self, query: Query) -> CurveQuestion:
         training = None if self._setup.training is None else self._setup.training.rows
         try:
-            if self._setup.model is not None:
+            model = self._setup.model
+            if model is not None and not self._setup.protected.units and model.operator_norm is None:
                 raise QueryRejected(
-                    "A distribution needs independent rows: ask for shares or quantiles of these."
+                    "A distribution needs independent rows, or independent units of them: ask for shares or "
+                    "quantiles of these."
                 )
             question = self._possible(TableQuestion.of(query.check(self.schema, self._setup.nullable)))
-            return curve_question(question, training, self.schema, self._setup.nullable)
+            return curve_question(
+                question, training, self.schema, self._setup.nullable, independent=model is None
+            )
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
 
