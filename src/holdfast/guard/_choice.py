@@ -67,7 +67,7 @@ def choose_strategy(
         if queries is not None:
             raise InvalidArgument("queries", "left out: strategy 'code' fixes no number", queries, of="Guard")
         units = tuple(part.rows.count for part in setup.protected.units)
-        return CodeStrategy(rows, setup.training, setup.pilot, setup.model, error, units)
+        return CodeStrategy(rows, setup.training, setup.pilot, setup.model, error, units, setup.bias)
     if queries is None:
         raise InvalidArgument(
             "queries", f"given: strategy {name!r} fixes the number of questions", None, of="Guard"

@@ -23,7 +23,7 @@ from holdfast.coding import (
     best_half_cell,
 )
 from holdfast.dependence import Dependence
-from holdfast.errors import BudgetSpent
+from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard._answer import Left, Preview, perhaps_too_wide, tells_nothing
 from holdfast.guard._clipping import Clipping, clipping_of, kept_clipping
 from holdfast.guard._curve import CurveQuestion, CurveReading, curve_by_bets, curve_reading
@@ -182,6 +182,7 @@ class CodeStrategy:
     model: Dependence | None
     error: float | None
     units: tuple[int, ...] = ()  # the protected rows that are in units, for each way to divide them
+    bias: float = 0.0  # how far the rows are from what the proofs suppose, in total variation
 
     failure_closes = False  # A failure is one of the outputs that have a price.
 
@@ -266,7 +267,12 @@ class CodeStrategy:
 
     def _claim(self, question: ClaimQuestion, account: Account) -> PreparedClaim:
         require_one_rate(account.learned, question.rate)
-        level = claim_level(account, question.rate)
+        if not question.rate > self.bias:
+            raise QueryRejected(
+                f"A rate of {question.rate:g} is not above {self.bias:.3g}, how far these rows are from "
+                "independent units. Ask with a larger rate."
+            )
+        level = claim_level(account, question.rate - self.bias)
         # A one-sided test at α′ is one side of the interval at 2α′, but where second facts serve both sides.
         both = question.about.statistic is not None and question.about.statistic.two_sided_facts
         reading = self.exact(question.about, level if both else max(0.0, level - math.log(2)))

@@ -1,9 +1,10 @@
-"""Two parts of the data have the same columns: found out from their schemas, before a row is read."""
+"""Which columns go together: those of two parts of the data, and those that a model of the rows describes."""
 
 from __future__ import annotations
 
 from holdfast.engines import Schema
 from holdfast.errors import QueryRejected
+from holdfast.guard._question import Question
 
 _KIND = {
     "number": "a number",
@@ -30,3 +31,20 @@ def require_columns(part: Schema, name: str, wanted: Schema, of: str) -> None:
                 f"The column {column!r} has a time zone in {with_zone} and none in {without}; both need one, "
                 "or neither."
             )
+
+
+def require_described(question: Question, columns: frozenset[str], model: str) -> None:
+    """Refuse a question about columns that the model of the rows says nothing about."""
+    described = ", ".join(map(repr, sorted(columns)))
+    if question.reads is None:
+        raise QueryRejected(
+            f"The {model} describes {described} only, and {question.text} may read any column. Fit the model "
+            "to be scored on a table with named columns, so that it says which it reads."
+        )
+    others = sorted(question.reads - columns)
+    if others:
+        raise QueryRejected(
+            f"The {model} describes {described}, and {question.text} reads {', '.join(map(repr, others))} "
+            "too: what is assumed of the one says nothing about the other. Use a model of all columns that "
+            "you ask about: dependence.fit(train, columns=[...]), or Mixing(rate=...) for the whole table."
+        )

@@ -115,6 +115,9 @@ def expect(question: Question, public: Public) -> Expectation:
         )
     if isinstance(question, StatisticQuestion):
         return _expect_statistic(question, public)
+    if question.by_place:
+        # Bets on a chain need the same function of every state.
+        public = replace(public, norm=None)
     if isinstance(question, CellQuestion) and (public.units or public.norm is not None):
         return _narrowest(question, public)
     return _expect_alone(question, public)

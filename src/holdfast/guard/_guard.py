@@ -29,6 +29,7 @@ from holdfast.guard._choice import (
     default_share,
 )
 from holdfast.guard._code import CodeStrategy
+from holdfast.guard._columns import require_described
 from holdfast.guard._content import bound_later
 from holdfast.guard._curve import Curve, CurveQuestion, curve_question
 from holdfast.guard._custom import custom_question
@@ -39,7 +40,7 @@ from holdfast.guard._former import FAILURE, blocks_in
 from holdfast.guard._hints import Hints, not_in_training
 from holdfast.guard._metrics import METRICS, Scale
 from holdfast.guard._newness import Arrival, EpochAccount
-from holdfast.guard._question import CellQuestion, Question, TableQuestion
+from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._release import Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
 from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
@@ -1033,6 +1034,9 @@ class Guard(Verbs):
                 "shares "
                 "and quantiles."
             )
+        model = self._setup.model
+        if model is not None and model.columns is not None and not isinstance(question, StatisticQuestion):
+            require_described(question, model.columns, model.name)
         return question
 
     @staticmethod

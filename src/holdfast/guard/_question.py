@@ -111,6 +111,16 @@ class Question(ABC):
         return False
 
     @property
+    def reads(self) -> frozenset[str] | None:
+        """The columns that it reads; None where that is not known."""
+        return None
+
+    @property
+    def by_place(self) -> bool:
+        """Whether what is computed of a row depends on its place too, as for an array of predictions."""
+        return False
+
+    @property
     def in_process(self) -> bool:
         """Whether answering works on values in this process, where code may print and warn of them."""
         return True
@@ -183,6 +193,10 @@ class TableQuestion(CellQuestion):
         )
 
     readable = True  # whether the text reads as a question
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return self.checked.reads
 
     @property
     def in_process(self) -> bool:

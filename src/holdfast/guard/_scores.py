@@ -168,6 +168,17 @@ class ScoreQuestion(CellQuestion):
         return self.everywhere
 
     @property
+    def reads(self) -> frozenset[str] | None:
+        if not isinstance(self.predictions, Model):
+            return frozenset([self.target])
+        features = self.predictions.features
+        return None if features is None else frozenset([self.target, *features])
+
+    @property
+    def by_place(self) -> bool:
+        return not isinstance(self.predictions, Model)
+
+    @property
     def runs_code(self) -> bool:
         return isinstance(self.predictions, Model)
 
@@ -230,6 +241,15 @@ class ComparedQuestion(CellQuestion):
     @property
     def in_training(self) -> bool:
         return self.first.in_training and self.second.in_training
+
+    @property
+    def reads(self) -> frozenset[str] | None:
+        first, second = self.first.reads, self.second.reads
+        return None if first is None or second is None else first | second
+
+    @property
+    def by_place(self) -> bool:
+        return self.first.by_place or self.second.by_place
 
     @property
     def runs_code(self) -> bool:
