@@ -24,6 +24,8 @@ _DEFAULTS: dict[str, Any] = {
     "promise": "all",
     "training-share": None,  # The guard's own: it depends on what is expected.
     "split-seed": 0,
+    "clusters": None,
+    "mixing": None,
 }
 
 
@@ -38,6 +40,8 @@ class Terms:
     promise: str | None = None
     training_share: float | None = None
     split_seed: int | None = None
+    clusters: str | None = None
+    mixing: float | None = None
 
 
 def beside(data: str) -> Path:
@@ -95,7 +99,13 @@ def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
         "promise": terms.promise,
         "training-share": terms.training_share,
         "split-seed": terms.split_seed,
+        "clusters": terms.clusters,
+        "mixing": terms.mixing,
     }
+    if terms.clusters is not None and terms.mixing is not None:
+        raise click.UsageError(
+            "--clusters and --mixing contradict each other: rows are in groups, or a series."
+        )
     from holdfast.ledger import BookError
 
     training = agreed.get("training", {})
@@ -110,6 +120,8 @@ def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
             name: agreed[name] for name in ("confidence", "error", "expect", "promise") if name in agreed
         }
         known |= {"training-share": training.get("share"), "split-seed": training.get("seed", 0)}
+        model = agreed.get("model", {})
+        known |= {"clusters": model.get("clusters"), "mixing": model.get("mixing")}
         for name, value in said.items():
             if value is not None and value != known[name]:
                 before = f"--{name} {_shown(known[name])}" if known[name] is not None else f"no --{name}"
@@ -120,7 +132,17 @@ def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
     options = {
         name.replace("-", "_"): known[name] if value is None else value for name, value in said.items()
     }
-    return {**options, **strategy}
+    model = _model(options.pop("clusters"), options.pop("mixing"))
+    return {**options, **strategy, **model}
+
+
+def _model(clusters: str | None, mixing: float | None) -> dict[str, Any]:
+    """How the rows depend on each other, where that was said."""
+    from holdfast.dependence import Clusters, Mixing
+
+    if clusters is not None:
+        return {"dependence": Clusters(column=clusters)}
+    return {} if mixing is None else {"dependence": Mixing(mixing)}
 
 
 def _shown(term: float | str) -> str:

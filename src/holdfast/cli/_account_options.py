@@ -54,6 +54,19 @@ _OPTIONS = (
     ),
     click.option("--split-seed", type=int, help="The seed of that split.  [default: 0]"),
     click.option(
+        "--clusters",
+        metavar="COLUMN",
+        help="Rows with the same value of this column belong together and may depend on each other, such as "
+        "several rows of one person.",
+    ),
+    click.option(
+        "--mixing",
+        type=float,
+        metavar="RATE",
+        help="The rows are a series in this order that forgets its past: after g rows at most RATE^g of it "
+        "is still known.",
+    ),
+    click.option(
         "--after",
         multiple=True,
         help="DATA arrived after this table, as an epoch of its own (holdfast epoch); once for each, in "
@@ -86,7 +99,8 @@ def opened_account(data: str, ledger: Path | None, after: tuple[str, ...], terms
     if ledger is None or terms != Terms(terms.train):
         raise click.UsageError(
             "What holds in an epoch was agreed when it was opened: with --after, leave --no-ledger, "
-            "--confidence, --promise, --error, --expect, --training-share and --split-seed out."
+            "--confidence, --promise, --error, --expect, --training-share, --split-seed, --clusters and "
+            "--mixing out."
         )
     with opened_epochs((*after, data), ledger, terms.train) as guards:
         yield guards[-1]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast import checks
-from holdfast.dependence import Clusters, Dependence, Independent, Layout
+from holdfast.dependence import Clusters, Dependence, Independent, Layout, Mixing
 from holdfast.engines import Rows, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._columns import require_columns
@@ -117,7 +117,11 @@ def set_up(
     facts: dict[str, Any] = {
         "data": Content.of(data, rows),
         "dependence": repr(model),
-        "model": {"fingerprint": model.fingerprint, "assumed": list(model.extra_assumptions)},
+        "model": {
+            "fingerprint": model.fingerprint,
+            "assumed": list(model.extra_assumptions),
+            **_declared_model(model),
+        },
     }
     described = () if isinstance(model, Independent) else (_MODEL.format(model.description),)
     if train is not None:
@@ -223,6 +227,15 @@ def model_of(rows: Rows, dependence: Dependence | None, split_by: Any = None) ->
             f"clusters by {split_by!r}; or split by a column in which every row has its own value."
         )
     return dependence.with_rows(rows.count)
+
+
+def _declared_model(model: Dependence) -> dict[str, Any]:
+    """How whoever goes on with an account says the same model again, where a word does."""
+    if isinstance(model, Clusters) and model.column is not None and model.largest is None:
+        return {"clusters": model.column}
+    if isinstance(model, Mixing) and model.constant == 1.0:
+        return {"mixing": model.rate}
+    return {}
 
 
 def _with_sizes(rows: Rows, clusters: Clusters) -> Clusters:

@@ -123,6 +123,10 @@ def _spent(balance: Balance, who: str) -> int:
 _MODELS: dict[str, Any] = {
     "independent": lambda count, said: dependence.Independent(count, **said),
     "markov": lambda count, said: dependence.MarkovChain(said.pop("transition"), count, **said),
-    "clusters": lambda count, said: dependence.Clusters(said.pop("sizes"), **said),
+    "clusters": lambda count, said: dependence.Clusters(said.pop("sizes", None), **said),
+    "mixing": lambda count, said: dependence.Mixing(said.pop("rate"), n=count, **said),
+    "blocks": lambda count, said: dependence.Blocks(
+        said.pop("length"), said.pop("gap"), said.pop("mixing"), n=count, **said
+    ),
     "m-dependent": lambda count, said: dependence.MDependent(count, said.pop("m"), **said),
 }
