@@ -30,7 +30,7 @@ from holdfast.guard._curve import CurveQuestion, CurveReading, curve_by_bets, cu
 from holdfast.guard._discover import ClaimQuestion, PreparedClaim, claim_level, require_one_rate
 from holdfast.guard._expectation import Expectation, Public, expect, look
 from holdfast.guard._hints import require_values_inside
-from holdfast.guard._left import Capacity, describe_unlimited, widest_question
+from holdfast.guard._left import Capacity, EvenShare, describe_unlimited, forecast_tail, widest_question
 from holdfast.guard._model_tails import tail_of_bounded_mean
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readings import Reading
@@ -207,7 +207,10 @@ class CodeStrategy:
     @cached_property
     def capacity(self) -> Capacity | None:
         """How many nats the promised error allows; None where none was promised."""
-        return None if self.error is None else Capacity.of(self.error, self.rows, self.model)
+        if self.error is None:
+            return None
+        tail = None if self.model is None else forecast_tail(self.model, self.units)
+        return Capacity.of(self.error, self.rows, tail)
 
     def left(self, account: Account) -> Left:
         """What is left of the promise, in nats and in words."""
@@ -335,6 +338,8 @@ class CodeStrategy:
         }
         if self.model is None or question.kind not in bounds:
             return None
+        if isinstance(question, EvenShare):
+            return forecast_tail(self.model, self.units)
         return tail_of_bounded_mean(self.model, *bounds[question.kind])
 
     def _widest(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from holdfast.coding import Account
 from holdfast.dependence import Dependence, GaussianRows
@@ -12,19 +14,22 @@ from holdfast.guard._answer import Left
 from holdfast.guard._model_tails import widest_tail
 from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
 from holdfast.intervals import clopper_pearson
+from holdfast.tails import SubGaussian, Tail
 
 _MANY = 1_000_000
 _MOST_COUNTED = 10_000
 _SOON = 100  # questions
+_USUAL = 5.0  # nats
+_FAR_ENOUGH = 10_000  # steps, after which a series is taken to have forgotten all
 
 
-def _nats_within(error: float, rows: int, model: Dependence | None) -> float:
+def _nats_within(error: float, rows: int, tail: Tail | None) -> float:
     """The most nats at which a share near one half, among ``rows`` rows, still has an interval within
-    ±``error``."""
+    ±``error``; by a ``tail`` where rows depend on each other."""
     if error <= 0:
         return 0.0
-    if model is not None:
-        return widest_tail(model).gamma(error)
+    if tail is not None:
+        return tail.gamma(error)
     low, high = (
         0.0,
         2.0 * rows * error**2 + 1.0,
@@ -54,10 +59,11 @@ class Capacity:
     comfortable: float
 
     @classmethod
-    def of(cls, error: float, rows: int, model: Dependence | None) -> Capacity:
-        """The capacity of ``rows`` protected rows under a model of dependence (None: independent)."""
+    def of(cls, error: float, rows: int, tail: Tail | None) -> Capacity:
+        """The capacity of ``rows`` protected rows, by the ``tail`` of a share of them where they depend on
+        each other (None: independent)."""
         room = math.sqrt(0.5 / rows)
-        return cls(error, _nats_within(error, rows, model), _nats_within(error - room, rows, model))
+        return cls(error, _nats_within(error, rows, tail), _nats_within(error - room, rows, tail))
 
     def left(self, account: Account) -> float:
         """Nats left before the next share near one half breaks the promise."""
@@ -109,7 +115,7 @@ def describe_unlimited(question: Question, half_width: float, after: Callable[[i
 
 
 @dataclass(frozen=True, kw_only=True)
-class _EvenShare(Question):
+class EvenShare(Question):
     """A share that is true of every second training row: no share has a wider interval. Reads no rows."""
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
@@ -135,7 +141,25 @@ def widest_question(model: Dependence | None, *, guessed: bool) -> Question:
             tail=widest_tail(model),
         )
     guess = None if guessed else 0.5
-    return _EvenShare(key="", text="A share", low=0.0, high=1.0, guess=guess, kind="share")
+    return EvenShare(key="", text="A share", low=0.0, high=1.0, guess=guess, kind="share")
+
+
+def forecast_tail(model: Dependence, units: Sequence[int]) -> Tail:
+    """About how the widest question about dependent rows varies, for a forecast of its width and for nothing
+    else: a series as with the memory that the model allows, in as many rows as a layout keeps."""
+    if isinstance(model, GaussianRows):
+        return widest_tail(model)
+    norm = model.operator_norm
+    if norm is not None:
+        return SubGaussian(0.5 * math.sqrt((1 + norm) / (1 - norm) / model.n))
+    steps = np.arange(1, _FAR_ENOUGH + 1)
+    logs = model.log_remembered(steps)
+    sure = model.mean_tail(0.0, 1.0)
+    if logs is None or not units:
+        return sure
+    remembered = 2 * float(np.exp(logs).sum())
+    likely = SubGaussian(0.5 * math.sqrt((1 + remembered) / units[len(units) // 2]))
+    return min(sure, likely, key=lambda tail: tail.radius_at(_USUAL))
 
 
 def _of_a_share(question: Question, half_width: float) -> float:
