@@ -136,7 +136,7 @@ def test_a_gap_longer_than_the_series_is_named():
 
 
 def test_a_rate_that_never_forgets_is_refused():
-    with pytest.raises(InvalidArgument, match=r"forget within 2\^40"):
+    with pytest.raises(InvalidArgument, match=r"forget their past within 2\^40"):
         Mixing(math.nextafter(1.0, 0.0), n=100).fresh()
 
 

@@ -12,6 +12,8 @@ from holdfast.dependence._clusters import Clusters
 from holdfast.dependence._colouring import ChromaticNumber
 from holdfast.dependence._coupling import coupling_bdp
 from holdfast.dependence._disclosure import ExponentialChoice, LaplaceAnswer
+from holdfast.dependence._fit import fit
+from holdfast.dependence._fitted import FittedChain
 from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import DependencyGraph, MDependent
 from holdfast.dependence._holdout import reusable_holdout_rows, reusable_holdout_tail
@@ -34,6 +36,7 @@ __all__ = [
     "Dependence",
     "DependencyGraph",
     "ExponentialChoice",
+    "FittedChain",
     "GaussianRows",
     "Independent",
     "LaplaceAnswer",
@@ -50,6 +53,7 @@ __all__ = [
     "TailRow",
     "beta_mixing_tail",
     "coupling_bdp",
+    "fit",
     "reusable_holdout_rows",
     "reusable_holdout_tail",
     "spectral_dp",

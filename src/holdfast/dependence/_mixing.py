@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -120,8 +121,83 @@ def beta_mixing_tail(beta: Any, n: Any, lo: Any, hi: Any) -> BlockTail:
     return block_tail(lambda a: logs[np.minimum(a, len(logs)) - 1], n, hi - lo)
 
 
+class Series(Dependence):
+    """Rows in order that forget their past, of a model that may be made before its table is there."""
+
+    def with_rows(self, n: int) -> Self:
+        """The same model about ``n`` rows; one that was made for another number of rows is refused."""
+        return self._about(n) if self.n is None else super().with_rows(n)
+
+    @abstractmethod
+    def log_remembered(self, steps: Any) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _about(self, n: int) -> Self:
+        """The same model about ``n`` rows."""
+
+    def _after_gap(self, n: int) -> Self:
+        """The model of ``n`` rows after a gap whose bias is charged."""
+        return self._about(n)
+
+    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+        """The first rows, then the shortest gap g with β(g + 1) ≤ ``beta``/20, then the protected rows.
+
+        Proof that the bias is at most β(g + 1): see ``docs/theory/dependence.md``, "Setting a training part
+        aside".
+        """
+        share, rng, beta = check_split(share, rng, beta, of=type(self).__name__)
+        n = bound_to(self, of="split")
+        gap, bias = self._gap(beta)
+        usable = n - gap
+        if usable < 2:
+            what = f"Setting a training part aside, with the {gap:,} rows of a gap after it,"
+            raise NotEnoughRows(gap + 2, n, what=what)
+        size = part_size(share, usable)
+        return Split(*contiguous(size, gap, n), self._after_gap(usable - size), bias, self.assumptions)
+
+    def fresh(self, beta: Any = 0.05) -> Split:
+        """All rows but the first g, with the same gap and the same proof as ``split``."""
+        beta = checks.real(beta, "beta", "(0, 1)", of=f"{type(self).__name__}.fresh")
+        n = bound_to(self, of="fresh")
+        gap, bias = self._gap(beta)
+        if n <= gap:
+            raise NotEnoughRows(gap + 1, n, what=f"An epoch after another, with the {gap:,} rows of a gap,")
+        return Split(*contiguous(0, gap, n), self._after_gap(n - gap), bias, (*self.assumptions, LATER))
+
+    def _gap(self, beta: float) -> tuple[int, float]:
+        """The shortest gap after which all but ``beta``/20 is forgotten, and what is still remembered."""
+        steps = self._first_below(math.log(beta / 20.0))
+        if steps is None:
+            raise InvalidArgument(
+                "beta",
+                "large enough for the rows to forget their past within 2^40 places",
+                beta,
+                of=self.name,
+            )
+        return steps - 1, rounding.probability(math.exp(float(self.log_remembered(steps))))
+
+    def _first_below(self, target: float) -> int | None:
+        """The fewest steps, at least 1, after which ln of what is remembered is at most ``target``.
+
+        What is remembered does not increase. None if 2^40 steps are not enough.
+        """
+        high = 1
+        while not float(self.log_remembered(high)) <= target:
+            high *= 2
+            if high > 1 << 40:
+                return None
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            if float(self.log_remembered(middle)) <= target:
+                high = middle
+            else:
+                low = middle
+        return high
+
+
 @dataclass(frozen=True, repr=False)
-class Mixing(Dependence):
+class Mixing(Series):
     """A stationary series of rows that forgets its past at a declared ``rate``, with no model behind it.
 
     The rows up to any point, and those from g places later on, are within total variation
@@ -132,6 +208,9 @@ class Mixing(Dependence):
     >>> series = Mixing(0.5).with_rows(10_000)
     >>> round(series.mean_tail(0, 1).radius(0.05), 4)
     0.0867
+    >>> parts = series.split(0.5, np.random.default_rng(0), beta=0.05)
+    >>> parts.dropped, round(parts.bias, 9), parts.protected_model
+    (8, 0.001953125, Mixing(rate=0.5, constant=1, n=4996))
     """
 
     rate: float
@@ -165,9 +244,8 @@ class Mixing(Dependence):
             "data supports it.",
         )
 
-    def with_rows(self, n: int) -> Self:
-        """The same model about ``n`` rows; one that was made for another number of rows is refused."""
-        return replace(self, n=n) if self.n is None else super().with_rows(n)
+    def _about(self, n: int) -> Self:
+        return replace(self, n=n)
 
     def log_remembered(self, steps: Any) -> NDArray[np.float64]:
         """ln min(1, ``constant``·``rate``^steps).
@@ -185,68 +263,3 @@ class Mixing(Dependence):
             return (TailRow("one row", "Hoeffding 1963", from_squared_differences(spread * spread)),)
         tail = block_tail(self.log_remembered, n, spread)
         return (TailRow("β-mixing blocks", "Yu 1994, lemma 4.1, with the best block length", tail),)
-
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
-        """The first rows, then the shortest gap g with β(g + 1) ≤ ``beta``/20, then the protected rows.
-
-        Proof that the bias is at most β(g + 1): it is the declared distance between the law of the rows up to
-        the last training row and those from g + 1 places later on and the product of the two. The series is
-        stationary, so the same model holds for the protected rows.
-
-        >>> parts = Mixing(0.5, n=1000).split(0.5, np.random.default_rng(0), beta=0.05)
-        >>> parts.dropped, round(parts.bias, 9), parts.protected_model.n
-        (8, 0.001953125, 496)
-        """
-        share, rng, beta = check_split(share, rng, beta, of="Mixing")
-        n = bound_to(self, of="split")
-        gap, bias = self._gap(beta)
-        usable = n - gap
-        if usable < 2:
-            what = f"Setting a training part aside, with the {gap:,} rows of a gap after it,"
-            raise NotEnoughRows(gap + 2, n, what=what)
-        size = part_size(share, usable)
-        rest = replace(self, n=usable - size)
-        return Split(*contiguous(size, gap, n), rest, bias, self.assumptions)
-
-    def fresh(self, beta: Any = 0.05) -> Split:
-        """All rows but the first g, with the same gap and the same proof as ``split``.
-
-        >>> Mixing(0.5, n=1000).fresh(beta=0.05).protected_model
-        Mixing(rate=0.5, constant=1, n=992)
-        """
-        beta = checks.real(beta, "beta", "(0, 1)", of="Mixing.fresh")
-        n = bound_to(self, of="fresh")
-        gap, bias = self._gap(beta)
-        if n <= gap:
-            raise NotEnoughRows(gap + 1, n, what=f"An epoch after another, with the {gap:,} rows of a gap,")
-        rest = replace(self, n=n - gap)
-        return Split(*contiguous(0, gap, n), rest, bias, (*self.assumptions, LATER))
-
-    def _gap(self, beta: float) -> tuple[int, float]:
-        """The shortest gap after which all but ``beta``/20 is forgotten, and what is still known."""
-        steps = first_below(self.log_remembered, math.log(beta / 20.0))
-        if steps is None:
-            raise InvalidArgument(
-                "rate", "small enough for the rows to forget within 2^40 places", self.rate, of="Mixing"
-            )
-        return steps - 1, rounding.probability(math.exp(float(self.log_remembered(steps))))
-
-
-def first_below(
-    log_remembered: Callable[[NDArray[np.int64]], NDArray[np.float64]], target: float
-) -> int | None:
-    """The fewest steps, at least 1, after which ln of what is remembered is at most ``target``; it must not
-    increase. None if 2^40 steps are not enough."""
-    high = 1
-    while not float(log_remembered(np.array(high))) <= target:
-        high *= 2
-        if high > 1 << 40:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if float(log_remembered(np.array(middle))) <= target:
-            high = middle
-        else:
-            low = middle
-    return high
