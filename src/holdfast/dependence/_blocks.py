@@ -55,6 +55,10 @@ class Blocks(Dependence):
                     2 * self.length + self.gap, n, what="Two blocks with the gap between them"
                 )
 
+    @property
+    def follows_training(self) -> bool:
+        return True
+
     def with_rows(self, n: int) -> Self:
         return replace(self, n=n) if self.n is None else super().with_rows(n)
 

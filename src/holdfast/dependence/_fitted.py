@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from holdfast import checks, rounding
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._contraction import Forgetting
+from holdfast.dependence._layouts import Layout
 from holdfast.dependence._mixing import Series, block_tail
 from holdfast.dependence._model import (
     MOST_ROWS,
@@ -189,6 +190,22 @@ class FittedChain(Series):
         k − 1 places later; so θ is that of steps + k − 1 steps of the chain on runs.
         """
         return self._memory.log_theta_at(whole_steps(steps))
+
+    @property
+    def operator_norm(self) -> float | None:
+        """A bound on the norm of the transition matrix on mean-zero functions in L²(π): √θ of one step, and θ
+        for two states. None for a chain that may start anywhere, for higher orders, and where the bound is
+        1."""
+        if self.start == "any" or self.order > 1:
+            return None
+        log_theta = float(self.log_remembered(1))
+        norm = rounding.up(math.exp(log_theta if len(self.states) == 2 else log_theta / 2.0))
+        return norm if norm < 1.0 else None
+
+    def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
+        """Ways to cut these rows into blocks; none for a chain that may start anywhere, whose blocks have
+        means of their own."""
+        return () if self.start == "any" else super().layouts(beta)
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
         n, spread = bound_to(self, of="mean_tail"), hi - lo

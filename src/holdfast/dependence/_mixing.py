@@ -124,6 +124,10 @@ def beta_mixing_tail(beta: Any, n: Any, lo: Any, hi: Any) -> BlockTail:
 class Series(Dependence):
     """Rows in order that forget their past, of a model that may be made before its table is there."""
 
+    @property
+    def follows_training(self) -> bool:
+        return True
+
     def with_rows(self, n: int) -> Self:
         """The same model about ``n`` rows; one that was made for another number of rows is refused."""
         return self._about(n) if self.n is None else super().with_rows(n)
@@ -205,6 +209,10 @@ class Mixing(Series):
     prints it. ``rate`` lies in (0, 1). ``n`` is the number of rows; a model without it is bound to a table by
     ``with_rows``, or by the guard it is given to.
 
+    ``correlation`` declares more, for much narrower intervals: the rows are states of a stationary Markov
+    chain, or functions of its states, and no function of one state is correlated with a function of the next
+    by more than this. Of a Gaussian autoregression of order 1 it is the coefficient.
+
     >>> series = Mixing(0.5).with_rows(10_000)
     >>> round(series.mean_tail(0, 1).radius(0.05), 4)
     0.0867
@@ -215,6 +223,7 @@ class Mixing(Series):
 
     rate: float
     constant: float = field(default=1.0, kw_only=True)
+    correlation: float | None = field(default=None, kw_only=True)
     n: int = field(default=None, kw_only=True)  # type: ignore[assignment]  # until it is bound to a table
 
     name: ClassVar[str] = "declared mixing"
@@ -223,12 +232,29 @@ class Mixing(Series):
         object.__setattr__(self, "rate", checks.real(self.rate, "rate", "(0, 1)", of="Mixing"))
         constant = checks.real(self.constant, "constant", "(0, inf)", of="Mixing")
         object.__setattr__(self, "constant", constant)
+        if self.correlation is not None:
+            correlation = checks.real(self.correlation, "correlation", "[0, 1)", of="Mixing")
+            object.__setattr__(self, "correlation", correlation)
         if self.n is not None:
             object.__setattr__(self, "n", checks.whole(self.n, "n", at_most=MOST_ROWS, of="Mixing"))
 
     @property
+    def operator_norm(self) -> float | None:
+        """The largest correlation of one state and the next, where it was declared."""
+        return self.correlation
+
+    def _content_of_law(self) -> tuple[Any, ...]:
+        law = self.rate, self.constant, self.n
+        return law if self.correlation is None else (*law, self.correlation)
+
+    def _visible(self) -> dict[str, Any]:
+        shown = super()._visible()
+        return {name: value for name, value in shown.items() if name != "correlation" or value is not None}
+
+    @property
     def _parameters(self) -> tuple[str, ...]:
-        return (f"β(g) ≤ {self._formula}",)
+        chain = () if self.correlation is None else (f"correlation of neighbours ≤ {self.correlation:.6g}",)
+        return (f"β(g) ≤ {self._formula}", *chain)
 
     @property
     def _formula(self) -> str:
@@ -242,6 +268,15 @@ class Mixing(Series):
             "For every g, the rows up to any point and those from g places later on are within total "
             f"variation {self._formula} of independent. This rate is declared, not estimated: nothing in the "
             "data supports it.",
+            *(
+                ()
+                if self.correlation is None
+                else (
+                    "The rows are functions of the states of a stationary Markov chain. No function of one "
+                    f"state is correlated with a function of the next by more than {self.correlation:.6g}. "
+                    "This is declared too.",
+                )
+            ),
         )
 
     def _about(self, n: int) -> Self:

@@ -57,6 +57,12 @@ class Dependence(Record, ABC):
         """The probability that the model is wrong because it was estimated; charge it to the confidence."""
         return 0.0
 
+    @property
+    def follows_training(self) -> bool:
+        """Whether a training part that is given is taken for the rows right before these, in one series: a
+        gap is then left out and charged for, and nothing more is assumed."""
+        return False
+
     def with_rows(self, n: int) -> Self:
         """The same model about ``n`` rows: itself, where it was made for them."""
         if n != self.n:

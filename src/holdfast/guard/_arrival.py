@@ -62,7 +62,7 @@ def model_after(setup: Setup, dependence: Dependence | None, *, closed: bool) ->
             None,
             of="Guard.next_epoch",
         )
-    if dependence is not None and not closed and dependence.fresh().bias > 0:
+    if dependence is not None and not closed and _reaches_back(dependence):
         raise InvalidArgument(
             "dependence",
             "independent from epoch to epoch while the earlier account is open: answers about these rows "
@@ -72,6 +72,11 @@ def model_after(setup: Setup, dependence: Dependence | None, *, closed: bool) ->
             of="Guard.next_epoch",
             reference="docs/theory/epochs.md",
         )
+
+
+def _reaches_back(model: Dependence) -> bool:
+    """Whether what is told about new rows tells something about earlier ones too."""
+    return model.follows_training or (model.n is not None and model.fresh().bias > 0)
 
 
 def earlier_rows(setup: Setup, *, closed: bool) -> Any:

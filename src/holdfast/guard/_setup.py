@@ -40,13 +40,13 @@ _BY_KEY = (
     "Which rows are protected was decided by the column {0!r}, which says nothing about the other columns "
     "and cannot be asked about."
 )
+_AFTER_TRAINING = (
+    "The rows come right after the training rows, in one series. The first {:,} of them are left out, so "
+    "that the training rows say next to nothing about the others."
+)
 _BLOCKS = (
     "Answers may be read off blocks of rows, in {0} ways of cutting the series. Blocks are not quite "
     "independent: for that, {1:.2g} of the error probability is set aside for all questions together."
-)
-_FITTED = (
-    "The model was estimated. That it is wrong by chance has probability at most {0:.2g}, which is set aside "
-    "too."
 )
 _MODEL = "The model of the rows, with its parameters, is: {}."
 _QUESTIONS = (
@@ -125,7 +125,7 @@ def set_up(
     }
     described = () if isinstance(model, Independent) else (_MODEL.format(model.description),)
     if train is not None:
-        parts = _with_given(rows, train, model)
+        parts = _with_given(rows, train, model, failure)
     elif share == 0:
         parts = _Parts(_whole(rows), None, model, {"share": 0})
     elif split_by is None and rows.has_order and (rows.is_small or not rows.stays):
@@ -138,8 +138,6 @@ def set_up(
     if layouts:
         facts[LAYOUTS] = [[layout.length, layout.gap] for layout in layouts]
         described = (*described, _BLOCKS.format(len(layouts), price))
-    if model.failure:
-        described = (*described, _FITTED.format(model.failure))
     facts["training"] = parts.facts
     if shuffled and isinstance(model, Independent):
         protected, facts[ORDER] = _shuffled(protected, seed)
@@ -185,16 +183,25 @@ def _whole(rows: Rows) -> Part:
     return Part(rows.settled(), training=False, data_rows=rows.count)
 
 
-def _with_given(rows: Rows, train: Any, model: Dependence) -> _Parts:
+def _with_given(rows: Rows, train: Any, model: Dependence, failure: float) -> _Parts:
     """The caller's training part: copied unless it is too large, or asked otherwise than the protected rows
-    are."""
+    are. Of a series it is what came before, so that a gap is left out of the protected rows."""
     known = open_rows(train)
     require_columns(known.schema, "the training part", rows.schema, "the data")
     facts = {"given": Content.of(train, known)}
     alike = type(known.schema.dialect) is type(rows.schema.dialect)
     known = known.stored() if known.is_small or not alike else known.settled()
     training = Part(known, training=True, data_rows=rows.count)
-    return _Parts(_whole(rows), training, model.protected_only(), facts)
+    if not model.follows_training:
+        return _Parts(_whole(rows), training, model.protected_only(), facts)
+    later = model.fresh(failure)
+    if not later.dropped:
+        protected = _whole(rows)
+    else:
+        kept = rows.split(~later.protected, later.protected)[1]
+        protected = Part(kept, training=False, data_rows=rows.count, mask=later.protected)
+    stated = _AFTER_TRAINING.format(later.dropped)
+    return _Parts(protected, training, later.protected_model, facts, later.bias, (stated,))
 
 
 def model_of(rows: Rows, dependence: Dependence | None, split_by: Any = None) -> Dependence:
