@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from functools import cache
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from intervals_oracles import TOLERANCE
+from scipy import stats
 
 from holdfast.dependence import MarkovChain
 from holdfast.intervals import (
@@ -502,3 +504,32 @@ def test_a_centre_far_from_the_mean_is_made_up_for():
 def test_no_rows_say_nothing():
     assert chain_share(0, 0, 3.0, norm=0.5) == Interval(0.0, 1.0)
     assert chain_mean(0.5, 0.0, 10, 3.0, norm=0.5, centre=0.5, share=0.0) == Interval(0.0, 1.0)
+
+
+def test_the_table_of_the_theory_page_is_right():
+    page = Path(__file__).parents[2] / "docs" / "theory" / "intervals.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    rows, nats = 66_667, 4.0
+    level = (nats + LN2) / rows
+    grid = (np.arange(400_000) + 0.5) / 400_000
+    laws = {
+        "uniform on [0, 1]": (grid, 1.0),
+        "exponential, cut to [0, 8]": (np.minimum(-np.log1p(-grid), 8.0), 8.0),
+    }
+    for name, (values, hi) in laws.items():
+        mean, variance = float(values.mean()), float(values.var())
+        for norm in (0.5, 0.9, 0.99):
+            proxy = (1 + norm) / (1 - norm)
+            unit = stats.norm.isf(math.exp(-nats) / 2) * math.sqrt(proxy * variance / rows)
+            rates = e_mean_rates(mean, variance, rows, nats, hi=hi, norm=norm)
+            linear = level * 5 / (1 - norm) * max(mean, hi - mean)
+            sides = [_chain._radius(variance, most, level, norm) for most in (mean, hi - mean)]
+            radii = (
+                e_mean(mean, variance, rows, nats, hi=hi, rates=rates, norm=norm).half_width,
+                chain_mean(mean, variance, rows, nats, norm=norm, hi=hi, centre=mean).half_width,
+                sum(sides) / 2,
+                linear + math.sqrt(linear**2 + 2 * level * proxy * variance),
+                hi * math.sqrt(level * proxy / 2),
+            )
+            cells = " | ".join(f"{radius / unit:.2f}" for radius in radii)
+            assert f"| {name} | {norm} | {cells} |" in lines
