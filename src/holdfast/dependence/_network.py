@@ -301,17 +301,24 @@ class Network(Dependence):
             "taken as exact.",
         )
 
+    @cached_property
+    def _cached_arrows(self) -> tuple[Sequence[int], Arrows] | None:
+        return self._arrows()
+
+    @cached_property
+    def _single_site(self) -> dict[tuple[int, int], float] | None:
+        return single_site_influences(self._factors, self._graph, self._cards)
+
     def _spreads(self, c: Array) -> list[tuple[str, str, Array]]:
         """Every bound of McDiarmid's kind for differences c: its name, its theorem, and Γc, how far each step
         that reveals rows can move the statistic's expectation."""
         totals = np.array([c[component].sum() for component in self._components])
         found = [("independent components", "McDiarmid 1989, one step a component", totals)]
-        arrows = self._arrows()
-        if arrows is not None:
-            spread = along_arrows(*arrows, self._components, c)
+        if self._cached_arrows is not None:
+            spread = along_arrows(*self._cached_arrows, self._components, c)
             theorem = "Kontorovich and Ramanan 2008, with interval lengths and Dobrushin coefficients"
             found.append(("contraction along the arrows", theorem, spread))
-        influences = single_site_influences(self._factors, self._graph, self._cards)
+        influences = self._single_site
         compared = None if influences is None else by_comparison(influences, self._components, c)
         if compared is not None:
             theorem = "Kontorovich and Ramanan 2008, with Dobrushin's comparison of 1970"
