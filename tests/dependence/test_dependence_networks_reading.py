@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from holdfast.dependence import BayesianNetwork, LaplaceAnswer, MarkovNetwork
+from holdfast.dependence import BayesianNetwork, LaplaceAnswer, MarkovNetwork, _tree
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, BayesianDP
 
@@ -249,7 +249,9 @@ def test_what_would_be_too_large_is_said_before_it_starts():
         star.quilts(0)
     with pytest.raises(InvalidArgument, match="65,536 quilts"):
         MarkovNetwork([((i, (i + 1) % 600), STEP) for i in range(600)]).quilts(0)
-    wheel = MarkovNetwork([((0, i), STEP) for i in range(1, 3000)])
+    wheel = MarkovNetwork(
+        [((0, i), STEP) for i in range(1, 3000)] + [((i, i % 2999 + 1), STEP) for i in range(1, 3000)]
+    )
     with pytest.raises(InvalidArgument, match="smaller"):
         wheel.bayesian_dp(DP(0.1), "blanket")
     with pytest.raises(InvalidArgument, match="smaller components"):
@@ -280,3 +282,65 @@ def test_a_large_tree_has_its_recursion():
     )
     assert copies.bayesian_dp(DP(0.01), "coupling").epsilon == pytest.approx(8.0)
     assert tree.bayesian_dp(DP(5.0), "blanket").epsilon < 30
+
+
+def random_tree(rng, n):
+    return BayesianNetwork(
+        {0: ([], COIN), **{i: ([int(rng.integers(i))], rng.dirichlet([3.0, 3.0], 2)) for i in range(1, n)}}
+    )
+
+
+def test_ten_thousand_rows_of_a_tree_take_few_passes_of_few_levels(monkeypatch):
+    """Each level is one call, each row is in one level, and the inverse needs few passes."""
+    tree = random_tree(np.random.default_rng(0), 10_000)
+    messages = tree._forest._pair_messages
+    assert len(messages.levels) < 40
+    assert sum(len(level.row_counts) for level in messages.levels) == 9_999
+    assert messages.row_size == 10_000
+    assert messages.edge_size == 9_999
+    calls = []
+    carried = _tree.carried_by_pairs
+    monkeypatch.setattr(_tree, "carried_by_pairs", lambda *a: calls.append(1) or carried(*a))
+    bound = tree.bayesian_dp(DP(0.01), "pairs").epsilon
+    assert len(calls) == 2 * len(messages.levels)
+    needed = tree.required_dp(BayesianDP(bound), "pairs").epsilon
+    assert needed == pytest.approx(0.01, rel=1e-9)
+    assert tree.bayesian_dp(DP(needed), "pairs").epsilon <= bound
+    assert len(calls) <= 2 * len(messages.levels) * 25
+
+
+def test_a_path_is_cut_from_both_ends_and_a_star_in_one_level():
+    path = MarkovNetwork([((i, i + 1), STEP) for i in range(999)])
+    assert len(path._forest._plain_messages.levels) == 500
+    star = MarkovNetwork([((0, i), STEP) for i in range(1, 1000)])
+    assert len(star._forest._plain_messages.levels) == 1
+    alone = MarkovNetwork([((i,), COIN) for i in range(3)])
+    assert alone.bayesian_dp(DP(0.3), "pairs").epsilon == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("states", [2, 3])
+def test_blankets_of_trees_are_those_of_their_joint_law(seed, states):
+    """Neighbours are independent given a row, so their influences add up for each pair of its values."""
+    for k in range(20):
+        rng = np.random.default_rng([seed, k, 7])
+        n = int(rng.integers(2, 7))
+        factors = [((0,), np.ones(states))]
+        for i in range(1, n):
+            table = np.exp(rng.normal(size=(states, states)))
+            if k % 4 == 3:
+                table[rng.random(table.shape) < 0.2] = 0.0
+                table[0] += 0.01
+            factors.append(((int(rng.integers(i)), i), table))
+        net = MarkovNetwork(factors)
+        for row in range(n):
+            found = net._forest.blanket_influences[row]
+            expected = net.max_influence(net.blanket(row), row)
+            assert found == expected or found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_star_of_thousands_of_rows_has_its_blanket():
+    star = MarkovNetwork([((0, i), STEP) for i in range(1, 3000)])
+    pair = MarkovNetwork([((0, 1), STEP)])
+    expected = 2999 * pair.max_influence([1], 0)
+    assert star.bayesian_dp(DP(0.1), "blanket").epsilon == pytest.approx(0.1 + 2 * expected, rel=1e-9)
+    assert star.bayesian_dp(DP(0.1)).epsilon <= 300 * (1 + 1e-12)

@@ -30,8 +30,8 @@ class Route:
 
 Routes = Mapping[str, Callable[[], Route]]
 
-# A blanket is one of the quilts, and 2b is less than 4b.
-_DOMINATED = ("blanket", "blanket-paper", "quilt-paper")
+# A blanket is one of the quilts, 2b is less than 4b, and pairs of values are never worse than the worst pair.
+_DOMINATED = ("blanket", "blanket-paper", "quilt-paper", "coupling")
 
 
 def bayesian_dp(model: object, routes: Routes, dp: DP, method: Any) -> BayesianDP:

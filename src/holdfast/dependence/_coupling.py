@@ -102,17 +102,19 @@ def coupling_dp(epsilon: float, kappa: float, n: int) -> float:
 
 
 def largest_below(bound: float, function: Callable[[float], float]) -> float:
-    """The largest x ≤ ``bound`` with function(x) ≤ bound, for an increasing function; to 1e-12, safe side."""
-    high = bound
-    if function(high) <= bound:
+    """The largest x ≤ ``bound`` with function(x) ≤ bound, for an increasing continuous function with
+    function(x) ≥ x; to 1e-12, safe side. Few calls: each may be a pass over a large tree."""
+    from scipy.optimize import brentq
+
+    high, value = bound, function(bound)
+    if value <= bound:
         return high
-    low = high / 2.0
-    while function(low) > bound:
-        high, low = low, low / 2.0
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2.0
-        if function(middle) <= bound:
-            low = middle
-        else:
-            high = middle
+    low = high
+    while value > bound:
+        high, low = low, min(low * bound / value, low / 2.0) if low < bound else low * bound / value
+        value = function(low)
+    root = float(brentq(lambda x: function(x) - bound, low, high, xtol=1e-300, rtol=1e-13))
+    for candidate in (root, root * (1.0 - 1e-12)):
+        if low <= candidate and function(candidate) <= bound:
+            return candidate
     return low

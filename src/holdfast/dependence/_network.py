@@ -15,6 +15,7 @@ from holdfast.dependence import _bayesian
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._clusters import Clusters
 from holdfast.dependence._coupling import largest_below
+from holdfast.dependence._dobrushin import WeakCoupling, couplings, weak_coupling
 from holdfast.dependence._factors import Array, Factor, log_joint, log_sum
 from holdfast.dependence._influence import influence, largest_influence
 from holdfast.dependence._leakage import exact_leakage, refuse_domain
@@ -30,6 +31,8 @@ from holdfast.tails import SubGaussian
 
 if TYPE_CHECKING:
     from holdfast.stability import DP, BayesianDP
+
+_WEAK = "docs/theory/networks.md, weakly coupled networks"
 
 
 @dataclass(frozen=True, repr=False)
@@ -256,6 +259,7 @@ class Network(Dependence):
             "group": partial(_bayesian.group_route, max(map(len, self._components))),
             "coupling": partial(self._on_tree, Forest.bayesian_dp),
             "pairs": partial(self._on_tree, Forest.pairs_bdp),
+            "dobrushin": self._weakly_coupled,
             "blanket": partial(self._blanket, 2.0),
             "quilt": partial(self._quilt_route, 2.0),
             "blanket-paper": partial(self._blanket, 4.0),
@@ -268,6 +272,21 @@ class Network(Dependence):
             return _bayesian.refused("a network whose moralised graph has no loop", "theory 5, trees")
         forward = partial(bound, tree)
         return _bayesian.Route(forward, lambda epsilon: largest_below(epsilon, forward), "theory 5, trees")
+
+    @cached_property
+    def _weak(self) -> WeakCoupling | None:
+        weights = couplings(self._factors, self._cards)
+        return None if weights is None else weak_coupling(weights, self._graph, self._components)
+
+    def _weakly_coupled(self) -> _bayesian.Route:
+        if self._forest is not None:
+            return self._on_tree(Forest.bayesian_dp)  # the same bound, leaves first
+        if self._weak is None:
+            return _bayesian.refused(
+                "factors that never vanish, and weak ones where a component is large", _WEAK
+            )
+        forward = self._weak.bayesian_dp
+        return _bayesian.Route(forward, lambda epsilon: largest_below(epsilon, forward), _WEAK)
 
     def _blanket(self, weight: float) -> _bayesian.Route:
         if not self._quilted.blankets_fit:
@@ -282,8 +301,9 @@ class Network(Dependence):
 
         "quilt" and "blanket": BDP Lemmas 2 and 3 with 2b; "quilt-paper" and "blanket-paper": as printed, with
         4b; "coupling" and "pairs": the chain bound on networks without a loop, plain and by pairs of values;
-        "group": the largest component's rows times the parameter; "sharp": the best of them. Large networks
-        count the nearest quilts only.
+        "dobrushin": from the coupling of each pair of rows, where no factor vanishes; "group": the largest
+        component's rows times the parameter; "sharp": the best of them. Large networks count the nearest
+        quilts only.
         Guarantee: whoever knows any of the other rows learns no more than this about a row.
         Assumes: the network (not checkable from the data).
         Reference: BDP Lemmas 2 and 3; theory 5.
@@ -301,17 +321,24 @@ class Network(Dependence):
             "taken as exact.",
         )
 
+    @cached_property
+    def _cached_arrows(self) -> tuple[Sequence[int], Arrows] | None:
+        return self._arrows()
+
+    @cached_property
+    def _single_site(self) -> dict[tuple[int, int], float] | None:
+        return single_site_influences(self._factors, self._graph, self._cards)
+
     def _spreads(self, c: Array) -> list[tuple[str, str, Array]]:
         """Every bound of McDiarmid's kind for differences c: its name, its theorem, and Γc, how far each step
         that reveals rows can move the statistic's expectation."""
         totals = np.array([c[component].sum() for component in self._components])
         found = [("independent components", "McDiarmid 1989, one step a component", totals)]
-        arrows = self._arrows()
-        if arrows is not None:
-            spread = along_arrows(*arrows, self._components, c)
+        if self._cached_arrows is not None:
+            spread = along_arrows(*self._cached_arrows, self._components, c)
             theorem = "Kontorovich and Ramanan 2008, with interval lengths and Dobrushin coefficients"
             found.append(("contraction along the arrows", theorem, spread))
-        influences = single_site_influences(self._factors, self._graph, self._cards)
+        influences = self._single_site
         compared = None if influences is None else by_comparison(influences, self._components, c)
         if compared is not None:
             theorem = "Kontorovich and Ramanan 2008, with Dobrushin's comparison of 1970"

@@ -87,6 +87,11 @@ class NetworkQuilts:
         for side in connected_sets(self.graph, node):
             if len(side) == whole:
                 break
+            if len(side) == 1 and self.tree is not None:
+                line[1] = float(self.tree.blanket_influences[node])
+                if self._cheapest_beyond(node) > budget:
+                    break
+                continue
             quilt, nearby = boundary(self.graph, side), sorted(side - {node})
             budget -= self._cost(node, quilt, nearby, whole)
             if budget < 0.0 and not (len(side) == 1 and self.blankets_fit):
@@ -100,9 +105,16 @@ class NetworkQuilts:
         looked_at = whole if self.tree is None else 1 + len(quilt) + len(nearby)
         return _PER_NODE * looked_at + _PER_CELL * min(table, MOST_CELLS * 1000)
 
+    def _cheapest_beyond(self, node: int) -> float:
+        """On a tree, what a side with the row and others costs at least: listing the first such side alone
+        takes long where a neighbour has many neighbours."""
+        return _PER_NODE * (len(self.graph[node]) + min(len(self.graph[other]) for other in self.graph[node]))
+
     @cached_property
     def blankets_fit(self) -> bool:
-        """Whether there is time for every row's blanket."""
+        """Whether there is time for every row's blanket; on a tree a blanket costs nothing."""
+        if self.tree is not None:
+            return True
         costs = (
             self._cost(node, sorted(self.graph[node]), (), len(component))
             for component in self.components
@@ -123,4 +135,6 @@ class NetworkQuilts:
     @cached_property
     def blanket_influence(self) -> float:
         """The largest influence of a row on its blanket."""
+        if self.tree is not None:
+            return float(self.tree.blanket_influences.max())
         return max(self.quilt_influence(node, sorted(self.graph[node]), ()) for node in self.graph)

@@ -50,11 +50,11 @@ def single_site_influences(
             return None
         for node in item.scope:
             touching[node].append(item)
+    if any(cells({node, *near}, cards) > _MOST_CONDITIONAL for node, near in graph.items()):
+        return None
     found = {}
     for node, near in graph.items():
         scope = sorted({node, *near})
-        if cells(scope, cards) > _MOST_CONDITIONAL:
-            return None
         axis = scope.index(node)
         logs = np.zeros([cards[member] for member in scope])
         for item in touching[node]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import rounding
-from holdfast.dependence._coupling import carried
 from holdfast.dependence._factors import Array, Factor, log_sum
 from holdfast.dependence._pairs import carried_by_pairs, pair_roots
 
 _SLACK = 1e-13
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +92,6 @@ class Forest:
         return kernel
 
     @cached_property
-    def roots(self) -> dict[int, float]:
-        """√κ of each edge, by its lower node: the least over pairs of values that are possible."""
-        return {node: float(upper.min()) for node, (upper, _) in self._pair_roots.items()}
-
-    @cached_property
     def _pair_roots(self) -> dict[int, tuple[Array, Array]]:
         """√κ of each edge for pairs of possible values of its upper and of its lower node."""
         found = {}
@@ -116,42 +112,190 @@ class Forest:
         """The Bayesian DP of an ``epsilon``-DP mechanism: max over rows of ε + Σ L over their neighbours.
 
         L(u→v), what a change of row u does through its neighbour v, is ``carried`` at ε + Σ L(v→w) over v's
-        other neighbours; first the branches below each node, then the one above.
+        other neighbours.
         """
-        size = len(self.order)
-        below = [0.0] * size
-        down = [0.0] * size
-        for node in reversed(self.order):
-            above = self.parent[node]
-            if above >= 0:
-                down[node] = carried(rounding.up(epsilon + below[node]), self.roots[node])
-                below[above] += down[node]
-        total = below
-        for node in self.order:
-            above = self.parent[node]
-            if above >= 0:
-                rest = max(0.0, total[above] - down[node]) + _SLACK * total[above]
-                total[node] += carried(rounding.up(epsilon + rest), self.roots[node])
-        return rounding.up(epsilon + max(total))
+        return self._plain_messages.bound(epsilon)
 
     def pairs_bdp(self, epsilon: float) -> float:
         """The same pair by pair: L(u→v) is a table over pairs of values of u, and what lies beyond v is the
         largest over pairs of values of v of the sum over its other neighbours. At most ``bayesian_dp``."""
-        total = [np.zeros((len(here), len(here))) for here in self._states]
-        down = {}
-        for node in reversed(self.order):
+        return self._pair_messages.bound(epsilon)
+
+    @cached_property
+    def _plain_messages(self) -> _Messages:
+        return _messages(self.parent, lambda row, other: self._roots(row, other).min(keepdims=True).ravel())
+
+    @cached_property
+    def _pair_messages(self) -> _Messages:
+        return _messages(self.parent, lambda row, other: _of_pairs(self._roots(row, other)))
+
+    def _roots(self, row: int, other: int) -> Array:
+        """√κ of the edge between two neighbours, for pairs of possible values of the first."""
+        if self.parent[other] == row:
+            return self._pair_roots[other][0]
+        return self._pair_roots[row][1]
+
+    @cached_property
+    def blanket_influences(self) -> Array:
+        """The max-influence of each row on its neighbours: max over its values a, b of Σ_v ln max_y
+        P[v = y | a]/P[v = y | b], for given the row its neighbours are independent."""
+        spreads = [np.zeros((len(here), len(here))) for here in self._states]
+        sizes = np.ones(len(self.parent))
+        for node, link in self._link.items():
             above = self.parent[node]
-            if above >= 0:
-                down[node] = carried_by_pairs(epsilon + float(total[node].max()), self._pair_roots[node][0])
-                total[above] = total[above] + down[node]
-        for node in self.order:
-            above = self.parent[node]
-            if above >= 0:
-                rest = float((total[above] - down[node]).max()) + _SLACK * float(total[above].max())
-                beyond = epsilon + max(0.0, rest)
-                total[node] = total[node] + carried_by_pairs(beyond, self._pair_roots[node][1])
-        bound = rounding.up((epsilon + max(float(table.max()) for table in total)) * (1.0 + _SLACK))
-        return min(bound, self.bayesian_dp(epsilon))
+            table = link[self._states[above]][:, self._states[node]]
+            size = float(np.abs(table[np.isfinite(table)]).max(initial=1.0))
+            for row, ratios in ((above, table), (node, table.T)):
+                spreads[row] += _log_ratios(ratios)
+                sizes[row] += size
+        most = np.array([float(spread.max(initial=0.0)) for spread in spreads])
+        return np.array([rounding.up(value) for value in most + (most > 0.0) * 32.0 * _EPS * sizes])
+
+
+def _log_ratios(logs: Array) -> Array:
+    """max over y of logs[a, y] − logs[b, y], for all rows a and b; y impossible with a do not count."""
+    with np.errstate(invalid="ignore"):
+        ratios = logs[:, None, :] - logs[None, :, :]
+    largest: Array = np.where(np.isfinite(logs)[:, None, :], ratios, -np.inf).max(axis=2)
+    return largest
+
+
+def _of_pairs(table: Array) -> Array:
+    """The entries of a symmetric table for pairs of different values; a row with one value has one pair, of
+    that value and itself."""
+    pairs: Array = table[_upper_triangle(len(table))] if len(table) > 1 else table.ravel()
+    return pairs
+
+
+@lru_cache(maxsize=16)
+def _upper_triangle(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    rows, columns = np.triu_indices(size, 1)
+    return rows, columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """Rows whose messages can be computed at once. Each row has a stretch of numbers, one for each pair of
+    its values, and each edge to the next level one for each pair of the upper row's values."""
+
+    rows: slice
+    row_starts: NDArray[np.int64]
+    row_counts: NDArray[np.int64]
+    edges: slice
+    edge_starts: NDArray[np.int64]
+    edge_counts: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    """Where the numbers of the upper row stand, for each number of an edge."""
+    roots_down: Array
+    roots_up: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Messages:
+    """What each row carries to each neighbour: two passes over the levels of a forest, from the leaves to the
+    middle and back, each level at once."""
+
+    levels: tuple[_Level, ...]
+    row_size: int
+    edge_size: int
+    slack: float
+
+    def bound(self, epsilon: float) -> float:
+        """max over rows and pairs of their values of ε + Σ L over neighbours, rounded up."""
+        total, down = np.zeros(self.row_size), np.empty(self.edge_size)
+        wider = 1.0 + self.slack
+        for level in self.levels:
+            beyond = epsilon + np.maximum.reduceat(total[level.rows], level.row_starts) * wider
+            message = carried_by_pairs(np.repeat(beyond, level.edge_counts), level.roots_down)
+            down[level.edges] = message
+            np.add.at(total, level.upper, message)
+        for level in reversed(self.levels):
+            others = total[level.upper] * wider - down[level.edges]
+            beyond = epsilon + np.maximum(0.0, np.maximum.reduceat(others, level.edge_starts))
+            total[level.rows] += carried_by_pairs(np.repeat(beyond, level.row_counts), level.roots_up)
+        return rounding.up((epsilon + float(total.max())) * wider)
+
+
+def _messages(parent: Sequence[int], roots: Callable[[int, int], Array]) -> _Messages:
+    """The levels of a forest; ``roots(u, v)`` is √κ of the edge u–v, one for each pair of values of u.
+
+    Leaves go first, then what has become a leaf, down to the middle of each tree: so a path of n rows has n/2
+    levels, and a bushy tree has few. How far sums over many neighbours may be off is in ``slack``.
+    """
+    levels, upper, middles = _from_leaves(parent)
+    degrees = np.zeros(len(parent), dtype=np.int64)
+    for node, above in upper.items():
+        degrees[[node, above]] += 1
+    tables = {node: (roots(above, node), roots(node, above)) for node, above in upper.items()}
+    widths = dict.fromkeys(middles, 1)
+    for node, above in upper.items():
+        widths[above], widths[node] = len(tables[node][0]), len(tables[node][1])
+    listed = [node for level in levels for node in level]
+    starts = dict(
+        zip(
+            [*listed, *middles],
+            accumulate((widths[node] for node in [*listed, *middles]), initial=0),
+            strict=False,
+        )
+    )
+    built = []
+    edge_place = 0
+    for level in levels:
+        down, up = ([tables[node][side] for node in level] for side in (0, 1))
+        edge_counts, row_counts = (np.array([len(table) for table in side]) for side in (down, up))
+        first, last = starts[level[0]], starts[level[-1]] + len(up[-1])
+        edge_end = edge_place + int(edge_counts.sum())
+        places = [np.arange(starts[upper[node]], starts[upper[node]] + widths[upper[node]]) for node in level]
+        built.append(
+            _Level(
+                slice(first, last),
+                np.cumsum(row_counts) - row_counts,
+                row_counts,
+                slice(edge_place, edge_end),
+                np.cumsum(edge_counts) - edge_counts,
+                edge_counts,
+                np.concatenate(places),
+                np.concatenate(down),
+                np.concatenate(up),
+            )
+        )
+        edge_place = edge_end
+    slack = _SLACK + 2.0 * _EPS * float(degrees.max(initial=0))
+    return _Messages(tuple(built), sum(widths.values()), edge_place, slack)
+
+
+def _from_leaves(parent: Sequence[int]) -> tuple[list[list[int]], dict[int, int], list[int]]:
+    """The nodes in rounds, each a leaf when those before it are gone; the neighbour each leaves behind; and
+    the last node of every tree."""
+    degree = [0] * len(parent)
+    near = [0] * len(parent)  # the exclusive or of all neighbours: of a leaf, its only one
+    for node, above in enumerate(parent):
+        if above >= 0:
+            degree[node] += 1
+            degree[above] += 1
+            near[node] ^= above
+            near[above] ^= node
+    levels: list[list[int]] = []
+    upper: dict[int, int] = {}
+    middles: list[int] = []
+    front = [node for node, count in enumerate(degree) if count <= 1]
+    while front:
+        level, following = [], []
+        for node in front:
+            if degree[node] == 0:
+                middles.append(node)
+                continue
+            above = near[node]
+            upper[node] = above
+            level.append(node)
+            near[above] ^= node
+            degree[above] -= 1
+            if degree[above] == 1:
+                following.append(above)
+        if level:
+            levels.append(level)
+        front = following
+    return levels, upper, middles
 
 
 def _on_axes(table: Array, axes: list[int], dimensions: int) -> Array:
