@@ -129,7 +129,7 @@ def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
                     f"The account {ledger} was opened with {before}, and this says --{name} {_shown(value)}. "
                     "Leave it out to go on with the account, or keep another one with --ledger."
                 )
-    options = {
+    options: dict[str, Any] = {
         name.replace("-", "_"): known[name] if value is None else value for name, value in said.items()
     }
     model = _model(options.pop("clusters"), options.pop("mixing"))

@@ -292,7 +292,9 @@ class CodeStrategy:
         if self.model is None or training is None:
             return curve_reading(question, self.rows, training.rows.count if training else 0, nats)
         norm = self.model.operator_norm
-        ways = [(rows, training.units[place], place, 0.0) for place, rows in enumerate(self.units)]
+        ways: list[tuple[int, Part, int | None, float]] = [
+            (rows, training.units[place], place, 0.0) for place, rows in enumerate(self.units)
+        ]
         ways += [] if norm is None else [(self.rows, training, None, norm)]
         readings = [curve_by_bets(question, nats, *way) for way in ways if way[1].rows.count]
         return min(readings, key=lambda reading: reading.expected)
