@@ -48,9 +48,10 @@ class FittedChain(Series):
     a row of ``counts`` belongs to a run of that many states: ``runs`` lists them, as numbers of states.
     ``states`` names the states (without it, numbers), ``columns`` the columns whose values they are (None:
     all columns). ``start`` is "any", "stationary" (declared), or "after a gap": the rows follow a gap whose
-    bias has been charged, so that they count as stationary. ``by_bic`` and ``declared`` only choose sentences for the certificate: the
-    order was proposed by BIC; the states were declared and not read off the rows. ``n`` is the number of
-    rows that the model is about, None until ``with_rows`` or a guard gives it.
+    bias has been charged, so that they count as stationary. ``by_bic`` and ``declared`` only choose
+    sentences for the certificate: the order was proposed by BIC; the states were declared and not read off
+    the rows. ``n`` is the number of rows that the model is about, None until ``with_rows`` or a guard gives
+    it.
 
     >>> chain = FittedChain([[15_000, 800], [800, 15_000]])
     >>> bounds = np.exp(chain.log_remembered([1, 2, 10, 100]))

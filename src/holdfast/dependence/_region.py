@@ -139,8 +139,8 @@ def one_step(frequencies: Matrix, budget: Matrix, radius: Matrix, *, sets: bool)
     bound = np.minimum(1.0, apart + radius[:, None] + radius[None] + 4.0 * size * _EPS)
     if sets and size <= _FEW_STATES:
         upper = highest(_sets(size) @ frequencies.T, budget)
-        exact = (upper[:, :, None] + upper[::-1, None, :] - 1.0).max(axis=0) + 1e-12
-        bound = np.minimum(bound, np.maximum(exact, 0.0))
+        exact = np.array([(row[:, None] + upper[::-1] - 1.0).max(axis=0) for row in upper.T])
+        bound = np.minimum(bound, np.maximum(exact + 1e-12, 0.0))
     np.fill_diagonal(bound, 0.0)
     distances: Matrix = bound
     return distances
