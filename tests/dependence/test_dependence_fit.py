@@ -132,7 +132,7 @@ def test_the_largest_probability_within_a_budget_solves_its_equation(rng):
     assert interior.sum() > 150
 
 
-def within_region(counts, budget, rng, tries=40):
+def within_region(counts, budget, rng, tries=15):
     """Random matrices on the border of the region: from the frequencies as far as it goes, row by row."""
     frequencies = counts / counts.sum(axis=1, keepdims=True)
     for _ in range(tries):

@@ -14,6 +14,7 @@ from holdfast.dependence._coupling import coupling_bdp
 from holdfast.dependence._disclosure import ExponentialChoice, LaplaceAnswer
 from holdfast.dependence._fit import fit
 from holdfast.dependence._fitted import FittedChain
+from holdfast.dependence._fitted_network import FittedNetwork
 from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import DependencyGraph, MDependent
 from holdfast.dependence._holdout import reusable_holdout_rows, reusable_holdout_tail
@@ -37,6 +38,7 @@ __all__ = [
     "DependencyGraph",
     "ExponentialChoice",
     "FittedChain",
+    "FittedNetwork",
     "GaussianRows",
     "Independent",
     "LaplaceAnswer",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks
 from holdfast.dependence._fitted import MOST_STATES, FittedChain
+from holdfast.dependence._fitted_network import FittedNetwork
 from holdfast.dependence._model import column_names
 from holdfast.errors import InvalidArgument, NotEnoughRows
 
@@ -19,8 +20,29 @@ Codes = NDArray[np.int64]
 
 _OF = "dependence.fit"
 _HIGHEST_ORDER = 3
+_MOST_CELLS = 2_000
 
 
+@overload
+def fit(
+    train: Any,
+    *,
+    kind: Literal["chain"] = "chain",
+    columns: Any = None,
+    confidence: Any = 0.998,
+    order: Any = 1,
+    states: Any = None,
+    network: None = None,
+) -> FittedChain: ...
+@overload
+def fit(
+    train: Any,
+    *,
+    kind: Literal["network"],
+    columns: Any = None,
+    confidence: Any = 0.998,
+    network: Any,
+) -> FittedNetwork: ...
 def fit(
     train: Any,
     *,
@@ -29,22 +51,30 @@ def fit(
     confidence: Any = 0.998,
     order: Any = 1,
     states: Any = None,
-) -> FittedChain:
-    """A Markov chain on named columns, fitted to training rows, with the error of the fit in every bound.
+    network: Any = None,
+) -> FittedChain | FittedNetwork:
+    """A model of dependence fitted to training rows, with the error of the fit in every bound: a Markov chain
+    on named columns, or a Bayesian network of given structure.
 
     ``train`` holds the training rows in order: a pandas or polars frame, a pyarrow table, or a dictionary of
-    columns. Take rows that no question is asked about, and that come before those that are. ``kind`` is
-    "chain". ``columns`` names the columns that make up a state, one or several. With several, a state is the
-    tuple of their values. ``order`` says how many last states the next one depends on; that is an assumption,
-    which "bic" only proposes (of 1, 2 and 3). ``states`` declares the states; without it they are those that
-    the training rows show, and no other is assumed to occur. ``confidence`` is the probability with which the
-    fit holds; what is missing to 1 is charged to everything that is said with the model
-    (``FittedChain.failure``).
+    columns. Take rows that no question is asked about, and that come before those that are.
+
+    ``kind="chain"``: ``columns`` names the columns that make up a state, one or several. With several, a
+    state is the tuple of their values. ``order`` says how many last states the next one depends on; that is
+    an assumption, which "bic" only proposes (of 1, 2 and 3). ``states`` declares the states; without it they
+    are those that the training rows show, and no other is assumed to occur.
+
+    ``kind="network"``: each training row is a family, independent of the others, with a column for each
+    member. ``network`` is the structure: a DAG or network of pgmpy, or a list of arrows (parent, child).
+    ``columns`` lists the members; without it, all columns.
+
+    ``confidence`` is the probability with which the fit holds; what is missing to 1 is charged to everything
+    that is said with the model (``FittedChain.failure``).
 
     Guarantee: with probability ≥ ``confidence`` over the training rows, from any start, every bound of the
-    model holds for the true chain.
+    model holds for the true chain or network.
     Assumes: the sentences in ``assumptions`` (not checkable from the data).
-    Reference: ``docs/theory/dependence.md``, "A fitted chain".
+    Reference: ``docs/theory/dependence.md``, "A fitted chain" and "A fitted network".
 
     >>> rng = np.random.default_rng(0)
     >>> level = np.cumsum(rng.random(20_000) < 0.05) % 2
@@ -52,7 +82,12 @@ def fit(
     >>> model.failure < 0.0021, round(float(np.exp(model.log_remembered(1))), 3)
     (True, 0.92)
     """
-    checks.choice(kind, "kind", ("chain",), of=_OF)
+    if checks.choice(kind, "kind", ("chain", "network"), of=_OF) == "network":
+        if states is not None or order != 1:
+            raise InvalidArgument("kind", "'chain' where states or an order are declared", kind, of=_OF)
+        return _fit_network(train, columns, network, confidence)
+    if network is not None:
+        raise InvalidArgument("network", "left out where a chain is fitted", network, of=_OF)
     if columns is None:
         raise InvalidArgument("columns", "the columns that make up a state", columns, of=_OF)
     names = column_names(columns, of=_OF)
@@ -73,16 +108,8 @@ def fit(
 
 def _read_states(train: Any, names: Sequence[str], declared: Any) -> tuple[Codes, list[Any]]:
     """The state of each row as a number, and what the numbers stand for."""
-    columns = [_read_column(train, name) for name in names]
+    columns = _read_columns(train, names)
     rows = len(columns[0][0])
-    for name, (codes, _) in zip(names, columns, strict=True):
-        if len(codes) != rows:
-            raise InvalidArgument(
-                "train",
-                f"columns of one length ({names[0]!r} has {rows:,} rows and {name!r} {len(codes):,})",
-                train,
-                of=_OF,
-            )
     combined = np.zeros(rows, dtype=np.int64)
     for codes, listed in columns:
         # Numbered anew after each column, so that the numbers stay small.
@@ -94,6 +121,20 @@ def _read_states(train: Any, names: Sequence[str], declared: Any) -> tuple[Codes
         _refuse_many(len(values), names)
         return codes.astype(np.int64), values
     return _as_declared(codes.astype(np.int64), values, declared, names)
+
+
+def _read_columns(train: Any, names: Sequence[str]) -> list[tuple[Codes, list[Any]]]:
+    columns = [_read_column(train, name) for name in names]
+    rows = len(columns[0][0])
+    for name, (codes, _) in zip(names, columns, strict=True):
+        if len(codes) != rows:
+            raise InvalidArgument(
+                "train",
+                f"columns of one length ({names[0]!r} has {rows:,} rows and {name!r} {len(codes):,})",
+                train,
+                of=_OF,
+            )
+    return columns
 
 
 def _refuse_many(count: int, names: Sequence[str]) -> None:
@@ -144,15 +185,21 @@ def _as_declared(
     return np.array([places[value] for value in values], dtype=np.int64)[codes], wanted
 
 
+def _names(train: Any) -> list[Any]:
+    """The columns of a table."""
+    names = list(train) if isinstance(train, Mapping) else list(getattr(train, "column_names", ()))
+    if not names and np.iterable(getattr(train, "columns", None)):
+        names = list(train.columns)
+    if not names:
+        form = "a pandas or polars frame, a pyarrow table, or a dictionary of columns, rows in order"
+        raise InvalidArgument("train", form, train, of=_OF)
+    return names
+
+
 def _read_column(train: Any, name: str) -> tuple[Codes, list[Any]]:
     """A column as numbers 0, 1, … and the values that they stand for, sorted; missing values are refused."""
-    present = list(train) if isinstance(train, Mapping) else list(getattr(train, "column_names", ()))
-    if not present and np.iterable(getattr(train, "columns", None)):
-        present = list(train.columns)
+    present = _names(train)
     if name not in present:
-        if not present:
-            form = "a pandas or polars frame, a pyarrow table, or a dictionary of columns, rows in order"
-            raise InvalidArgument("train", form, train, of=_OF)
         raise InvalidArgument("columns", f"columns of the training rows ({present})", name, of=_OF)
     column = train[name]
     array = np.array(column, dtype=object) if isinstance(column, (list, tuple)) else np.asarray(column)
@@ -267,3 +314,51 @@ def _refuse_run(run: tuple[int, ...], values: list[Any], what: str) -> None:
         f"rows that never leave {named}",
         of=_OF,
     )
+
+
+def _fit_network(train: Any, columns: Any, network: Any, confidence: Any) -> FittedNetwork:
+    members = column_names(_names(train) if columns is None else columns, of=_OF)
+    parents = _read_structure(network, members)
+    read = dict(zip(members, _read_columns(train, members), strict=True))
+    if not len(read[members[0]][0]):
+        raise NotEnoughRows(1, 0, what="Fitting a network", unit="families")
+    tables = {}
+    for member, above in parents.items():
+        scope = (*above, member)
+        shape = [len(read[name][1]) for name in scope]
+        if math.prod(shape) > _MOST_CELLS:
+            raise InvalidArgument(
+                "network",
+                f"one whose tables have at most {_MOST_CELLS:,} cells: bin the columns into few values",
+                f"a table of {math.prod(shape):,} cells for {member!r}",
+                of=_OF,
+            )
+        places = np.ravel_multi_index([read[name][0] for name in scope], shape)
+        tables[member] = (above, np.bincount(places, minlength=math.prod(shape)).reshape(shape))
+    return FittedNetwork(tables, confidence=confidence)
+
+
+def _read_structure(network: Any, members: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The parents of each member, in an order with parents before their children."""
+    arrows = network
+    if hasattr(network, "edges"):
+        arrows = network.edges() if callable(network.edges) else network.edges
+    try:
+        pairs = [(parent, child) for parent, child in arrows]
+    except (TypeError, ValueError):
+        form = "a DAG of pgmpy, or a list of arrows (parent, child)"
+        raise InvalidArgument("network", form, network, of=_OF) from None
+    waiting = {member: {parent for parent, child in pairs if child == member} for member in members}
+    for parent, child in pairs:
+        if parent not in waiting or child not in waiting:
+            raise InvalidArgument(
+                "network", f"a structure over the columns {list(members)}", (parent, child), of=_OF
+            )
+    placed: dict[str, tuple[str, ...]] = {}
+    while waiting:
+        ready = [member for member, above in waiting.items() if above <= placed.keys()]
+        if not ready:
+            raise InvalidArgument("network", "a structure without a cycle", sorted(waiting), of=_OF)
+        for member in ready:
+            placed[member] = tuple(sorted(waiting.pop(member)))
+    return placed

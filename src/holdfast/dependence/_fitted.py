@@ -47,11 +47,12 @@ class FittedChain(Series):
 
     ``counts[i][j]`` is how often state j followed state i in one trajectory. For a chain of higher ``order``
     a row of ``counts`` belongs to a run of that many states: ``runs`` lists them, as numbers of states.
-    ``states`` names the states, ``columns`` the columns whose values they are (None: all columns). ``start``
-    is "any", "stationary" (declared), or "after a gap": the rows follow a gap whose bias has been charged, so
-    that they count as stationary. ``by_bic`` and ``declared`` only choose sentences for the certificate: the
-    order was proposed by BIC; the states were declared and not read off the rows. ``n`` is the number of
-    rows that the model is about, None until ``with_rows`` or a guard gives it.
+    ``states`` names the states (without it, numbers), ``columns`` the columns whose values they are (None:
+    all columns). ``start`` is "any", "stationary" (declared), or "after a gap": the rows follow a gap whose
+    bias has been charged, so that they count as stationary. ``by_bic`` and ``declared`` only choose
+    sentences for the certificate: the order was proposed by BIC; the states were declared and not read off
+    the rows. ``n`` is the number of rows that the model is about, None until ``with_rows`` or a guard gives
+    it.
 
     >>> chain = FittedChain([[15_000, 800], [800, 15_000]])
     >>> bounds = np.exp(chain.log_remembered([1, 2, 10, 100]))
@@ -61,9 +62,9 @@ class FittedChain(Series):
 
     counts: NDArray[np.int64] = field(compare=False)
     n: int = None  # type: ignore[assignment]  # until it is bound to a table
-    states: tuple[Any, ...] = field(default=None, kw_only=True)  # type: ignore[assignment]  # numbers
+    states: tuple[Any, ...] = field(default=(), kw_only=True)
     order: int = field(default=1, kw_only=True)
-    runs: Runs = field(default=None, kw_only=True)  # type: ignore[assignment]  # all runs of one state
+    runs: Runs = field(default=(), kw_only=True)
     confidence: float = field(default=0.998, kw_only=True)
     columns: frozenset[str] | None = field(default=None, kw_only=True)
     start: str = field(default="any", kw_only=True)
@@ -77,7 +78,7 @@ class FittedChain(Series):
         counts = _read_counts(self.counts)
         order = checks.whole(self.order, "order", of=_OF)
         size = counts.shape[1]
-        states = tuple(range(size)) if self.states is None else tuple(self.states)
+        states = tuple(self.states) or tuple(range(size))
         if len(states) != size or len(set(states)) != size:
             raise InvalidArgument("states", f"{size} different states", self.states, of=_OF)
         for name, value in (
@@ -263,9 +264,9 @@ def _read_counts(counts: Any) -> NDArray[np.int64]:
 def _read_runs(runs: Any, order: int, counts: NDArray[np.int64]) -> Runs:
     """Check the runs of states that the rows of ``counts`` belong to, and that no other run follows."""
     size = counts.shape[1]
-    if runs is None and order == 1 and len(counts) == size:
+    if not runs and order == 1 and len(counts) == size:
         return tuple((state,) for state in range(size))
-    checked = tuple(tuple(int(state) for state in run) for run in runs or ())
+    checked = tuple(tuple(int(state) for state in run) for run in runs)
     fits = (
         len(checked) == len(set(checked)) == len(counts)
         and all(len(run) == order for run in checked)
@@ -292,10 +293,10 @@ def _allowed(runs: Runs, size: int) -> NDArray[np.bool_]:
 def _forgetting_of(content: bytes, runs: Runs, size: int, failure: float) -> Forgetting | None:
     """The slowest forgetting in the region; kept, since a model is copied for each part of a table."""
     counts = np.frombuffer(content, dtype=np.int64).reshape(len(runs), size)
-    return _slowest_of(counts.astype(float), runs, failure)
+    return _slowest_of(counts, runs, failure)
 
 
-def _slowest_of(counts: NDArray[np.float64], runs: Runs, failure: float) -> Forgetting | None:
+def _slowest_of(counts: NDArray[Any], runs: Runs, failure: float) -> Forgetting | None:
     """The slowest forgetting in the region; None if half of it takes longer than the training part itself.
 
     However short the training part, chains of its region forget in the end if its frequencies do; but so late

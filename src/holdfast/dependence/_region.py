@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from holdfast.dependence._contraction import Forgetting
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Counts = NDArray[Any]
 
 _STEPS = 512
 _NEGLIGIBLE = 1e-8
@@ -22,7 +24,7 @@ _MOST_NUMBERS = 5_000_000
 _EPS = float(np.finfo(float).eps)
 
 
-def code_excess(counts: Matrix, allowed: Mask) -> Matrix:
+def code_excess(counts: Counts, allowed: Mask) -> Matrix:
     """C_i = Σ_j N_ij ln p̂_ij − ln KT(N_i·): what the Krichevsky–Trofimov code pays more than the frequencies.
 
     KT(N) = Γ(s/2)/Γ(N + s/2) · Π_j Γ(N_j + ½)/Γ(½) over the s entries that are ``allowed``. Rounded up.
@@ -38,7 +40,7 @@ def code_excess(counts: Matrix, allowed: Mask) -> Matrix:
     return excess
 
 
-def budgets(counts: Matrix, allowed: Mask, failure: float) -> Matrix:
+def budgets(counts: Counts, allowed: Mask, failure: float) -> Matrix:
     """How far each row of the matrix may be from the observed frequencies p̂_i, in Kullback–Leibler distance.
 
     ``counts[i, j]`` is how often j followed i; ``allowed`` marks the entries that may differ from 0.
@@ -71,7 +73,7 @@ def highest(share: Matrix, budget: Matrix | float) -> Matrix:
     return high
 
 
-def radii(counts: Matrix, allowed: Mask, budget: Matrix) -> Matrix:
+def radii(counts: Counts, allowed: Mask, budget: Matrix) -> Matrix:
     """The largest total variation between p̂_i and a law within the row's budget, exactly (rounded up).
 
     The distance is P(A) − p̂(A) for some set A of states, and kl(p̂(A) ‖ P(A)) ≤ KL(p̂ ‖ P). So it is the
@@ -137,8 +139,8 @@ def one_step(frequencies: Matrix, budget: Matrix, radius: Matrix, *, sets: bool)
     bound = np.minimum(1.0, apart + radius[:, None] + radius[None] + 4.0 * size * _EPS)
     if sets and size <= _FEW_STATES:
         upper = highest(_sets(size) @ frequencies.T, budget)
-        exact = (upper[:, :, None] + upper[::-1, None, :] - 1.0).max(axis=0) + 1e-12
-        bound = np.minimum(bound, np.maximum(exact, 0.0))
+        exact = np.array([(row[:, None] + upper[::-1] - 1.0).max(axis=0) for row in upper.T])
+        bound = np.minimum(bound, np.maximum(exact + 1e-12, 0.0))
     np.fill_diagonal(bound, 0.0)
     distances: Matrix = bound
     return distances
