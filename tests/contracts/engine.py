@@ -27,6 +27,7 @@ import math
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -397,6 +398,48 @@ class EngineContract:
         count, most = 40_000, 39_999
         squares = [times * UNIT**2 for times in (count, most, most)]
         assert found == [(0, count, count * UNIT, most * UNIT, *squares, UNIT, UNIT, 0, UNIT)]
+
+    UNIT_LINES = (
+        "share(y > 0)",
+        "share(b, nulls = skip)",
+        "mean(x, -3, 7, where = y < 3, nulls = skip)",
+        "covariance(y, x, -3, 4, -3, 7)",
+        "difference(x, k > 1, b, -3, 7, nulls = skip)",
+    )
+
+    @pytest.mark.parametrize("line", UNIT_LINES)
+    @pytest.mark.parametrize("column", ["k", "named"])
+    def test_sums_of_units_are_those_of_each_cluster_alone(
+        self, make_rows: Make, column: str, line: str
+    ) -> None:
+        """One scan gives what asking about each cluster by itself gives, for whole numbers and for texts."""
+        whole = people(3, 60)
+        whole["named"] = [f"cluster {k}'s" for k in whole["k"]]
+        rows, here = make_rows(whole), open_rows(whole)
+        together = rows.in_clusters(column).unit_sums(queries.read(line).check(rows.schema))
+        alone = []
+        for k in set(whole["k"]):
+            query = queries.read(line)
+            own = f"k = {k}" if query.where is None else f"k = {k} and ({query.where.text})"
+            asked = replace(query, where=queries.Expression.read(own)).check(here.schema)
+            cells = here.cells(asked, [(0, 25, 1), (0, 25, 1)])
+            alone += [(*cell[:7], 0, 0, 0, 0) for cell in cells]
+        assert len(together) > 5
+        assert sorted(together) == sorted(alone)
+
+    def test_sizes_of_clusters(self, rows: Any, table: Columns) -> None:
+        sizes = rows.in_clusters("k").unit_sizes()
+        times = [table["k"].count(k) for k in set(table["k"])]
+        assert sizes.listed == tuple(sorted(times))
+        assert (sizes.count, sizes.largest) == (len(times), max(times))
+
+    def test_a_column_that_cannot_name_clusters_is_refused(self, rows: Any) -> None:
+        with pytest.raises(QueryRejected, match="There is no column 'who' to name the clusters"):
+            rows.in_clusters("who")
+        with pytest.raises(QueryRejected, match="'y' is neither text nor whole numbers"):
+            rows.in_clusters("y")
+        with pytest.raises(QueryRejected, match="rows have no value of 's'"):
+            rows.in_clusters("s").unit_sizes()
 
     def test_no_row_passes(self, rows: Any) -> None:
         assert self.ask(rows, "mean(x, 0, 1, where = k > 99)", squares=True) == Sums(0, 0, 0, UNIT)
