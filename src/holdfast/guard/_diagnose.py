@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ import numpy as np
 from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
 from holdfast.guard._diagnosis import (
     MATTERS,
+    TIMES,
     Diagnosis,
     Likeness,
     Neighbours,
@@ -27,11 +28,10 @@ from holdfast.guard._diagnosis import (
     group_sentence,
     sentences_of,
 )
-from holdfast.guard._looked_at import FEWEST, Looked, Seen, Values, columns_of, look_along, repeats, values_of
+from holdfast.guard._looked_at import FEWEST, Looked, Seen, Values, columns_of, look_along, values_of
 from holdfast.guard._pairs import (
-    Floats,
     Pairs,
-    Whole,
+    Resemblance,
     agreement_resemblance,
     centred_ranks,
     product_resemblance,
@@ -48,8 +48,9 @@ _ALARMS = 0.001
 # A column with fewer values, or with more rows of each, is a property of rows and not an id of groups; and
 # groups that have fewer pairs of rows tell nothing.
 _FEWEST_GROUPS, _MOST_OF_A_GROUP, _FEWEST_PAIRS = 30, 50, 30
-# Means of groups that go with the number of the group as closely as this (z): the number is a measurement.
-_MEASURED = 4.0
+# The number of a group is a measurement where the means of groups with numbers next to each other agree: so
+# much (z) in the values that are looked at, or so closely (correlation) in another column.
+_MEASURED, _CLOSELY = 2.5, 0.5
 # A warning needs so large a z-score and design effect; it looks at so many rows and questions.
 _SURE, _WIDENS = 8.0, 1.5
 _WARNED_LIMIT = 4.0  # the z-score of the limit that a warning tells
@@ -71,7 +72,7 @@ def diagnosed(setup: Setup, question: Question | None, by: str | None) -> Diagno
         raise InvalidArgument("by", f"a column: {', '.join(schema)}", by, of="Guard.diagnose")
     names = [name for name, column in schema.items() if column.kind != "other"]
     looks = _Looks(looked, names[:_MOST_COLUMNS], question, by)
-    threshold = NormalDist().inv_cdf(1 - _ALARMS / 2 / max(1, 2 * len(looks.along) + len(looks.likenesses)))
+    threshold = NormalDist().inv_cdf(1 - _ALARMS / 2 / max(1, looks.count))
     neighbours = tuple(looks.neighbours(name, threshold) for name in looks.along)
     model = None if setup.model is None else setup.model.name
     return Diagnosis(
@@ -103,25 +104,25 @@ class _Looks:
         return {text: values_of(blocks, self._question.checked, text)}
 
     @cached_property
-    def along(self) -> dict[str, tuple[Seen, int]]:
+    def along(self) -> dict[str, tuple[Seen, Values]]:
         """What was seen along the table, by name."""
         ordered = self._looked.ordered
         if ordered is None:
             return {}
         same = ordered.blocks == (self._looked.grouped,)
         read = self._in_groups if same else self._read(ordered.blocks)
-        seen = {
-            name: (look_along(values, ordered.stretch), len(values.codes)) for name, values in read.items()
-        }
-        return {name: (one, rows) for name, (one, rows) in seen.items() if one is not None}
+        seen = {name: (look_along(values, ordered.stretch), values) for name, values in read.items()}
+        return {name: (one, values) for name, (one, values) in seen.items() if one is not None}
 
     def neighbours(self, name: str, threshold: float) -> Neighbours:
         """The public record of what was seen along the table."""
-        seen, rows = self.along[name]
+        seen, values = self.along[name]
         assert self._looked.ordered is not None
         return Neighbours(
             name=name,
-            rows=rows,
+            rows=len(values.codes),
+            different=len(values.different[1]),
+            is_time=values.timed or bool(TIMES.search(name)),
             correlation=seen.neighbours.correlation,
             z=seen.neighbours.z,
             limit=threshold * seen.neighbours.spread,
@@ -136,60 +137,86 @@ class _Looks:
         )
 
     @cached_property
+    def _groups(self) -> dict[str, Values]:
+        """The columns that tell groups apart: the one that was named, or all that look like an id."""
+        rows, reads = self._looked.grouped, frozenset[str]()
+        if self._by is not None:
+            return columns_of((rows,), [self._by])
+        if self._question is not None:
+            reads = self._question.checked.reads
+        columns = self._in_groups if self._question is None else columns_of((rows,), self._names)
+        return {name: labels for name, labels in ids_among(rows, columns).items() if name not in reads}
+
+    @cached_property
     def likenesses(self) -> tuple[Likeness, ...]:
         """By each id, what rows with the same value have in common."""
-        reads = frozenset() if self._question is None else self._question.checked.reads
-        if self._by is not None:
-            groups = columns_of((self._looked.grouped,), [self._by])
-        else:
-            groups = ids_among(self._looked.grouped, self._names)
-        found = []
-        for column, labels in groups.items():
-            for name, values in self._in_groups.items():
-                if name != column and (column not in reads or self._by is not None):
-                    found.append(likeness(values, labels, self._looked, measured=self._by is not None))
-        return tuple(one for one in found if one is not None)
+        alike = [
+            likeness(values, labels, self._looked, named=self._by is not None)
+            for column, labels in self._groups.items()
+            for name, values in self._in_groups.items()
+            if name != column
+        ]
+        return tuple(one for one in alike if one is not None)
+
+    @property
+    def count(self) -> int:
+        """How many scores could raise an alarm."""
+        return 2 * len(self.along) + len(self._groups) * len(self._in_groups)
 
 
-def ids_among(rows: Rows, names: Iterable[str]) -> dict[str, Values]:
+def ids_among(rows: Rows, columns: Mapping[str, Values]) -> dict[str, Values]:
     """The columns that look like an id of groups: texts or whole numbers, many of them, few rows of each."""
-    schema = rows.schema
-    named = [name for name in names if schema[name].kind == "text" or schema[name].whole]
-    columns = columns_of((rows,), named[:_MOST_COLUMNS]) if named else {}
-    chosen = {}
-    for name, values in columns.items():
-        _, sizes = np.unique(values.codes, return_counts=True)
-        pairs = float((sizes * (sizes - 1)).sum()) / 2
-        many = len(sizes) >= _FEWEST_GROUPS and len(values.codes) <= _MOST_OF_A_GROUP * len(sizes)
-        if many and pairs >= _FEWEST_PAIRS:
-            chosen[name] = values
+    schema, chosen = rows.schema, {}
+    numbers = [values for name, values in columns.items() if schema[name].kind == "number"]
+    for name, labels in columns.items():
+        if schema[name].kind != "text" and not schema[name].whole:
+            continue
+        sizes = labels.different[1]
+        many = len(sizes) >= _FEWEST_GROUPS and len(labels.codes) <= _MOST_OF_A_GROUP * len(sizes)
+        if not many or float((sizes * (sizes - 1)).sum()) / 2 < _FEWEST_PAIRS:
+            continue
+        if schema[name].whole:
+            smooth = [_smooth(*_both(values, labels)) for values in numbers if values.name != name]
+            if any(one is not None and one.z > _SURE and one.correlation > _CLOSELY for one in smooth):
+                continue
+        chosen[name] = labels
     return chosen
 
 
-def likeness(values: Values, labels: Values, looked: Looked, *, measured: bool = False) -> Likeness | None:
-    """What rows with the same label have in common; None where nothing can be said, or where a numbered label
-    is a measurement, because numbers near each other go with like values; not with ``measured``."""
-    both = values.present & labels.present
-    codes, label = values.codes[both[values.present]], labels.codes[both[labels.present]]
-    if len(codes) < FEWEST:
+def _both(values: Values, labels: Values) -> tuple[Values, Values]:
+    """Both in the rows that have both."""
+    return values.among(labels.present), labels.among(values.present)
+
+
+def _smooth(values: Values, labels: Values) -> Resemblance | None:
+    """How much the means of groups agree whose labels are next to each other."""
+    groups, sizes = labels.different
+    means = np.bincount(groups, values.ranks, minlength=len(sizes)) / sizes
+    _, which, counts = np.unique(means, return_inverse=True, return_counts=True)
+    x = centred_ranks(which, counts)
+    return product_resemblance(x, float((x[1:] * x[:-1]).sum()), Pairs.apart(1, [len(x)]))
+
+
+def likeness(values: Values, labels: Values, looked: Looked, *, named: bool = False) -> Likeness | None:
+    """What rows with the same label have in common; None where nothing can be said, or where the label is a
+    measurement and was not ``named`` by the caller."""
+    values, labels = _both(values, labels)
+    if len(values.codes) < FEWEST:
         return None
-    _, groups, sizes = np.unique(label, return_inverse=True, return_counts=True)
-    x, pairs = centred_ranks(codes), Pairs.inside(sizes)
-    sums = np.bincount(groups, x)
+    (groups, sizes), x = labels.different, values.ranks
+    pairs = Pairs.inside(sizes)
     if values.named:
-        alike = agreement_resemblance(repeats(codes), _equal_inside(codes, groups), pairs)
+        alike = agreement_resemblance(values.repeats, _equal_inside(values, labels), pairs)
     else:
-        alike = product_resemblance(x, float(sums @ sums - x @ x) / 2, pairs)
+        sums = np.bincount(groups, x)
+        alike = product_resemblance(x, float(np.square(sums).sum() - np.square(x).sum()) / 2, pairs)
     if alike is None:
         return None
-    if not measured and not labels.named:
-        means = centred_ranks(sums / sizes)
-        line = Pairs.apart(1, [len(means)])
-        smooth = product_resemblance(means, float(means[1:] @ means[:-1]), line)
+    if not named and not labels.named:
+        smooth = _smooth(values, labels)
         if smooth is not None and smooth.z > _MEASURED:
             return None
-    others = float((sizes * (sizes - 1)).sum()) / len(codes)
-    rows_each = 1 + others / looked.share
+    rows_each = 1 + float((sizes * (sizes - 1)).sum()) / len(x) / looked.share
     return Likeness(
         column=labels.name,
         name=values.name,
@@ -201,11 +228,11 @@ def likeness(values: Values, labels: Values, looked: Looked, *, measured: bool =
     )
 
 
-def _equal_inside(codes: Floats, groups: Whole) -> float:
+def _equal_inside(values: Values, labels: Values) -> float:
     """How many pairs of rows of one group are equal."""
-    _, code = np.unique(codes, return_inverse=True)
-    _, counts = np.unique(groups.astype(np.int64) * (int(code.max()) + 1) + code, return_counts=True)
-    return float((counts * (counts - 1)).sum()) / 2
+    (which, counts), (groups, _) = values.different, labels.different
+    _, sizes = np.unique(groups.astype(np.int64) * len(counts) + which, return_counts=True)
+    return float((sizes * (sizes - 1)).sum()) / 2
 
 
 class Doubts:
@@ -254,19 +281,29 @@ class Doubts:
         return looked
 
     @cached_property
+    def _columns_of_all(self) -> list[str]:
+        schema = self._looked.grouped.schema
+        return [name for name, column in schema.items() if column.kind != "other"][:_MOST_COLUMNS]
+
+    @cached_property
     def _ids(self) -> dict[str, Values]:
         rows = self._looked.grouped
-        return ids_among(rows, [name for name, column in rows.schema.items() if column.kind != "other"])
+        return ids_among(rows, columns_of((rows,), self._columns_of_all))
+
+    @cached_property
+    def _sorted(self) -> bool:
+        """Whether the table is sorted by a property that rows share; not by a time or a running number."""
+        looks = _Looks(self._looked, self._columns_of_all, None, None)
+        return any(looks.neighbours(name, _WARNED_LIMIT).sorted_by_property for name in looks.along)
 
     def _along(self, question: TableQuestion) -> list[str]:
         looks = _Looks(self._looked, (), question, None)
-        seen = [looks.neighbours(name, _WARNED_LIMIT) for name in looks.along]
-        return [
-            close_sentence([one])
-            for one in seen
+        close = [
+            one
+            for one in (looks.neighbours(name, _WARNED_LIMIT) for name in looks.along)
             if min(one.z, one.nearby_z) > _SURE and min(one.correlation, one.nearby) > MATTERS
-            if not one.is_sorted
         ]
+        return [close_sentence(close)] if close and not close[0].is_sorted and not self._sorted else []
 
     def _by_groups(self, question: TableQuestion) -> list[str]:
         ids = {name: labels for name, labels in self._ids.items() if name not in question.checked.reads}

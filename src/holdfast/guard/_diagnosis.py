@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from holdfast.records import Record
 
 # A smaller correlation is real where it is told, and changes an interval little.
 MATTERS = 0.1
+# A column that a series is sorted by.
+TIMES = re.compile(r"year|date|day|time|month|week|quarter|hour|minute|second|period|epoch", re.IGNORECASE)
 _NAMED = 3
 
 NOTHING = "Nothing speaks against independent rows."
@@ -22,18 +25,22 @@ _GROUPS = "If rows belong together in groups, name their column: Guard(data, dep
 
 @dataclass(frozen=True, repr=False)
 class Neighbours(Record):
-    """How much rows that follow each other have in common, in one column or in the values of a question.
+    """How much rows that follow each other have in common, in one column or in the values of a question: in
+    ``rows`` training rows, with so many ``different`` values.
 
     ``correlation`` is the rank correlation of neighbouring rows; of texts, how much more often they are equal
     than by chance, as a part of what is possible. ``z`` compares it with all orders of the same values, and
     independent rows stay within ``limit``. ``nearby`` and ``nearby_z`` compare neighbours with rows a few
     places away, so that a table that is only sorted does not count. ``trend`` is the rank correlation with
-    the place in the table. ``autocorrelation`` has the correlation at each of ``lags``, counted in training
-    rows; those are about ``gap`` rows of the data apart.
+    the place in the table. ``is_sorted`` says that the table stands in the order of this column, or in long
+    pieces that do; ``is_time`` that it holds dates or times, or is named like them. ``autocorrelation`` has
+    the correlation at each of ``lags``, counted in training rows; those are about ``gap`` rows of the data
+    apart.
     """
 
     name: str
     rows: int
+    different: int
     correlation: float
     z: float
     limit: float
@@ -42,9 +49,16 @@ class Neighbours(Record):
     trend: float
     trend_z: float
     is_sorted: bool
+    is_time: bool = False
     gap: float = 1.0
     lags: tuple[int, ...] = field(default=(), repr=False)
     autocorrelation: tuple[float, ...] = field(default=(), repr=False)
+
+    @property
+    def sorted_by_property(self) -> bool:
+        """Whether the table is sorted by this, many rows share a value, and it is no time: then the order of
+        the rows may say nothing."""
+        return self.is_sorted and self.different < 0.9 * self.rows and not self.is_time
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values."""
@@ -156,7 +170,9 @@ def sentences_of(
     drifting = [one for one in ordinary if one not in close and max(one.z, abs(one.trend_z)) > threshold]
     apart = [one for one in ordinary if one.z < -threshold and one not in drifting]
     advice = None if model is None else f"This guard assumes {model}."
-    told = [close_sentence(close, advice)] if close else []
+    shared = [one.name for one in neighbours if one.sorted_by_property]
+    why = f" The table is sorted by {_listed(shared)}, which may be why." if shared else ""
+    told = [close_sentence(close, advice, why)] if close else []
     by_column: dict[str, list[Likeness]] = {}
     for one in clusters:
         if one.z > threshold:
@@ -186,14 +202,14 @@ def sentences_of(
     return tuple(told)
 
 
-def close_sentence(close: Sequence[Neighbours], advice: str | None = None) -> str:
+def close_sentence(close: Sequence[Neighbours], advice: str | None = None, why: str = "") -> str:
     """The sentence for values whose neighbours agree."""
     strongest = max(abs(one.correlation) for one in close)
     much = "far more" if strongest > MATTERS else "slightly more"
     return (
         f"Neighbouring rows of {_listed([one.name for one in close])} agree {much} than independent rows "
         f"would (correlation {_numbers([one.correlation for one in close])}; independent rows give within "
-        f"±{max(one.limit for one in close):.2g}). {advice or f'{_SERIES} {_GROUPS}'}"
+        f"±{max(one.limit for one in close):.2g}).{why} {advice or f'{_SERIES} {_GROUPS}'}"
     )
 
 

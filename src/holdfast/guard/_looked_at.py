@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,8 +37,9 @@ _STRETCHES = 8
 _LAGS = 12
 # Sorting a table, or a slow change, moves the mean of so many neighbours hardly at all.
 _WINDOW = 16
-# A table counts as sorted by a column in which at most one step in a hundred goes the other way.
-_OTHER_WAY = 0.01
+# A table counts as sorted by a column, in long pieces at least, where at most one step in a hundred goes the
+# other way, and one in ten of those that go anywhere.
+_OTHER_WAY, _OF_CHANGES = 0.01, 0.1
 # Fewer values than this are not looked at.
 FEWEST = 20
 
@@ -46,12 +47,14 @@ FEWEST = 20
 @dataclass(frozen=True)
 class Values:
     """The values of one column or question in the rows that have one. ``codes`` are numbers in the order of
-    the values, ``present`` says which rows have one; ``named`` values are equal or not, and no numbers."""
+    the values, ``present`` says which rows have one; ``named`` values are equal or not, and no numbers, and
+    ``timed`` values are dates or times."""
 
     name: str
     codes: Floats
     present: NDArray[np.bool_]
-    named: bool
+    named: bool = False
+    timed: bool = False
 
     @classmethod
     def of(cls, name: str, column: Any, entering: NDArray[np.bool_] | None = None) -> Values:
@@ -62,6 +65,7 @@ class Values:
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         present = np.array(pc.is_valid(column))
         named = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        timed = pa.types.is_temporal(column.type)
         if named:
             encoded = column.dictionary_encode()
             texts = encoded.dictionary
@@ -69,14 +73,38 @@ class Values:
             places[np.array(pc.array_sort_indices(texts))] = np.arange(len(texts))
             codes = np.append(places, math.nan)[np.array(encoded.indices.fill_null(len(texts)))]
         else:
-            if pa.types.is_temporal(column.type):
+            if timed:
                 kind = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
                 column = column.cast(kind)
             codes = np.array(column.cast(pa.float64(), safe=False).fill_null(math.nan))
         present &= ~np.isnan(codes)
         if entering is not None:
             present &= entering
-        return cls(name, codes[present], present, named)
+        return cls(name, codes[present], present, named, timed)
+
+    @cached_property
+    def different(self) -> tuple[Whole, Whole]:
+        """For each value, which of the different ones it is, and how often each of those occurs."""
+        _, which, counts = np.unique(self.codes, return_inverse=True, return_counts=True)
+        return which, counts
+
+    @cached_property
+    def ranks(self) -> Floats:
+        """The ranks with mean 0 and mean square 1."""
+        return centred_ranks(*self.different)
+
+    @property
+    def repeats(self) -> Whole:
+        """For each value, how many are equal to it."""
+        which, counts = self.different
+        return np.asarray(counts[which])
+
+    def among(self, rows: NDArray[np.bool_]) -> Values:
+        """The values in some of the rows."""
+        both = self.present & rows
+        if both.sum() == len(self.codes):
+            return self
+        return Values(self.name, self.codes[both[self.present]], both, self.named, self.timed)
 
 
 @dataclass(frozen=True)
@@ -158,7 +186,7 @@ def values_of(blocks: Sequence[Rows], checked: CheckedQuery, name: str) -> Value
     values = Values.of(name, value, entering)
     low, high = checked.bounds
     clipped = values.codes if checked.query.bounds is None else np.clip(values.codes, low, high)
-    return Values(name, clipped, values.present, named=False)
+    return Values(name, clipped, values.present)
 
 
 @lru_cache(maxsize=1)
@@ -186,12 +214,11 @@ class Seen:
 
 def look_along(values: Values, stretch: Whole) -> Seen | None:
     """Look at values in the order of the rows; None where too few differ."""
-    codes, inside = values.codes, stretch[values.present]
-    x = centred_ranks(codes)
+    codes, inside, x = values.codes, stretch[values.present], values.ranks
     if len(x) < FEWEST or not x.any():
         return None
     lengths = np.bincount(inside)
-    counts = repeats(codes) if values.named else None
+    counts = values.repeats if values.named else None
     first = _at_lag(1, x, inside, lengths, counts)
     if first is None:  # No two texts are equal; their order is still to be looked at.
         counts = None
@@ -201,7 +228,7 @@ def look_along(values: Values, stretch: Whole) -> Seen | None:
     lags = [2**power for power in range(_LAGS) if 2**power <= max(1, int(lengths.max()) // 4)]
     along = [_at_lag(lag, x, inside, lengths, counts) for lag in lags]
     place = np.arange(len(x)) - (len(x) - 1) / 2
-    trend = float(x @ place) / math.sqrt(float(x @ x) * float(place @ place))
+    trend = float((x * place).sum()) / math.sqrt(float((x * x).sum()) * float((place * place).sum()))
     steps = np.diff(codes)[inside[1:] == inside[:-1]]
     up, down = int((steps > 0).sum()), int((steps < 0).sum())
     return Seen(
@@ -211,14 +238,8 @@ def look_along(values: Values, stretch: Whole) -> Seen | None:
         autocorrelation=tuple(one.correlation for one in along if one is not None),
         trend=trend,
         trend_z=trend * math.sqrt(len(x) - 1),
-        is_sorted=min(up, down) <= _OTHER_WAY * (up + down),
+        is_sorted=min(up, down) <= min(_OTHER_WAY * len(steps), _OF_CHANGES * (up + down)),
     )
-
-
-def repeats(codes: Floats) -> Whole:
-    """For each value, how many are equal to it."""
-    _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    return np.asarray(counts[inverse])
 
 
 def _at_lag(lag: int, x: Floats, stretch: Whole, lengths: Whole, counts: Whole | None) -> Resemblance | None:
