@@ -125,13 +125,13 @@ class Diagnosis(Record):
         return f"Diagnosis of {self.rows:,} training rows, free:{listed}"
 
     def _repr_html_(self) -> str:
-        cells = [("column", "neighbours", "z", "trend")]
+        cells: list[tuple[str, ...]] = [("column", "neighbours", "z", "trend")]
         cells += [
             (one.name, f"{one.correlation:.2f}", f"{one.z:.1f}", f"{one.trend:.2f}")
             for one in self.neighbours
         ]
         tables = [cells] if self.neighbours else []
-        groups = [("same", "in", "correlation", "z", "too narrow by")]
+        groups: list[tuple[str, ...]] = [("same", "in", "correlation", "z", "too narrow by")]
         groups += [
             (one.column, one.name, f"{one.correlation:.2f}", f"{one.z:.1f}", f"{one.too_narrow:.2g}×")
             for one in self.clusters
