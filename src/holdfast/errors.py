@@ -1,9 +1,11 @@
-"""Every error Holdfast raises on purpose: one root, and one type for each thing a caller can do about it."""
+"""Every error Holdfast raises on purpose: one root, and one type for each thing a caller can do about it. And
+the one warning it gives."""
 
 from __future__ import annotations
 
 __all__ = [
     "BudgetSpent",
+    "DependenceWarning",
     "HoldfastError",
     "InvalidArgument",
     "MissingExtra",
@@ -95,3 +97,8 @@ class MissingExtra(HoldfastError, ImportError):
     def __init__(self, extra: str, *, what: str) -> None:
         self.extra = extra
         super().__init__(f"{what} needs an optional part: pip install 'holdfast[{extra}]'.")
+
+
+class DependenceWarning(UserWarning):
+    """The training rows speak against independent rows, which the guard assumes; the message says what to do.
+    ``guard.diagnose()`` shows more. Given at most once by a guard."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from holdfast import Guard
@@ -279,3 +280,43 @@ def test_a_distribution_and_a_histogram_show_their_points(people, holdfast):
     curve = document["answers"][0]["curve"]
     assert len(curve["points"]) == len(curve["low"]) == len(curve["high"])
     assert "at most" in holdfast("ask", "people.csv", "-q", "cdf(income)")[1]
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A series: a machine that stays in its state for about twenty rows."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"runs": np.cumsum(rng.random(3_000) < 0.05) % 2, "coin": rng.random(3_000)})
+    frame.to_csv("machine.csv", index=False)
+    return frame
+
+
+def test_a_diagnosis_is_free_and_prints_its_sentences(machine, holdfast):
+    status, out, err = holdfast("ask", "machine.csv", "--diagnose")
+    assert (status, err) == (0, "")
+    assert out.startswith("Diagnosis of 1,000 training rows, free:\n- Neighbouring rows of 'runs' agree far")
+    status, out, _ = holdfast("ask", "machine.csv", "--diagnose", "-q", "share(coin > 0.5)")
+    assert (status, out.splitlines()[-1]) == (0, "- Nothing speaks against independent rows.")
+    status, out, _ = holdfast("ask", "machine.csv", "--diagnose", "--json", "-q", "share(runs = 1)")
+    document = json.loads(out)
+    assert (status, document["spent"]) == (0, 0)
+    (diagnosis,) = document["diagnoses"]
+    assert diagnosis["query"] == "share(runs = 1)"
+    assert diagnosis["neighbours"][0]["correlation"] > 0.5
+    status, _, err = holdfast("ask", "machine.csv", "--diagnose", "--preview")
+    assert status == 2
+    assert "contradict" in err
+
+
+def test_a_warning_is_one_line_on_stderr(machine, holdfast):
+    status, out, err = holdfast(
+        "ask", "machine.csv", "--json", "-q", "share(runs = 1)", "-q", "share(coin > 0)"
+    )
+    assert status == 0
+    assert len(json.loads(out)["answers"]) == 2
+    assert err.startswith(
+        "holdfast: This guard takes rows for independent. Neighbouring rows of share(runs = 1)"
+    )
+    assert err.count("\n") == 1
+    assert ".py" not in err

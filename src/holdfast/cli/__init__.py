@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import click
 from rich.console import Console
@@ -68,13 +70,37 @@ def _report(error: errors.HoldfastError, *, as_json: bool) -> None:
         details = {name: value for name, value in vars(error).items() if value is not None}
         print_data({"error": type(error).__name__, "message": str(error), **details})
     else:
-        console = Console(stderr=True)
-        console.print("holdfast:", style="bold red", end=" ")
-        console.print(str(error), highlight=False, markup=False)
+        _say(str(error), "bold red")
+
+
+def _say(message: str, style: str, *, in_one_line: bool = False) -> None:
+    console = Console(stderr=True)
+    console.print("holdfast:", style=style, end=" ")
+    console.print(message, highlight=False, markup=False, soft_wrap=in_one_line)
+
+
+def _tell_of_dependence() -> None:
+    """Print the one warning of a guard as a sentence on stderr, without the file and line it comes from."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, errors.DependenceWarning):
+            _say(str(message), "bold yellow", in_one_line=True)
+        else:
+            shown(message, category, *place, **more)
+
+    warnings.simplefilter("always", errors.DependenceWarning)
+    warnings.showwarning = show
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
+    with warnings.catch_warnings():
+        _tell_of_dependence()
+        _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> None:
     write_on_any_terminal()
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given

@@ -37,6 +37,12 @@ _OF_A_CURVE = ("points", "value", "low", "high")
 @click.option("--precise", is_flag=True, help="The same as --nats 3.")
 @account_options
 @click.option("--preview", is_flag=True, help="Say what the questions would cost, and ask nothing.")
+@click.option(
+    "--diagnose",
+    is_flag=True,
+    help="Say whether the training rows look independent, in all columns or in the questions' values, and "
+    "ask nothing.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def ask(
     data: str,
@@ -47,6 +53,7 @@ def ask(
     no_ledger: bool,
     after: tuple[str, ...],
     preview: bool,
+    diagnose: bool,
     as_json: bool,
     **terms: Any,
 ) -> None:
@@ -68,6 +75,12 @@ def ask(
         raise click.UsageError("--nats and --precise contradict each other: --precise means --nats 3.")
     place = place_of(data, ledger, no_ledger, after)
     finer: Finer = {"precise": precise, "nats": nats}
+    if diagnose:
+        if preview:
+            raise click.UsageError("--diagnose and --preview contradict each other.")
+        with opened_account(data, place, after, Terms(**terms)) as guard:
+            _diagnose(guard, questions, as_json=as_json)
+        return
     at_terminal = not questions and sys.stdin.isatty()
     for option, given in (("preview", preview), ("json", as_json), ("precise", precise), ("nats", nats)):
         if at_terminal and given not in (False, None):
@@ -125,6 +138,19 @@ def _together(guard: Guard, questions: Sequence[str], finer: Finer) -> list[Answ
     nats = PRECISE_NATS if finer["precise"] else finer["nats"]
     asked = [(question, Asker()) for question in questions]
     return guard.answer_each(asked, nats=[nats] * len(asked), stop=True)
+
+
+def _diagnose(guard: Guard, questions: Sequence[str], *, as_json: bool) -> None:
+    """What the training rows say about independence, in all columns or in the values of some questions."""
+    pairs = [(question, guard.diagnose(question)) for question in questions or (None,)]
+    if as_json:
+        listed = [{"query": query, **diagnosis.to_dict()} for query, diagnosis in pairs]
+        print_data({"diagnoses": listed, "spent": guard.spent, "unit": guard.unit})
+        return
+    for query, diagnosis in pairs:
+        if query is not None:
+            click.echo(query)
+        click.echo(str(diagnosis))
 
 
 def _preview(guard: Guard, questions: Sequence[str], finer: Finer) -> None:

@@ -4,6 +4,7 @@ from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._board import Board, FinalScore, Submission
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._curve import Curve
+from holdfast.guard._diagnosis import Diagnosis, Likeness, Neighbours
 from holdfast.guard._discover import Discovery
 from holdfast.guard._epoch import Epoch
 from holdfast.guard._gate import Gate
@@ -23,6 +24,7 @@ __all__ = [
     "Certificate",
     "CodeHoldout",
     "Curve",
+    "Diagnosis",
     "Discovery",
     "Epoch",
     "FinalScore",
@@ -31,6 +33,8 @@ __all__ = [
     "GroupAnswer",
     "Guard",
     "Left",
+    "Likeness",
+    "Neighbours",
     "Preview",
     "Report",
     "ReusableHoldout",

@@ -33,6 +33,8 @@ from holdfast.guard._columns import require_described
 from holdfast.guard._content import bound_later
 from holdfast.guard._curve import Curve, CurveQuestion, curve_question
 from holdfast.guard._custom import custom_question
+from holdfast.guard._diagnose import Doubts, diagnosed
+from holdfast.guard._diagnosis import Diagnosis
 from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim, whole_rate
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
@@ -201,6 +203,7 @@ class Guard(Verbs):
         self._records = Records(self.confidence, self._strategy, assumptions, promise)
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._hints = Hints(self._setup.training, self._setup.pilot, self._setup.nullable)
+        self._doubts = Doubts(self._setup, strategy)
         self._read = lru_cache(_READ)(self._checked)
         self._callbacks: dict[object, Callable[[Answer], object]] = {}
 
@@ -797,6 +800,24 @@ class Guard(Verbs):
                 why=str(refusal),
             )
 
+    def diagnose(self, question: Query | str | Question | None = None, *, by: str | None = None) -> Diagnosis:
+        """What the training part says about the rows being independent: free, and nothing is charged.
+
+        Looks at every column (at most 50), or at the values of one ``question`` such as
+        ``"share(age > 40)"``: do neighbouring rows agree, do values change along the table, do rows with the
+        same id resemble each other? ``by`` names the column that tells groups apart; without it, columns that
+        look like an id are tried. Print the result, or draw it with ``.plot()``.
+
+        Guarantee: see :class:`Diagnosis`; it speaks about training rows only, and reads no others. A guard
+        that takes rows for independent warns once by itself, with
+        :class:`~holdfast.errors.DependenceWarning`, where the values of a question clearly are not.
+        """
+        asked = None if question is None else self._question(question)
+        try:
+            return diagnosed(self._setup, asked, by)
+        except QueryRejected as rejected:
+            raise self._with_account(rejected) from None
+
     @property
     def schema(self) -> Any:
         """The columns that may be asked about."""
@@ -1105,6 +1126,7 @@ class Guard(Verbs):
         self, members: Sequence[Member], refused: dict[str, Exception] | None, *, stop: bool
     ) -> dict[str, Answer | HoldfastError]:
         """Ask what is new: together where the strategy can, else one by one."""
+        self._doubts.look(member.question for member in members)
         outcomes: dict[str, Answer | HoldfastError] = {}
         groups = [members] if self._strategy.together else [[member] for member in members]
         for group in groups:

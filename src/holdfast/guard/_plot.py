@@ -1,17 +1,24 @@
-"""A picture of an account: answers with their intervals, the guesses in grey, the nats spent under them."""
+"""Pictures: of an account, with its answers, the guesses in grey and the nats spent under them; and of a
+diagnosis of the training rows."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from holdfast.errors import MissingExtra
 from holdfast.guard._answer import Answer
 
+if TYPE_CHECKING:
+    from holdfast.guard._diagnosis import Diagnosis
+
 _ANSWER, _GUESS, _SURPRISE = "#1f5fa8", "#9a9a9a", "#c2410c"
+# So many columns, and so many groups, are drawn: those that stand out most.
+_LINES, _BARS = 6, 10
 
 
 def plot_answers(answers: Sequence[Answer]) -> Any:
@@ -76,3 +83,56 @@ def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int]) -> None:
     axis.set_ylabel("answer")
     if shown:
         axis.legend(loc="best", frameon=False)
+
+
+def plot_diagnosis(diagnosis: Diagnosis) -> Any:
+    """Draw how alike rows are by their distance in the table and, where there are groups, inside groups."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("plots", what="diagnosis.plot()") from None
+    panels = [draw for draw, drawn in _DIAGNOSED if getattr(diagnosis, drawn)]
+    figure = Figure(figsize=(9, 1.0 + 3.2 * max(1, len(panels))), layout="constrained")
+    axes = figure.subplots(max(1, len(panels)), 1, squeeze=False)[:, 0]
+    for draw, axis in zip(panels, axes, strict=False):
+        draw(axis, diagnosis)
+    said = diagnosis.sentences[0].partition(". ")[0].rstrip(".") + "."
+    figure.suptitle("\n".join(textwrap.wrap(said, 85)), fontsize=11)
+    return figure
+
+
+def _draw_lags(axis: Any, diagnosis: Diagnosis) -> None:
+    """The autocorrelation of the columns that stand out; independent rows stay in the grey band."""
+    ordinary = [one for one in diagnosis.neighbours if not one.is_sorted] or diagnosis.neighbours
+    shown = sorted(ordinary, key=lambda one: -abs(one.z))[:_LINES]
+    limit = max(one.limit for one in shown)
+    axis.axhspan(-limit, limit, color=_GUESS, alpha=0.35, lw=0, label="independent rows")
+    for one in shown:
+        places = [lag * one.gap for lag in one.lags]
+        axis.plot(places, one.autocorrelation, "o-", ms=3, lw=1, label=textwrap.shorten(one.name, 40))
+    axis.axhline(0, color=_GUESS, lw=0.8)
+    highest = max(number for one in shown for number in one.autocorrelation)
+    axis.set_ylim(top=max(0.25, 1.08 * highest))
+    axis.set_xscale("log", base=2)
+    axis.xaxis.set_major_formatter(lambda place, _: f"{place:,.0f}")
+    axis.set_xlabel("rows apart in the table, about")
+    axis.set_ylabel("correlation")
+    axis.legend(loc="best", frameon=False, fontsize=8)
+
+
+def _draw_groups(axis: Any, diagnosis: Diagnosis) -> None:
+    """The correlation of rows with the same id, those that would widen intervals most on top."""
+    shown = sorted(diagnosis.clusters, key=lambda one: -one.design_effect)[:_BARS][::-1]
+    names = [f"{textwrap.shorten(one.name, 30)}, same {one.column!r}" for one in shown]
+    alarming = [one.z > diagnosis.threshold for one in shown]
+    colours = [_SURPRISE if alarm else _GUESS for alarm in alarming]
+    axis.barh(names, [one.correlation for one in shown], color=colours)
+    for place, (one, alarm) in enumerate(zip(shown, alarming, strict=True)):
+        if alarm:
+            words = f" intervals {one.too_narrow:.2g}× too narrow"
+            axis.text(one.correlation, place, words, va="center", fontsize=8)
+    axis.set_xlim(min(0.0, *(one.correlation for one in shown)), 1.0)
+    axis.set_xlabel("correlation of rows with the same id")
+
+
+_DIAGNOSED = ((_draw_lags, "neighbours"), (_draw_groups, "clusters"))

@@ -1,0 +1,323 @@
+"""What the training part says about the assumption that rows are independent: for ``guard.diagnose()``, and
+for one warning where a guard assumes it.
+
+Everything is read off training rows, so it is free. Nothing here changes an interval: a diagnosis can speak
+against independent rows, and it cannot show that rows are independent.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
+from holdfast.guard._diagnosis import (
+    MATTERS,
+    TIMES,
+    Diagnosis,
+    Likeness,
+    Neighbours,
+    close_sentence,
+    group_sentence,
+    sentences_of,
+)
+from holdfast.guard._looked_at import FEWEST, Looked, Seen, Values, columns_of, look_along, values_of
+from holdfast.guard._pairs import (
+    Pairs,
+    Resemblance,
+    agreement_resemblance,
+    centred_ranks,
+    product_resemblance,
+)
+from holdfast.guard._question import Question, TableQuestion
+
+if TYPE_CHECKING:
+    from holdfast.engines import Rows
+    from holdfast.guard._setup import Setup
+
+_MOST_ROWS, _MOST_COLUMNS = 200_000, 50
+# With independent rows, and ids that say nothing about the values, anything is said with this probability.
+_ALARMS = 0.001
+# A column with fewer values, or with more rows of each, is a property of rows and not an id of groups; and
+# groups that have fewer pairs of rows tell nothing.
+_FEWEST_GROUPS, _MOST_OF_A_GROUP, _FEWEST_PAIRS = 30, 50, 30
+# The number of a group is a measurement where the means of groups with numbers next to each other agree: so
+# much (z) in the values that are looked at, or so closely (correlation) in another column.
+_MEASURED, _CLOSELY = 2.5, 0.5
+# A warning needs so large a z-score and design effect; it looks at so many rows and questions.
+_SURE, _WIDENS = 8.0, 1.5
+_WARNED_LIMIT = 4.0  # the z-score of the limit that a warning tells
+_WARNED_ROWS, _FEWEST_ROWS, _MOST_QUESTIONS = 20_000, 100, 8
+
+
+def diagnosed(setup: Setup, question: Question | None, by: str | None) -> Diagnosis:
+    """Look at all columns of the training rows, or at the values of one question."""
+    looked = Looked.of(setup, _MOST_ROWS)
+    if looked is None:
+        raise QueryRejected(
+            "There are no training rows to look at. Set some aside with training_share=, or give a "
+            "training part with train=."
+        )
+    if question is not None and not isinstance(question, TableQuestion):
+        raise QueryRejected("Only questions about columns can be diagnosed, such as share(age > 40).")
+    schema = looked.grouped.schema
+    if by is not None and (by not in schema or schema[by].kind == "other"):
+        raise InvalidArgument("by", f"a column: {', '.join(schema)}", by, of="Guard.diagnose")
+    names = [name for name, column in schema.items() if column.kind != "other"]
+    looks = _Looks(looked, names[:_MOST_COLUMNS], question, by)
+    threshold = NormalDist().inv_cdf(1 - _ALARMS / 2 / max(1, looks.count))
+    neighbours = tuple(looks.neighbours(name, threshold) for name in looks.along)
+    model = None if setup.model is None else setup.model.name
+    return Diagnosis(
+        rows=max(looked.grouped.count, 0 if looked.ordered is None else len(looked.ordered.stretch)),
+        threshold=threshold,
+        neighbours=neighbours,
+        clusters=looks.likenesses,
+        sentences=sentences_of(neighbours, looks.likenesses, threshold, model, ordered=bool(looked.ordered)),
+        not_looked_at=tuple(names[_MOST_COLUMNS:]) if question is None else (),
+    )
+
+
+class _Looks:
+    """What is seen in each column or in a question's values, along the table and by groups."""
+
+    def __init__(
+        self, looked: Looked, names: Sequence[str], question: TableQuestion | None, by: str | None
+    ) -> None:
+        self._looked, self._names, self._question, self._by = looked, names, question, by
+
+    @cached_property
+    def _in_groups(self) -> dict[str, Values]:
+        return self._read((self._looked.grouped,))
+
+    def _read(self, blocks: Sequence[Rows]) -> dict[str, Values]:
+        if self._question is None:
+            return columns_of(blocks, self._names)
+        text = self._question.text
+        return {text: values_of(blocks, self._question.checked, text)}
+
+    @cached_property
+    def along(self) -> dict[str, tuple[Seen, Values]]:
+        """What was seen along the table, by name."""
+        ordered = self._looked.ordered
+        if ordered is None:
+            return {}
+        same = ordered.blocks == (self._looked.grouped,)
+        read = self._in_groups if same else self._read(ordered.blocks)
+        seen = {name: (look_along(values, ordered.stretch), values) for name, values in read.items()}
+        return {name: (one, values) for name, (one, values) in seen.items() if one is not None}
+
+    def neighbours(self, name: str, threshold: float) -> Neighbours:
+        """The public record of what was seen along the table."""
+        seen, values = self.along[name]
+        assert self._looked.ordered is not None
+        return Neighbours(
+            name=name,
+            rows=len(values.codes),
+            different=len(values.different[1]),
+            is_time=values.timed or bool(TIMES.search(name)),
+            correlation=seen.neighbours.correlation,
+            z=seen.neighbours.z,
+            limit=threshold * seen.neighbours.spread,
+            nearby=0.0 if seen.nearby is None else seen.nearby.correlation,
+            nearby_z=0.0 if seen.nearby is None else seen.nearby.z,
+            trend=seen.trend,
+            trend_z=seen.trend_z,
+            is_sorted=seen.is_sorted and max(abs(seen.neighbours.z), abs(seen.trend_z)) > threshold,
+            gap=self._looked.ordered.gap,
+            lags=seen.lags,
+            autocorrelation=seen.autocorrelation,
+        )
+
+    @cached_property
+    def _groups(self) -> dict[str, Values]:
+        """The columns that tell groups apart: the one that was named, or all that look like an id."""
+        rows, reads = self._looked.grouped, frozenset[str]()
+        if self._by is not None:
+            return columns_of((rows,), [self._by])
+        if self._question is not None:
+            reads = self._question.checked.reads
+        columns = self._in_groups if self._question is None else columns_of((rows,), self._names)
+        return {name: labels for name, labels in ids_among(rows, columns).items() if name not in reads}
+
+    @cached_property
+    def likenesses(self) -> tuple[Likeness, ...]:
+        """By each id, what rows with the same value have in common."""
+        alike = [
+            likeness(values, labels, self._looked, named=self._by is not None)
+            for column, labels in self._groups.items()
+            for name, values in self._in_groups.items()
+            if name != column
+        ]
+        return tuple(one for one in alike if one is not None)
+
+    @property
+    def count(self) -> int:
+        """How many scores could raise an alarm."""
+        return 2 * len(self.along) + len(self._groups) * len(self._in_groups)
+
+
+def ids_among(rows: Rows, columns: Mapping[str, Values]) -> dict[str, Values]:
+    """The columns that look like an id of groups: texts or whole numbers, many of them, few rows of each."""
+    schema, chosen = rows.schema, {}
+    numbers = [values for name, values in columns.items() if schema[name].kind == "number"]
+    for name, labels in columns.items():
+        if schema[name].kind != "text" and not schema[name].whole:
+            continue
+        sizes = labels.different[1]
+        many = len(sizes) >= _FEWEST_GROUPS and len(labels.codes) <= _MOST_OF_A_GROUP * len(sizes)
+        if not many or float((sizes * (sizes - 1)).sum()) / 2 < _FEWEST_PAIRS:
+            continue
+        if schema[name].whole:
+            smooth = [_smooth(*_both(values, labels)) for values in numbers if values.name != name]
+            if any(one is not None and one.z > _SURE and one.correlation > _CLOSELY for one in smooth):
+                continue
+        chosen[name] = labels
+    return chosen
+
+
+def _both(values: Values, labels: Values) -> tuple[Values, Values]:
+    """Both in the rows that have both."""
+    return values.among(labels.present), labels.among(values.present)
+
+
+def _smooth(values: Values, labels: Values) -> Resemblance | None:
+    """How much the means of groups agree whose labels are next to each other."""
+    groups, sizes = labels.different
+    means = np.bincount(groups, values.ranks, minlength=len(sizes)) / sizes
+    _, which, counts = np.unique(means, return_inverse=True, return_counts=True)
+    x = centred_ranks(which, counts)
+    return product_resemblance(x, float((x[1:] * x[:-1]).sum()), Pairs.apart(1, [len(x)]))
+
+
+def likeness(values: Values, labels: Values, looked: Looked, *, named: bool = False) -> Likeness | None:
+    """What rows with the same label have in common; None where nothing can be said, or where the label is a
+    measurement and was not ``named`` by the caller."""
+    values, labels = _both(values, labels)
+    if len(values.codes) < FEWEST:
+        return None
+    (groups, sizes), x = labels.different, values.ranks
+    pairs = Pairs.inside(sizes)
+    if values.named:
+        alike = agreement_resemblance(values.repeats, _equal_inside(values, labels), pairs)
+    else:
+        sums = np.bincount(groups, x)
+        alike = product_resemblance(x, float(np.square(sums).sum() - np.square(x).sum()) / 2, pairs)
+    if alike is None:
+        return None
+    if not named and not labels.named:
+        smooth = _smooth(values, labels)
+        if smooth is not None and smooth.z > _MEASURED:
+            return None
+    rows_each = 1 + float((sizes * (sizes - 1)).sum()) / len(x) / looked.share
+    return Likeness(
+        column=labels.name,
+        name=values.name,
+        groups=len(sizes),
+        rows_each=rows_each,
+        correlation=alike.correlation,
+        z=alike.z,
+        design_effect=max(0.0, 1 + (rows_each - 1) * alike.correlation),
+    )
+
+
+def _equal_inside(values: Values, labels: Values) -> float:
+    """How many pairs of rows of one group are equal."""
+    (which, counts), (groups, _) = values.different, labels.different
+    _, sizes = np.unique(groups.astype(np.int64) * len(counts) + which, return_counts=True)
+    return float((sizes * (sizes - 1)).sum()) / 2
+
+
+class Doubts:
+    """Warns once where a guard takes rows for independent and its training part clearly speaks against it."""
+
+    def __init__(self, setup: Setup, strategy: str) -> None:
+        training = setup.training
+        assumed = strategy == "code" and setup.model is None
+        placed = training is not None and training.mask is not None and not training.rows.stays
+        enough = training is not None and training.rows.count >= _FEWEST_ROWS
+        self._setup = setup
+        self._done = not (assumed and placed and enough)
+        self._lock = threading.Lock()
+        self._columns: set[frozenset[str]] = set()
+
+    def look(self, questions: Iterable[Question]) -> None:
+        """Look at the training values of the first few new questions; never raises, unless warnings do."""
+        sentence = ""
+        for question in questions:
+            with self._lock:
+                if self._done:
+                    break
+                sentence = self._sentence(question)
+                self._done = bool(sentence) or len(self._columns) >= _MOST_QUESTIONS
+        if sentence:
+            warnings.warn(sentence, DependenceWarning, stacklevel=_depth())
+
+    def _sentence(self, question: Question) -> str:
+        """What speaks against independent rows in the values of one question; empty where nothing does, or
+        where its columns were looked at before."""
+        if not isinstance(question, TableQuestion) or question.checked.reads in self._columns:
+            return ""
+        self._columns.add(question.checked.reads)
+        try:
+            told = [*self._along(question), *self._by_groups(question)]
+        except Exception:  # A hint is not worth failing for.
+            return ""
+        if not told:
+            return ""
+        return f"This guard takes rows for independent. {' '.join(told)} guard.diagnose() shows more."
+
+    @cached_property
+    def _looked(self) -> Looked:
+        looked = Looked.of(self._setup, _WARNED_ROWS)
+        assert looked is not None
+        return looked
+
+    @cached_property
+    def _columns_of_all(self) -> list[str]:
+        schema = self._looked.grouped.schema
+        return [name for name, column in schema.items() if column.kind != "other"][:_MOST_COLUMNS]
+
+    @cached_property
+    def _ids(self) -> dict[str, Values]:
+        rows = self._looked.grouped
+        return ids_among(rows, columns_of((rows,), self._columns_of_all))
+
+    @cached_property
+    def _sorted(self) -> bool:
+        """Whether the table is sorted by a property that rows share; not by a time or a running number."""
+        looks = _Looks(self._looked, self._columns_of_all, None, None)
+        return any(looks.neighbours(name, _WARNED_LIMIT).sorted_by_property for name in looks.along)
+
+    def _along(self, question: TableQuestion) -> list[str]:
+        looks = _Looks(self._looked, (), question, None)
+        close = [
+            one
+            for one in (looks.neighbours(name, _WARNED_LIMIT) for name in looks.along)
+            if min(one.z, one.nearby_z) > _SURE and min(one.correlation, one.nearby) > MATTERS
+        ]
+        return [close_sentence(close)] if close and not close[0].is_sorted and not self._sorted else []
+
+    def _by_groups(self, question: TableQuestion) -> list[str]:
+        ids = {name: labels for name, labels in self._ids.items() if name not in question.checked.reads}
+        if not ids:
+            return []
+        values = values_of((self._looked.grouped,), question.checked, question.text)
+        alike = [likeness(values, labels, self._looked) for labels in ids.values()]
+        sure = [one for one in alike if one is not None and one.z > _SURE and one.design_effect > _WIDENS]
+        return [group_sentence([max(sure, key=lambda one: one.design_effect)])] if sure else []
+
+
+def _depth() -> int:
+    """How many calls up from its caller the code is that asked, outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "holdfast":
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,0 +1,278 @@
+"""The training rows that a diagnosis looks at, column by column, and what it sees in one column.
+
+Only training rows are read. Where there are many of them, some stretches of rows that follow each other are
+looked at for what neighbours have in common, and a random few for what groups have in common.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.guard._pairs import (
+    Floats,
+    Pairs,
+    Resemblance,
+    Whole,
+    agreement_moments,
+    agreement_resemblance,
+    centred_ranks,
+    product_moments,
+    product_resemblance,
+)
+
+if TYPE_CHECKING:
+    from holdfast.engines import Rows
+    from holdfast.guard._setup import Setup
+    from holdfast.queries import CheckedQuery
+
+_STRETCHES = 8
+_LAGS = 12
+# Sorting a table, or a slow change, moves the mean of so many neighbours hardly at all.
+_WINDOW = 16
+# A table counts as sorted by a column, in long pieces at least, where at most one step in a hundred goes the
+# other way, and one in ten of those that go anywhere.
+_OTHER_WAY, _OF_CHANGES = 0.01, 0.1
+# Fewer values than this are not looked at.
+FEWEST = 20
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of one column or question in the rows that have one. ``codes`` are numbers in the order of
+    the values, ``present`` says which rows have one; ``named`` values are equal or not, and no numbers, and
+    ``timed`` values are dates or times."""
+
+    name: str
+    codes: Floats
+    present: NDArray[np.bool_]
+    named: bool = False
+    timed: bool = False
+
+    @classmethod
+    def of(cls, name: str, column: Any, entering: NDArray[np.bool_] | None = None) -> Values:
+        """The values of an arrow column, in the rows that are ``entering``."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        present = np.array(pc.is_valid(column))
+        named = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        timed = pa.types.is_temporal(column.type)
+        if named:
+            encoded = column.dictionary_encode()
+            texts = encoded.dictionary
+            places = np.empty(len(texts), dtype=float)
+            places[np.array(pc.array_sort_indices(texts))] = np.arange(len(texts))
+            codes = np.append(places, math.nan)[np.array(encoded.indices.fill_null(len(texts)))]
+        else:
+            if timed:
+                kind = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+                column = column.cast(kind)
+            codes = np.array(column.cast(pa.float64(), safe=False).fill_null(math.nan))
+        present &= ~np.isnan(codes)
+        if entering is not None:
+            present &= entering
+        return cls(name, codes[present], present, named, timed)
+
+    @cached_property
+    def different(self) -> tuple[Whole, Whole]:
+        """For each value, which of the different ones it is, and how often each of those occurs."""
+        _, which, counts = np.unique(self.codes, return_inverse=True, return_counts=True)
+        return which, counts
+
+    @cached_property
+    def ranks(self) -> Floats:
+        """The ranks with mean 0 and mean square 1."""
+        return centred_ranks(*self.different)
+
+    @property
+    def repeats(self) -> Whole:
+        """For each value, how many are equal to it."""
+        which, counts = self.different
+        return np.asarray(counts[which])
+
+    def among(self, rows: NDArray[np.bool_]) -> Values:
+        """The values in some of the rows."""
+        both = self.present & rows
+        if both.sum() == len(self.codes):
+            return self
+        return Values(self.name, self.codes[both[self.present]], both, self.named, self.timed)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Training rows in the order of the data: stretches of rows, about ``gap`` places apart in the data."""
+
+    blocks: tuple[Rows, ...]
+    gap: float
+
+    @property
+    def stretch(self) -> Whole:
+        """For each row, which stretch it is in."""
+        return np.repeat(np.arange(len(self.blocks)), [block.count for block in self.blocks])
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The rows for neighbours (None where rows have no order), and those for groups: chosen at random, so
+    that ``share`` of a group is among them on average."""
+
+    ordered: Ordered | None
+    grouped: Rows
+    share: float
+
+    @classmethod
+    def of(cls, setup: Setup, most: int) -> Looked | None:
+        """At most about ``most`` training rows; None without a training part."""
+        training, pilot = setup.training, setup.pilot
+        if training is None or pilot is None:
+            return None
+        rows, few = training.rows, training.rows.count <= most
+        grouped = rows if few and not rows.stays else pilot.rows
+        # Whole groups and stretches are set aside by a model, and a training part of its own is not a part.
+        apart = setup.model is not None or "given" in setup.facts["training"]
+        of_all = 1.0 if apart else rows.count / (rows.count + setup.protected.rows.count)
+        ordered = None
+        if not rows.stays and not rows.in_database:
+            ordered = Ordered((rows,) if few else _stretches(rows, most), 1.0 / of_all)
+        return cls(ordered, grouped, of_all * grouped.count / max(rows.count, 1))
+
+
+def _stretches(rows: Rows, most: int) -> tuple[Rows, ...]:
+    length = most // _STRETCHES
+    starts = np.linspace(0, rows.count - length, _STRETCHES).astype(int)
+    return tuple(rows.block(int(start), length) for start in starts)
+
+
+def columns_of(blocks: Sequence[Rows], names: Sequence[str]) -> dict[str, Values]:
+    """The values of columns in all rows of some blocks."""
+    import pyarrow as pa
+
+    table = pa.concat_tables([block.plain(names) for block in blocks])
+    return {name: Values.of(name, table.column(name)) for name in names}
+
+
+def values_of(blocks: Sequence[Rows], checked: CheckedQuery, name: str) -> Values:
+    """The values of a question in the rows that enter it, clipped as the question clips them."""
+    import ibis
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    schema, reads = blocks[0].schema, sorted(checked.reads) or list(blocks[0].columns[:1])
+    table = pa.concat_tables([block.plain(reads) for block in blocks])
+    asked = checked.values(ibis.table(schema.to_ibis(reads), name="looked_at"), schema)
+    database = _database(os.getpid()).cursor()
+    try:
+        database.register("looked_at", table)
+        answer = database.sql(str(ibis.to_sql(asked, dialect="duckdb", pretty=False))).to_arrow_table()
+    finally:
+        database.close()
+    value, entering = answer.column("value"), np.ones(len(table), dtype=bool)
+    if "passes" in answer.column_names:
+        entering &= np.array(answer.column("passes").combine_chunks().fill_null(False))
+    if "group" in answer.column_names:
+        entering &= np.array(pc.is_valid(answer.column("group").combine_chunks()))
+    if not checked.skips and not checked.other_bounds:
+        missing = bool(checked.missing) if pa.types.is_boolean(value.type) else checked.missing
+        value = value.fill_null(missing)
+    values = Values.of(name, value, entering)
+    low, high = checked.bounds
+    clipped = values.codes if checked.query.bounds is None else np.clip(values.codes, low, high)
+    return Values(name, clipped, values.present)
+
+
+@lru_cache(maxsize=1)
+def _database(process: int) -> Any:
+    """One database for a process, in which nothing is stored: a new one takes longer than a question."""
+    import duckdb
+
+    settings = {"enable_external_access": False, "python_enable_replacements": False}
+    return duckdb.connect(config=settings)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What neighbours have in common in one column: next to each other, at some lags, within windows of a few
+    rows; and how the values go with their place."""
+
+    neighbours: Resemblance
+    nearby: Resemblance | None
+    lags: tuple[int, ...]
+    autocorrelation: tuple[float, ...]
+    trend: float
+    trend_z: float
+    is_sorted: bool
+
+
+def look_along(values: Values, stretch: Whole) -> Seen | None:
+    """Look at values in the order of the rows; None where too few differ."""
+    codes, inside, x = values.codes, stretch[values.present], values.ranks
+    if len(x) < FEWEST or not x.any():
+        return None
+    lengths = np.bincount(inside)
+    counts = values.repeats if values.named else None
+    first = _at_lag(1, x, inside, lengths, counts)
+    if first is None:  # No two texts are equal; their order is still to be looked at.
+        counts = None
+        first = _at_lag(1, x, inside, lengths, counts)
+    if first is None:
+        return None
+    lags = [2**power for power in range(_LAGS) if 2**power <= max(1, int(lengths.max()) // 4)]
+    along = [_at_lag(lag, x, inside, lengths, counts) for lag in lags]
+    place = np.arange(len(x)) - (len(x) - 1) / 2
+    trend = float((x * place).sum()) / math.sqrt(float((x * x).sum()) * float((place * place).sum()))
+    steps = np.diff(codes)[inside[1:] == inside[:-1]]
+    up, down = int((steps > 0).sum()), int((steps < 0).sum())
+    return Seen(
+        neighbours=first,
+        nearby=_nearby(x, inside, codes if counts is not None else None),
+        lags=tuple(lag for lag, one in zip(lags, along, strict=True) if one is not None),
+        autocorrelation=tuple(one.correlation for one in along if one is not None),
+        trend=trend,
+        trend_z=trend * math.sqrt(len(x) - 1),
+        is_sorted=min(up, down) <= min(_OTHER_WAY * len(steps), _OF_CHANGES * (up + down)),
+    )
+
+
+def _at_lag(lag: int, x: Floats, stretch: Whole, lengths: Whole, counts: Whole | None) -> Resemblance | None:
+    pairs, together = Pairs.apart(lag, lengths), stretch[lag:] == stretch[:-lag]
+    if counts is None:
+        return product_resemblance(x, float((x[lag:] * x[:-lag])[together].sum()), pairs)
+    return agreement_resemblance(counts, float((x[lag:] == x[:-lag])[together].sum()), pairs)
+
+
+def _nearby(x: Floats, stretch: Whole, codes: Floats | None) -> Resemblance | None:
+    """Neighbours against rows a few places away: each window is dealt out by itself, so that what changes
+    slowly, as in a sorted table, does not count."""
+    windows = len(x) // _WINDOW
+    if windows == 0:
+        return None
+    cut = (windows, _WINDOW)
+    blocks = stretch[: windows * _WINDOW].reshape(cut)
+    whole = blocks[:, 0] == blocks[:, -1]
+    pairs = Pairs.apart(1, [_WINDOW])
+    if codes is None:
+        y = x[: windows * _WINDOW].reshape(cut)[whole]
+        y = y - y.mean(axis=1, keepdims=True)
+        squares, fourths = (y**2).sum(axis=1), (y**4).sum(axis=1)
+        mean, variance = product_moments(squares, fourths, _WINDOW, pairs)
+        excess = (y[:, 1:] * y[:, :-1]).sum(axis=1) - mean
+        scale = squares * pairs.count / _WINDOW
+    else:
+        y = codes[: windows * _WINDOW].reshape(cut)[whole]
+        counts = (y[:, :, None] == y[:, None, :]).sum(axis=2)
+        mean, variance = agreement_moments(counts, _WINDOW, pairs)
+        excess = (y[:, 1:] == y[:, :-1]).sum(axis=1) - mean
+        scale = pairs.count - mean
+    total, size = math.sqrt(max(0.0, float(variance.sum()))), float(scale.sum())
+    if not total > 1e-9 or not size > 1e-9:
+        return None
+    return Resemblance(float(excess.sum()) / size, float(excess.sum()) / total, total / size)
