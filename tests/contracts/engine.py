@@ -399,6 +399,23 @@ class EngineContract:
         squares = [times * UNIT**2 for times in (count, most, most)]
         assert found == [(0, count, count * UNIT, most * UNIT, *squares, UNIT, UNIT, 0, UNIT)]
 
+    @pytest.mark.parametrize(
+        "line", ["variance(x, -3, 2.5, where = k > 0)", "covariance(y, x, -3, 4, -3, 7)"]
+    )
+    def test_values_outside_their_bounds_are_counted_in_the_same_scan(self, rows: Any, line: str) -> None:
+        query = queries.read(line)
+        steps = [(0, 20, 16), (0, 20, 16)]
+        cells = rows.cells(query.check(rows.schema), steps, count_clipped=True)
+        assert sorted(cell[:-1] for cell in cells) == self.cells(rows, line, steps)
+        outside = " or ".join(
+            f"{value} < {low!r} or {value} > {high!r}"
+            for value, (low, high) in zip(query.values, (query.bounds, query.other_bounds), strict=False)
+        )
+        where = "" if query.where is None else f", where = {query.where.text}"
+        counted = self.ask(rows, f"share({outside}{where}, nulls = false)")
+        assert counted.total > 0
+        assert sum(cell[-1] for cell in cells) == counted.total
+
     UNIT_LINES = (
         "share(y > 0)",
         "share(b, nulls = skip)",
@@ -408,13 +425,13 @@ class EngineContract:
     )
 
     @pytest.mark.parametrize("line", UNIT_LINES)
-    @pytest.mark.parametrize("column", ["k", "named"])
+    @pytest.mark.parametrize("column", ["k", "s"])
     def test_sums_of_units_are_those_of_each_cluster_alone(
         self, make_rows: Make, column: str, line: str
     ) -> None:
         """One scan gives what asking about each cluster by itself gives, for whole numbers and for texts."""
         whole = people(3, 60)
-        whole["named"] = [f"cluster {k}'s" for k in whole["k"]]
+        whole["s"] = [f"cluster {k}'s" for k in whole["k"]]
         rows, here = make_rows(whole), open_rows(whole)
         together = rows.in_clusters(column).unit_sums(queries.read(line).check(rows.schema))
         alone = []

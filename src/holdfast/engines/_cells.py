@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.engines import _sums
@@ -48,19 +48,26 @@ class _Shape:
     skips: bool
     share: bool = False  # whether the value is a condition
     units: bool = False  # whether rows are grouped by their units, and not by where their values lie
+    clips: bool = False  # whether the rows are counted that have a value outside its bounds
 
 
 def cells_of(
-    rows: Rows, question: CellQuestion, steps: Sequence[tuple[int, int, int]]
+    rows: Rows,
+    question: CellQuestion,
+    steps: Sequence[tuple[int, int, int]],
+    *,
+    count_clipped: bool = False,
 ) -> list[tuple[int, ...]]:
-    """The cells of a question: its group, then what ``_NAMES`` lists, for each cell that has rows.
+    """The cells of a question: its group, then what ``_NAMES`` lists, for each cell that has rows; with
+    ``count_clipped`` also how many of them have a value outside its bounds.
 
     ``steps`` says for each value where steps start, how many bits of units one is long, and how many there
     are. Reads the rows.
 
     Guarantee: the same whole numbers on every run and every engine.
     """
-    return _read(rows, question, _shape_of(question, units=False), steps)
+    shape = _shape_of(question, units=False)
+    return _read(rows, question, replace(shape, clips=count_clipped), steps)
 
 
 def unit_sums_of(rows: Rows, question: CellQuestion) -> list[tuple[int, ...]]:
@@ -134,19 +141,32 @@ def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
         )
         for mark, name in enumerate(names)
     }
-    values = dialect.stage(values.select(**apart, **known, **below))
+    outside = {"outside": _outside(values, names)} if shape.clips else {}
+    values = dialect.stage(values.select(**apart, **known, **below, **outside))
     units = {}
     for mark in range(shape.values):
         edges = Edges.stand_ins(str(mark))
         clipped = dialect.nearest(dialect.clipped(values[f"below{mark}"], edges) * edges.slope)
         units[f"units{mark}"] = values[f"known{mark}"].ifelse(clipped, _stand_in("missing", mark))
-    values = dialect.stage(values.select(*apart, **units))
+    values = dialect.stage(values.select(*apart, *outside, **units))
     places = {}
     if not shape.units:
         places = {f"place{mark}": _place(values[f"units{mark}"], mark) for mark in range(shape.values)}
         values = dialect.stage(values.mutate(**places))
     grouped = values.group_by(*apart, *places).aggregate(**_wanted(values, shape, dialect))
     return grouped.select(*(["group"] if shape.grouped else []), *_kept(shape))
+
+
+def _outside(values: Any, names: Sequence[str]) -> Any:
+    """1 for a row with a value outside its bounds, else 0: a row without a value has none."""
+    import ibis
+
+    clipped = []
+    for mark, name in enumerate(names):
+        edges, value = Edges.stand_ins(str(mark)), values[name].nullif(exact(math.nan))
+        clipped += [value < edges.lo, value > edges.hi]
+    one, zero = (ibis.literal(number, type="int64") for number in (1, 0))
+    return ibis.cases(*((condition, one) for condition in clipped), else_=zero)
 
 
 def _known(value: Any, shape: _Shape) -> Any:
@@ -163,11 +183,12 @@ def _place(units: Any, mark: int) -> Any:
 
 
 def _kept(shape: _Shape) -> tuple[str, ...]:
-    return tuple(
+    kept = [
         name
         for name in _NAMES
         if (shape.values == 2 or "z" not in name) and not (shape.units and "_" in name)
-    )
+    ]
+    return (*kept, *(["outside"] if shape.clips else []))
 
 
 def _wanted(values: Any, shape: _Shape, dialect: Dialect) -> dict[str, Any]:
@@ -175,6 +196,8 @@ def _wanted(values: Any, shape: _Shape, dialect: Dialect) -> dict[str, Any]:
     wanted = {"rows": values.count(), "x": dialect.whole_sum(x), "xx": dialect.whole_sum(x * x)}
     if not shape.units:
         wanted |= {"least_x": x.min(), "greatest_x": x.max()}
+    if shape.clips:
+        wanted["outside"] = values.outside.sum()
     if shape.values == 2:
         z = values.units1
         wanted |= {"z": dialect.whole_sum(z), "xz": dialect.whole_sum(x * z), "zz": dialect.whole_sum(z * z)}
@@ -188,4 +211,5 @@ def _whole(cell: Sequence[Any], shape: _Shape) -> tuple[int, ...]:
     listed = [int(value) for value in cell]
     group = listed.pop(0) if shape.grouped else 0
     named = dict(zip(_kept(shape), listed, strict=True))
-    return (group, *(named.get(name, 0) for name in _NAMES))
+    outside = (named["outside"],) if shape.clips else ()
+    return (group, *(named.get(name, 0) for name in _NAMES), *outside)

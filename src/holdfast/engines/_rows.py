@@ -143,9 +143,11 @@ class Rows:
         row = self._database.aggregate(shape, question, self.values_statement(question))
         return _sums.collect(question, shape, row, count=self.count, squares=squares)
 
-    def cells(self, question: CellQuestion, steps: Sequence[tuple[int, int, int]]) -> list[tuple[int, ...]]:
+    def cells(
+        self, question: CellQuestion, steps: Sequence[tuple[int, int, int]], *, count_clipped: bool = False
+    ) -> list[tuple[int, ...]]:
         """The rows of a question by cells; see :mod:`holdfast.engines._cells`."""
-        return cells_of(self, question, steps)
+        return cells_of(self, question, steps, count_clipped=count_clipped)
 
     def unit_sums(self, question: CellQuestion) -> list[tuple[int, ...]]:
         """The sums of a question over each unit; see :mod:`holdfast.engines._cells`."""

@@ -185,7 +185,7 @@ def _read_and_record(
     part: Part,
 ) -> list[Settled]:
     """Read all that is reserved, and record it in order; returns what was recorded here."""
-    part = with_sums(part, [members[key].question for key in reserved])
+    part = with_sums(part, [members[key].question for key, one in reserved.items() if _by_sums(one)])
     recorded: list[Settled] = []
     while reserved:
         for group in _recorded_together(members, reserved):
@@ -240,7 +240,7 @@ def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Re
         asked = [_asked(strategy, member, name) for member in members.values()]
         try:
             reserved = session.reserve(asked, in_turn=True)
-            part = with_sums(part, [members[key].question for key in reserved])
+            part = with_sums(part, [members[key].question for key, one in reserved.items() if _by_sums(one)])
             account = session.account
             for key, one in reserved.items():
                 # The account before the first is the one that it was reserved from, and not an earlier one.
@@ -316,6 +316,12 @@ def _settled(strategy: Preparing, member: Member, line: int, prepared: Prepared,
         failed=failed,
         closes=failed and strategy.failure_closes,
     )
+
+
+def _by_sums(reserved: Reserved[Prepared]) -> bool:
+    """Whether a question is read off sums, as far as its preparation tells."""
+    reading = getattr(reserved.prepared, "reading", None)
+    return reading is None or reading.by_sums
 
 
 def with_sums(part: Part, questions: Sequence[Question]) -> Part:

@@ -124,6 +124,7 @@ class PreparedCode:
     def read(self, part: Part) -> Outcome:
         """Read the rows once; what leaves is a function of the output and of public facts, and of nothing
         else."""
+        part = replace(part, moments=dict(part.moments))  # for what one scan tells besides
         output = self.reading.output(part, self.grid)
         beyond = self.clipping is not None and self.clipping.beyond(part)
         interval = self.interval(output)

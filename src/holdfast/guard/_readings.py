@@ -39,6 +39,11 @@ class Reading(ABC):
     arms: ArmClasses | None
 
     @property
+    def by_sums(self) -> bool:
+        """Whether it reads sums over all rows, which several questions can share a scan for."""
+        return True
+
+    @property
     @abstractmethod
     def theorem(self) -> str:
         """The interval for a fixed query that is used, by name."""

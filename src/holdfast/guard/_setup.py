@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast import checks
-from holdfast.dependence import Clusters, Dependence, Independent, Layout, Mixing
+from holdfast.dependence import Clusters, Dependence, FittedChain, Independent, Layout, Mixing
 from holdfast.engines import Rows, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._columns import require_columns
@@ -124,6 +124,11 @@ def set_up(
         },
     }
     described = () if isinstance(model, Independent) else (_MODEL.format(model.description),)
+    if model.failure and train is None and share > 0:
+        raise QueryRejected(
+            f"A {model.name} was fitted to rows that must not be protected. Give those rows as train=, and "
+            "as data the rows that come after them: Guard(later, train=fitted, dependence=model)."
+        )
     if train is not None:
         parts = _with_given(rows, train, model, failure)
     elif share == 0:
@@ -188,6 +193,11 @@ def _with_given(rows: Rows, train: Any, model: Dependence, failure: float) -> _P
     are. Of a series it is what came before, so that a gap is left out of the protected rows."""
     known = open_rows(train)
     require_columns(known.schema, "the training part", rows.schema, "the data")
+    if isinstance(model, FittedChain) and model.fitted_rows > known.count:
+        raise QueryRejected(
+            f"The chain was fitted to {model.fitted_rows:,} rows, and the training part has {known.count:,}. "
+            "Rows that a model is fitted to must not be protected: give all of them as train=."
+        )
     facts = {"given": Content.of(train, known)}
     alike = type(known.schema.dialect) is type(rows.schema.dialect)
     known = known.stored() if known.is_small or not alike else known.settled()
