@@ -8,7 +8,7 @@ import pytest
 from holdfast import Guard
 from holdfast.dependence import Clusters, DependencyGraph, GaussianRows, Independent, MarkovChain, MDependent
 from holdfast.engines import unsealed
-from holdfast.errors import InvalidArgument
+from holdfast.errors import DependenceWarning, InvalidArgument
 from holdfast.tails import SubGaussian
 
 ROWS = 20_000
@@ -41,7 +41,8 @@ def test_a_chain_is_split_in_two_stretches_with_a_gap_that_is_charged(rng):
 def test_dependence_makes_intervals_wider(rng):
     states = walk(rng, 0.9)
     dependent = Guard({"state": states}, dependence=chain(0.9)).share("state = 1")
-    independent = Guard({"state": states}).share("state = 1")
+    with pytest.warns(DependenceWarning, match="Neighbouring rows of share"):
+        independent = Guard({"state": states}).share("state = 1")
     assert dependent.half_width > 2.5 * independent.half_width
 
 

@@ -259,6 +259,36 @@ def test_missing_values_are_left_out_or_count_as_the_question_says():
     assert guard.diagnose("share(x > 0, nulls = False)").neighbours[0].rows == 1_000
 
 
+def test_every_kind_of_column_is_looked_at():
+    rng = np.random.default_rng(26)
+    hours = pd.to_timedelta(np.arange(900), "h")
+    rows = pd.DataFrame(
+        {
+            "endless": np.where(rng.random(900) < 0.3, np.inf, rng.normal(size=900)),
+            "when": pd.to_datetime("2020-01-01", utc=True) + hours,
+            "on": (pd.to_datetime("2020-01-01") + hours).date,
+            "maybe": pd.array(rng.choice([True, False, None], 900), dtype="boolean"),
+            "count": pd.array(rng.choice([1, 2, None], 900), dtype="Int64"),
+            "large": rng.integers(0, 2**63, 900).astype("uint64"),
+            "grade": pd.Categorical(rng.choice(["lo", "hi"], 900), categories=["lo", "hi"], ordered=True),
+            "bytes": [b"x"] * 900,  # Cannot be asked about.
+        }
+    )
+    guard = Guard(rows)
+    diagnosis = guard.diagnose()
+    assert [one.name for one in diagnosis.neighbours] == list(rows)[:-1]
+    assert [one.name for one in diagnosis.neighbours if one.is_time] == ["when", "on"]
+    assert [one.name for one in diagnosis.neighbours if one.is_sorted] == ["when", "on"]
+    assert diagnosis.sentences[0].startswith("The table is sorted by 'when' and 'on'.")
+    assert diagnosis.sentences[1:] == (NOTHING,)
+    for question in (
+        "cdf(endless)",
+        "ratio(large, count, 0, 9, 1, 2, nulls = 'skip')",
+        "share(grade = 'lo')",
+    ):
+        assert guard.diagnose(question).sentences == (NOTHING,)
+
+
 def test_a_number_that_is_measured_is_no_id():
     """Rows with the same age have like incomes, and so have rows with the next age."""
     rng = np.random.default_rng(10)

@@ -117,12 +117,13 @@ class _Looks:
     def neighbours(self, name: str, threshold: float) -> Neighbours:
         """The public record of what was seen along the table."""
         seen, values = self.along[name]
+        schema = self._looked.grouped.schema
         assert self._looked.ordered is not None
         return Neighbours(
             name=name,
             rows=len(values.codes),
             different=len(values.different[1]),
-            is_time=values.timed or bool(TIMES.search(name)),
+            is_time=name in schema and (schema[name].kind == "date" or bool(TIMES.search(name))),
             correlation=seen.neighbours.correlation,
             z=seen.neighbours.z,
             limit=threshold * seen.neighbours.spread,

@@ -47,14 +47,12 @@ FEWEST = 20
 @dataclass(frozen=True)
 class Values:
     """The values of one column or question in the rows that have one. ``codes`` are numbers in the order of
-    the values, ``present`` says which rows have one; ``named`` values are equal or not, and no numbers, and
-    ``timed`` values are dates or times."""
+    the values, ``present`` says which rows have one; ``named`` values are equal or not, and no numbers."""
 
     name: str
     codes: Floats
     present: NDArray[np.bool_]
     named: bool = False
-    timed: bool = False
 
     @classmethod
     def of(cls, name: str, column: Any, entering: NDArray[np.bool_] | None = None) -> Values:
@@ -65,7 +63,6 @@ class Values:
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         present = np.array(pc.is_valid(column))
         named = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        timed = pa.types.is_temporal(column.type)
         if named:
             encoded = column.dictionary_encode()
             texts = encoded.dictionary
@@ -73,14 +70,14 @@ class Values:
             places[np.array(pc.array_sort_indices(texts))] = np.arange(len(texts))
             codes = np.append(places, math.nan)[np.array(encoded.indices.fill_null(len(texts)))]
         else:
-            if timed:
+            if pa.types.is_temporal(column.type):
                 kind = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
                 column = column.cast(kind)
             codes = np.array(column.cast(pa.float64(), safe=False).fill_null(math.nan))
         present &= ~np.isnan(codes)
         if entering is not None:
             present &= entering
-        return cls(name, codes[present], present, named, timed)
+        return cls(name, codes[present], present, named)
 
     @cached_property
     def different(self) -> tuple[Whole, Whole]:
@@ -104,7 +101,7 @@ class Values:
         both = self.present & rows
         if both.sum() == len(self.codes):
             return self
-        return Values(self.name, self.codes[both[self.present]], both, self.named, self.timed)
+        return Values(self.name, self.codes[both[self.present]], both, self.named)
 
 
 @dataclass(frozen=True)
@@ -229,7 +226,7 @@ def look_along(values: Values, stretch: Whole) -> Seen | None:
     along = [_at_lag(lag, x, inside, lengths, counts) for lag in lags]
     place = np.arange(len(x)) - (len(x) - 1) / 2
     trend = float((x * place).sum()) / math.sqrt(float((x * x).sum()) * float((place * place).sum()))
-    steps = np.diff(codes)[inside[1:] == inside[:-1]]
+    steps = np.diff(x)[inside[1:] == inside[:-1]]
     up, down = int((steps > 0).sum()), int((steps < 0).sum())
     return Seen(
         neighbours=first,

@@ -128,7 +128,7 @@ def agreement_resemblance(counts: Any, equal: float, pairs: Pairs) -> Resemblanc
     rows = len(counts)
     if rows < 4 or not pairs.count > 0:
         return None
-    mean, variance = agreement_moments(counts, rows, pairs)
+    mean, variance = map(float, agreement_moments(counts, rows, pairs))
     # Two rows that agree in a rare value move the number of equal pairs by two.
     return _compared(equal, mean, variance, pairs.count - mean, pairs, variance / 4)
 
