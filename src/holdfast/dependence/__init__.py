@@ -13,7 +13,11 @@ from holdfast.dependence._coupling import coupling_bdp
 from holdfast.dependence._disclosure import ExponentialChoice, LaplaceAnswer
 from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import DependencyGraph, MDependent
-from holdfast.dependence._holdout import reusable_holdout_rows, reusable_holdout_tail
+from holdfast.dependence._holdout import (
+    blanket_holdout_rows,
+    reusable_holdout_rows,
+    reusable_holdout_tail,
+)
 from holdfast.dependence._independent import Independent
 from holdfast.dependence._markov_network import MarkovNetwork
 from holdfast.dependence._mixing import BlockTail, beta_mixing_tail
@@ -44,6 +48,7 @@ __all__ = [
     "TailReport",
     "TailRow",
     "beta_mixing_tail",
+    "blanket_holdout_rows",
     "coupling_bdp",
     "reusable_holdout_rows",
     "reusable_holdout_tail",
