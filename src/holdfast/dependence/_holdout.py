@@ -124,7 +124,7 @@ def told_epsilon(model: Dependence, epsilon: float, *, of: str) -> float:
 
 
 def has_bayesian_dp(model: Dependence) -> bool:
-    """Whether something better than group privacy over all rows is known for the model."""
+    """Whether what a private mechanism tells about these rows is bounded."""
     return isinstance(model, (Independent, Clusters, SimilarClusters)) or hasattr(model, "bayesian_dp")
 
 
@@ -425,7 +425,7 @@ def blanket_holdout_rows(
     def enough(n: int) -> bool:
         rows = resized(model, n, of=of)
         epsilon = rounding.up(total / n + 2.0 * _blanket_influence(rows, of=of))
-        return _chosen_failure(n, epsilon, tail(rows).gamma(error)) <= beta
+        return bool(_chosen_failure(n, epsilon, tail(rows).gamma(error)) <= beta)
 
     exact = model is None or isinstance(model, Independent)
     return least(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
@@ -446,7 +446,8 @@ def _blanket_influence(model: Dependence, *, of: str) -> float:
     from holdfast.stability import DP
 
     # ε + 2a at an ε of no weight beside any a.
-    return float(model.bayesian_dp(DP(1e-300), method="blanket").epsilon) / 2.0
+    bound = model.bayesian_dp(DP(1e-300), method="blanket")  # type: ignore[attr-defined]
+    return float(bound.epsilon) / 2.0
 
 
 def _printed_rows(total_epsilon: float, deviation: float, beta: float, model: Dependence) -> int:
