@@ -12,10 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from holdfast.dependence import Clusters, DependencyGraph, Independent, MarkovChain, MDependent
+from holdfast.dependence import (
+    Clusters,
+    DependencyGraph,
+    Independent,
+    MarkovChain,
+    MarkovNetwork,
+    MDependent,
+)
 from holdfast.dependence._holdout import (
     HoldoutSettings,
     SimilarClusters,
+    blanket_holdout_rows,
     mean_tail_of,
     resized,
     reusable_holdout_rows,
@@ -25,6 +33,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.stability import DP
 
 CHAIN = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=1000)
+THEOREM_1 = {"budget": 10, "noise": 0.011, "error": 0.1, "beta": 0.05}
 THEOREM_2 = {"queries": 1000, "budget": 10, "error": 0.1, "beta": 0.05}
 
 
@@ -194,19 +203,98 @@ def test_models_of_other_sizes():
         (reusable_holdout_rows, {**THEOREM_2, "beta": math.nan}, "beta"),
         (reusable_holdout_rows, {**THEOREM_2, "c": 1.0}, "c"),
         (reusable_holdout_rows, {**THEOREM_2, "method": "best"}, "method"),
-        (reusable_holdout_rows, {**THEOREM_2, "model": MDependent(100, 3)}, "model"),
+        (reusable_holdout_rows, {**THEOREM_2, "model": DependencyGraph([(0, 1)], n=100)}, "model"),
+        (reusable_holdout_rows, {**THEOREM_2, "scale": 0.0}, "scale"),
         (reusable_holdout_rows, {**THEOREM_2, "model": MDependent(100, 3), "method": "paper"}, "model"),
         (reusable_holdout_rows, {**THEOREM_2, "model": "chain"}, "model"),
         (reusable_holdout_tail, {"n": 0, "error": 0.1, "epsilon": 0.1}, "n"),
         (reusable_holdout_tail, {"n": 10, "error": 2.0, "epsilon": 0.1}, "error"),
         (reusable_holdout_tail, {"n": 10, "error": 0.1, "epsilon": -1.0}, "epsilon"),
         (reusable_holdout_tail, {"n": 10, "error": 0.1, "epsilon": 0.1, "method": "paper"}, "epsilon"),
+        (reusable_holdout_tail, {"n": 10, "error": 2.0, "epsilon": 0.1, "sensitivity": -1.0}, "sensitivity"),
+        (blanket_holdout_rows, {**THEOREM_1, "noise": 0.0}, "noise"),
+        (blanket_holdout_rows, {**THEOREM_1, "method": "best"}, "method"),
+        (blanket_holdout_rows, {**THEOREM_1, "model": Clusters([2, 3])}, "model"),
+        (blanket_holdout_rows, {**THEOREM_1, "model": MDependent(9, 2)}, "model"),
+        (blanket_holdout_rows, {**THEOREM_1, "model": CHAIN, "method": "paper"}, "error"),
     ],
 )
 def test_bad_arguments_are_named(function, arguments, name):
     with pytest.raises(InvalidArgument) as caught:
         function(**arguments)
     assert caught.value.argument == name
+
+
+# Statistics of any kind (BDP Lemma 1 with its Δ), and n_* of Theorem 1.
+
+
+@pytest.mark.parametrize("sensitivity", [1e-3, 1.0, 250.0])
+def test_lemma_1_with_its_own_sensitivity(sensitivity):
+    n, error = 2_000, 300 * sensitivity
+    printed = 4 * math.exp(-(error**2) / (9 * n * sensitivity**2))
+    epsilon = error / (3 * n * sensitivity)
+    found = reusable_holdout_tail(
+        n=n, error=error, epsilon=epsilon * (1 - 1e-9), sensitivity=sensitivity, method="paper"
+    )
+    assert found == pytest.approx(printed, rel=1e-9)
+    with pytest.raises(InvalidArgument, match="sensitivity"):
+        reusable_holdout_tail(
+            n=n, error=error, epsilon=epsilon * 1.01, sensitivity=sensitivity, method="paper"
+        )
+    sharp = reusable_holdout_tail(n=n, error=error, epsilon=epsilon / 4, sensitivity=sensitivity)
+    as_a_mean = reusable_holdout_tail(n=n, error=error / (n * sensitivity), epsilon=epsilon / 4)
+    assert sharp == pytest.approx(as_a_mean, rel=1e-9)
+    assert sharp < printed
+
+
+@pytest.mark.parametrize("model", [None, Clusters([1, 3] * 5), CHAIN, MDependent(50, 2)])
+def test_rows_for_statistics_do_not_depend_on_their_unit(model):
+    given_ = {"queries": 50, "budget": 3, "beta": 0.05, "model": model}
+    alone = reusable_holdout_rows(**given_, error=0.2, scale=1.0)
+    assert reusable_holdout_rows(**given_, error=1e6, scale=5e6) == alone
+    with_noise = reusable_holdout_rows(**given_, error=0.2, noise=0.01, scale=1.0)
+    assert reusable_holdout_rows(**given_, error=40.0, noise=2.0, scale=200.0) == with_noise
+    means = reusable_holdout_rows(**given_, error=0.2)
+    assert means <= alone * (1 + 2e-3)
+    if model is None:
+        assert means == alone
+    if model is not None and not isinstance(model, MDependent):
+        printed = reusable_holdout_rows(**given_, error=0.2, method="paper")
+        assert reusable_holdout_rows(**given_, error=20, scale=100, method="paper") == printed
+
+
+def test_m_dependence_in_the_calculator_grows_with_m():
+    given_ = {"queries": 50, "budget": 3, "error": 0.2, "beta": 0.05}
+    rows = [reusable_holdout_rows(**given_, model=MDependent(100, m)) for m in (0, 1, 2, 5)]
+    assert rows[0] == pytest.approx(reusable_holdout_rows(**given_), rel=2e-3)
+    assert rows == sorted(rows)
+    assert rows[3] < 40 * rows[0]
+
+
+def test_blankets_by_name():
+    """n_* as printed, by hand; and sharp, below it and not below the sharp n_#."""
+    assert blanket_holdout_rows(**THEOREM_1, method="paper") == math.ceil(
+        max(9 * math.log(4 / 0.05) / 0.1**2, 9 * 10 / (4 * 0.011 * 0.1 / 3))
+    )
+    assert blanket_holdout_rows(**THEOREM_1) == reusable_holdout_rows(**THEOREM_1, queries=1)
+    near = 1e-3
+    chain = MarkovChain([[0.5 + near, 0.5 - near], [0.5 - near, 0.5 + near]], n=9)
+    a = 2 * math.log((0.5 + near) / (0.5 - near))
+    printed = 9 * 10 / (4 * 0.011 * (0.1 / 3 - 4 * a))
+    assert blanket_holdout_rows(**THEOREM_1, model=chain, method="paper") == math.ceil(printed)
+    sharp = blanket_holdout_rows(**THEOREM_1, model=chain)
+    assert reusable_holdout_rows(**THEOREM_1, queries=1, model=chain) <= sharp < printed / 10
+    epsilon = 9 * 10 / (4 * 0.011 * sharp) + 2 * a
+    assert reusable_holdout_tail(n=sharp, error=0.1, epsilon=epsilon, model=chain) <= 0.05
+    scaled = {**THEOREM_1, "noise": 1.1, "error": 10.0}
+    assert blanket_holdout_rows(**scaled, scale=100.0, model=chain, method="paper") == math.ceil(printed)
+    ring = MarkovNetwork([((i, (i + 1) % 5), [[1.0, 0.999], [0.999, 1.0]]) for i in range(5)])
+    b = max(ring.max_influence(ring.blanket(i), i) for i in range(5))
+    assert blanket_holdout_rows(**THEOREM_1, model=ring, method="paper") == math.ceil(
+        9 * 10 / (4 * 0.011 * (0.1 / 3 - 4 * b))
+    )
+    with pytest.raises(InvalidArgument, match="one table of 5 rows"):
+        blanket_holdout_rows(**THEOREM_1, model=ring)
 
 
 def _algorithm_1(rng, holdout, training, settings, queries):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from holdfast.dependence import Clusters, Independent, MarkovChain, MDependent
+from holdfast.dependence import Clusters, DependencyGraph, Independent, MarkovChain
 from holdfast.dependence._holdout import HoldoutSettings, reusable_holdout_rows, reusable_holdout_tail
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard import CodeHoldout, Guard, ReusableHoldout
@@ -406,7 +406,7 @@ def test_all_intervals_hold_in_2000_runs(seed, analyst, maker):
 
 def promise(rows, threshold, noise, failure=0.05, queries=None):
     model = Independent(rows)
-    return Promise(model, model.mean_tail(0, 1), SparseNoise(noise, rows), threshold, failure, queries)
+    return Promise(model, SparseNoise(noise, rows), threshold, failure, queries)
 
 
 @pytest.mark.parametrize(
@@ -627,7 +627,7 @@ def test_other_objects_with_a_length_will_do():
         ({"simulation": True}, "seed"),
         ({"dependence": "chain"}, "dependence"),
         ({"dependence": Independent(7)}, "dependence"),
-        ({"dependence": MDependent(2_000, 3)}, "model"),
+        ({"dependence": DependencyGraph([(0, 1)], n=2_000)}, "model"),
     ],
 )
 def test_bad_arguments_are_named(rng, given_, name):

@@ -17,7 +17,11 @@ from holdfast.dependence._fitted import FittedChain
 from holdfast.dependence._fitted_network import FittedNetwork
 from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import DependencyGraph, MDependent
-from holdfast.dependence._holdout import reusable_holdout_rows, reusable_holdout_tail
+from holdfast.dependence._holdout import (
+    blanket_holdout_rows,
+    reusable_holdout_rows,
+    reusable_holdout_tail,
+)
 from holdfast.dependence._independent import Independent
 from holdfast.dependence._layouts import Layout
 from holdfast.dependence._markov_network import MarkovNetwork
@@ -54,6 +58,7 @@ __all__ = [
     "TailReport",
     "TailRow",
     "beta_mixing_tail",
+    "blanket_holdout_rows",
     "coupling_bdp",
     "fit",
     "reusable_holdout_rows",

@@ -157,10 +157,11 @@ def _sum_out(weights: Couplings, graph: Graph, component: Sequence[int]) -> tupl
             np.fill_diagonal(block, 0.0)
             matrix[np.ix_(touched, touched)] = block
             matrix[gone] = matrix[:, gone] = 0.0
-    return tuple(
-        _Step(*(np.concatenate(part) for part in zip(*entries, strict=True)), cap=number + 2.0)
-        for number, entries in enumerate(listed)
-    )
+    steps = []
+    for number, entries in enumerate(listed):
+        source, target, weight = (np.concatenate(part) for part in zip(*entries, strict=True))
+        steps.append(_Step(source, target, weight, number + 2.0))
+    return tuple(steps)
 
 
 def _nearest_first(near: Sequence[Sequence[int]], start: int) -> list[int]:

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks, rounding
+from holdfast.dependence import _bayesian
 from holdfast.dependence._best import TailReport, TailRow, report
-from holdfast.dependence._model import Dependence, few
+from holdfast.dependence._model import Dependence, few, from_squared_differences, row_differences
 from holdfast.errors import InvalidArgument
-from holdfast.tails import Normal
+from holdfast.tails import Normal, SubGaussian
+
+if TYPE_CHECKING:
+    from holdfast.stability import DP, BayesianDP
+
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Rows that are independent of all others; λ is their ``least`` eigenvalue, rounded down, or 0."""
+
+    rows: NDArray[np.int64]
+    least: float
+    largest: float
+    """The largest eigenvalue of the correlations less λ."""
+    sizes: NDArray[np.float64]
+    """The absolute values of the correlations less λ."""
+
+
+def _block(rows: NDArray[np.int64], correlations: NDArray[np.float64]) -> _Block:
+    part = correlations[np.ix_(rows, rows)]
+    np.fill_diagonal(part, 1.0)
+    if len(rows) == 1:
+        return _Block(rows, 1.0, 0.0, np.zeros((1, 1)))
+    values = np.linalg.eigvalsh(part)
+    slack = 64.0 * len(rows) * _EPS
+    least = max(0.0, float(values[0]) - slack)
+    np.fill_diagonal(part, 1.0 - least)
+    return _Block(rows, least, float(values[-1]) - least + slack, np.abs(part))
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,6 +139,80 @@ class GaussianRows(Dependence):
         variance = max(0.0, float(a @ self.covariance @ a)) + slack
         return Normal(rounding.up(float(np.sqrt(variance))))
 
+    @cached_property
+    def _blocks(self) -> tuple[_Block, ...]:
+        """The independent blocks of rows."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        count, labels = connected_components(csr_array(self.covariance != 0.0), directed=False)
+        deviations = np.sqrt(np.diag(self.covariance))
+        deviations[deviations == 0.0] = 1.0
+        scaled = self.covariance / np.outer(deviations, deviations)
+        return tuple(_block(np.flatnonzero(labels == block), scaled) for block in range(count))
+
+    def _reach(self, c: NDArray[np.float64], weight: float) -> float:
+        """Σ over blocks of the smaller of (Σ c)² and Σ c² + ``weight`` V/λ, rounded up.
+
+        V = max over |u| ≤ c of uᵀ(R − λ)u is bounded by the largest eigenvalue and by absolute values.
+        """
+        total = 0.0
+        for block in self._blocks:
+            here = c[block.rows]
+            whole, squares = float(here.sum()) ** 2, float(here @ here)
+            if block.least > 0.0:
+                spread = min(block.largest * squares, float(here @ block.sizes @ here))
+                whole = min(whole, squares + weight * spread / block.least)
+            total += whole
+        return total * (1.0 + 64.0 * self.n * _EPS)
+
+    def difference_tail(self, differences: Any) -> SubGaussian:
+        """The tail of any statistic that moves by at most ``differences`` when one row takes any other value
+        (one number, or one for each row): a share or a clipped mean, say.
+
+        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t²/W), for a statistic fixed in advance, W = Σ c_i² + (2/πλ)(Λ −
+        λ)Σ c_i², λ and Λ the least and the largest eigenvalue of the correlation matrix, or less: each
+        independent block apart, and no block above (Σ c_i)².
+        Assumes: jointly Gaussian rows with this covariance, the differences (not checkable from the data).
+        Reference: Holdfast, ``docs/theory/dependence.md``, Gaussian rows.
+
+        >>> round(GaussianRows([[1.0, 0.5], [0.5, 1.0]]).difference_tail(0.5).sigma, 6)
+        0.5
+        """
+        c = row_differences(differences, self.n, of="GaussianRows")
+        return from_squared_differences(rounding.up(self._reach(c, 2.0 / math.pi)))
+
+    def _told(self, epsilon: float) -> float:
+        """W for which what an ``epsilon``-DP mechanism tells about all rows together is at most that of Wε²/8
+        and ε√(W ln(1/b)/2) nats: n where the rows are independent.
+
+        Reference: Holdfast, ``docs/theory/reusable-holdout.md``, Gaussian rows.
+        """
+        if epsilon == 0.0:
+            return float(self.n)
+        slope = _steepest(epsilon) / epsilon
+        return rounding.up(self._reach(np.ones(self.n), 4.0 * slope * slope))
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism: the rows of the largest independent block times its
+        parameter, by any method ("sharp", "quilt", "group").
+
+        Guarantee: whoever knows any of the other rows learns no more than this about a row. A row may take
+        any value and pull its block along; what is told about all rows together is far less
+        (``docs/theory/reusable-holdout.md``).
+        Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
+        Reference: BDP Lemma 2 with the empty quilt.
+        """
+        return _bayesian.bayesian_dp(self, _bayesian.group_routes(self._largest_block), dp, method)
+
+    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
+        return _bayesian.required_dp(self, _bayesian.group_routes(self._largest_block), bdp, method)
+
+    @property
+    def _largest_block(self) -> int:
+        return max(len(block.rows) for block in self._blocks)
+
     def mean_tail(self, lo: Any = None, hi: Any = None) -> Normal:
         """The tail of the mean of the rows themselves; a transformed or clipped row is not Gaussian.
 
@@ -133,3 +239,23 @@ class GaussianRows(Dependence):
                     of="GaussianRows.mean_tail",
                     reference="theory 1.1",
                 )
+
+
+def _steepest(epsilon: float) -> float:
+    """The largest slope of ln E f(t + Z) in t, Z a standard normal, over all f with max f ≤ e^ε min f.
+
+    It is the c with c (1/(e^ε − 1) + P(Z > c)) equal to the density at c. Rounded up.
+    """
+    rest = 1.0 / math.expm1(min(epsilon, 700.0))
+
+    def beyond(c: float) -> bool:
+        density = math.exp(-c * c / 2.0) / math.sqrt(2.0 * math.pi)
+        return c * (rest + math.erfc(c / math.sqrt(2.0)) / 2.0) >= density
+
+    low, high = 0.0, 1.0
+    while not beyond(high):
+        low, high = high, 2.0 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return high * (1.0 + 1e-9)

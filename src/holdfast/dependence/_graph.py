@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import checks
+from holdfast import checks, rounding
+from holdfast.dependence import _bayesian
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._colouring import ChromaticNumber, chromatic_number
 from holdfast.dependence._cut import best_cut
 from holdfast.dependence._edges import Edges, read_graph
-from holdfast.dependence._model import LATER, Dependence, few, from_squared_differences, whole_steps
+from holdfast.dependence._model import (
+    LATER,
+    Dependence,
+    few,
+    from_squared_differences,
+    row_differences,
+    whole_steps,
+)
 from holdfast.dependence._split import Split, check_split, contiguous, part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.tails import SubGaussian
+
+if TYPE_CHECKING:
+    from holdfast.stability import DP, BayesianDP
 
 _JANSON = "Janson 2004, theorem 2.1"
 
@@ -167,6 +179,55 @@ class MDependent(Dependence):
         groups = min(self.m + 1, self.n)
         tail = from_squared_differences(groups * (hi - lo) ** 2 / self.n)
         return (TailRow(f"every {groups}-th row", f"{_JANSON}; χ = {groups} (exact)", tail),)
+
+    def difference_tail(self, differences: Any) -> SubGaussian:
+        """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
+
+        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_k C_k²), for a statistic fixed in advance, C_k the sum of
+        the differences of the k-th stretch of max(m, 1) rows and of the m rows after it.
+        Assumes: m-dependence and the differences (not checkable from the data).
+        Reference: McDiarmid 1989, a stretch at a time; ``docs/theory/dependence.md``.
+
+        >>> round(MDependent(1000, 3).difference_tail(0.001).sigma, 6)
+        0.054701
+        """
+        c = row_differences(differences, self.n, of="MDependent")
+        before = np.concatenate([[0.0], np.cumsum(c)])
+        first = np.arange(0, self.n, max(self.m, 1))
+        reached = before[np.minimum(first + max(self.m, 1) + self.m, self.n)] - before[first]
+        slack = 8.0 * self.n * float(np.finfo(float).eps) * before[-1]
+        return from_squared_differences(rounding.up(float(((reached + slack) ** 2).sum())))
+
+    @property
+    def _stretched(self) -> int:
+        """Σ_k s_k², s_k the number of rows in the k-th stretch of max(m, 1) rows and the m rows after it.
+
+        It stands where n stands for independent rows.
+        """
+        length = max(self.m, 1)
+        whole = max(0, (self.n - self.m) // length)
+        rest = [min(length + self.m, self.n - first) for first in range(whole * length, self.n, length)]
+        return min(self.n**2, whole * (length + self.m) ** 2 + sum(size * size for size in rest))
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism: the number of rows times its parameter, by any method
+        ("sharp", "quilt", "group"); its own parameter where m = 0.
+
+        Guarantee: whoever knows any of the other rows learns no more than this about a row. Known rows in
+        between may tie rows together that are far apart, so m does not enter. What is told about all rows
+        together is far less (``docs/theory/reusable-holdout.md``).
+        Assumes: m-dependence (not checkable from the data).
+        Reference: BDP Lemma 2 with the empty quilt.
+        """
+        return _bayesian.bayesian_dp(self, _bayesian.group_routes(self._tied), dp, method)
+
+    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
+        return _bayesian.required_dp(self, _bayesian.group_routes(self._tied), bdp, method)
+
+    @property
+    def _tied(self) -> int:
+        return 1 if self.m == 0 else self.n
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
         """The first rows, then ``m`` rows dropped, then the protected rows.

@@ -18,6 +18,7 @@ from holdfast import checks, rounding
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._chain import MarkovChain
 from holdfast.dependence._clusters import Clusters
+from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import MDependent
 from holdfast.dependence._independent import Independent
 from holdfast.dependence._model import MOST_ROWS, Dependence, from_squared_differences
@@ -82,7 +83,9 @@ def resized(model: Dependence | None, n: int, *, of: str) -> Dependence:
 
 def mean_tail_of(model: Dependence) -> Tail:
     """The tail of a mean of values in [0, 1]; for very long chains without the bounds that need a table of
-    block lengths, which are not the best there."""
+    block lengths, which are not the best there. Of Gaussian rows it is the mean of a bounded function."""
+    if isinstance(model, GaussianRows):
+        return statistic_tail_of(model)
     if not (isinstance(model, MarkovChain) and model.n > _LONG):
         return model.mean_tail(0.0, 1.0)
     squares = []
@@ -93,8 +96,35 @@ def mean_tail_of(model: Dependence) -> Tail:
     return from_squared_differences(min(squares) / model.n) if squares else model.mean_tail(0.0, 1.0)
 
 
+def statistic_tail_of(model: Dependence) -> Tail:
+    """The tail of any statistic that one row moves by at most 1/n."""
+    if isinstance(model, Independent):
+        return from_squared_differences(1.0 / model.n)
+    if isinstance(model, SimilarClusters):
+        return from_squared_differences(model.square / model.n)
+    if isinstance(model, MDependent):
+        return from_squared_differences(rounding.up(model._stretched / model.n**2))
+    if isinstance(model, MarkovChain):
+        return from_squared_differences(rounding.up(model._row_sums[0] ** 2 / model.n))
+    tail: Tail = model.difference_tail(1.0 / model.n)  # type: ignore[attr-defined]
+    return tail
+
+
+def told_epsilon(model: Dependence, epsilon: float, *, of: str) -> float:
+    """The ε' for which an ``epsilon``-private mechanism tells at most nε'²/8 + ε'√(n ln(1/b)/2) nats.
+
+    That is about all rows together: its Bayesian privacy, or less where it is enough to reveal rows in order.
+    m-dependent rows: stretch by stretch. Gaussian rows: by their least and largest correlations.
+    """
+    if isinstance(model, MDependent):
+        return rounding.up(epsilon * math.sqrt(model._stretched / model.n))
+    if isinstance(model, GaussianRows):
+        return rounding.up(epsilon * math.sqrt(model._told(epsilon) / model.n))
+    return bayesian_epsilon(model, epsilon, of=of)
+
+
 def has_bayesian_dp(model: Dependence) -> bool:
-    """Whether something better than group privacy over all rows is known for the model."""
+    """Whether what a private mechanism tells about these rows is bounded."""
     return isinstance(model, (Independent, Clusters, SimilarClusters)) or hasattr(model, "bayesian_dp")
 
 
@@ -115,8 +145,8 @@ def bayesian_epsilon(model: Dependence, epsilon: float, *, of: str) -> float:
     if not hasattr(model, "bayesian_dp"):
         raise InvalidArgument(
             "model",
-            "independent rows, clusters, a Markov chain or a network: for others no bound on Bayesian "
-            "differential privacy is known",
+            "independent, m-dependent or Gaussian rows, clusters, a Markov chain or a network: for others no "
+            "bound on Bayesian differential privacy is known",
             repr(model),
             of=of,
             reference="BDP Lemma 2",
@@ -140,6 +170,7 @@ class HoldoutSettings(Record):
     error: float
     beta: float
     c: float
+    tail: Callable[[Dependence], Tail] = mean_tail_of
 
     @property
     def threshold(self) -> float:
@@ -178,16 +209,22 @@ class HoldoutSettings(Record):
         Under the product law a union bound over the ``queries`` means applies; max-information carries it
         over to the queries that were really chosen.
         """
-        means = _means_failure(model, self.total_epsilon, self.deviation, self.queries, of=of)
+        means = _means_failure(model, self.total_epsilon, self.deviation, self.queries, self.tail, of=of)
         return rounding.probability(self.noise_failure + means)
 
 
 def _means_failure(
-    model: Dependence, total_epsilon: float, deviation: float, queries: int, *, of: str
+    model: Dependence,
+    total_epsilon: float,
+    deviation: float,
+    queries: int,
+    tail: Callable[[Dependence], Tail],
+    *,
+    of: str,
 ) -> float:
     """The probability, at most, that one of ``queries`` chosen means is off by ``deviation``."""
-    epsilon = bayesian_epsilon(model, rounding.up(total_epsilon / model.n), of=of)
-    return _chosen_failure(model.n, epsilon, mean_tail_of(model).gamma(deviation) - math.log(queries))
+    epsilon = told_epsilon(model, rounding.up(total_epsilon / model.n), of=of)
+    return _chosen_failure(model.n, epsilon, tail(model).gamma(deviation) - math.log(queries))
 
 
 def _chosen_failure(n: int, epsilon: float, nats: float) -> float:
@@ -214,34 +251,53 @@ def _chosen_failure(n: int, epsilon: float, nats: float) -> float:
 
 
 def reusable_holdout_tail(
-    *, n: Any, error: Any, epsilon: Any, model: Dependence | None = None, method: str = "sharp"
+    *,
+    n: Any,
+    error: Any,
+    epsilon: Any,
+    sensitivity: Any = None,
+    model: Dependence | None = None,
+    method: str = "sharp",
 ) -> float:
-    """P(|mean − E| ≥ error) for a [0, 1]-query that an ``epsilon``-Bayesian-private mechanism chose.
+    """P(|q − E q| ≥ error) for a statistic q that an ``epsilon``-Bayesian-private mechanism chose.
 
-    Guarantee: "sharp": min over b of 2^{I_b} P(|mean − E| ≥ error) + b, with the model's tail for a query
-    fixed in advance and the sharp max-information I_b. "paper": 4 exp(−error²·n/9).
-    Assumes: the model (None: independent rows). "paper": ε ≤ error/3, and product concentration: that the
-    mean of n rows deviates as for independent rows, without which it is false (n identical fair coins).
+    ``sensitivity`` Δ is how far one of the ``n`` rows can move q; without it q is a mean of values in [0, 1].
+    Guarantee: "sharp": min over b of 2^{I_b} P(|q − E q| ≥ error) + b, with the model's tail for a statistic
+    fixed in advance and the sharp max-information I_b. "paper": 4 exp(−error²/(9nΔ²)).
+    Assumes: the model (None: independent rows), the sensitivity. "paper": ε ≤ error/(3nΔ), and product
+    concentration: that q deviates as for independent rows, without which it is false (n identical coins).
     Reference: BDP Lemma 1; sharp: Holdfast, ``docs/theory/planning.md``.
 
     >>> reusable_holdout_tail(n=10_000, error=0.1, epsilon=0.01) < 1e-60
     True
     >>> round(reusable_holdout_tail(n=10_000, error=0.1, epsilon=0.01, method="paper"), 9)
     5.9781e-05
+    >>> reusable_holdout_tail(n=10_000, error=1000.0, epsilon=0.01, sensitivity=1.0) < 1e-60
+    True
     """
     of = "reusable_holdout_tail"
     method = checks.choice(method, "method", _METHODS, of=of)
     n = checks.whole(n, "n", of=of, by=_LEMMA)
-    error = checks.real(error, "error", "(0, 1]", of=of, by=_LEMMA)
+    scale, tail = 1.0, mean_tail_of
+    if sensitivity is not None:
+        scale = n * checks.real(sensitivity, "sensitivity", "(0, inf)", of=of, by=_LEMMA)
+        tail = statistic_tail_of
+    error = _share_of(error, scale, None if sensitivity is None else "(0, inf)", of=of, by=_LEMMA)
     epsilon = checks.real(epsilon, "epsilon", "[0, inf)", of=of, by=_LEMMA)
     placed = resized(model, n, of=of)
     if method == "sharp":
-        return _chosen_failure(placed.n, epsilon, placed.mean_tail(0.0, 1.0).gamma(error))
+        return _chosen_failure(placed.n, epsilon, tail(placed).gamma(error))
     if not epsilon <= error / 3.0:
+        what = "error/3" if sensitivity is None else "error/(3·n·sensitivity)"
         raise InvalidArgument(
-            "epsilon", f"at most error/3 = {error / 3.0:g}", epsilon, of=of, reference=_LEMMA
+            "epsilon", f"at most {what} = {error / 3.0:g}", epsilon, of=of, reference=_LEMMA
         )
     return rounding.probability(4.0 * math.exp(-error * error * n / 9.0))
+
+
+def _share_of(error: Any, scale: float, where: str | None, *, of: str, by: str) -> float:
+    """The error in units of ``scale``, n times the sensitivity, which for a mean in [0, 1] is 1."""
+    return checks.real(error, "error", where or "(0, 1]", of=of, by=by) / scale
 
 
 def reusable_holdout_rows(
@@ -252,6 +308,7 @@ def reusable_holdout_rows(
     beta: Any,
     c: Any = 0.5,
     noise: Any = None,
+    scale: Any = None,
     model: Dependence | None = None,
     method: str = "sharp",
 ) -> int:
@@ -264,6 +321,8 @@ def reusable_holdout_rows(
     independent rows, else up to a thousandth. "paper": n_#(B, σ, (1−c)τ/4, β/2m) of Theorem 1.
     With ``noise`` σ the claim is Theorem 1's, about the holdout alone: P(some i: |q_i(X) − E q_i| ≥ error) ≤
     ``beta`` for Algorithm 1 with this noise and any threshold; "paper": n_#(B, σ, τ, β/m); c does not enter.
+    With ``scale`` the questions are statistics of any kind that one of n rows moves by at most scale/n, and
+    ``error`` and ``noise`` are in their units; without it they are means of values in [0, 1].
     Assumes: the model (None: independent rows), the training part independent of the holdout; training rows
     come on top. "paper": product concentration; chains: a spectral gap above 0 (Lemma 4).
     Reference: BDP Theorems 1 and 2 (whose (31) forgets to substitute: 8 times too few rows).
@@ -278,14 +337,19 @@ def reusable_holdout_rows(
     of = "reusable_holdout_rows"
     method = checks.choice(method, "method", _METHODS, of=of)
     queries = checks.whole(queries, "queries", of=of, by=_THEOREM)
+    unit, tail, where = 1.0, mean_tail_of, None
+    if scale is not None:
+        unit = checks.real(scale, "scale", "(0, inf)", of=of, by=_THEOREM)
+        tail, where = statistic_tail_of, "(0, inf)"
     if noise is not None:
-        noise = checks.real(noise, "noise", "(0, inf)", of=of, by="BDP Theorem 1")
+        noise = checks.real(noise, "noise", "(0, inf)", of=of, by="BDP Theorem 1") / unit
     settings = HoldoutSettings(
         queries=queries,
         budget=checks.whole(budget, "budget", at_most=queries if noise is None else None, of=of, by=_THEOREM),
-        error=checks.real(error, "error", "(0, 1]", of=of, by=_THEOREM),
+        error=_share_of(error, unit, where, of=of, by=_THEOREM),
         beta=checks.real(beta, "beta", "(0, 1)", of=of, by=_THEOREM),
         c=checks.real(c, "c", "(0, 1)", of=of, by=_THEOREM),
+        tail=tail,
     )
     size = model.n if isinstance(model, Dependence) else 1
     placed = resized(model, size, of=of)
@@ -300,10 +364,90 @@ def reusable_holdout_rows(
         rows = resized(model, n, of=of)
         if noise is None:
             return settings.failure(rows) <= settings.beta
-        return _means_failure(rows, total, settings.error, queries, of=of) <= settings.beta
+        return _means_failure(rows, total, settings.error, queries, tail, of=of) <= settings.beta
 
     exact = model is None or isinstance(model, Independent)
     return least(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
+
+
+def blanket_holdout_rows(
+    *,
+    budget: Any,
+    noise: Any,
+    error: Any,
+    beta: Any,
+    scale: Any = None,
+    model: Dependence | None = None,
+    method: str = "sharp",
+) -> int:
+    """n_*(B, σ, τ, β) of BDP Theorem 1: holdout rows by the Markov blanket of each row.
+
+    Guarantee: P(|q(X) − E q| ≥ error) ≤ ``beta`` for every query q that was chosen through Algorithm 1 with
+    this ``budget`` and ``noise`` and any threshold, from this many rows on. "paper": max{9 ln(4/β)/τ²,
+    9B/(4σ(τ/3 − 4a))}, a the largest influence of a row on its blanket. "sharp": the least n at which the
+    sharp Lemma 1 allows it, with the Bayesian privacy 9B/(4σn) + 2a and the model's own tail; up to a
+    thousandth where rows depend.
+    ``scale`` as in :func:`reusable_holdout_rows`, whose n_# takes the best quilt and is never larger.
+    Assumes: the model (None: independent rows, a = 0). "paper": product concentration.
+    Reference: BDP Theorem 1 (7) and Lemma 3.
+
+    >>> blanket_holdout_rows(budget=10, noise=0.01, error=0.1, beta=0.05, method="paper")
+    67501
+    >>> blanket_holdout_rows(budget=10, noise=0.01, error=0.1, beta=0.05)
+    6716
+    >>> from holdfast.dependence import MarkovChain
+    >>> chain = MarkovChain([[0.501, 0.499], [0.499, 0.501]], n=2)
+    >>> blanket_holdout_rows(budget=10, noise=0.01, error=0.1, beta=0.05, model=chain, method="paper")
+    129808
+    """
+    of, theorem = "blanket_holdout_rows", "BDP Theorem 1"
+    method = checks.choice(method, "method", _METHODS, of=of)
+    unit, tail, where = 1.0, mean_tail_of, None
+    if scale is not None:
+        unit = checks.real(scale, "scale", "(0, inf)", of=of, by=theorem)
+        tail, where = statistic_tail_of, "(0, inf)"
+    budget = checks.whole(budget, "budget", of=of, by=theorem)
+    noise = checks.real(noise, "noise", "(0, inf)", of=of, by=theorem) / unit
+    error = _share_of(error, unit, where, of=of, by=theorem)
+    beta = checks.real(beta, "beta", "(0, 1)", of=of, by=theorem)
+    size = model.n if isinstance(model, Dependence) else 1
+    influence = _blanket_influence(resized(model, size, of=of), of=of)
+    total = 9.0 * budget / (4.0 * noise)
+    if method == "paper":
+        left = rounding.down(error / 3.0 - 4.0 * influence)
+        if not left > 0.0:
+            raise InvalidArgument(
+                "error", f"above 12a = {12.0 * influence * unit:g}", error * unit, of=of, reference=theorem
+            )
+        return math.ceil(rounding.up(max(9.0 * math.log(4.0 / beta) / error**2, total / left)))
+    resized(model, 2 * size, of=of)
+
+    def enough(n: int) -> bool:
+        rows = resized(model, n, of=of)
+        epsilon = rounding.up(total / n + 2.0 * _blanket_influence(rows, of=of))
+        return bool(_chosen_failure(n, epsilon, tail(rows).gamma(error)) <= beta)
+
+    exact = model is None or isinstance(model, Independent)
+    return least(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
+
+
+def _blanket_influence(model: Dependence, *, of: str) -> float:
+    """The largest influence of a row on its blanket."""
+    if isinstance(model, Independent):
+        return 0.0
+    if not hasattr(model, "blanket"):
+        raise InvalidArgument(
+            "model",
+            "independent rows, a Markov chain or a network: others say nothing about a row's blanket",
+            repr(model),
+            of=of,
+            reference="BDP Lemma 3",
+        )
+    from holdfast.stability import DP
+
+    # ε + 2a at an ε of no weight beside any a.
+    bound = model.bayesian_dp(DP(1e-300), method="blanket")  # type: ignore[attr-defined]
+    return float(bound.epsilon) / 2.0
 
 
 def _printed_rows(total_epsilon: float, deviation: float, beta: float, model: Dependence) -> int:
@@ -319,6 +463,15 @@ def _printed_dp(model: Dependence, epsilon: float) -> float:
         return epsilon
     if isinstance(model, (Clusters, SimilarClusters)):
         return rounding.down(epsilon / _largest(model))
+    if isinstance(model, (MDependent, GaussianRows)):
+        raise InvalidArgument(
+            "model",
+            "independent rows, clusters, a Markov chain or a network for method 'paper': m-dependent and "
+            "Gaussian rows have the method 'sharp'",
+            repr(model),
+            of="reusable_holdout_rows",
+            reference="BDP Lemma 2",
+        )
     if not hasattr(model, "required_dp"):
         bayesian_epsilon(model, epsilon, of="reusable_holdout_rows")
     from holdfast.stability import BayesianDP

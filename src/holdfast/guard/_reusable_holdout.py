@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from threading import RLock
 from typing import Any
 
-from holdfast import checks
+from holdfast import checks, rounding
 from holdfast.dependence import Dependence, Independent
-from holdfast.dependence._holdout import mean_tail_of
+from holdfast.dependence._holdout import bayesian_epsilon
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Left
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._reusable_noise import SparseNoise
-from holdfast.guard._reusable_parts import Expression, FunctionOfRows, TwoParts
+from holdfast.guard._reusable_parts import Asked, Statistic, TwoParts
 from holdfast.guard._reusable_promise import Promise
 from holdfast.mechanisms._coins import choose_coins
 from holdfast.stability import DP, BayesianDP
 
 _NAME, _ALGORITHM = "ReusableHoldout", "BDP Algorithm 1"
 _MANY = 1_000_000
+_MEANS = "Each value lies in [0, 1] and a mean moves by at most 1/n with one row: sums are exact integers."
 _CHECKED = (
-    "Each value lies in [0, 1] and a mean moves by at most 1/n with one row: sums are exact integers.",
     "Threshold, comparison and answer carry exact Laplace noise on one grid; the threshold is drawn anew "
     "after every release.",
     "Everything that is left is in the account before the holdout is read.",
@@ -31,6 +32,12 @@ _FUNCTIONS = (
     "Each function gives a row's value from that row alone.",
     "The questions depend on the holdout only through these answers (and on the training part, which is "
     "free to look at). Timing is not protected.",
+)
+
+
+_DECLARED = (
+    "Each statistic moves by at most its declared sensitivity when one row takes any other value.",
+    "The true value of a statistic is its expectation over holdouts of this many rows.",
 )
 
 
@@ -48,9 +55,10 @@ class ReusableHoldout:
     ``docs/theory/reusable-holdout.md``.
 
     ``train`` and ``holdout`` are tables as :class:`Guard` takes them, or arrays and other objects with a
-    length, which only functions can read. ``threshold`` and ``noise`` are in units of a mean in [0, 1]. With
-    ``queries`` the number of questions is fixed, and intervals are a little narrower. ``seed`` works only
-    together with ``simulation=True``, for experiments in which nothing is protected.
+    length, which only functions can read. ``threshold`` and ``noise`` are in units of a mean in [0, 1]; for a
+    statistic with a declared sensitivity, of n times that. ``budget`` is how often the holdout may speak.
+    With ``queries`` the number of questions is fixed, and intervals are a little narrower. ``seed`` works
+    only together with ``simulation=True``, for experiments in which nothing is protected.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -86,13 +94,15 @@ class ReusableHoldout:
         self._noise = SparseNoise(self.noise, self.rows)
         self._promise = Promise(
             self._model,
-            mean_tail_of(self._model),
             self._noise,
             self.threshold,
             1 - self.confidence,
             self.queries,
         )
-        self._bayesian = BayesianDP(self._promise.bayesian(self.budget))
+        self._bayesian = BayesianDP(
+            bayesian_epsilon(self._model, self._noise.epsilon(self.budget), of="ReusableHoldout")
+        )
+        self._declared = False
         self._cut = self._fresh_threshold()
         self._asked = 0
         self._released = 0
@@ -101,25 +111,30 @@ class ReusableHoldout:
         self._known: dict[str, Answer] = {}
         self._lock = RLock()
 
-    def ask(self, f: Any) -> Answer:
+    def ask(self, f: Any, *, sensitivity: float | None = None) -> Answer:
         """The mean of ``f`` over the distribution: from the training part if the holdout agrees, else from
         the holdout with noise.
 
         ``f`` is a function that is given all rows of a part and returns one value in [0, 1] for each, or a
-        share or mean as :meth:`Guard.ask` takes it. Raises :class:`~holdfast.errors.BudgetSpent` once the
-        holdout has spoken ``budget`` times (the "⊥" of the algorithm), and
-        :class:`~holdfast.errors.QueryRejected` where ``f`` does not fit the training rows, which costs
-        nothing. A function that fails on the holdout alone closes it: no price covers what that reveals, so
-        nothing may be asked afterwards.
+        share or mean as :meth:`Guard.ask` takes it. With ``sensitivity`` Δ it is a function that returns one
+        number, which moves by at most Δ when one of the n holdout rows takes any other value: a sum, a
+        clipped variance, the share of the most frequent value. Threshold, noise and intervals are then in
+        units of nΔ, the price is the same, and the true value is the statistic's expectation over holdouts of
+        n rows.
+        Raises :class:`~holdfast.errors.BudgetSpent` once the holdout has spoken ``budget`` times (the "⊥" of
+        the algorithm), and :class:`~holdfast.errors.QueryRejected` where ``f`` does not fit the training
+        rows, which costs nothing. A function that fails on the holdout alone closes it: no price covers what
+        that reveals, so nothing may be asked afterwards.
         Guarantee: the interval holds together with all others (see :class:`ReusableHoldout`).
         """
         with self._lock:
-            question = self._question(f)
+            question = self._question(f, sensitivity)
             if question.key is not None and question.key in self._known:
                 return self._known[question.key]
-            guess = self._training_mean(question)
+            guess = self._in_training(question)
             self._require(question)
             self._asked, self._closed = self._asked + 1, True  # all that is left, until the outcome is known
+            self._declared |= isinstance(question, Statistic)
             released = self._compare(question, guess)
             answer = self._answer(question, guess, released)
             self._released += released is not None
@@ -180,15 +195,18 @@ class ReusableHoldout:
             f"{self._asked} questions, {self._released} of {self.budget} releases)"
         )
 
-    def _question(self, f: Any) -> FunctionOfRows | Expression:
+    def _question(self, f: Any, sensitivity: Any) -> Asked:
+        of = "ReusableHoldout.ask"
         try:
-            return self._parts.question(f, of="ReusableHoldout.ask")
+            if sensitivity is not None:
+                return self._parts.statistic(f, sensitivity, of=of)
+            return self._parts.question(f, of=of)
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
 
-    def _training_mean(self, question: FunctionOfRows | Expression) -> Fraction:
+    def _in_training(self, question: Asked) -> Fraction:
         try:
-            return self._parts.in_training(question).mean
+            return self._parts.level_in_training(question)
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
 
@@ -196,7 +214,7 @@ class ReusableHoldout:
         rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)
         return rejected
 
-    def _require(self, question: FunctionOfRows | Expression) -> None:
+    def _require(self, question: Asked) -> None:
         """Refuse where the budget is spent; that it is spent is known to everyone."""
         if self.left.confirmed > 0:
             return
@@ -220,21 +238,32 @@ class ReusableHoldout:
     def _fresh_threshold(self) -> float:
         return self._draw(self._noise.threshold, self._noise.on_grid(Fraction(self.threshold)))
 
-    def _compare(self, question: FunctionOfRows | Expression, guess: Fraction) -> float | None:
-        """Read the holdout, the only place that does: a noisy value if it disagrees, else None."""
+    def _compare(self, question: Asked, guess: Fraction) -> float | None:
+        """Read the holdout, the only place that does: a noisy value if it disagrees, else None.
+
+        Of a statistic it is how far the holdout's value is above the training part's.
+        """
         value = self._read(question)
+        if isinstance(question, Statistic):
+            farthest = Fraction(self._noise.farthest)
+            value, guess = min(max(value - guess, -farthest), farthest), Fraction(0)
         difference = self._noise.on_grid(abs(value - guess))
         if not self._draw(self._noise.comparison, difference) > self._cut:
             return None
         self._cut = self._fresh_threshold()
         return self._draw(self._noise.answer, self._noise.on_grid(value))
 
-    def _read(self, question: FunctionOfRows | Expression) -> Fraction:
-        mean = read_protected(lambda: question.sums(self._parts.holdout).mean, Fraction, silent=True)
-        if not isinstance(mean, Failed):
-            return mean
+    def _read(self, question: Asked) -> Fraction:
+        level = read_protected(lambda: question.level(self._parts.holdout), Fraction, silent=True)
+        if not isinstance(level, Failed):
+            return level
+        wanted = (
+            "one finite number for the holdout"
+            if isinstance(question, Statistic)
+            else ("one number in [0, 1] for each holdout row")
+        )
         raise QueryRejected(
-            f"{question.text} did not give one number in [0, 1] for each holdout row, though it did for the "
+            f"{question.text} did not give {wanted}, though it did for the "
             "training rows. That it failed depends on the holdout and cannot be paid for: nothing more is "
             "answered. Earlier answers keep their intervals.",
             asked=self._noise.epsilon(self.budget - self._released),
@@ -242,36 +271,56 @@ class ReusableHoldout:
             left=0.0,
         )
 
-    def _answer(
-        self, question: FunctionOfRows | Expression, guess: Fraction, released: float | None
-    ) -> Answer:
-        value = float(guess) if released is None else min(max(released, 0.0), 1.0)
-        centre = value if released is None else released
-        half = self._promise.half_width(self._asked, self._released, released=released is not None)
+    def _answer(self, question: Asked, guess: Fraction, released: float | None) -> Answer:
+        statistic = isinstance(question, Statistic)
+        half = self._promise.half_width(
+            self._asked, self._released, released=released is not None, statistic=statistic
+        )
+        if statistic:
+            value, low, high = self._of_statistic(question, guess, released, half)
+        else:
+            value = float(guess) if released is None else min(max(released, 0.0), 1.0)
+            centre = value if released is None else released
+            low, high = min(max(0.0, centre - half), 1.0), max(min(1.0, centre + half), 0.0)
         numbers = {
             "question": self._asked,
             "releases before": self._released,
-            "holdout mean within": self._promise.deviation(self._asked, self._released),
+            "holdout value within" if statistic else "holdout mean within": (
+                self._promise.deviation(self._asked, self._released, statistic=statistic)
+                * float(question.unit)
+            ),
         }
         return Answer(
             value=value,
-            low=min(max(0.0, centre - half), 1.0),
-            high=max(min(1.0, centre + half), 0.0),
+            low=low,
+            high=high,
             confidence=self.confidence,
             cost=0.0 if released is None else self._noise.epsilon(1),
             query=question.text,
             certificate=self._certificate(numbers),
-            guess=float(guess),
+            guess=float(guess * question.unit),
             confirmed=released is None,
             notes=(
                 "The training part's value; the holdout agrees with it up to the threshold."
                 if released is None
-                else "The holdout's value with noise, clipped to [0, 1].",
+                else "The holdout's value with noise" + (", clipped to [0, 1]." if not statistic else "."),
             ),
         )
 
+    def _of_statistic(
+        self, question: Asked, guess: Fraction, released: float | None, half: float
+    ) -> tuple[float, float, float]:
+        """Value and interval in the statistic's own units; without ends where the holdout may be farther away
+        than can be told."""
+        apart = released or 0.0
+        value = float((guess + Fraction(apart)) * question.unit)
+        if abs(apart) + half >= self._noise.farthest:
+            return value, -math.inf, math.inf
+        width = float(Fraction(half) * question.unit)
+        return value, rounding.down(value - width), rounding.up(value + width)
+
     def _certificate(self, numbers: dict[str, Any]) -> Certificate:
-        tail = type(self._promise.tail).__name__
+        tail = self._promise.statistic_tail if self._declared else self._promise.tail
         return Certificate(
             statement=(
                 f"With probability {self.confidence:.6g} every interval released from this holdout contains "
@@ -289,9 +338,9 @@ class ReusableHoldout:
                 **({} if isinstance(self._model, Independent) else {"model": self._model.description}),
                 **numbers,
             },
-            checked=_CHECKED,
-            assumed=(*self._model.assumptions, *_FUNCTIONS),
-            interval=f"{tail} tail of the dependence model",
+            checked=(_MEANS, *_CHECKED),
+            assumed=(*self._model.assumptions, *_FUNCTIONS, *(_DECLARED if self._declared else ())),
+            interval=f"{type(tail).__name__} tail of the dependence model",
         )
 
 

@@ -72,6 +72,11 @@ class SparseNoise:
         """What is added to a value that is released."""
         return self._noise(4)
 
+    @property
+    def farthest(self) -> float:
+        """The largest difference that floats hold in whole steps; what is farther is taken for this."""
+        return math.ldexp(self.grid, 52)
+
     def on_grid(self, value: Fraction) -> float:
-        """A number of [0, 1] rounded to whole steps, without any other error."""
+        """A number of [−farthest, farthest] rounded to whole steps, without any other error."""
         return math.floor(value / Fraction(self.grid) + Fraction(1, 2)) * self.grid

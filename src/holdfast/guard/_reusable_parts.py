@@ -2,7 +2,8 @@
 
 A question is a function of all rows of a part that gives one value in [0, 1] for each, or a share or mean of
 an expression. Values are counted in whole steps of 2⁻²⁴, so a mean is a ratio of whole numbers and changing
-one of n rows moves it by at most 1/n, without any rounding.
+one of n rows moves it by at most 1/n, without any rounding. Or it is a statistic of any kind with a declared
+sensitivity; it is then taken in units of n times that, in which one row moves it by at most 1/n too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast import queries
+from holdfast import checks, queries
 from holdfast.engines import SCALE_BITS, open_rows, require_unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard._columns import require_columns
@@ -75,6 +76,11 @@ class FunctionOfRows:
     function: Callable[[Any], Any]
     text: str
     key: str | None = None
+    unit: Fraction = Fraction(1)
+
+    def level(self, part: RowsOf) -> Fraction:
+        """The mean on one part, exactly. Reads the part."""
+        return self.sums(part).mean
 
     def sums(self, part: RowsOf) -> Sums:
         """Its values on one part, added up. Reads the part."""
@@ -86,6 +92,11 @@ class Expression:
     """A share or mean of an expression over the columns."""
 
     checked: CheckedQuery
+    unit: Fraction = Fraction(1)
+
+    def level(self, part: RowsOf) -> Fraction:
+        """The mean on one part, exactly. Reads the part."""
+        return self.sums(part).mean
 
     @property
     def text(self) -> str:
@@ -103,6 +114,26 @@ class Expression:
             raise NotValues
         found = part.rows.sums(self.checked, squares=False)
         return Sums(found.rows, found.total, 0, found.scale)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """Any number that a function makes of all rows, in units of n times its declared sensitivity."""
+
+    function: Callable[[Any], Any]
+    text: str
+    unit: Fraction
+    key: str | None = None
+
+    def level(self, part: RowsOf) -> Fraction:
+        """Its value on one part in these units, exactly. Reads the part."""
+        value = np.asarray(self.function(part.shown()))
+        if value.shape != () or value.dtype.kind not in "iuf" or not np.isfinite(value):
+            raise NotValues
+        return Fraction(value.item()) / self.unit
+
+
+Asked = FunctionOfRows | Expression | Statistic
 
 
 class RowsOf:
@@ -169,6 +200,14 @@ class TwoParts:
                 self.holdout.rows.schema, "the holdout", self.train.rows.schema, "the training part"
             )
 
+    def statistic(self, f: Any, sensitivity: Any, *, of: str) -> Statistic:
+        """A statistic of the caller's own, with how far one holdout row can move it."""
+        sensitivity = checks.real(sensitivity, "sensitivity", "(0, inf)", of=of)
+        if isinstance(f, (str, Query)) or not callable(f):
+            raise InvalidArgument("f", "a function of the rows, where a sensitivity is declared", f, of=of)
+        name = getattr(f, "__name__", type(f).__name__)
+        return Statistic(f, f"{name}(rows)", self.holdout.count * Fraction(sensitivity))
+
     def question(self, f: Any, *, of: str) -> FunctionOfRows | Expression:
         """What ``f`` asks: a function, a query record or a text; refused here without reading the holdout."""
         if isinstance(f, (str, Query)):
@@ -187,6 +226,18 @@ class TwoParts:
         if checked.kind not in ("share", "mean") or checked.counts or checked.bounds != (0.0, 1.0):
             raise QueryRejected(f"{query.text} cannot be asked here. {_WHOLE_MEANS}")
         return Expression(checked)
+
+    def level_in_training(self, question: Asked) -> Fraction:
+        """The value on the training rows, in the question's units; what is wrong with it shows here."""
+        if not isinstance(question, Statistic):
+            return self.in_training(question).mean
+        try:
+            return question.level(self.train)
+        except NotValues:
+            raise QueryRejected(
+                f"{question.text} has a declared sensitivity and must give one finite number for the "
+                "training rows."
+            ) from None
 
     def in_training(self, question: FunctionOfRows | Expression) -> Sums:
         """The question on the training rows; whatever is wrong with it shows here, where it costs nothing."""

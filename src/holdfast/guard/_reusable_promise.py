@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from holdfast import rounding
 from holdfast.coding import Weights
 from holdfast.dependence import Dependence
-from holdfast.dependence._holdout import bayesian_epsilon
+from holdfast.dependence._holdout import mean_tail_of, statistic_tail_of, told_epsilon
 from holdfast.guard._reusable_noise import SparseNoise
 from holdfast.guard._reusable_parts import RESOLUTION
 from holdfast.stability import BayesianDP
@@ -30,12 +31,21 @@ class Promise:
     """Half-widths for one holdout; ``queries`` is the number of questions if it is fixed, else None."""
 
     model: Dependence
-    tail: Tail
     noise: SparseNoise
     cut: float
     failure: float
     queries: int | None
     _chosen: dict[int, float] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def tail(self) -> Tail:
+        """How far a mean that was fixed in advance is from its expectation."""
+        return mean_tail_of(self.model)
+
+    @cached_property
+    def statistic_tail(self) -> Tail:
+        """How far any statistic is that one row moves by at most 1/n."""
+        return statistic_tail_of(self.model)
 
     def step_nats(self, step: int) -> float:
         """ln(1/w) of the weight of a question among all that may come."""
@@ -44,27 +54,30 @@ class Promise:
     def _round_nats(self, releases: int) -> float:
         return math.log((releases + 1) * (releases + 2)) - math.log(self.failure)
 
-    def deviation(self, step: int, releases: int) -> float:
-        """How far the holdout's mean may be from its expectation."""
+    def deviation(self, step: int, releases: int, *, statistic: bool = False) -> float:
+        """How far the holdout's value may be from its expectation."""
         if releases not in self._chosen:
             self._chosen[releases] = self._chosen_nats(releases)
-        return self.tail.radius_at(self._chosen[releases] + self.step_nats(step)) + RESOLUTION
+        nats = self._chosen[releases] + self.step_nats(step)
+        if statistic:
+            return self.statistic_tail.radius_at(nats)
+        return self.tail.radius_at(nats) + RESOLUTION
 
     def _chosen_nats(self, releases: int) -> float:
         """Nats of a question of this round besides its weight: its share, and what the rounds before told."""
         share = self._round_nats(releases) + _LN2
         if releases == 0:
             return share
-        told = BayesianDP(self.bayesian(releases))
+        told = BayesianDP(self.told(releases))
         best = min(
             told.max_information(self.model.n, part * math.exp(-share)).bits * _LN2 - math.log1p(-part)
             for part in _PARTS
         )
         return rounding.up(share + best)
 
-    def bayesian(self, rounds: int) -> float:
-        """The Bayesian privacy parameter of so many rounds under the model."""
-        return bayesian_epsilon(self.model, self.noise.epsilon(rounds), of="ReusableHoldout")
+    def told(self, rounds: int) -> float:
+        """What so many rounds tell about all rows together, as a Bayesian privacy parameter."""
+        return told_epsilon(self.model, self.noise.epsilon(rounds), of="ReusableHoldout")
 
     def kept(self, step: int, releases: int) -> float:
         """How far a training value that was let through may be from the holdout's mean.
@@ -80,7 +93,7 @@ class Promise:
         answer = self.noise.answer
         return answer.scale * (self._round_nats(releases) + math.log(4)) + answer.grid
 
-    def half_width(self, step: int, releases: int, *, released: bool) -> float:
-        """How far an answer may be from the expectation of its question."""
+    def half_width(self, step: int, releases: int, *, released: bool, statistic: bool = False) -> float:
+        """How far an answer may be from the expectation of its question, in the question's units."""
         inside = self.noisy(releases) if released else self.kept(step, releases)
-        return rounding.up(inside + self.deviation(step, releases))
+        return rounding.up(inside + self.deviation(step, releases, statistic=statistic))

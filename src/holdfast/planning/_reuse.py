@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.dependence import Dependence
+from holdfast.dependence import Dependence, MDependent
 from holdfast.dependence._holdout import (
     HoldoutSettings,
     has_bayesian_dp,
@@ -113,8 +113,8 @@ class ReusableHoldout(Method):
         return found or 0
 
     def printed(self) -> Method | None:
-        """BDP Theorem 2 as printed, corrected."""
-        return PrintedHoldout(self.setting)
+        """BDP Theorem 2 as printed, corrected; it says nothing about m-dependent rows."""
+        return None if isinstance(self.setting.model, MDependent) else PrintedHoldout(self.setting)
 
 
 class PrintedHoldout(ReusableHoldout):
