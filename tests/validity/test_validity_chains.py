@@ -59,7 +59,9 @@ def guard_with(tail, n, *, charges=True):
     """A counted account that reads shares by ``tail`` (None: as of independent rows)."""
     guard = CountedGuard(n, charges=charges)
     if tail is not None:
-        guard._strategy = replace(guard._strategy, model=SimpleNamespace(mean_tail=lambda lo, hi: tail))
+        guard._strategy = replace(
+            guard._strategy, model=SimpleNamespace(mean_tail=lambda lo, hi: tail, operator_norm=None)
+        )
     return guard
 
 

@@ -14,7 +14,7 @@ from holdfast.dependence import _bayesian
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._leakage import worst_leakage
 from holdfast.dependence._model import Dependence, few, from_squared_differences, row_differences
-from holdfast.dependence._split import Split, all_fresh, check_split
+from holdfast.dependence._split import Split, all_fresh, check_split, part_size
 from holdfast.errors import InvalidArgument
 from holdfast.records import show
 from holdfast.tails import SubGaussian
@@ -129,7 +129,8 @@ class Clusters(Dependence):
         about = (
             "The number of rows of each cluster is public and taken as given."
             if self.largest is None
-            else f"The clusters are draws from one population, in which none has over {self.largest:,} rows."
+            else f"The clusters are draws from one population, in which none has over {self.largest:,} rows. "
+            "No question was chosen by how many rows the clusters have."
         )
         return (
             f"The rows form {count}clusters, {where}, that are independent of one another; inside a cluster "
@@ -138,7 +139,10 @@ class Clusters(Dependence):
         )
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
-        shares = (hi - lo) * np.array(self.cluster_sizes, dtype=float) / self.n
+        # Of clusters that are draws any could have been as large as the largest.
+        rows = np.array(self.cluster_sizes, dtype=float)
+        rows = rows if self.largest is None else np.full_like(rows, self.largest)
+        shares = (hi - lo) * rows / self.n
         tail = from_squared_differences(float(shares @ shares))
         return (TailRow("whole clusters", "McDiarmid 1989, one step a cluster", tail),)
 
@@ -155,7 +159,8 @@ class Clusters(Dependence):
         return from_squared_differences(float(totals @ totals))
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
-        """Whole clusters taken at random, as many as fit into ``share`` of the rows.
+        """Whole clusters taken at random, as many as fit into ``share`` of the rows; with ``largest`` that
+        ``share`` of the clusters, whatever their sizes: those that stay are draws of the same population.
 
         Proof that the bias is 0: the choice of clusters is made without the data, and for each choice the two
         parts are functions of disjoint sets of independent clusters.
@@ -164,6 +169,7 @@ class Clusters(Dependence):
         >>> parts.train.reshape(4, 2).all(axis=1).sum(), parts.protected_model.sizes
         (np.int64(2), (2, 2))
         """
+        check_split(share, rng, beta, of="Clusters")
         if self.column is not None:
             raise InvalidArgument(
                 "dependence",
@@ -186,14 +192,18 @@ class Clusters(Dependence):
                 repr(self),
             )
         chosen = np.zeros(len(sizes), dtype=np.bool_)
-        room = share * len(codes)
-        for i in rng.permutation(len(sizes)):
-            # share < 1 leaves room for a part of the rows only, so at least one cluster stays protected.
-            if sizes[i] <= room:
-                chosen[i] = True
-                room -= sizes[i]
-        if not chosen.any():
-            chosen[np.argmin(sizes)] = True
+        order = rng.permutation(len(sizes))
+        if self.largest is not None:
+            chosen[order[: part_size(share, len(sizes))]] = True
+        else:
+            room = share * len(codes)
+            for i in order:
+                # share < 1 leaves room for a part of the rows only, so one cluster at least stays protected.
+                if sizes[i] <= room:
+                    chosen[i] = True
+                    room -= sizes[i]
+            if not chosen.any():
+                chosen[np.argmin(sizes)] = True
         train = chosen[codes]
         left = sizes[~chosen].tolist()
         rest = replace(self, sizes=tuple(left)) if self.column is None else self.with_sizes(left)
