@@ -14,7 +14,7 @@ from holdfast.dependence import _bayesian
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._leakage import worst_leakage
 from holdfast.dependence._model import Dependence, few, from_squared_differences, row_differences
-from holdfast.dependence._split import Split, all_fresh, check_split, part_size
+from holdfast.dependence._split import Split, all_fresh, check_split
 from holdfast.errors import InvalidArgument
 from holdfast.records import show
 from holdfast.tails import SubGaussian
@@ -31,9 +31,7 @@ class Clusters(Dependence):
     and any engine will do. Or give ``sizes``, the clusters' numbers of rows: the rows stand cluster by
     cluster then, the first ``sizes[0]`` rows are the first cluster, and so on.
 
-    ``largest`` is the most rows a cluster can have. Without it the clusters' sizes are taken as given, and
-    answers are about the rows of clusters of these sizes. With it they are about the population from which
-    the clusters are drawn, in which none is larger.
+    The clusters' sizes are taken as given: answers are about the rows of clusters of these sizes.
 
     >>> Clusters([1] * 400).mean_tail(0, 1).radius(0.05) < Clusters([2] * 200).mean_tail(0, 1).radius(0.05)
     True
@@ -43,7 +41,6 @@ class Clusters(Dependence):
 
     sizes: tuple[int, ...] | None = None
     column: str | None = field(default=None, kw_only=True)
-    largest: int | None = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "independent clusters"
 
@@ -59,10 +56,6 @@ class Clusters(Dependence):
                 None,
                 of="Clusters",
             )
-        if self.largest is not None:
-            most = max(self.sizes) if self.sizes else 1
-            checked = checks.whole(self.largest, "largest", at_least=most, of="Clusters")
-            object.__setattr__(self, "largest", checked)
 
     @cached_property
     def n(self) -> int:
@@ -71,8 +64,8 @@ class Clusters(Dependence):
 
     @property
     def most(self) -> int:
-        """The most rows that a cluster has: as declared, else those of the largest one."""
-        return max(self.cluster_sizes) if self.largest is None else self.largest
+        """The most rows that a cluster has."""
+        return max(self.cluster_sizes)
 
     @property
     def cluster_sizes(self) -> tuple[int, ...]:
@@ -91,14 +84,11 @@ class Clusters(Dependence):
         return replace(self, sizes=tuple(sorted(sizes)))
 
     def _content_of_law(self) -> tuple[Any, ...]:
-        if self.column is None and self.largest is None:
-            return (self.sizes,)
-        return self.sizes, self.column, self.largest
+        return (self.sizes,) if self.column is None else (self.sizes, self.column)
 
     def _visible(self) -> dict[str, Any]:
-        named = {"column": self.column, "largest": self.largest}
         sizes = {} if self.sizes is None else {"sizes": list(self.sizes)}
-        return {**sizes, **{name: value for name, value in named.items() if value is not None}}
+        return sizes if self.column is None else {**sizes, "column": self.column}
 
     def __repr__(self) -> str:
         parts = [] if self.column is None else [f"column={self.column!r}"]
@@ -107,7 +97,6 @@ class Clusters(Dependence):
                 ", …" if len(self.cluster_sizes) > 6 else ""
             )
             parts.append(f"[{shown}]")
-        parts += [] if self.largest is None else [f"largest={self.largest}"]
         parts += [] if self.sizes is None else [f"clusters={len(self.sizes)}", f"n={self.n}"]
         return f"Clusters({', '.join(parts)})"
 
@@ -126,23 +115,14 @@ class Clusters(Dependence):
             else f"named by the column {self.column!r}"
         )
         count = "" if self.sizes is None or self.column is not None else f"{len(self.sizes):,} "
-        about = (
-            "The number of rows of each cluster is public and taken as given."
-            if self.largest is None
-            else f"The clusters are draws from one population, in which none has over {self.largest:,} rows. "
-            "No question was chosen by how many rows the clusters have."
-        )
         return (
             f"The rows form {count}clusters, {where}, that are independent of one another; inside a cluster "
             "rows may depend in any way.",
-            about,
+            "The number of rows of each cluster is public and taken as given.",
         )
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
-        # Of clusters that are draws any could have been as large as the largest.
-        rows = np.array(self.cluster_sizes, dtype=float)
-        rows = rows if self.largest is None else np.full_like(rows, self.largest)
-        shares = (hi - lo) * rows / self.n
+        shares = (hi - lo) * np.array(self.cluster_sizes, dtype=float) / self.n
         tail = from_squared_differences(float(shares @ shares))
         return (TailRow("whole clusters", "McDiarmid 1989, one step a cluster", tail),)
 
@@ -159,8 +139,7 @@ class Clusters(Dependence):
         return from_squared_differences(float(totals @ totals))
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
-        """Whole clusters taken at random, as many as fit into ``share`` of the rows; with ``largest`` that
-        ``share`` of the clusters, whatever their sizes: those that stay are draws of the same population.
+        """Whole clusters taken at random, as many as fit into ``share`` of the rows.
 
         Proof that the bias is 0: the choice of clusters is made without the data, and for each choice the two
         parts are functions of disjoint sets of independent clusters.
@@ -192,18 +171,14 @@ class Clusters(Dependence):
                 repr(self),
             )
         chosen = np.zeros(len(sizes), dtype=np.bool_)
-        order = rng.permutation(len(sizes))
-        if self.largest is not None:
-            chosen[order[: part_size(share, len(sizes))]] = True
-        else:
-            room = share * len(codes)
-            for i in order:
-                # share < 1 leaves room for a part of the rows only, so one cluster at least stays protected.
-                if sizes[i] <= room:
-                    chosen[i] = True
-                    room -= sizes[i]
-            if not chosen.any():
-                chosen[np.argmin(sizes)] = True
+        room = share * len(codes)
+        for i in rng.permutation(len(sizes)):
+            # share < 1 leaves room for a part of the rows only, so at least one cluster stays protected.
+            if sizes[i] <= room:
+                chosen[i] = True
+                room -= sizes[i]
+        if not chosen.any():
+            chosen[np.argmin(sizes)] = True
         train = chosen[codes]
         left = sizes[~chosen].tolist()
         rest = replace(self, sizes=tuple(left)) if self.column is None else self.with_sizes(left)

@@ -248,7 +248,7 @@ def model_of(rows: Rows, dependence: Dependence | None, split_by: Any = None) ->
 
 def _declared_model(model: Dependence) -> dict[str, Any]:
     """How whoever goes on with an account says the same model again, where a word does."""
-    if isinstance(model, Clusters) and model.column is not None and model.largest is None:
+    if isinstance(model, Clusters) and model.column is not None:
         return {"clusters": model.column}
     if isinstance(model, Mixing) and model.constant == 1.0:
         return {"mixing": model.rate}
