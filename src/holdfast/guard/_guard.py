@@ -95,7 +95,7 @@ class Guard(Verbs):
     path: the account is kept there, and the next guard on the same data goes on with it. A question that the
     database works on for more than ``seconds`` is stopped, and charged as one that failed. Rows in a database
     and in large files stay where they are; there ``split_by`` names a column that decides who is set aside.
-    Every row needs its own value of it.
+    Rows with the same value of it are taken for a cluster.
     ``public_categories`` names the columns (True: all) whose declared categories are public, such as those of
     an ordered categorical or a polars Enum: ``guard.train`` then keeps them, and questions may compare them
     in their order. Elsewhere ``guard.train`` has the categories that its own rows use.
@@ -929,7 +929,8 @@ class Guard(Verbs):
             "training rows": self._setup.facts["training_rows"],
             "questions": account.steps,
             f"{self.unit} spent": self._strategy.spent(account),
-            "charged for the split": self._setup.bias,
+            "charged for the split": self._setup.bias - sum(self._setup.besides.values()),
+            **self._setup.besides,
         }
         if self.epoch.number > 1:
             numbers |= {"epoch": self.epoch.number, "all epochs hold together with": self.epoch.together}

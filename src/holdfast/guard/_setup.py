@@ -58,7 +58,9 @@ _QUESTIONS = (
 
 @dataclass(frozen=True)
 class Setup:
-    """Both parts of the rows, the model of the protected ones (None: independent), and what was agreed."""
+    """Both parts of the rows, the model of the protected ones (None: independent), and what was agreed.
+    ``bias`` is all that is charged to the confidence before the first question, ``besides`` what of it is not
+    for the split, in words."""
 
     protected: Part
     training: Part | None
@@ -68,6 +70,7 @@ class Setup:
     assumptions: tuple[str, ...]
     nullable: frozenset[str]
     facts: dict[str, Any]
+    besides: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,7 @@ def set_up(
     protected, training, whole, model = parts.protected, parts.training, model, parts.model
     layouts = model.layouts(failure) if in_units and blocks and not protected.rows.stays else ()
     price = sum(layout.price for layout in layouts)
+    besides = {"charged for blocks": price, "charged for the fit": model.failure}
     if layouts:
         facts[LAYOUTS] = [[layout.length, layout.gap] for layout in layouts]
         described = (*described, _BLOCKS.format(len(layouts), price))
@@ -177,10 +181,11 @@ def set_up(
         training=training,
         pilot=pilot,
         model=None if isinstance(model, Independent) else model,
-        bias=parts.bias + price + model.failure,
+        bias=parts.bias + sum(besides.values()),
         assumptions=tuple(dict.fromkeys(stated)),
         nullable=nullable,
         facts=facts,
+        besides={words: charge for words, charge in besides.items() if charge},
     )
 
 
