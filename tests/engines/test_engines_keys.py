@@ -1,4 +1,4 @@
-"""Keys to split by: every row needs its own, wherever the rows live."""
+"""Keys to split by: rows with one key are a cluster, wherever the rows live."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import binom
 
 from holdfast import Guard
-from holdfast.engines import _place, open_rows
+from holdfast.dependence import Clusters, Independent
+from holdfast.engines import open_rows
 from holdfast.errors import QueryRejected
+from holdfast.guard import _setup
 
 PEOPLE, VISITS = 400, 25
 
@@ -41,59 +44,65 @@ def kinds_of_rows(rng, tmp_path):
     }
 
 
+def check_clusters(guard, each=VISITS):
+    """Whole people are on one side, and answers are read off people and not off visits."""
+    assert isinstance(guard._setup.model, Clusters)
+    assert guard.rows % each == 0
+    assert guard._setup.training.rows.count % each == 0
+    answer = guard.share("ill = 1")
+    assert answer.low <= 0.5 <= answer.high
+    assert answer.half_width > 0.5 * (guard.rows / each) ** -0.5
+    within_a_range = guard.mean("ill", bounds=(0, 3))
+    assert "independent units" in within_a_range.certificate.interval
+    assert within_a_range.low <= 0.5 <= within_a_range.high
+    assert any("clusters, named by the column 'person'" in said for said in answer.certificate.assumed)
+
+
 @pytest.mark.parametrize("kind", ["memory", "pandas", "files", "duckdb"])
-def test_a_key_that_repeats_among_the_training_rows_is_refused(rng, tmp_path, kind):
+def test_a_key_that_repeats_names_clusters(rng, tmp_path, kind):
     rows = kinds_of_rows(rng, tmp_path)[kind]
-    with pytest.raises(QueryRejected, match=r"'person' repeats.* one key has 25 rows.*one row of each key"):
-        Guard(rows, split_by="person")
-    guard = Guard(rows, split_by="visit")
-    assert any("No two rows have the same 'visit'" in sentence for sentence in guard.certificate.assumed)
+    guard = Guard(rows, split_by="person")
+    check_clusters(guard)
+    assert "person" not in guard._setup.training.rows.columns
+    assert Guard(rows, split_by="visit")._setup.model is None
 
 
-def test_a_key_that_repeats_is_refused_in_postgres(rng, to_postgres):
+def test_a_key_that_repeats_names_clusters_in_postgres(rng, to_postgres):
     table = to_postgres(visits(rng))
-    with pytest.raises(QueryRejected, match="'person' repeats"):
-        Guard(table, split_by="person")
+    check_clusters(Guard(table, split_by="person"))
     assert Guard(table, split_by="visit").rows > 4_000
 
 
-def test_a_key_that_repeats_is_refused_in_spark(rng, to_spark):
-    table = to_spark(visits(rng, people=40, each=5))
-    with pytest.raises(QueryRejected, match="'person' repeats"):
-        Guard(table, split_by="person")
+def test_a_key_that_repeats_names_clusters_in_spark(rng, to_spark):
+    table = to_spark(visits(rng, people=60, each=5))
+    assert isinstance(Guard(table, split_by="person")._setup.model, Clusters)
     assert Guard(table, split_by="visit").rows > 50
-    assert 20 < open_rows(table).some(0.3).count < 120
+    assert 20 < open_rows(table).some(0.3).count < 140
 
 
-def test_a_few_keys_that_repeat_are_seen_and_a_missing_one_is_a_key(rng):
+def test_a_model_that_takes_repeated_keys_for_independent_is_refused(rng):
+    table = visits(rng)
+    with pytest.raises(
+        QueryRejected, match=r"'person' repeats.* one value has 25 rows.*Leave dependence out"
+    ):
+        Guard(table, split_by="person", dependence=Independent(PEOPLE * VISITS))
+    assert Guard(table, split_by="visit", dependence=Independent(PEOPLE * VISITS))._setup.model is None
+
+
+def test_a_few_keys_that_repeat_are_clusters_and_a_row_without_a_key_is_refused(rng):
     keys = np.arange(2_000)
     keys[::20] = keys[1::20]
-    with pytest.raises(QueryRejected, match="repeats"):
-        Guard({"key": keys, "x": rng.random(2_000)}, split_by="key")
+    guard = Guard({"key": keys, "x": rng.random(2_000)}, split_by="key")
+    assert set(guard._setup.model.sizes) == {1, 2}
     names = [f"n{i}" if i % 4 else None for i in range(2_000)]
-    refusals = []
-    for seed in range(8):  # rows without a key go one way: refused where that is the training part
-        try:
-            Guard({"key": names, "x": rng.random(2_000)}, split_by="key", split_seed=seed)
-        except QueryRejected as refused:
-            refusals.append(str(refused))
-    assert 0 < len(refusals) < 8
-    assert all("one key has 500 rows" in refusal for refusal in refusals)
+    with pytest.raises(QueryRejected, match=r"500 rows have no value of 'key'.*Give each its cluster"):
+        Guard({"key": names, "x": rng.random(2_000)}, split_by="key")
 
 
-def test_nothing_is_told_of_protected_keys(rng):
-    """Other protected rows, with other keys that repeat or do not: the same words."""
-    rows = open_rows({"key": [f"k{i}" for i in range(500)], "same": [f"k{i}" for i in range(500)]})
-    _, protected = rows.split_in_place(0.5, 0, "key")[:2]
-    kept = sorted(protected.frame()["same"])
-    seen = sorted({f"k{i}" for i in range(500)} - set(kept))
-    refusals = set()
-    for others in (kept, kept[:1] * len(kept), kept[:9] * len(kept)):
-        keys = seen + seen[:7] + others[: len(kept)]
-        with pytest.raises(QueryRejected) as caught:
-            Guard({"key": keys, "x": rng.random(len(keys))}, split_by="key")
-        refusals.add(str(caught.value))
-    assert len(refusals) == 1
+def test_one_key_with_most_rows_is_refused(rng):
+    keys = np.where(np.arange(2_000) < 1_200, 0, np.arange(2_000))
+    with pytest.raises(QueryRejected, match="1,200 of 2,000 rows have the same 'key'"):
+        Guard({"key": keys, "x": rng.random(2_000)}, split_by="key")
 
 
 def misses(runs):
@@ -106,7 +115,8 @@ def misses(runs):
     return missed
 
 
-def test_rows_of_one_key_taken_for_independent_miss_far_too_often(monkeypatch):
-    """The twin: without the refusal, intervals at 95 % miss in a quarter of all runs or more."""
-    monkeypatch.setattr(_place, "_require_one_row_a_key", lambda *arguments: None)
-    assert misses(40) >= 10
+def test_clusters_hold_and_rows_of_one_key_taken_for_independent_miss_far_too_often(monkeypatch):
+    """The twin misses in a quarter of all runs or more at 95 %."""
+    assert misses(20) <= binom.ppf(0.999, 20, 0.05)
+    monkeypatch.setattr(_setup, "model_of", lambda rows, *given: Independent(rows.count))
+    assert misses(20) >= 5
