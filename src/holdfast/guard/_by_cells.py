@@ -147,6 +147,10 @@ class ByCells(Reading):
             return self.statistic.theorem
         return "the tail of the dependence model, for each value that the statistic might have"
 
+    @property
+    def halves(self) -> bool:
+        return not self.statistic.two_sided_facts
+
     def around(self, low: float, high: float) -> Interval:
         return Interval(low - self.expected[0], high + self.expected[1])
 
