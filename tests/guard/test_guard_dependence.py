@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 
 from holdfast import Guard
-from holdfast.dependence import Clusters, DependencyGraph, GaussianRows, Independent, MarkovChain, MDependent
+from holdfast.dependence import (
+    Clusters,
+    DependencyGraph,
+    GaussianRows,
+    Independent,
+    MarkovChain,
+    MDependent,
+    Mixing,
+)
 from holdfast.engines import unsealed
 from holdfast.errors import DependenceWarning, InvalidArgument
+from holdfast.guard._discover import ClaimQuestion
 from holdfast.tails import SubGaussian
 
 ROWS = 20_000
@@ -33,9 +42,15 @@ def test_a_chain_is_split_in_two_stretches_with_a_gap_that_is_charged(rng):
     with unsealed():
         training, protected = guard.train["place"], guard._setup.protected.rows.frame()["place"]
     assert training.max() < protected.min() - 10
-    assert 0 < guard.certificate.numbers["charged for the split"] <= 0.05 / 20
-    assert 0 < guard.certificate.numbers["charged for blocks"] <= 0.05 / 20
+    parts = chain(0.9).split(1 / 3, rng, 0.05)
+    blocks = parts.protected_model.layouts(0.05)
+    numbers = guard.certificate.numbers
+    assert numbers["charged for the split"] == pytest.approx(parts.bias)
+    assert numbers["charged for blocks"] == pytest.approx(sum(layout.price for layout in blocks))
+    assert 0 < parts.bias <= 0.05 / 20
+    assert 0 < numbers["charged for blocks"] <= 0.05 / 20
     assert any("chain" in sentence.lower() for sentence in answer.certificate.assumed)
+    assert any(f"in {len(blocks)} ways of cutting" in said for said in answer.certificate.assumed)
     assert answer.certificate.interval == "Chernoff bound for stationary chains"
 
 
@@ -94,3 +109,58 @@ def test_a_model_without_a_rule_needs_a_training_part_or_guesses(rng):
 def test_a_model_of_another_number_of_rows_is_refused():
     with pytest.raises(InvalidArgument, match="20,000 rows"):
         Guard({"x": np.zeros(ROWS)}, dependence=Independent(ROWS - 1))
+
+
+@pytest.mark.parametrize("share", [0, None], ids=["no training part", "training part"])
+@pytest.mark.parametrize("metric", ["accuracy", "f1"])
+def test_an_array_of_predictions_follows_the_rows_that_lie_in_blocks(rng, share, metric):
+    rows = 6_000
+    labels = rng.integers(0, 2, rows)
+    guard = Guard({"label": labels}, dependence=Mixing(0.3), training_share=share)
+    assert guard._setup.protected.units
+    with unsealed():
+        kept = guard._setup.protected.rows.frame()["label"].to_numpy()
+    for own in [kept, labels] if share is None else [labels]:
+        answer = guard.score(own, target="label", metric=metric, guess=0.9)
+        # Every prediction is right: any that were moved against the rows would be wrong half of the time.
+        assert answer.high == 1.0
+        assert answer.low > 0.6
+
+
+def test_predictions_out_of_fold_follow_the_training_rows_that_lie_in_blocks(rng):
+    trees = pytest.importorskip("sklearn.tree")
+    frame = {"x": rng.random(6_000), "label": rng.integers(0, 2, 6_000)}
+    guard = Guard(frame, dependence=Mixing(0.3))
+    training = guard.training_rows()
+    fitted = trees.DecisionTreeClassifier().fit(training[["x"]], training["label"])
+    answer = guard.score(fitted, target="label")
+    assert answer.guess < 0.6  # It is right about every training row that it was fitted on.
+
+
+def test_a_quantile_of_tied_values_has_ends_among_them_and_is_not_dear(rng):
+    rows = {"id": np.repeat(np.arange(2_000), 4), "value": np.repeat(rng.integers(0, 2, 2_000), 4)}
+    guard = Guard(rows, dependence=Clusters(column="id"))
+    for level, low in ((0.5, 0.0), (0.8, 1.0)):
+        prepared = guard._strategy.prepare(
+            guard._question(f"quantile(value, {level})"), guard._session.account
+        )
+        with unsealed():
+            measured = prepared.reading.measured(guard._setup.protected)
+        assert (measured.interval.low, measured.interval.high) == (low, 1.0)
+        assert guard.quantile("value", level).cost < 8
+
+
+def test_a_quantile_of_dependent_rows_needs_no_training_part(rng):
+    guard = Guard({"value": rng.random(ROWS)}, dependence=Mixing(0.3), training_share=0)
+    answer = guard.quantile("value", 0.5, guess=0.5)
+    assert 0 < answer.low < 0.5 < answer.high < 1
+
+
+def test_a_claim_by_blocks_of_rows_has_no_half_of_the_error_to_itself(rng):
+    """That blocks are not independent is one event for both sides."""
+    short, long = Guard({"x": rng.random(400)}, dependence=Mixing(0.6)), Guard({"x": rng.random(400)})
+    for guard, half in ((short, 0.0), (long, np.log(2))):
+        claim = ClaimQuestion.of(guard._question("mean(x, 0, 1)"), ">", 0.1, 0.05)
+        prepared = guard._strategy.prepare(claim, guard._session.account)
+        assert prepared.level - prepared.reading.nats == pytest.approx(half)
+        assert prepared.reading.halves == bool(half)

@@ -152,6 +152,10 @@ class ByCells(Reading):
     def by_sums(self) -> bool:
         return False
 
+    @property
+    def halves(self) -> bool:
+        return not self.statistic.two_sided_facts
+
     def around(self, low: float, high: float) -> Interval:
         return Interval(low - self.expected[0], high + self.expected[1])
 

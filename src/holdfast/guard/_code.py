@@ -277,9 +277,10 @@ class CodeStrategy:
                 "independent units. Ask with a larger rate."
             )
         level = claim_level(account, question.rate - self.bias)
-        # A one-sided test at α′ is one side of the interval at 2α′, but where second facts serve both sides.
-        both = question.about.statistic is not None and question.about.statistic.two_sided_facts
-        reading = self.exact(question.about, level if both else max(0.0, level - math.log(2)))
+        # A one-sided test at α′ is one side of the interval at 2α′ where each side has half of the error.
+        reading = self.exact(question.about, max(0.0, level - math.log(2)))
+        if not reading.halves:
+            reading = self.exact(question.about, level)
         return PreparedClaim(question, reading, level, account.learned)
 
     def _expected(self, question: Question, nats: float) -> Expectation:

@@ -18,7 +18,7 @@ from holdfast.coding import ArmClasses, guess_deviation
 from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
 from holdfast.guard._by_cells import CELLS, ByCells, Trained, even_steps, interval_of, require_training
-from holdfast.guard._quantiles_by_bets import expected_quantile
+from holdfast.guard._quantiles_by_bets import FARTHER, expected_quantile, spacing
 from holdfast.guard._question import CellQuestion, Moments, Part, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import (
     DeclaredTail,
@@ -39,9 +39,6 @@ from holdfast.tails import Tail
 _ARM_ERRORS = (0.01, 0.5)
 # Without training rows an average of bets is used, for standard deviations that halve from half the range.
 _UNSEEN_SPREADS = 5
-# How much farther out order statistics are looked at where those that bound a quantile are tied with it.
-_FARTHER = (1, 2, 4, 8, 16)
-_TIED = 1 / 8
 # From here on the bound by two sums makes arms longer by two hundredths and more.
 _LARGE_BET = 0.1
 _FEW_SEEN = 30  # training rows that enter
@@ -137,8 +134,11 @@ def _narrowest(question: CellQuestion, public: Public) -> Expectation:
     norm of a chain, or by the tail of the model. Without a training part nothing is predicted; bets are
     hardly ever wider than the tail then, and the middle one of the layouts is taken."""
     layouts: list[int | None] = list(range(len(public.units)))
+    if public.training is None and question.kind == "quantile":
+        return _expect_alone(question, replace(public, units=(), norm=None))
     if public.training is None:
-        return _expect_by_bets(question, public, None if public.norm else layouts[len(layouts) // 2])
+        usual = None if public.norm is not None else layouts[len(layouts) // 2]
+        return _expect_by_bets(question, public, usual)
     layouts += [] if public.norm is None else [None]
     ways = [partial(_expect_by_bets, question, public, layout) for layout in layouts]
     if not isinstance(question.statistic, AUC):
@@ -488,7 +488,7 @@ def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[flo
         nonlocal passing
         passing = max(1, round(public.rows * count / training.rows.count))
         lower, upper = (rank / passing - question.level for rank in ranks.bounds(passing))
-        reaches = [*(lower * factor for factor in _FARTHER), 0.0, *(upper * factor for factor in _FARTHER)]
+        reaches = [*(lower * factor for factor in FARTHER), 0.0, *(upper * factor for factor in FARTHER)]
         levels = [question.level + reach for reach in reaches]
         return [min(max(1, math.ceil(level * count)), count) for level in levels] if count else []
 
@@ -496,13 +496,8 @@ def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[flo
     require_rows_enter(question, training.rows.count, count, public.rows)
     if not values or not all(map(math.isfinite, values)):
         return 0.0, (unseen, unseen), passing
-    middle, steps = values[len(_FARTHER)], len(_FARTHER)
-    below = [middle - value for value in values[:steps]]
-    above = [value - middle for value in values[steps + 1 :]]
-    lower, upper = (
-        side[0] or _TIED * next((length for length in side if length > 0), 0.0) for side in (below, above)
-    )
-    return middle, (lower, upper), passing
+    middle, steps = values[len(FARTHER)], len(FARTHER)
+    return middle, spacing(middle, values[:steps], values[steps + 1 :]), passing
 
 
 def _rows_needed(ranks: Ranks) -> int:

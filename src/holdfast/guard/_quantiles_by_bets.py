@@ -18,6 +18,9 @@ from holdfast.statistics import Bets, Cells, Form, Mean, Steps
 # far out as the training part predicts.
 _PLACES, _FARTHEST = 32, 4.0
 _LN2 = math.log(2.0)
+FARTHER = (1, 2, 4, 8, 16)
+"""How much farther out order statistics are looked at where those that bound a quantile are tied with it."""
+_TIED = 1 / 8
 # A condition is 0 or 1, each in a cell of its own.
 HALVES = (Steps(0, SCALE_BITS - 1, 2), Steps(0, 0, 1))
 _SHARE = Form.of((0.0, 1.0, 0, 0, 0, 0), (1.0, 0, 0, 0, 0, 0))
@@ -27,13 +30,14 @@ _SHARE = Form.of((0.0, 1.0, 0, 0, 0, 0), (1.0, 0, 0, 0, 0, 0))
 class QuantileByBets(Reading):
     """A quantile of rows in units, read in one ``layout``; or of a stationary chain of a ``norm`` above 0.
 
-    For a fixed t, whether a row is at most t is a condition, and its share among the rows that enter is a
-    ratio of means. At a t below the quantile that share is less than ``level``. So the quantile
-    lies above every t at which a product of bets shows that, and the product falls in t.
+    For a fixed t, whether a row is below t is a condition, and its share among the rows that enter is a ratio
+    of means. At a t above the quantile that share is at least ``level``. So no t lies above the quantile at
+    which a product of bets shows that it is less, and the product falls in t. From above it is the same, with
+    the share of rows that are at most t. So tied values are ends of the interval themselves.
 
     ``expected`` are the arms that the training part predicts, ``reach`` how far from the level, as a share of
     the rows that enter, the order statistics lie that bound the quantile, and ``trained`` what it shows of
-    that share.
+    the rows below its own quantile and of those up to it. Where values are tied these differ.
     """
 
     question: TableQuestion
@@ -41,7 +45,7 @@ class QuantileByBets(Reading):
     norm: float
     expected: tuple[float, float]
     reach: float
-    trained: Cells | None
+    trained: tuple[Cells, Cells]
 
     @property
     def theorem(self) -> str:
@@ -74,11 +78,11 @@ class QuantileByBets(Reading):
         return Measured(middle, Interval(min(lower, middle), max(upper, middle)))
 
     def _shows(self, part: Part, t: float, *, above: bool) -> bool:
-        """Whether the rows show that the share of rows up to t is less than the level; with ``above``, that
-        the share of rows below t is more."""
-        cells = share_up_to(self.question, t, "<" if above else "<=").cells(part, HALVES)
+        """Whether the rows show that the share of rows below t is less than the level; with ``above``, that
+        the share of rows up to t is more."""
+        cells = share_up_to(self.question, t, "<=" if above else "<").cells(part, HALVES)
         cells = replace(cells, norm=self.norm, all_rows=part.rows.count)
-        evidence, nats = Bets(cells, self.trained), self.nats + _LN2
+        evidence, nats = Bets(cells, self.trained[above]), self.nats + _LN2
         if above:
             return evidence.lower(_SHARE, nats) > self.question.level
         return evidence.upper(_SHARE, nats) < self.question.level
@@ -132,25 +136,41 @@ def expected_quantile(
             "is, or give train=."
         )
     (middle,) = _order(question, training, [question.level])
-    seen = share_up_to(question, middle).cells(training, HALVES)
     ratio = rows / max(1, training.rows.count)
-    predicted = replace(seen.times(ratio), norm=norm, all_rows=rows)
-    reach = Mean().interval(Bets(predicted, predicted), nats).half_width
+    below, upto = (
+        replace(
+            share_up_to(question, middle, op).cells(training, HALVES).times(ratio), norm=norm, all_rows=rows
+        )
+        for op in ("<", "<=")
+    )
+    reach = max(Mean().interval(Bets(cells, cells), nats).half_width for cells in (below, upto))
     if not 0 < reach < min(question.level, 1 - question.level):
         raise NotEnoughRows(
             math.ceil(2 * rows * reach / min(question.level, 1 - question.level)) if reach < 1 else 4 * rows,
             rows,
             what=f"The {question.level:g}-quantile at this step",
         )
-    below, above = _order(question, training, [question.level - reach, question.level + reach])
+    levels = [question.level + side * factor * reach for side in (-1, 1) for factor in FARTHER]
+    values = _order(question, training, levels)
     guess = middle if question.guess is None else question.guess
     least = 2.0**-40 * max(1.0, abs(guess))
-    expected = max(middle - below, least), max(above - middle, least)
+    arms = spacing(middle, values[: len(FARTHER)], values[len(FARTHER) :])
+    expected = max(arms[0], least), max(arms[1], least)
     behind = 1.0 if question.guess is not None else 1 + 1 / ratio
     error = sum(expected) / 2 / math.sqrt(2 * (nats + _LN2)) * math.sqrt(1 + behind)
-    between = max(1.0, 2 * reach * predicted.count)
-    reading = QuantileByBets(question, nats, None, layout, norm, expected, reach, predicted)
+    between = max(1.0, 2 * reach * upto.count)
+    reading = QuantileByBets(question, nats, None, layout, norm, expected, reach, (below, upto))
     return ExpectedQuantile(guess, error, math.sqrt((1 + 1 / ratio) / between), reading)
+
+
+def spacing(middle: float, below: Sequence[float], above: Sequence[float]) -> tuple[float, float]:
+    """How far the first of the order statistics below and above a quantile are from it. Where they are tied
+    with it, a part of the way to the nearest farther out that are not."""
+    lower, upper = (
+        lengths[0] or _TIED * next((length for length in lengths if length > 0), 0.0)
+        for lengths in ([middle - value for value in below], [value - middle for value in above])
+    )
+    return lower, upper
 
 
 def _order(question: TableQuestion, training: Part, levels: Sequence[float]) -> list[float]:

@@ -42,7 +42,8 @@ class Part:
     (None: all). ``moments`` are those of questions that were summed together, by their keys.
 
     ``units`` are the same rows in independent units, in each way that the model of the rows knows: clusters,
-    or several layouts of blocks. Of such a part, ``largest`` is the most rows that a unit has."""
+    or several layouts of blocks. Of such a part, ``largest`` is the most rows that a unit has, and ``within``
+    says which rows of the part that was divided lie in a unit (None: all)."""
 
     rows: Rows
     training: bool
@@ -50,6 +51,7 @@ class Part:
     mask: NDArray[np.bool_] | None = None
     units: tuple[Part, ...] = ()
     largest: int = 1
+    within: NDArray[np.bool_] | None = None
     moments: dict[str, Moments] = field(default_factory=dict, repr=False, compare=False)
 
     def column(self, name: str) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from holdfast import intervals
 from holdfast.coding import WHOLE, ArmClasses, Grid, Output
 from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
 from holdfast.intervals import Interval
-from holdfast.tails import Tail
+from holdfast.tails import SubGaussian, Tail
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,11 @@ class Reading(ABC):
     @abstractmethod
     def theorem(self) -> str:
         """The interval for a fixed query that is used, by name."""
+
+    @property
+    def halves(self) -> bool:
+        """Whether each side of the measured interval has half of the error. Else one side may have all."""
+        return True
 
     @abstractmethod
     def around(self, low: float, high: float) -> Interval:
@@ -231,6 +236,11 @@ class MeanOfDependentRows(Reading):
     @property
     def theorem(self) -> str:
         return f"{type(self.tail).__name__} tail of the dependence model"
+
+    @property
+    def halves(self) -> bool:
+        # That blocks are not independent is one event, which both sides of a tail by blocks share.
+        return isinstance(self.tail, SubGaussian)
 
     def around(self, low: float, high: float) -> Interval:
         radius = self.tail.radius_at(self.nats) / self.share

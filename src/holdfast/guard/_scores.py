@@ -156,12 +156,21 @@ class ScoreQuestion(CellQuestion):
 
     def predict(self, part: Part) -> NDArray[Any]:
         """The predictions for the rows of one part."""
-        if part.training and self.out_of_fold is not None and len(self.out_of_fold) == part.rows.count:
-            return self.out_of_fold
+        if part.training and self.out_of_fold is not None:
+            seen = self._of_part(self.out_of_fold, part)
+            if len(seen) == part.rows.count:
+                return seen
         if isinstance(self.predictions, Model):
             return self.predictions.predict(part, self.target)
-        covers_data = part.mask is not None and len(self.predictions) == len(part.mask)
-        return self.predictions[part.mask] if covers_data else self.predictions
+        return self._of_part(self.predictions, part)
+
+    @staticmethod
+    def _of_part(predictions: NDArray[Any], part: Part) -> NDArray[Any]:
+        """Those that are for rows of a part, where the array is for more rows."""
+        for mask in (part.mask, part.within):
+            if mask is not None and len(predictions) == len(mask):
+                return np.asarray(predictions[mask])
+        return predictions
 
     @property
     def in_training(self) -> bool:

@@ -354,11 +354,12 @@ def _numbers(part: Part, model: Clusters, whole: Clusters) -> Any:
 
 def _in_blocks(part: Part, layout: Layout) -> Part:
     rows, mask = part.rows.in_blocks(layout.length, layout.gap), part.mask
+    place, stride = np.arange(part.rows.count), layout.length + layout.gap
+    within = (place % stride < layout.length) & (place < rows.count // layout.length * stride)
     if mask is not None:
-        place, stride = np.arange(part.rows.count), layout.length + layout.gap
         mask = mask.copy()
-        mask[mask] = (place % stride < layout.length) & (place < rows.count // layout.length * stride)
-    return replace(part, rows=rows, mask=mask, largest=layout.length)
+        mask[mask] = within
+    return replace(part, rows=rows, mask=mask, largest=layout.length, within=within)
 
 
 def _places(*masks: Any) -> str:
