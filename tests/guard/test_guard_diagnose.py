@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from holdfast import Guard
-from holdfast.dependence import Clusters, MDependent
+from holdfast.dependence import Clusters, Independent, MDependent
 from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
 from holdfast.guard._diagnosis import NOTHING
 from holdfast.guard._pairs import (
@@ -489,3 +489,22 @@ def test_a_long_table_is_diagnosed_in_seconds():
     start = time.process_time()
     assert not guard.diagnose().speaks_against
     assert time.process_time() - start < 30
+
+
+def test_clusters_in_order_warn_where_the_rows_are_shuffled():
+    rng = np.random.default_rng(5)
+    shuffled, ordered = people(rng), people(rng, shuffled=False)
+    sizes = Clusters([8] * 800)
+    with pytest.warns(DependenceWarning, match=r"do not seem to stand cluster by cluster.*column='person'"):
+        Guard(shuffled, dependence=sizes).mean("pressure", bounds=(-6, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Guard(ordered, dependence=sizes).mean("pressure", bounds=(-6, 6))
+        Guard(shuffled, dependence=Clusters(column="person")).mean("pressure", bounds=(-6, 6))
+
+
+def test_who_says_that_rows_are_independent_is_not_warned():
+    values = {"x": series(np.random.default_rng(3), 3_000, 0.9)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Guard(values, dependence=Independent(3_000)).share("x > 0")

@@ -223,9 +223,11 @@ def test_a_chain_loses_a_gap_pays_for_it_and_needs_the_old_account_closed(rng):
         assert later._setup.protected.rows.frame()["place"].min() == 3000 + dropped
     fresh = chain(3000).fresh(0.05)
     blocks = fresh.protected_model.layouts(0.05 - fresh.bias)
-    charged = fresh.bias + sum(layout.price for layout in blocks)
-    assert later.certificate.numbers["charged for the split"] == pytest.approx(charged)
-    assert fresh.bias > 0 < charged <= 0.05 / 10
+    numbers = later.certificate.numbers
+    assert numbers["charged for the split"] == pytest.approx(fresh.bias)
+    assert numbers["charged for blocks"] == pytest.approx(sum(layout.price for layout in blocks))
+    assert 0 < fresh.bias <= 0.05 / 20
+    assert 0 < numbers["charged for blocks"] <= 0.05 / 20
     answer = later.share("state = 1")
     assert answer.low < 0.5 < answer.high
     assert any("come after all rows of earlier epochs" in said for said in answer.certificate.assumed)

@@ -16,10 +16,13 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from holdfast.dependence import Clusters
 from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
 from holdfast.guard._diagnosis import (
     MATTERS,
+    SHUFFLED,
     TIMES,
     Diagnosis,
     Likeness,
@@ -54,6 +57,8 @@ _MEASURED, _CLOSELY = 2.5, 0.5
 # A warning needs so large a z-score and design effect; it looks at so many rows and questions.
 _SURE, _WIDENS = 8.0, 1.5
 _WARNED_LIMIT = 4.0  # the z-score of the limit that a warning tells
+# Clusters are taken for shuffled where less than this share of the pairs with one id lies in one cluster.
+_TOGETHER = 0.5
 _WARNED_ROWS, _FEWEST_ROWS, _MOST_QUESTIONS = 20_000, 100, 8
 
 
@@ -237,11 +242,14 @@ def _equal_inside(values: Values, labels: Values) -> float:
 
 
 class Doubts:
-    """Warns once where a guard takes rows for independent and its training part clearly speaks against it."""
+    """Warns once where a guard takes rows for independent and its training part clearly speaks against it;
+    ``assumed``: nobody said so. Also where clusters stand one after the other, as was said, and the rows
+    look shuffled."""
 
-    def __init__(self, setup: Setup, strategy: str) -> None:
+    def __init__(self, setup: Setup, *, assumed: bool) -> None:
         training = setup.training
-        assumed = strategy == "code" and setup.model is None
+        self._in_order = isinstance(setup.model, Clusters) and setup.model.column is None
+        assumed = (assumed and setup.model is None) or (self._in_order and bool(setup.protected.units))
         placed = training is not None and training.mask is not None and not training.rows.stays
         enough = training is not None and training.rows.count >= _FEWEST_ROWS
         self._setup = setup
@@ -268,6 +276,8 @@ class Doubts:
             return ""
         self._columns.add(question.checked.reads)
         try:
+            if self._in_order:
+                return self._shuffled(question)
             told = [*self._along(question), *self._by_groups(question)]
         except Exception:  # A hint is not worth failing for.
             return ""
@@ -306,6 +316,20 @@ class Doubts:
         ]
         return [close_sentence(close)] if close and not close[0].is_sorted and not self._sorted else []
 
+    def _shuffled(self, question: TableQuestion) -> str:
+        """Whether rows with the same id resemble each other and lie in different clusters."""
+        training = self._setup.training
+        if training is None or self._looked.grouped is not training.rows:
+            return ""
+        clusters = training.units[0].rows.unit_codes()
+        values = values_of((training.rows,), question.checked, question.text)
+        for name, labels in self._ids.items():
+            alike = likeness(values, labels, self._looked, named=True)
+            sure = alike is not None and alike.z > _SURE and alike.design_effect > _WIDENS
+            if sure and _share_together(labels, clusters[labels.present]) < _TOGETHER:
+                return SHUFFLED.format(name)
+        return ""
+
     def _by_groups(self, question: TableQuestion) -> list[str]:
         ids = {name: labels for name, labels in self._ids.items() if name not in question.checked.reads}
         if not ids:
@@ -314,6 +338,14 @@ class Doubts:
         alike = [likeness(values, labels, self._looked) for labels in ids.values()]
         sure = [one for one in alike if one is not None and one.z > _SURE and one.design_effect > _WIDENS]
         return [group_sentence([max(sure, key=lambda one: one.design_effect)])] if sure else []
+
+
+def _share_together(labels: Values, clusters: NDArray[np.int64]) -> float:
+    """Of all pairs of rows with the same label, the share that lies in one cluster."""
+    groups, sizes = labels.different
+    _, both = np.unique(groups.astype(np.int64) * (int(clusters.max()) + 1) + clusters, return_counts=True)
+    pairs, together = (float((counts * (counts - 1)).sum()) for counts in (sizes, both))
+    return together / pairs if pairs else 1.0
 
 
 def _depth() -> int:

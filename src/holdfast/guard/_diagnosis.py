@@ -23,6 +23,14 @@ _SERIES = f"If the rows are a series in this order, {_SAY}."
 _GROUPS = "If rows belong together in groups, name their column: Guard(data, dependence=Clusters(column=…))."
 
 
+SHUFFLED = (
+    "The rows do not seem to stand cluster by cluster, as Clusters(sizes) takes them. Rows with the same "
+    "{0!r} resemble each other and lie in different clusters. Sort the table by {0!r}, or name the column: "
+    "Guard(data, dependence=Clusters(column={0!r}))."
+)
+"""The warning where clusters stand in order and rows look shuffled."""
+
+
 @dataclass(frozen=True, repr=False)
 class Neighbours(Record):
     """How much rows that follow each other have in common, in one column or in the values of a question: in

@@ -203,7 +203,7 @@ class Guard(Verbs):
         self._records = Records(self.confidence, self._strategy, assumptions, promise)
         self._answered = Answered(self._session, self._records, self._too_wide)
         self._hints = Hints(self._setup.training, self._setup.pilot, self._setup.nullable)
-        self._doubts = Doubts(self._setup, strategy)
+        self._doubts = Doubts(self._setup, assumed=strategy == "code" and dependence is None)
         self._read = lru_cache(_READ)(self._checked)
         self._callbacks: dict[object, Callable[[Answer], object]] = {}
 
