@@ -127,4 +127,4 @@ def test_the_numbers_on_the_page_are_those_of_the_table():
     for rows in ("chain", "pedigree"):
         assert held[rows, METHODS[0]] < 0.1
         assert min(held[rows, method] for method in METHODS[2:]) >= 0.95
-    assert held["chain", METHODS[1]] < 0.8
+    assert held["chain", METHODS[1]] < 0.85

@@ -79,7 +79,7 @@ def pedigree_states(rng: np.random.Generator) -> States:
 def model_of(correlation: str) -> Dependence:
     """The model of the states, which is that of the rows."""
     if correlation == "chain":
-        return MarkovChain([[1 - CHANGE, CHANGE], [CHANGE, 1 - CHANGE]], n=ROWS[correlation])
+        return MarkovChain(np.array([[1 - CHANGE, CHANGE], [CHANGE, 1 - CHANGE]]), n=ROWS[correlation])
     frequent = _allele()
     founder = np.array([(1 - frequent) ** 2, 2 * frequent * (1 - frequent), frequent**2])
     passed = np.array([0.0, 0.5, 1.0])
