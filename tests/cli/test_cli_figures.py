@@ -35,7 +35,7 @@ def made_up(tmp_path, monkeypatch):
 
         return type(name, (), {name: staticmethod(figure)})
 
-    for name in ("holdout", "series", "barriers"):
+    for name in ("holdout", "series", "correlated", "barriers"):
         monkeypatch.setitem(sys.modules, f"holdfast.figures._{name}", maker(name))
     return tmp_path
 
@@ -53,10 +53,11 @@ def test_without_a_name_all_are_drawn_and_json_is_one_document(holdfast, made_up
     status, out, _ = holdfast("figures", "--json", "--runs", "2")
     assert status == 0
     tables = json.loads(out)
-    assert [table["name"] for table in tables] == ["holdout", "series", "barriers"]
+    assert [table["name"] for table in tables] == ["holdout", "series", "correlated", "barriers"]
     assert tables[0]["rows"] == [["one", 1, 0.25], ["two", 2, None]]
     assert sorted(path.name for path in (made_up / "holdfast-figures").glob("*.csv")) == [
         "barriers.csv",
+        "correlated.csv",
         "holdout.csv",
         "series.csv",
     ]
@@ -65,7 +66,7 @@ def test_without_a_name_all_are_drawn_and_json_is_one_document(holdfast, made_up
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nothing"], "'holdout', 'series', 'barriers'"),
+        (["nothing"], "'holdout', 'series', 'correlated', 'barriers'"),
         (["--runs", "0"], "runs"),
         (["--runs", "many"], "many"),
         (["--output", "taken/inside"], "Cannot write to taken/inside"),
@@ -82,4 +83,4 @@ def test_bad_input_is_two(holdfast, made_up, arguments, says):
 def test_help_names_the_figures(holdfast):
     status, out, _ = holdfast("figures", "--help")
     assert status == 0
-    assert "holdout|series|barriers" in out
+    assert "holdout|series|correlated|barriers" in out

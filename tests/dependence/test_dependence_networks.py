@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from holdfast.dependence import BayesianNetwork, MarkovNetwork
+from holdfast.dependence import BayesianNetwork, MarkovChain, MarkovNetwork
 from holdfast.stability import DP, BayesianDP
 
 EPSILON = 0.3
@@ -264,3 +264,40 @@ def require_leakage_of_brute_force(seed, count):
             assert promised >= leaked * (1 - 1e-9), method
             assert sharp <= promised, method
             assert needed >= net.required_dp(BayesianDP(EPSILON), method).epsilon, method
+
+
+def with_more(table, emissions):
+    """A table over states as one over (state, what else a row shows), drawn given its own state."""
+    shown = emissions.shape[1]
+    spread = table
+    for axis in range(table.ndim):
+        spread = np.repeat(spread, shown, axis=axis)
+    return spread * emissions.ravel()
+
+
+def test_rows_with_more_than_their_state_have_the_bounds_of_the_state(seed):
+    """Each row shows one of three further values, drawn given its own state: every bound stays."""
+    for k in range(6):
+        rng = np.random.default_rng([seed, k, 11])
+        emissions = rng.dirichlet(np.ones(3), 2)
+        start, step, both = (rng.dirichlet([2.0, 2.0], shape) for shape in ((), (2,), (2, 2)))
+        tables = {0: ([], start), 1: ([0], step), 2: ([0], step), 3: ([1, 2], both)}
+        for used in ((0, 1, 2), (0, 1, 2, 3)):
+            net = BayesianNetwork({node: tables[node] for node in used})
+            rich = BayesianNetwork(
+                {node: (tables[node][0], with_more(np.asarray(tables[node][1]), emissions)) for node in used}
+            )
+            on_trees = ("coupling", "pairs") if len(used) == 3 else ()
+            for method in ("group", "quilt", "blanket", "dobrushin", *on_trees):
+                bound = net.bayesian_dp(DP(0.3), method).epsilon
+                assert rich.bayesian_dp(DP(0.3), method).epsilon == pytest.approx(bound, rel=1e-9)
+            radius = net.mean_tail(0, 1).radius(0.05)
+            assert rich.mean_tail(0, 1).radius(0.05) == pytest.approx(radius, rel=1e-8)
+        chain = MarkovChain(step, 30)
+        longer = MarkovChain(with_more(step, emissions), 30)
+        assert longer.cross_ratio == pytest.approx(chain.cross_ratio, rel=1e-9)
+        assert longer.contraction == pytest.approx(chain.contraction, rel=1e-9)
+        assert longer.spectral_gap == pytest.approx(chain.spectral_gap, rel=1e-9)
+        bound, radius = chain.bayesian_dp(DP(0.3)).epsilon, chain.mean_tail(0, 1).radius(0.05)
+        assert longer.bayesian_dp(DP(0.3)).epsilon == pytest.approx(bound, rel=1e-9)
+        assert longer.mean_tail(0, 1).radius(0.05) == pytest.approx(radius, rel=1e-6)

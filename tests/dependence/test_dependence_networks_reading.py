@@ -338,6 +338,18 @@ def test_blankets_of_trees_are_those_of_their_joint_law(seed, states):
             assert found == expected or found == pytest.approx(expected, rel=1e-9)
 
 
+def test_where_the_caller_gives_the_training_part_nothing_is_computed_again():
+    tree = random_tree(np.random.default_rng(1), 60)
+    bound, tail = tree.bayesian_dp(DP(0.1)), tree.mean_tail(0, 1)
+    same = tree.protected_only()
+    assert same._forest is tree._forest
+    assert (same.bayesian_dp(DP(0.1)), same.mean_tail(0, 1)) == (bound, tail)
+    assert same.fingerprint == tree.fingerprint
+    assert same.assumptions[:-1] == tree.assumptions
+    assert "training part" in same.assumptions[-1]
+    assert same != tree
+
+
 def test_a_star_of_thousands_of_rows_has_its_blanket():
     star = MarkovNetwork([((0, i), STEP) for i in range(1, 3000)])
     pair = MarkovNetwork([((0, 1), STEP)])

@@ -188,7 +188,7 @@ def test_figures_are_looked_up_by_name_and_only_then_imported(tmp_path, monkeypa
 
     monkeypatch.setitem(sys.modules, "holdfast.figures._barriers", Made)
     assert draw("barriers", tmp_path, runs=3).rows == ((1,),)
-    with pytest.raises(InvalidArgument, match="'holdout', 'series', 'barriers'"):
+    with pytest.raises(InvalidArgument, match="'holdout', 'series', 'correlated', 'barriers'"):
         draw("nothing", tmp_path, runs=3)
     with pytest.raises(InvalidArgument, match="runs"):
         draw("series", tmp_path, runs=0)

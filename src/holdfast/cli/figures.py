@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[holdout|series|barriers]...")
+@click.argument("names", nargs=-1, metavar="[holdout|series|correlated|barriers]...")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
@@ -34,7 +34,8 @@ def figures(names: tuple[str, ...], output: Path, runs: int, workers: int, as_js
     """Run the experiments behind the figures and write pictures and tables: all of them, or those named.
 
     holdout: a classifier built through a holdout that is reused naively, through a reusable holdout and
-    through the code guard. series: the same analyst on a real time series. barriers: what cannot be done.
+    through the code guard. series: the same analyst on a real time series. correlated: the same analyst on a
+    chain of rows and on families of relatives. barriers: what cannot be done.
     """
     from rich.console import Console
 

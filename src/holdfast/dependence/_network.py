@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from holdfast.dependence._dobrushin import WeakCoupling, couplings, weak_couplin
 from holdfast.dependence._factors import Array, Factor, log_joint, log_sum
 from holdfast.dependence._influence import influence, largest_influence
 from holdfast.dependence._leakage import exact_leakage, refuse_domain
-from holdfast.dependence._model import Dependence, from_squared_differences, row_differences
+from holdfast.dependence._model import GIVEN_TRAINING, Dependence, from_squared_differences, row_differences
 from holdfast.dependence._network_quilts import NetworkQuilts
 from holdfast.dependence._network_tails import Arrows, along_arrows, by_comparison, single_site_influences
 from holdfast.dependence._quilts import Quilt, boundary, connected_sets, count_sets, refuse_many, side_of
@@ -368,6 +369,13 @@ class Network(Dependence):
         c = row_differences(differences, self.n, of=type(self).__name__)
         smallest = min(float(spread @ spread) for _, _, spread in self._spreads(c))
         return from_squared_differences(rounding.up(smallest))
+
+    def protected_only(self) -> Self:
+        """The same model where the caller supplied the training part; its tables are not read again, and what
+        was computed from them is kept."""
+        same = copy.copy(self)
+        object.__setattr__(same, "extra_assumptions", (*self.extra_assumptions, GIVEN_TRAINING))
+        return same
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
         """Whole components taken at random, as many as fit into ``share`` of the rows.

@@ -18,6 +18,7 @@ __all__ = ["FIGURES", "FigureTable", "Progress", "draw"]
 FIGURES = {
     "holdout": "holdfast.figures._holdout",
     "series": "holdfast.figures._series",
+    "correlated": "holdfast.figures._correlated",
     "barriers": "holdfast.figures._barriers",
 }
 """Where each figure lives: a module with a function of the same name."""
