@@ -134,7 +134,7 @@ def test_with_rows_of_clusters_taken_for_independent_they_do_not(seed, rows_take
 
 
 def test_with_blocks_without_gaps_they_do_not(seed, blocks_without_gaps):
-    assert missed(SERIES, 5, seed, FEW_HALVES) > allowed(5)
+    assert missed(SERIES, 6, seed) > allowed(6)
 
 
 WORLDS = {
