@@ -133,6 +133,7 @@ def test_with_rows_of_clusters_taken_for_independent_they_do_not(seed, rows_take
     assert missed(CLUSTERS, 5, seed) > allowed(5)
 
 
+@pytest.mark.slow
 def test_with_blocks_without_gaps_they_do_not(seed, blocks_without_gaps):
     assert missed(SERIES, 5, seed) > allowed(5)
 
