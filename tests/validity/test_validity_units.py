@@ -94,7 +94,7 @@ class ChainWorld:
 
 
 CLUSTERS = ClusterWorld(100, 40)
-SERIES = ChainWorld(0.95, 8_000)
+SERIES = ChainWorld(0.98, 12_000)
 FEW_HALVES = 2
 
 
@@ -133,8 +133,9 @@ def test_with_rows_of_clusters_taken_for_independent_they_do_not(seed, rows_take
     assert missed(CLUSTERS, 5, seed) > allowed(5)
 
 
+@pytest.mark.slow
 def test_with_blocks_without_gaps_they_do_not(seed, blocks_without_gaps):
-    assert missed(SERIES, 5, seed, FEW_HALVES) > allowed(5)
+    assert missed(SERIES, 5, seed) > allowed(5)
 
 
 WORLDS = {
