@@ -222,9 +222,9 @@ def test_blocks_that_make_no_sense_are_refused():
     assert Blocks(10, 100, 1e-9).with_rows(120).layouts()[0].blocks == 2
     with pytest.raises(InvalidArgument, match=r"gap.*longer gap, longer blocks or a lower confidence"):
         Blocks(10, 1, 0.01).with_rows(1_000).layouts(0.05)
-    with pytest.raises(NotEnoughRows, match="training part"):
+    with pytest.raises(NotEnoughRows, match="Two blocks"):
         Blocks(10, 30, 1e-9).with_rows(60).split(0.5, np.random.default_rng(0))
-    with pytest.raises(NotEnoughRows, match="epoch"):
+    with pytest.raises(NotEnoughRows, match="Two blocks"):
         Blocks(10, 30, 1e-9).with_rows(60).fresh()
 
 

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from holdfast import checks, rounding
 from holdfast.dependence._best import TailRow
 from holdfast.dependence._layouts import Layout, blocks_in, price_of
-from holdfast.dependence._mixing import Mixing, block_tail
-from holdfast.dependence._model import LATER, MOST_ROWS, Dependence, bound_to, whole_steps
-from holdfast.dependence._split import Split, check_split, contiguous, part_size
+from holdfast.dependence._mixing import Mixing, Series, block_tail
+from holdfast.dependence._model import MOST_ROWS, bound_to, whole_steps
 from holdfast.errors import InvalidArgument, NotEnoughRows
 
 
 @dataclass(frozen=True, repr=False)
-class Blocks(Dependence):
+class Blocks(Series):
     """Rows in order, cut into blocks of ``length`` rows with ``gap`` rows left out after each.
 
     ``mixing`` says what of the past is still known after a gap: a number, the largest total variation between
@@ -55,12 +54,8 @@ class Blocks(Dependence):
                     2 * self.length + self.gap, n, what="Two blocks with the gap between them"
                 )
 
-    @property
-    def follows_training(self) -> bool:
-        return True
-
-    def with_rows(self, n: int) -> Self:
-        return replace(self, n=n) if self.n is None else super().with_rows(n)
+    def _about(self, n: int) -> Self:
+        return replace(self, n=n)
 
     @property
     def remembered(self) -> float:
@@ -111,28 +106,5 @@ class Blocks(Dependence):
         tail = block_tail(self.log_remembered, n, hi - lo)
         return (TailRow("β-mixing blocks", "Yu 1994, lemma 4.1, with the best block length", tail),)
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
-        """The first rows, then a gap, then the protected rows.
-
-        Proof that the bias is at most ``remembered``: the protected rows stand a gap after the last training
-        row, and that is how far their law given all rows before is from their own, on average.
-        """
-        share, rng, _ = check_split(share, rng, beta, of="Blocks")
-        n = bound_to(self, of="split")
-        usable = n - self.gap
-        needed = 2 * self.length + self.gap
-        size = part_size(share, usable) if usable >= 2 else 0
-        if usable - size < needed:
-            raise NotEnoughRows(
-                math.ceil(needed / (1 - share)) + self.gap + 1, n, what="Setting a training part aside"
-            )
-        rest = replace(self, n=usable - size)
-        return Split(*contiguous(size, self.gap, n), rest, self.remembered, self.assumptions)
-
-    def fresh(self, beta: Any = 0.05) -> Split:
-        """All rows but those of one gap."""
-        n = bound_to(self, of="fresh")
-        if n - self.gap < 2 * self.length + self.gap:
-            raise NotEnoughRows(2 * (self.length + self.gap), n, what="An epoch after another")
-        rest = replace(self, n=n - self.gap)
-        return Split(*contiguous(0, self.gap, n), rest, self.remembered, (*self.assumptions, LATER))
+    def _gap(self, beta: float) -> tuple[int, float]:
+        return self.gap, self.remembered
