@@ -31,6 +31,7 @@ class _Model:
     """Stands where a model of dependence would: only its tail is used."""
 
     tail: Tail
+    operator_norm: float | None = None
 
     def mean_tail(self, lo: float, hi: float) -> Tail:
         """The tail of a share."""
