@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.errors import QueryRejected
-from holdfast.guard._clipping import clipped_shares
-from holdfast.guard._question import CellQuestion, Moments, Part, TableQuestion
+from holdfast.guard._question import CellQuestion, Part
 from holdfast.guard._readings import Measured, Reading
 from holdfast.intervals import Interval
 from holdfast.statistics import (
@@ -168,28 +167,14 @@ class ByCells(Reading):
             return self._measured(part)
 
     def _measured(self, part: Part) -> Measured | None:
-        cells = replace(self._cells(part), norm=self.norm, all_rows=self.rows)
+        cells = self.question.cells(part if self.layout is None else part.units[self.layout], self.steps)
+        cells = replace(cells, norm=self.norm, all_rows=self.rows)
         value = self.statistic.estimate(cells)
         if not math.isfinite(value):
             return None
         return Measured(
             value, interval_of(self.statistic, cells, self.trained, self.nats, self.tail, self.rows)
         )
-
-    def _cells(self, part: Part) -> Cells:
-        """The cells of the rows. Where the answer will say whether many values were clipped, the same scan
-        counts them, and the count is kept with the part."""
-        if self.layout is not None:
-            return self.question.cells(part.units[self.layout], self.steps)
-        question = self.question
-        shares = clipped_shares(question)
-        if not (shares and isinstance(question, TableQuestion)) or question.checked.skips:
-            return question.cells(part, self.steps)
-        read = part.rows.cells(question.checked, self.steps, count_clipped=True)
-        rows, outside = (sum(cell[place] for cell in read) for place in (1, -1))
-        for share in shares:
-            part.moments[share.key] = Moments(rows, outside / rows if rows else math.nan, math.nan)
-        return Cells.of(question.axes, [cell[:-1] for cell in read])
 
 
 def interval_of(

@@ -106,6 +106,12 @@ def clipped_shares(question: Question) -> list[TableQuestion]:
     return [kept.question for kept in question.seen.values() if isinstance(kept, Clipping)]
 
 
+def counted_by_cells(question: Question) -> tuple[str, ...]:
+    """The keys of those that a scan by cells can count: not where rows without a value are left out of it."""
+    skips = isinstance(question, TableQuestion) and question.checked.skips
+    return () if skips else tuple(share.key for share in clipped_shares(question))
+
+
 def _share_outside(question: TableQuestion) -> TableQuestion | None:
     query, checked = question.checked.query, question.checked
     ranges = _ranges(question, query)

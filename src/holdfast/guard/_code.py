@@ -25,7 +25,7 @@ from holdfast.coding import (
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard._answer import Left, Preview, perhaps_too_wide, tells_nothing
-from holdfast.guard._clipping import Clipping, clipping_of, kept_clipping
+from holdfast.guard._clipping import Clipping, clipping_of, counted_by_cells, kept_clipping
 from holdfast.guard._curve import CurveQuestion, CurveReading, curve_by_bets, curve_reading
 from holdfast.guard._discover import ClaimQuestion, PreparedClaim, claim_level, require_one_rate
 from holdfast.guard._expectation import Expectation, Public, expect, look
@@ -124,7 +124,8 @@ class PreparedCode:
     def read(self, part: Part) -> Outcome:
         """Read the rows once; what leaves is a function of the output and of public facts, and of nothing
         else."""
-        part = replace(part, moments=dict(part.moments))  # for what one scan tells besides
+        counted = () if self.reading.by_sums else counted_by_cells(self.question)
+        part = replace(part, moments=dict(part.moments), clipped=counted)
         output = self.reading.output(part, self.grid)
         beyond = self.clipping is not None and self.clipping.beyond(part)
         interval = self.interval(output)

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Part:
     """The training or the protected rows; ``mask`` says which of the ``data_rows`` rows of the data they are
-    (None: all). ``moments`` are those of questions that were summed together, by their keys.
+    (None: all). ``moments`` are those of questions that were summed together, by their keys. ``clipped`` are
+    the keys of shares of clipped values: a scan by cells counts them too, and puts them there.
 
     ``units`` are the same rows in independent units, in each way that the model of the rows knows: clusters,
     or several layouts of blocks. Of such a part, ``largest`` is the most rows that a unit has, and ``within``
@@ -53,6 +54,7 @@ class Part:
     largest: int = 1
     within: NDArray[np.bool_] | None = None
     moments: dict[str, Moments] = field(default_factory=dict, repr=False, compare=False)
+    clipped: tuple[str, ...] = ()
 
     def column(self, name: str) -> NDArray[Any]:
         """One column as an array. Reads the rows."""
@@ -222,7 +224,13 @@ class TableQuestion(CellQuestion):
             return UnitCells.of_units(
                 self.axes, part.rows.unit_sums(self.checked), part.largest, part.rows.count
             )
-        return Cells.of(self.axes, part.rows.cells(self.checked, steps))
+        if not part.clipped:
+            return Cells.of(self.axes, part.rows.cells(self.checked, steps))
+        read = part.rows.cells(self.checked, steps, count_clipped=True)
+        rows, outside = (sum(cell[place] for cell in read) for place in (1, -1))
+        for key in part.clipped:
+            part.moments[key] = Moments(rows, outside / rows if rows else math.nan, math.nan)
+        return Cells.of(self.axes, [cell[:-1] for cell in read])
 
     def moments_of(self, sums: Sums) -> Moments:
         """The moments that sums over the rows stand for."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast import checks
-from holdfast.dependence import Clusters, Dependence, FittedChain, Independent, Layout, Mixing
+from holdfast.dependence import Clusters, Dependence, FittedChain, Independent, Layout, Mixing, Split
 from holdfast.engines import Rows, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._columns import require_columns
@@ -276,11 +276,7 @@ def _split(rows: Rows, model: Dependence, share: float, seed: int, failure: floa
     """A share of rows that are in memory, by the model's own rule."""
     if rows.count < 4:
         raise NotEnoughRows(4, rows.count, what="A guard that sets its own training part aside")
-    rng = np.random.default_rng(seed)
-    if isinstance(model, Clusters) and model.column is not None:
-        split = model.split_by_codes(rows.in_clusters(model.column).unit_codes(), share, rng)
-    else:
-        split = model.split(share, rng, failure)
+    split = _split_of(rows, model, share, np.random.default_rng(seed), failure)
     seen, kept = rows.split(split.train, split.protected)
     return _Parts(
         Part(kept, training=False, data_rows=rows.count, mask=split.protected),
@@ -290,6 +286,12 @@ def _split(rows: Rows, model: Dependence, share: float, seed: int, failure: floa
         split.bias,
         split.assumptions,
     )
+
+
+def _split_of(rows: Rows, model: Dependence, share: float, rng: np.random.Generator, failure: float) -> Split:
+    if isinstance(model, Clusters) and model.column is not None:
+        return model.split_by_codes(rows.in_clusters(model.column).unit_codes(), share, rng)
+    return model.split(share, rng, failure)
 
 
 def _split_in_place(rows: Rows, model: Dependence, share: float, seed: int, key: str | None) -> _Parts:
