@@ -38,7 +38,7 @@ _UNCHANGED = (
 _BY_PLACE = "Which rows are protected was decided by their place in the files, without looking at them."
 _BY_KEY = (
     "Which rows are protected was decided by the column {0!r}, which says nothing about the other columns "
-    "and cannot be asked about."
+    "and cannot be asked about. How often each of its values occurs is public."
 )
 _AFTER_TRAINING = (
     "The rows come right after the training rows, in one series. The first {:,} of them are left out, so "
