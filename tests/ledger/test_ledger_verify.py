@@ -106,6 +106,8 @@ def forged(tmp_path, path, key, *, keep, change=None):
         body = json.loads(line["body"])
         if number + 1 == change:
             body["micro_nats"] -= 1
+        if change is not None and number + 1 > change and "before" in body:
+            body["before"]["micro_nats"] -= 1
         book.append(line["kind"], body, after=number, subject=line["subject"], request=line["request"])
     target = tmp_path / "forged.jsonl"
     export(book, target)

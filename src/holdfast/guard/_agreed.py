@@ -77,6 +77,11 @@ class PreparedCells:
         """Any cell, and a failure to read: they all cost the same."""
         return price(self.cells.count)
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The numbers by which the book tells this plan from others."""
+        return {"guess": self.guess, "cell": self.cells.cell, "cells": self.cells.count}
+
     def failed(self) -> Outcome:
         """A failure costs as much as any answer."""
         return Outcome(self.worst_price, surprise=True, released=None)

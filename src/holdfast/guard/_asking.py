@@ -9,16 +9,18 @@ Questions that were fixed before any of them is answered are a batch: they take 
 nobody pays for the others. Questions of different people that wait for the same turn are no batch. They share
 the scans and the two writes, and each has the account that those before it leave.
 
-A question that fails on the rows does not stop the others. A crash after 2 leaves the reservations as spent.
-Whoever asks the same batch again goes on with them: what was read and not recorded was never released. A
-question that runs code of whoever asks it, a model, is not gone on with: a process that dies because of the
-rows would tell something about them, so its reservation stays spent and it is asked anew.
-Proofs: ``docs/theory/code-guard.md``, "Asked together" and "Waiting for one turn".
+A question that fails on the rows does not stop the others. A crash after 2 leaves the reservations open, and
+what was read and not recorded was never released. The next start, or whoever asks the same again, takes them
+up once, from the account that they were made from. A question that runs code of whoever asks it, a model, is
+not taken up: a process that dies because of the rows would tell something about them, so its reservation
+stays spent and it is asked anew.
+Proofs: ``docs/theory/code-guard.md``, "Asked together" and "Waiting for one turn";
+``docs/theory/adaptive-validity.md``, "A question that was interrupted".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,13 +29,14 @@ from typing import Any, Protocol
 
 from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
+from holdfast.errors import HoldfastError
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._clipping import clipped_shares
 from holdfast.guard._question import Part, Question, TableQuestion
 from holdfast.guard._readers import reader
-from holdfast.guard._session import NOBODY, Asked, Asker, Reserved, Session, Settled
+from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Reserved, Session, Settled
 from holdfast.guard._strategy import Outcome, Prepared
-from holdfast.ledger import BookError
+from holdfast.ledger import BookError, Stale
 
 # A crash costs the worst prices of all questions that were being read, so not more than these join.
 _MOST_JOINED = 16
@@ -166,9 +169,11 @@ def _answer_one(session: Session, strategy: Preparing, request: _Request, part: 
         again = True
         while again:
             reserved = session.reserve(asked, refused=request.refused, stop=request.stop)
-            # What was left behind is settled first: until then it counts as the dearest it could be.
-            again = len(asked) > 1 and any(one.left_behind for one in reserved.values())
-            recorded = _read_and_record(session, strategy, members, reserved, part)
+            # What was interrupted is settled first: until then it counts as the dearest it could be.
+            recorded = _read_and_record(session, strategy, members, reserved, part, name)
+            read = {one.key for one in recorded if not one.unread}
+            taken_up = {key for key, one in reserved.items() if one.interrupted is not None}
+            again = bool(taken_up) and (len(asked) > 1 or not taken_up <= read)
             request.recorded |= {one.key for one in recorded}
             failed |= {one.key: one.nats if one.failed else None for one in recorded}
     # What was settled before, or by another process, is told as the book has it.
@@ -177,21 +182,56 @@ def _answer_one(session: Session, strategy: Preparing, request: _Request, part: 
     request.done = True
 
 
+def read_interrupted(
+    session: Session,
+    strategy: Preparing,
+    question_of: Callable[[Interrupted], Question | None],
+    part: Part,
+) -> None:
+    """Read questions again that a process left behind when it was interrupted: each once, and under its own
+    reservation. ``question_of`` makes the question anew; where it returns None, the reservation waits for
+    whoever asks the same again."""
+    with session.turn(), reader() as name:
+        session.read()
+        if session.balance.closed:
+            return
+        made = {one.key: question_of(one) for one in session.interrupted()}
+        members = {key: Member(question) for key, question in made.items() if question is not None}
+        strategy.look([member.question for member in members.values()])
+        asked = [_asked(strategy, member, name) for member in members.values()]
+        try:
+            reserved = session.take_up(asked)
+        except Stale:  # Another process is writing, and perhaps takes them up; the next question looks again.
+            return
+        _read_and_record(session, strategy, members, reserved, part, name)
+
+
 def _read_and_record(
     session: Session,
     strategy: Preparing,
     members: dict[str, Member],
     reserved: dict[str, Reserved[Prepared]],
     part: Part,
+    name: str,
 ) -> list[Settled]:
-    """Read all that is reserved, and record it in order; returns what was recorded here."""
+    """Read all that is reserved, and record it in order; returns what was recorded here. ``name`` is the
+    reader's."""
+    # What is interrupted is marked before anything is read; scores of a batch each before their own reading.
+    scanned = {key: one for key, one in reserved.items() if isinstance(members[key].question, TableQuestion)}
+    others = {key: one for key, one in reserved.items() if key not in scanned}
+    reserved = {**session.begin_again(scanned, name), **others}
     part = with_sums(part, [members[key].question for key, one in reserved.items() if _by_sums(one)])
     recorded: list[Settled] = []
     while reserved:
         for group in _recorded_together(members, reserved):
-            recorded += session.settle(_read_in_order(session, strategy, members, group, part))
+            mine = session.begin_again(group, name)
+            recorded += session.settle(_read_in_order(session, strategy, members, mine, part))
         # Another process may have settled one of them; then the others are read anew, knowing that.
-        reserved = {key: one for key, one in reserved.items() if session.is_open(one.line)}
+        reserved = {
+            key: one
+            for key, one in reserved.items()
+            if session.is_open(one.line) and (one.interrupted is None or session.reads_again(one.line, name))
+        }
     return recorded
 
 
@@ -216,12 +256,21 @@ def _read_in_order(
     taught."""
     account, settled = session.account, []
     for key, one in reserved.items():
-        prepared = one.prepared
-        if one.batch is not None:
-            now = session.batch_account(one.batch, account.learned, account.experience)
-            prepared = strategy.prepare(members[key].question, now)
-        assert prepared is not None
-        outcome = _settled(strategy, members[key], one.line, prepared, part)
+        interrupted = one.interrupted
+        if interrupted is not None:
+            if one.batch is not None and interrupted.undisturbed:
+                now = session.account_before(one.batch, account.learned, account.experience)
+                interrupted = replace(interrupted, account=now)
+            outcome = _settled_again(strategy, members[key], interrupted, part)
+            if interrupted.account.learned != account.learned:
+                outcome = replace(outcome, learned=None)  # What was learned since stays.
+        else:
+            prepared = one.prepared
+            if one.batch is not None:
+                now = session.account_before(one.batch, account.learned, account.experience)
+                prepared = strategy.prepare(members[key].question, now)
+            assert prepared is not None
+            outcome = _settled(strategy, members[key], one.line, prepared, part)
         account = account.after(0, surprise=outcome.surprise, learned=outcome.learned)
         settled.append(outcome)
     return settled
@@ -283,6 +332,9 @@ def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
         asker=member.asker,
         alone=strategy.failure_closes,
         runs_code=member.question.runs_code,
+        wishes=member.question.wishes,
+        plan=lambda prepared: prepared.plan,
+        in_order=member.question.in_order,
     )
 
 
@@ -316,6 +368,48 @@ def _settled(strategy: Preparing, member: Member, line: int, prepared: Prepared,
         failed=failed,
         closes=failed and strategy.failure_closes,
     )
+
+
+def _settled_again(strategy: Preparing, member: Member, interrupted: Interrupted, part: Part) -> Settled:
+    """Read the rows for a question that was interrupted, exactly as it was planned.
+
+    A plan that comes out otherwise is not read, and the worst price is due. Where the machine ended processes
+    for want of memory, that may depend on the rows: it is the failure that the plan has a price for.
+    """
+    member = replace(member, question=member.question.with_wishes(interrupted.wishes))
+    prepared = _as_planned(strategy, member.question, interrupted)
+    if prepared is None:
+        price, learned = interrupted.nats, None
+    elif interrupted.memory:
+        outcome = prepared.failed()
+        price, learned = outcome.price, outcome.learned
+    else:
+        return _settled(strategy, member, interrupted.line, prepared, part)
+    return Settled(
+        interrupted.key,
+        interrupted.line,
+        price,
+        surprise=True,
+        released=None,
+        learned=learned,
+        failed=True,
+        closes=strategy.failure_closes,
+        unread=prepared is None,
+    )
+
+
+def _as_planned(strategy: Preparing, question: Question, interrupted: Interrupted) -> Prepared | None:
+    """A question prepared from the account that its reservation was made from; None where that is not the
+    same plan, or where its reservation does not cover what it may cost."""
+    try:
+        prepared = strategy.prepare(question, interrupted.account)
+    except HoldfastError:
+        return None
+    same = interrupted.plan is None or prepared.plan == interrupted.plan
+    # What others of a batch may teach is in the worst price that was reserved.
+    in_batch = interrupted.account.together > 1 and interrupted.undisturbed
+    covered = in_batch or prepared.worst_price <= interrupted.nats
+    return prepared if same and covered else None
 
 
 def _by_sums(reserved: Reserved[Prepared]) -> bool:

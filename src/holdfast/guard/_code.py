@@ -103,6 +103,19 @@ class PreparedCode:
             for edges in cells
         )
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The numbers by which the book tells this plan from others."""
+        arms = self.reading.arms
+        return {
+            "guess": self.grid.guess,
+            "cell": self.grid.cell,
+            "nats": self.reading.nats,
+            "interval": self.reading.theorem,
+            "arms": None if arms is None else [arms.error, arms.step, arms.first, arms.last],
+            "worst": self.worst_price,
+        }
+
     def preview(self) -> Preview:
         """What the question would cost and show."""
         interval, question = self.interval(Output(0)), self.question

@@ -82,6 +82,11 @@ class PreparedComparison:
     def _alphabet(self) -> PromotionAlphabet:
         return PromotionAlphabet(self.most_steps, self.account.experience)
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The numbers by which the book tells this plan from others."""
+        return {COMPARED: self.best.key, "bound": self.best.bound, "nats": self.nats}
+
     def preview(self) -> Preview:
         """What a comparison would cost and show."""
         return Preview(

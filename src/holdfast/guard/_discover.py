@@ -12,8 +12,8 @@ import hashlib
 import html
 import math
 import re
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from holdfast import checks
 from holdfast.coding import Account, Learned, Weights
@@ -85,6 +85,17 @@ class ClaimQuestion(Question):
         return False
 
     @property
+    def wishes(self) -> dict[str, Any]:
+        return {"guess": self.about.guess, "rate": self.rate}
+
+    def with_wishes(self, wishes: dict[str, Any]) -> Self:
+        return replace(self, rate=wishes["rate"], about=replace(self.about, guess=wishes["guess"]))
+
+    @property
+    def in_order(self) -> bool:
+        return True  # Its level depends on how many claims were found.
+
+    @property
     def record(self) -> Any:
         return self.text
 
@@ -106,6 +117,11 @@ class PreparedClaim:
     def _price(self, found: bool) -> float:
         probability = self.learned.claims.probability(found)
         return -math.log((1 - _FAILS) * probability)
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The numbers by which the book tells this plan from others."""
+        return {"level": self.level}
 
     def preview(self) -> Preview:
         """What the claim would cost."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -19,7 +20,7 @@ from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRe
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._answered import Answered
 from holdfast.guard._arrival import earlier_rows, model_after, set_up_in
-from holdfast.guard._asking import Member, answer_together
+from holdfast.guard._asking import Member, answer_together, read_interrupted
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._choice import (
     STRATEGIES,
@@ -43,7 +44,7 @@ from holdfast.guard._hints import Hints, not_in_training
 from holdfast.guard._metrics import METRICS, Scale
 from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion
-from holdfast.guard._release import Records, not_computed, too_wide
+from holdfast.guard._release import INTERRUPTED, Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
 from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
 from holdfast.guard._score_queries import (
@@ -59,7 +60,7 @@ from holdfast.guard._scores import (
     scale_of,
     score_question,
 )
-from holdfast.guard._session import NOBODY, Asked, Asker, Released
+from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Released
 from holdfast.guard._strategy import Prepared
 from holdfast.guard._table import NOT_SEEN, OTHERS, GroupAnswer, Table, too_few
 from holdfast.guard._verbs import Verbs
@@ -206,6 +207,8 @@ class Guard(Verbs):
         self._doubts = Doubts(self._setup, assumed=strategy == "code" and dependence is None)
         self._read = lru_cache(_READ)(self._checked)
         self._callbacks: dict[object, Callable[[Answer], object]] = {}
+        with suppress(HoldfastError):  # Whoever asks next is told what is wrong.
+            self._read_interrupted()
 
     @overload
     def score(
@@ -934,7 +937,11 @@ class Guard(Verbs):
         }
         if self.epoch.number > 1:
             numbers |= {"epoch": self.epoch.number, "all epochs hold together with": self.epoch.together}
-        return self._records.certificate(numbers)
+        interrupted = self._session.balance.interrupted
+        if not interrupted:
+            return self._records.certificate(numbers)
+        records = replace(self._records, assumptions=(*self._records.assumptions, INTERRUPTED))
+        return records.certificate({**numbers, "read again after an interruption": interrupted})
 
     def plot(self) -> Any:
         """Draw the answers with their intervals, the guesses in grey and the nats spent under them; returns
@@ -1128,6 +1135,7 @@ class Guard(Verbs):
     ) -> dict[str, Answer | HoldfastError]:
         """Ask what is new: together where the strategy can, else one by one."""
         self._doubts.look(member.question for member in members)
+        self._read_interrupted()
         outcomes: dict[str, Answer | HoldfastError] = {}
         groups = [members] if self._strategy.together else [[member] for member in members]
         for group in groups:
@@ -1155,6 +1163,26 @@ class Guard(Verbs):
             if ends and any(isinstance(outcomes.get(one.question.key), Exception) for one in group):
                 break
         return outcomes
+
+    def _read_interrupted(self) -> None:
+        """Read questions again whose process was interrupted; each once, and under its own reservation."""
+        if not self._session.interrupted():
+            return
+        self._setup.protected.rows.require_unchanged()
+        read_interrupted(self._session, self._strategy, self._question_again, self._setup.protected)
+
+    def _question_again(self, interrupted: Interrupted) -> Question | None:
+        """The question of a reservation, read off its text; None where the text does not say all of it."""
+        rate = interrupted.wishes.get("rate")
+        try:
+            if rate is None:
+                question: Question = self._checked(interrupted.text)
+            else:
+                text, sign, number = split_claim(interrupted.text)
+                question = ClaimQuestion.of(self._checked(text), sign, number, rate)
+        except HoldfastError:
+            return None
+        return question if question.key == interrupted.key else None
 
     def _outcome(
         self, question: Question, failed: dict[str, float], refused: dict[str, Exception]

@@ -51,6 +51,11 @@ class PreparedNoise:
         """The answers it uses up, whatever comes out."""
         return float(self.answers)
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The numbers by which the book tells this plan from others."""
+        return {"answers": self.answers, **self.numbers}
+
     def failed(self) -> Outcome:
         """A failure costs as much as any answer."""
         return Outcome(self.worst_price, surprise=True, released=None)

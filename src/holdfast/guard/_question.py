@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +138,20 @@ class Question(ABC):
     def binary(self) -> bool:
         """Whether each row counts 0 or 1."""
         return self.kind == "share"
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """What whoever asks adds to the question, as the book keeps it."""
+        return {"guess": self.guess, "nats": self.nats}
+
+    def with_wishes(self, wishes: dict[str, Any]) -> Self:
+        """The same question with other wishes."""
+        return replace(self, **wishes)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether what it may be answered with depends on all answers before it."""
+        return False
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
         """The count, mean and (with ``squares``) variance of the rows that pass. Reads ``part``."""

@@ -1,4 +1,4 @@
-"""Whether the process that reserved a question still reads it, or died before it could say what it found."""
+"""Whether the process that reserved a question still reads it, and what may have ended it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import platform
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:12]
 _reading: set[str] = set()
@@ -38,3 +40,32 @@ def may_be_alive(name: str) -> bool:
     except PermissionError:
         pass  # Someone else's process: it is there.
     return True
+
+
+def memory_kills() -> list[str | int] | None:
+    """Which start of this machine it is, and how many processes the machine has ended since for want of
+    memory; None where it does not say."""
+    started = _started()
+    try:
+        counters = Path("/proc/vmstat").read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return None
+    _, name, rest = counters.partition("\noom_kill ")
+    return [started, int(rest.split(maxsplit=1)[0])] if name and started else None
+
+
+def killed_for_memory(before: list[str | int] | None) -> bool:
+    """Whether the machine has ended a process for want of memory since :func:`memory_kills` said
+    ``before``. A machine that was started again since cannot tell."""
+    now = memory_kills()
+    return before is not None and now is not None and before[0] == now[0] and before != now
+
+
+@cache
+def _started() -> str:
+    """A name for this start of the machine; an empty one where there is none."""
+    try:
+        said = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    except OSError:
+        return ""
+    return hashlib.sha256(said).hexdigest()[:12]

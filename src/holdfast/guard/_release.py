@@ -26,6 +26,12 @@ _CHECKED = (
     "Sums are exact integers; intervals are rounded outward.",
 )
 
+INTERRUPTED = (
+    "A process that was interrupted while it read the protected rows was not interrupted because of their "
+    "values. Its question was read again, once, under the reservation that it had."
+)
+"""What an account assumes in which a question was read again."""
+
 _STATEMENTS = {
     "all": "With probability {} every interval released from this account contains its true value, however "
     "the questions were chosen.",

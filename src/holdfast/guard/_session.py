@@ -1,8 +1,9 @@
 """The seam between an account and its book: reserve before reading, record before releasing.
 
 Every change of the account is an event in the book, and the account is what the events say. A reservation
-that was never settled (a crash between reading and recording) counts as spent, at the dearest price its
-question could have had.
+that is not settled counts as spent, at the dearest price its question could have. One whose process was
+interrupted is taken up again, once, from the account that it was made from.
+Proof: ``docs/theory/adaptive-validity.md``, "A question that was interrupted".
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, Generic, TypeVar
 from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
 from holdfast.guard._former import failed_before, terms_to_compare
-from holdfast.guard._readers import may_be_alive
+from holdfast.guard._readers import killed_for_memory, may_be_alive, memory_kills
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 
 _Prepared = TypeVar("_Prepared")
@@ -81,7 +82,10 @@ class Asker:
 
 
 NOBODY = Asker()
-_RUNS_CODE = "runs code"
+# In a reservation: what whoever asks adds to the question. Without it nothing can be read again.
+_WISHES = "wishes"
+# A line that says that a reservation is read again, and its place in the reservation.
+_AGAIN = "again"
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,12 @@ class Asked(Generic[_Prepared]):
 
     ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
     ``worst`` says what it can cost then, and ``reader`` is who reads it. A question that is ``alone`` is
-    reserved only once every other reading of the account is settled. One that ``runs_code`` of whoever asks
-    may end the process because of the rows: a crash leaves it as spent, in a batch too.
+    reserved only once every other reading of the account is settled.
+
+    With ``wishes``, what whoever asks adds to the question, and ``plan``, the public numbers of what was
+    prepared, a question that was interrupted can be read again as it was planned. Not one that ``runs_code``
+    of whoever asks: that may end the process because of the rows. One that is ``in_order`` is not read again
+    once the account has learned something since.
     """
 
     key: str
@@ -102,27 +110,51 @@ class Asked(Generic[_Prepared]):
     asker: Asker = NOBODY
     alone: bool = False
     runs_code: bool = False
+    wishes: dict[str, Any] | None = None
+    plan: Callable[[_Prepared], dict[str, Any]] | None = None
+    in_order: bool = False
 
 
 @dataclass(frozen=True)
 class Reserved(Generic[_Prepared]):
     """A question whose worst price is in the book, at ``line``. ``prepared`` is None for one of a batch: it
-    is prepared from the account of the batch when its turn comes. One that was ``left_behind`` was reserved
-    before a crash. ``before`` is the account from which the first of several that wait for one turn was
-    prepared."""
+    is prepared from the account of the batch when its turn comes. ``interrupted`` is a reservation that
+    another process left behind. ``before`` is the account from which the first of several that wait for one
+    turn was prepared."""
 
     line: int
     prepared: _Prepared | None
     batch: dict[str, Any] | None = None
-    left_behind: bool = False
+    interrupted: Interrupted | None = None
     before: Account | None = None
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A reservation whose process ended before it recorded what it read.
+
+    ``account`` is the one that the reservation was made from, ``wishes`` what whoever asked added to the
+    question, ``plan`` the numbers of what was prepared (None for one of a batch) and ``nats`` the worst
+    price. ``memory`` says that the machine ended processes for want of memory since: then it is a failure.
+    ``undisturbed`` says that since then nothing was settled but questions of the same batch.
+    """
+
+    key: str
+    line: int
+    text: str
+    account: Account
+    wishes: dict[str, Any]
+    plan: dict[str, Any] | None
+    nats: float
+    memory: bool
+    undisturbed: bool
 
 
 @dataclass(frozen=True)
 class Settled:
     """What came of a reserved question: ``released`` is all that leaves (None: a refusal that was paid for,
-    or a failure). A failure that ``closes`` ends the account. ``acts`` are further lines that cost nothing
-    and are written in the same step."""
+    or a failure). A failure that ``closes`` ends the account; one that is ``unread`` was given up before the
+    rows were read. ``acts`` are further lines that cost nothing and are written in the same step."""
 
     key: str
     line: int
@@ -132,6 +164,7 @@ class Settled:
     learned: Learned | None = None
     failed: bool = False
     closes: bool = False
+    unread: bool = False
     acts: tuple[Entry, ...] = ()
 
 
@@ -370,8 +403,8 @@ class Session:
         """Put the worst prices of questions that are fixed by now on disk, in one step: one question, or a
         batch. Returns those that wait to be read, by their key; what was settled before is left out.
 
-        A question of a batch that a crash left behind is taken up where it is, and nothing new is reserved
-        before those are settled. One that another process is reading is waited for. The first refusal is
+        A question that was interrupted is taken up where it is, and nothing new is reserved before those are
+        settled. One that another process is reading is waited for. The first refusal is
         raised and nothing is written; with ``refused`` it is put there, by its key, and the others go on
         without it, or with ``stop`` only those before it.
 
@@ -388,7 +421,7 @@ class Session:
                 if refused is not None:
                     refused.pop(one.key, None)  # What was refused at the last try may be allowed now.
             try:
-                self._require_open(alone=alone)
+                self._require_open(alone=alone, asked=[one.key for one in asked])
             except Closed as closed:
                 if refused is None:
                     raise
@@ -396,12 +429,11 @@ class Session:
                 refused.update(dict.fromkeys(keys[:1] if stop else keys, closed))
                 return {}
             with self._lock, suppress(Stale):
+                if taken_up := self.take_up(asked):
+                    return taken_up
                 if alone and self.balance.open:
                     continue
                 end = self._last  # To prepare may read on in the book; this account ends here.
-                found = {one.key: self._left_behind(one.key) for one in asked}
-                if left := {key: one for key, one in found.items() if one is not None}:
-                    return left
                 kinds = ("release",) if len(asked) == 1 else ("release", "fail")
                 new = [one for one in asked if not self._has(one.key, kinds)]
                 prepared, entries = self._reservations(new, refused, stop=stop)
@@ -417,7 +449,7 @@ class Session:
 
     def _reserve_in_turn(self, asked: Sequence[Asked[_Prepared]]) -> dict[str, Reserved[_Prepared]]:
         for _ in range(_MOST_TRIES):
-            self._require_open(alone=False)
+            self._require_open()
             with self._lock, suppress(Stale):
                 end, before = self._last, self.account
                 new = [one for one in asked if self._is_new(one.key)]
@@ -434,7 +466,7 @@ class Session:
 
     def _is_new(self, key: str) -> bool:
         """Whether a question has neither an answer nor a reservation that is waited for or gone on with."""
-        held = self._being_read(key) or self._left_behind(key) is not None
+        held = self._being_read(key) or bool(self._left_behind(key))
         return not held and not self._has(key, ("release",))
 
     def _reservations(
@@ -460,9 +492,9 @@ class Session:
                 entries.append(entry)
                 held.apply(Event(self._last + len(entries), entry.kind, dict(entry.body), "", one.key))
                 if len(asked) > 1:
+                    del entry.body["before"]
+                    entry.body.pop("plan", None)
                     entry.body["batch"] = {**batch, "place": place}
-                    if one.runs_code:
-                        entry.body[_RUNS_CODE] = True
             if len(entries) == len(asked):
                 return prepared, entries
             asked = [one for one in asked if one.key in prepared]  # The batch is smaller: prepare it anew.
@@ -482,6 +514,7 @@ class Session:
                 break  # It is asked by itself, and whoever asks it is told then.
             if entries:
                 entry.body["micro_nats"] += _ROOM
+                entry.body.pop("plan", None)
             else:
                 prepared[one.key] = ready
             entries.append(entry)
@@ -493,25 +526,108 @@ class Session:
         may be asked again; in a batch a failure is final, because a crash is followed by the same batch."""
         return any(self._book.about(key, kind) is not None for kind in kinds)
 
-    def _left_behind(self, key: str) -> Reserved[Any] | None:
-        """A reservation as one of a batch that is not settled yet, whoever wrote it; not of a question that
-        runs code, whose crash may have been a message."""
-        for line, body in self.balance.open.items():
-            if body["subject"] == key and "batch" in body and _RUNS_CODE not in body:
-                return Reserved(line, None, body["batch"], left_behind=True)
-        return None
+    def _left_behind(self, key: str) -> dict[int, dict[str, Any]]:
+        """The reservations of a question that nobody reads any more and that can be read again, or were.
+        Not of a question that runs code, whose end may have been a message."""
+        return {
+            line: body
+            for line, body in self.balance.open.items()
+            if body["subject"] == key and _WISHES in body and not _is_read(body)
+        }
 
-    def batch_account(self, batch: dict[str, Any], learned: Learned, experience: Experience) -> Account:
-        """The account that a question of a batch is answered from: what was spent, and how many were asked,
-        before the batch; with what was learned since."""
+    def interrupted(self) -> list[Interrupted]:
+        """The reservations that nobody reads any more and that can be read again."""
+        with self._lock:
+            bodies = {line: body for line, body in self.balance.open.items() if _WISHES in body}
+            return [self._interrupted(line, body) for line, body in bodies.items() if not _is_read(body)]
+
+    def _interrupted(self, line: int, body: dict[str, Any]) -> Interrupted:
+        before = body.get("batch") or body["before"]
+        learned = body.get("learned")
+        account = self.account_before(
+            before,
+            Learned() if learned is None else Learned.from_list(learned),
+            Experience(before["confirmed"], before["surprised"]),
+        )
+        return Interrupted(
+            key=body["subject"],
+            line=line,
+            text=body["text"],
+            account=account,
+            wishes=body[_WISHES],
+            plan=body.get("plan"),
+            nats=body["micro_nats"] / MICRO,
+            memory=killed_for_memory(body.get("memory")),
+            undisturbed=self._undisturbed(before),
+        )
+
+    def _undisturbed(self, before: dict[str, Any]) -> bool:
+        """Whether nothing was settled since an account but questions of the batch that it was for."""
+        batches = [body.get("batch", {}) for body in self.balance.open.values()]
+        waiting = sum({**batch, "place": 0} == {**before, "place": 0} for batch in batches)
+        own = before["questions"] - waiting if "questions" in before else 0
+        settled = self.balance.confirmed + self.balance.surprised
+        return bool(settled - before["confirmed"] - before["surprised"] == own)
+
+    def take_up(self, asked: Sequence[Asked[_Prepared]]) -> dict[str, Reserved[_Prepared]]:
+        """What was interrupted of these questions, to be read again after :meth:`begin_again`.
+
+        What was interrupted a second time is settled at its worst price. So is one that must be ``in_order``
+        where the account has learned something since. Raises :class:`Stale` where another process wrote.
+        """
+        with self._lock:
+            entries: list[Entry] = []
+            taken_up: dict[str, Reserved[_Prepared]] = {}
+            for one in asked:
+                for line, body in self._left_behind(one.key).items():
+                    late = one.in_order and body.get("learned") != self.balance.learned
+                    if _AGAIN in body or late:
+                        entries += _given_up(one, line, body, closed=self.balance.closed)
+                    else:
+                        interrupted = self._interrupted(line, body)
+                        taken_up[one.key] = Reserved(line, None, body.get("batch"), interrupted)
+            for event in self._book.append_all(entries, after=self._last) if entries else []:
+                self._apply(event)
+            return taken_up
+
+    def begin_again(
+        self, reserved: dict[str, Reserved[_Prepared]], reader: str
+    ) -> dict[str, Reserved[_Prepared]]:
+        """Write down which of these questions are read again by ``reader``, before they are. Returns all but
+        those that another process has taken up or settled."""
+        for _ in range(_MOST_TRIES):
+            with self._lock, suppress(Stale):
+                mine, entries = {}, []
+                for key, one in reserved.items():
+                    if one.interrupted is None or self.reads_again(one.line, reader):
+                        mine[key] = one
+                    elif _AGAIN not in self.balance.open.get(one.line, {_AGAIN: 0}):
+                        mine[key] = one
+                        body = {"reservation": one.line, "reader": reader, "at": int(time.time())}
+                        entries.append(Entry(_AGAIN, body, key))
+                for event in self._book.append_all(entries, after=self._last) if entries else []:
+                    self._apply(event)
+                return mine
+            self.read()
+        raise BookError("The account book is too busy; nothing was read again. Try again.")
+
+    def reads_again(self, line: int, reader: str) -> bool:
+        """Whether the book says that this reader reads an interrupted question again, and it is not
+        settled."""
+        body = self.balance.open.get(line, {})
+        return _AGAIN in body and body["reader"] == reader
+
+    def account_before(self, before: dict[str, Any], learned: Learned, experience: Experience) -> Account:
+        """The account that a reservation was made from: what was spent, and how many were asked, before it
+        or before its batch; with what was learned."""
         return replace(
             self._start,
-            steps=batch["steps"],
-            micro_nats=batch["micro_nats"],
-            exact=batch["micro_nats"] / MICRO,
+            steps=before["steps"],
+            micro_nats=before["micro_nats"],
+            exact=before["micro_nats"] / MICRO,
             experience=experience,
             learned=learned,
-            together=batch["questions"],
+            together=before.get("questions", 1),
         )
 
     def settle(
@@ -575,14 +691,17 @@ class Session:
             time.sleep(_PAUSE)
             self.read()
 
-    def _require_open(self, *, alone: bool) -> None:
+    def _require_open(self, *, alone: bool = False, asked: Sequence[str] = ()) -> None:
         """Refuse if the account is closed. For a question that is ``alone``, wait until every other reading
-        is settled, and refuse if one never will be: that its process died may tell about the rows."""
+        is settled, and refuse if one never will be: that its process died may tell about the rows. What was
+        interrupted of the questions that are ``asked`` is not waited for."""
         if alone and self.balance.open:
             self.read()
         while True:
             with self._lock:
-                others, closed = list(self.balance.open.values()) if alone else [], self.balance.closed
+                waiting = {line for key in asked for line in self._left_behind(key)}
+                held = {line: body for line, body in self.balance.open.items() if line not in waiting}
+                others, closed = list(held.values()) if alone else [], self.balance.closed
             if closed:
                 closing = self._book.about("account", "close")
                 because = "" if closing is None else closing.body.get("because", "")
@@ -599,12 +718,7 @@ class Session:
 
     def _being_read(self, key: str) -> bool:
         with self._lock:
-            return any(
-                body["subject"] == key
-                and time.time() - body["at"] < _PATIENCE
-                and may_be_alive(body["reader"])
-                for body in self.balance.open.values()
-            )
+            return any(body["subject"] == key and _is_read(body) for body in self.balance.open.values())
 
     def _apply(self, event: Event, *, exact: float | None = None) -> None:
         self.balance.apply(event)
@@ -651,10 +765,27 @@ def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) ->
         "micro_nats": price,
         "at": int(time.time()),
         "reader": asked.reader,
+        "before": balance.before,
     }
     if asked.asker.name:
         body["by"] = asked.asker.name
+    if asked.wishes is not None and asked.plan is not None and not asked.runs_code:
+        body |= {_WISHES: asked.wishes, "plan": asked.plan(prepared), "memory": memory_kills()}
+        if balance.learned is not None:
+            body["learned"] = balance.learned
     return prepared, Entry("reserve", body, asked.key, asked.asker.request)
+
+
+def _is_read(body: dict[str, Any]) -> bool:
+    """Whether the process that made a reservation may still read it."""
+    return time.time() - body["at"] < _PATIENCE and may_be_alive(body["reader"])
+
+
+def _given_up(asked: Asked[Any], line: int, body: dict[str, Any], *, closed: bool) -> list[Entry]:
+    """The lines that settle a reservation which is not read again, at its worst price."""
+    settled = {"reservation": line, "micro_nats": body["micro_nats"], "surprise": True, "released": None}
+    ends = [_closing()] if asked.alone and not closed else []
+    return [Entry("fail", settled, asked.key), *ends]
 
 
 def _closing() -> Entry:

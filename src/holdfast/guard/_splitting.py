@@ -33,6 +33,11 @@ class PreparedSplit:
 
     worst_price = 1.0
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The numbers by which the book tells this plan from others."""
+        return {"first row": self.start, "rows": self.rows, "nats": self.nats}
+
     def failed(self) -> Outcome:
         """A failure uses up an answer."""
         return Outcome(1.0, surprise=True, released=None)

@@ -34,6 +34,10 @@ class Prepared(Protocol):
     def worst_price(self) -> float:
         """The dearest outcome there is, in nats: what is reserved before reading."""
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The public numbers by which the book tells this plan from others."""
+
     def preview(self) -> Preview:
         """What the question would cost and show."""
 

@@ -10,6 +10,8 @@ from holdfast.ledger._event import BookError, Event
 
 # Lines that say something and cost nothing: opening and closing, acts of the owner, and checkpoints.
 _FREE = ("open", "close", "act", "checkpoint")
+# In an open reservation: the line that says that it is read again.
+_AGAIN = "again"
 
 
 class Balance:
@@ -20,6 +22,9 @@ class Balance:
     ``recent`` are the times of each person's reservations, and of other lines that say when and by whom, of
     the last minute that they asked in; checkpoints do not carry them. ``learned`` is what the prior of the
     account learned, as the last line that says so has it.
+
+    A question that was interrupted may be read *again*, once, under its own reservation. ``interrupted``
+    counts such readings.
 
     The reservations of a *batch* follow each other without a gap. Each says how many there are, its place
     among them, and the state of the account before the first, from which all of them are answered.
@@ -38,6 +43,7 @@ class Balance:
         }
         self.closed: bool = said.get("closed", False)
         self.learned: list[list[int]] | None = said.get("learned")
+        self.interrupted: int = said.get("interrupted", 0)
         self.recent: dict[str, deque[int]] = {}
 
     @property
@@ -54,6 +60,7 @@ class Balance:
         """Add one more line. A line that does not fit what came before is refused."""
         body = event.body
         self._require_batch(event)
+        self._require_before(event)
         if self.closed and event.kind == "reserve":  # What was reserved before may still be settled.
             raise BookError(f"The account book goes on at line {event.sequence} after it was closed.")
         if event.kind == "reserve":
@@ -72,6 +79,13 @@ class Balance:
             self.surprised += bool(body["surprise"])
             self.confirmed += not body["surprise"]
             self.learned = body.get("learned", self.learned)
+        elif event.kind == "again":
+            left = self.open.get(body.get("reservation", -1))
+            if left is None or _AGAIN in left:
+                raise _unfit(event)
+            taken_up = {"reader": body["reader"], "at": body["at"], _AGAIN: event.sequence}
+            self.open[body["reservation"]] = {**left, **taken_up}
+            self.interrupted += 1
         elif event.kind == "return":
             if self.open.pop(body.get("reservation", -1), None) is None:
                 raise _unfit(event)
@@ -84,14 +98,25 @@ class Balance:
 
     def batch(self, questions: int) -> dict[str, Any]:
         """What the first reservation of a batch of so many questions says, if it is the next line."""
+        return {"questions": questions, "place": 0, **self.before}
+
+    @property
+    def before(self) -> dict[str, int]:
+        """The state of the account that a question is answered from, if its reservation is the next line."""
         return {
-            "questions": questions,
-            "place": 0,
             "steps": self.confirmed + self.surprised + len(self.open),
             "micro_nats": self.micro_nats + self.reserved,
             "confirmed": self.confirmed,
             "surprised": self.surprised,
         }
+
+    def _require_before(self, event: Event) -> None:
+        """Refuse a reservation that claims another account than the one it was made from."""
+        if event.kind != "reserve":
+            return
+        before, learned = event.body.get("before", self.before), event.body.get("learned", self.learned)
+        if before != self.before or learned != self.learned:
+            raise _unfit(event)
 
     def _require_batch(self, event: Event) -> None:
         """Refuse a batch with a gap, and one that claims another account than the one it begins with."""
@@ -131,6 +156,7 @@ class Balance:
             "open": {str(sequence): body for sequence, body in sorted(self.open.items())},
             "closed": self.closed,
             **({} if self.learned is None else {"learned": self.learned}),
+            **({"interrupted": self.interrupted} if self.interrupted else {}),
         }
 
 
