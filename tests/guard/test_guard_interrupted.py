@@ -1,4 +1,4 @@
-"""A process that ends between reserving and recording: its question is read again, once, as it was planned."""
+"""A process that ends between reserving and recording: its question is read again, once, as planned."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def attack(table, place, monkeypatch, counts):
     many did, and the account."""
     bits, kills = [], [0]
     monkeypatch.setattr(_session, "memory_kills", lambda: ["start", kills[0] if counts else 0])
-    monkeypatch.setattr(_readers, "memory_kills", lambda: ["start", kills[0] if counts else 0])
+    monkeypatch.setattr(_readers, "_count_kills", lambda: ["start", kills[0] if counts else 0])
     for row in range(8):
         one = int(table["x"][row] > 0.5)
         with process(table, place, dies=bool(one)) as guard:

@@ -113,7 +113,6 @@ class PreparedCode:
             "nats": self.reading.nats,
             "interval": self.reading.theorem,
             "arms": None if arms is None else [arms.error, arms.step, arms.first, arms.last],
-            "worst": self.worst_price,
         }
 
     def preview(self) -> Preview:

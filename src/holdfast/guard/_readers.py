@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -42,7 +44,22 @@ def may_be_alive(name: str) -> bool:
     return True
 
 
+_LOOK_EVERY = 1.0  # seconds
+_looked: tuple[float, list[str | int] | None] = (-math.inf, None)
+
+
 def memory_kills() -> list[str | int] | None:
+    """What :func:`_count_kills` says, or said a second ago: then a question counts as hit by more, which only
+    makes it a failure sooner."""
+    global _looked
+    at, kills = _looked
+    if time.monotonic() - at >= _LOOK_EVERY:
+        kills = _count_kills()
+        _looked = time.monotonic(), kills
+    return kills
+
+
+def _count_kills() -> list[str | int] | None:
     """Which start of this machine it is, and how many processes the machine has ended since for want of
     memory; None where it does not say."""
     started = _started()
@@ -57,7 +74,7 @@ def memory_kills() -> list[str | int] | None:
 def killed_for_memory(before: list[str | int] | None) -> bool:
     """Whether the machine has ended a process for want of memory since :func:`memory_kills` said
     ``before``. A machine that was started again since cannot tell."""
-    now = memory_kills()
+    now = _count_kills()
     return before is not None and now is not None and before[0] == now[0] and before != now
 
 
