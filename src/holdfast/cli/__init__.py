@@ -24,6 +24,7 @@ from holdfast.cli.bench import bench
 from holdfast.cli.demo import demo
 from holdfast.cli.epoch import epoch
 from holdfast.cli.explain import explain
+from holdfast.cli.export import export
 from holdfast.cli.figures import figures
 from holdfast.cli.gate import gate
 from holdfast.cli.leak import leak
@@ -50,6 +51,7 @@ cli.add_command(audit)
 cli.add_command(demo)
 cli.add_command(epoch)
 cli.add_command(explain)
+cli.add_command(export)
 cli.add_command(figures)
 cli.add_command(gate)
 cli.add_command(leak)
