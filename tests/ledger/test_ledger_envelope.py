@@ -48,7 +48,9 @@ def script(tmp_path):
 
 def outsider(script, *arguments):
     """Run a script where Holdfast cannot be imported."""
-    command = "import runpy, sys; sys.modules['holdfast'] = None; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])"
+    command = (
+        "import runpy, sys; sys.modules['holdfast'] = None; del sys.argv[0]; runpy.run_path(sys.argv[0])"
+    )
     return subprocess.run(
         [sys.executable, "-I", "-c", command, str(script), *map(str, arguments)],
         capture_output=True,

@@ -90,7 +90,7 @@ def test_a_torn_last_line_is_left_out_and_anything_else_is_refused(tmp_path, key
     assert Witness(path, tmp_path / "books", key).note() == 1
     assert len(read_witness(path)) == 1
     path.write_text(json.dumps({"book": "x"}) + "\n")
-    with pytest.raises(HoldfastError, match="Line 1 of .* is not a checkpoint"):
+    with pytest.raises(HoldfastError, match=r"Line 1 of .* is not a checkpoint"):
         read_witness(path)
     book.close()
 

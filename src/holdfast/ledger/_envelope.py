@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -119,11 +120,9 @@ def _encoded(payload_type: str, payload: str) -> str:
 def _last_event(book: Book) -> Event:
     """The last line, from the last checkpoint on: a long book is not read from its beginning."""
     _, checkpoint = book.start()
-    last = None
-    for last in book.events(after=checkpoint):
-        pass
-    if last is None and checkpoint:
-        last = book.at(checkpoint)
-    if last is None:
+    newest = deque(book.events(after=checkpoint), maxlen=1)
+    if newest:
+        return newest[0]
+    if not checkpoint:
         raise BookError(f"The account book {book.name} has no lines yet: there is nothing to sign.")
-    return last
+    return book.at(checkpoint)
