@@ -108,17 +108,17 @@ def serve(
         if home is None:
             home = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
         at_end.enter_context(logging_to(log_level, log_format))
-        service = Service(home, sources=sources, books=books)
-        at_end.callback(service.close)
-        tokens = _demonstration(service) if demo else _first_owner(service)
         tracing = tracing_from_environment()
         at_end.callback(tracing.close)
+        service = Service(home, sources=sources, books=books)
+        at_end.callback(service.close)
         app = create_app(service, tracing=tracing)
         at_end.callback(app.state.readiness.close)
         if scraped:
             at_end.enter_context(serve_metrics(app.state.metrics, scraped))
         if witness is not None:
             at_end.enter_context(_witnessed(witness, service))
+        tokens = _demonstration(service) if demo else _first_owner(service)
         _run(service, app, host, places, tokens, drain, as_json)
 
 

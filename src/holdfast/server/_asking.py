@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from holdfast import ledger
 from holdfast.server._access import TheService, Who
 from holdfast.server._models import AskBody, ClaimBody, DatasetBody
-from holdfast.server._observation import count_outcomes
+from holdfast.server._observation import count_outcomes, watch_answers
 from holdfast.server._policy import Policy
 from holdfast.server._service import Service
 from holdfast.server._tokens import Person
@@ -64,6 +64,7 @@ def ask(
     costs nothing."""
     request = hashlib.sha256(f"{person.identity}\n{key}".encode()).hexdigest() if key else ""
     found = service.dataset(person, name, "analyst")
+    watch_answers(found.guard)
     answer = found.ask(person, body.query, request, precise=body.precise, nats=body.nats)
     return JSONResponse(answer.to_dict())
 
@@ -73,6 +74,7 @@ def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONRes
     """Answer a question by the values of a column, such as share(late, by = carrier): one question for each
     value, asked together. Those that were answered before cost nothing."""
     found = service.dataset(person, name, "analyst")
+    watch_answers(found.guard)
     answers = found.table(person, body.query, precise=body.precise, nats=body.nats)
     count_outcomes(len(answers))
     return JSONResponse(answers.to_dict())

@@ -18,7 +18,6 @@ from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Asker, Curve, Discovery, Guard, Preview, Report, Table
 from holdfast.ledger import Balance, Book, BookError, EpochLink
 from holdfast.server._epochs import Arrived, Epochs, Overtaken, Planned, standing
-from holdfast.server._observation import watch_answers
 from holdfast.server._places import Places, Unknown, named, require_name
 from holdfast.server._policy import Policy
 from holdfast.server._rate import require_rate
@@ -48,9 +47,6 @@ class Dataset:
     book: Book
     planned: Planned
     earlier: tuple[Dataset, ...] = ()
-
-    def __post_init__(self) -> None:
-        watch_answers(self.guard)
 
     @property
     def epochs(self) -> tuple[Dataset, ...]:
