@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
-from threading import Event, Thread, Timer
+from threading import Event, Thread, Timer, current_thread, main_thread
 from typing import TYPE_CHECKING
 
 import click
@@ -130,6 +130,9 @@ def _stopped_by_signal() -> Iterator[None]:
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(0)
 
+    if current_thread() is not main_thread():  # Signals are for the main thread.
+        yield
+        return
     before = signal.signal(signal.SIGTERM, leave)
     try:
         yield
