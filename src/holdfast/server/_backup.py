@@ -184,7 +184,7 @@ def _add(archive: tarfile.TarFile, name: str, path: Path) -> dict[str, Any]:
         size = os.fstat(file.fileno()).st_size
         hashed = _Hashed(file)
         try:
-            archive.addfile(_info(name, size), hashed)  # type: ignore[arg-type]
+            archive.addfile(_info(name, size), hashed)
         except OSError as error:
             if error.errno is not None:
                 raise

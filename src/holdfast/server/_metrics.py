@@ -50,7 +50,8 @@ class Metrics:
     """
 
     def __init__(self, books: str | Path) -> None:
-        disable_created_metrics()  # They would tell exactly when a route was first used.
+        # They would tell exactly when a route was first used.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "holdfast_requests", "Finished requests.", ["route", "method", "status"], registry=self.registry
