@@ -257,6 +257,8 @@ def _forget(home, name):
 
 def test_the_witness_has_what_was_answered(home, running, tmp_path):
     running.ask(running.tokens["analyst"], "share(age > 60)")
+    for _ in range(3):  # Signals that follow do not interrupt the end.
+        running.process.terminate()
     assert stop(running.process) == 0
     seen = read_witness(home.parent / "witness.jsonl")
     service = Service(home)

@@ -125,9 +125,13 @@ def serve(
 @contextmanager
 def _stopped_by_signal() -> Iterator[None]:
     """Leave in order at SIGTERM: the server raises the signal again once it has stopped, and whoever started
-    us expects status 0."""
+    us expects status 0. Further signals do not interrupt the end."""
+    leaving = False
 
     def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal leaving
+        leaving = True
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise SystemExit(0)
 
     if current_thread() is not main_thread():  # Signals are for the main thread.
@@ -137,7 +141,8 @@ def _stopped_by_signal() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if not leaving:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -11,11 +11,11 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from socketserver import ThreadingMixIn
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -46,10 +46,10 @@ class Metrics:
     """The metrics of one service.
 
     Args:
-        books: the folder of account books, or the PostgreSQL URL they are in.
+        books: returns the folder of account books, or the PostgreSQL URL they are in, when it is needed.
     """
 
-    def __init__(self, books: str | Path) -> None:
+    def __init__(self, books: Callable[[], str | Path]) -> None:
         # They would tell exactly when a route was first used.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
@@ -138,8 +138,10 @@ def resident_bytes() -> int:
 class _Books:
     """What the books say, read when the metrics are asked for: the same in every process that shares them."""
 
-    def __init__(self, books: str | Path) -> None:
-        self._counter = LineCounter(books)
+    def __init__(self, books: Callable[[], str | Path]) -> None:
+        self._books = books
+        self._counter: LineCounter | None = None
+        self._lock = Lock()
 
     def describe(self) -> list[Any]:
         """Nothing: the books are read only when somebody asks."""
@@ -148,7 +150,9 @@ class _Books:
     def collect(self) -> Iterator[Any]:
         reachable = GaugeMetricFamily("holdfast_books_reachable", "1 if the account books can be read.")
         try:
-            books = self._counter.read()
+            with self._lock:  # Two scrapes at a time would count lines twice.
+                self._counter = self._counter or LineCounter(self._books())
+                books = self._counter.read()
         except BookError:
             reachable.add_metric([], 0)
             yield reachable

@@ -46,7 +46,7 @@ def metrics(request: Request, service: TheService, person: Who) -> Response:
 def install(app: FastAPI, service: Service, tracing: Tracing) -> None:
     """Observe every request of an app, and add these routes. Call it after all other middleware: every reply
     has a request id then, those of the others included."""
-    app.state.metrics = Metrics(books_of(service))
+    app.state.metrics = Metrics(lambda: books_of(service))
     app.state.readiness = Readiness(service)
     app.include_router(router)
     app.add_middleware(Observation, observe=app.state.metrics.observe, tracing=tracing)
