@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import io
+import logging
 import re
 import shutil
 import signal
+import warnings
 
 import httpx
 import pytest
@@ -14,7 +16,7 @@ from server_operated import free_port, operated, stop, wait_for
 
 from holdfast.ledger import check_witness, export, read_lines, read_witness
 from holdfast.server import Service
-from holdfast.server._logs import without_secrets
+from holdfast.server._logs import logging_to, without_secrets
 from holdfast.server._observation import STEPS
 
 # A question of every kind of attack: exact sums, differences, injections, quoting errors, secrets in names.
@@ -53,6 +55,11 @@ def running(home):
         running.tokens = {"analyst": analyst, "owner": owner}
         running.metrics = f"http://127.0.0.1:{port}/metrics"
         yield running
+
+
+def leaked(text, words):
+    """The words that a log must not hold and does."""
+    return [word for word in words if word in text]
 
 
 def metrics(text):
@@ -177,15 +184,34 @@ def test_the_log_has_a_line_for_every_request_and_no_value(running):
     assert all(set(line) >= {"time", "level", "status", "duration", "method"} for line in lines)
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line["time"]) for line in lines)
     assert {line["duration"] for line in lines} <= {f"<={step:g}s" for step in STEPS} | {">30s"}
-    for word in (*numbers, *secrets, *ATTACKS, "income", "secret-text", "31337", "drop table", "share("):
-        assert word not in text, word
+    words = (*numbers, *secrets, *ATTACKS, "income", "secret-text", "31337", "drop table", "share(")
+    assert leaked(text, words) == []
 
 
-def test_the_search_of_the_log_would_catch_a_value(running):
-    """The sabotaged twin: a log that quotes the question fails the same search."""
-    line = json.dumps({"event": "request", "question": ATTACKS[2]})
-    assert "123456.789" in line
-    assert "income" in line
+def test_the_search_of_the_log_would_catch_a_value():
+    """The sabotaged twin: a service that put the question into its log line would be caught."""
+    stream = io.StringIO()
+    with logging_to("info", "json", stream):
+        logging.getLogger("holdfast.requests").info("asked %s", ATTACKS[2])
+    assert leaked(stream.getvalue(), ["income", "123456.789"]) == ["income", "123456.789"]
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_what_other_libraries_say_is_reduced_to_who_says_it(form):
+    stream = io.StringIO()
+    with logging_to("info", form, stream):
+        logging.getLogger("duckdb").error("row 17 holds %s", 41234.5678)
+        logging.getLogger("uvicorn.error").error("Invalid request from %s", "41234.5678")
+        logging.getLogger("asyncio").error("failed", exc_info=ValueError("41234.5678"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("overflow at 41234.5678", RuntimeWarning, stacklevel=1)
+        logging.getLogger("holdfast.server").error("two\nlines")
+    text = stream.getvalue()
+    assert "41234" not in text
+    assert len(text.splitlines()) == 5
+    for words in ("Invalid request from", "ValueError", "RuntimeWarning", "two lines"):
+        assert words in text
 
 
 def test_words_of_our_own_keep_no_token_and_no_password():
