@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 
 import numpy as np
 import pytest
 
 from holdfast import Guard
-from holdfast.ledger import Book, SigningKey
+from holdfast.ledger import Book, SigningKey, open_envelope
 
 
 @pytest.fixture
@@ -110,3 +111,42 @@ def test_the_epochs_of_a_growing_table_are_verified_in_a_row(tmp_path, monkeypat
     assert status == 1
     assert "epoch      line 1" in out
     assert holdfast("verify", "account.holdfast", "account.epoch-2.holdfast", "--export", "e")[0] == 2
+
+
+def test_a_witness_shows_a_book_that_went_back(signed, holdfast, tmp_path):
+    """The book as it was at an earlier time is whole, and lacks what the witness saw."""
+    from holdfast.ledger import Witness
+
+    (tmp_path / "books").mkdir()
+    shutil.copy("book", tmp_path / "books" / "people.holdfast")
+    witness = str(tmp_path / "witness.jsonl")
+    Witness(witness, tmp_path / "books", signed).note()
+    assert holdfast("verify", "book", "--witness", witness)[0] == 0
+    now, older = Book("book"), Book("older")
+    for event in list(now.events())[:3]:
+        older.append(event.kind, event.body, after=event.sequence - 1, subject=event.subject)
+    now.close()
+    older.close()
+    assert holdfast("verify", "older")[0] == 0
+    status, out, _ = holdfast("verify", "older", "--witness", witness)
+    assert status == 1
+    assert "a witness saw 5 lines" in " ".join(out.split())
+
+
+def test_an_envelope_is_exported_and_replaces_nothing(signed, holdfast, tmp_path):
+    private = signed._private.private_bytes_raw().hex()
+    (tmp_path / "key").write_text(private)
+    given = ("export", "book", "book.dsse.json", "--format", "in-toto", "--signing-key", "key")
+    status, out, _ = holdfast(*given, "--json")
+    assert (status, json.loads(out)["key"]) == (0, signed.public)
+    statement = open_envelope(json.loads((tmp_path / "book.dsse.json").read_text()), signed.public)
+    assert statement["predicate"]["lines"] == 5
+    assert private not in (tmp_path / "book.dsse.json").read_text()
+    status, _, err = holdfast(*given)
+    assert status == 2
+    assert "exists already" in err
+    status, _, err = holdfast("export", "book", "other", "--format", "in-toto")
+    assert status == 2
+    assert "--signing-key" in err
+    assert holdfast("export", "book", "export.jsonl", "--signing-key", "key")[0] == 0
+    assert holdfast("verify", "export.jsonl", "--key", signed.public)[0] == 0

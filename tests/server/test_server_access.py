@@ -12,7 +12,7 @@ from holdfast.server import Policy, Service, Tokens
 from holdfast.server._gates import GivenResults
 from holdfast.server._tokens import Refused
 
-OPEN = {("GET", "/v1/health"), ("GET", "/v1/key")}
+OPEN = {("GET", f"/v1/{path}") for path in ("health", "live", "ready", "key")}
 # What each role may do with what its token reaches; everything else is the owner's.
 ALLOWED = {
     "analyst": {

@@ -20,14 +20,17 @@ from holdfast.cli._options import name_options
 from holdfast.cli._output import print_data, write_on_any_terminal
 from holdfast.cli.ask import ask
 from holdfast.cli.audit import audit
+from holdfast.cli.backup import backup, restore
 from holdfast.cli.bench import bench
 from holdfast.cli.demo import demo
 from holdfast.cli.epoch import epoch
 from holdfast.cli.explain import explain
+from holdfast.cli.export import export
 from holdfast.cli.figures import figures
 from holdfast.cli.gate import gate
 from holdfast.cli.leak import leak
 from holdfast.cli.mcp import mcp
+from holdfast.cli.migrate import migrate
 from holdfast.cli.plan import plan
 from holdfast.cli.replicate import replicate
 from holdfast.cli.report import report
@@ -47,16 +50,20 @@ def cli() -> None:
 cli.add_command(ask)
 cli.add_command(bench)
 cli.add_command(audit)
+cli.add_command(backup)
 cli.add_command(demo)
 cli.add_command(epoch)
 cli.add_command(explain)
+cli.add_command(export)
 cli.add_command(figures)
 cli.add_command(gate)
 cli.add_command(leak)
 cli.add_command(mcp)
+cli.add_command(migrate)
 cli.add_command(plan)
 cli.add_command(replicate)
 cli.add_command(report)
+cli.add_command(restore)
 cli.add_command(serve)
 cli.add_command(verify)
 name_options(cli)

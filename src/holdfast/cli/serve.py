@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import logging
+import signal
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
+from threading import Event, Thread, Timer, current_thread, main_thread
 from typing import TYPE_CHECKING
 
 import click
@@ -18,8 +22,13 @@ from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     import socket
+    from types import FrameType
+
+    from fastapi import FastAPI
 
     from holdfast.server import Service
+
+_WITNESS_SECONDS = 60
 
 
 @click.command()
@@ -32,6 +41,33 @@ if TYPE_CHECKING:
     help="The folder that datasets may be registered from (default: HOME/data).",
 )
 @click.option("--books", help="A PostgreSQL URL for the account books, for several processes or machines.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus here, without a token.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="What to log; info has a line for every request.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How log lines are written, to stderr.",
+)
+@click.option(
+    "--witness",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append signed checkpoints of all books to this file, every minute and at the end.",
+)
+@click.option(
+    "--drain",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 3600),
+    help="Seconds between a stop signal and the stop; meanwhile /v1/ready says 503.",
+)
 @click.option(
     "--demo", is_flag=True, help="A dataset, a board and four tokens in a folder that is deleted at the end."
 )
@@ -42,6 +78,11 @@ def serve(
     port: int,
     sources: Path | None,
     books: str | None,
+    metrics: str | None,
+    log_level: str,
+    log_format: str,
+    witness: Path | None,
+    drain: float,
     demo: bool,
     as_json: bool,
 ) -> None:
@@ -52,19 +93,95 @@ def serve(
     """
     if (home is None) != demo:
         raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
-    from holdfast.server import Service
+    from holdfast.server import Service, create_app
+    from holdfast.server._logs import logging_to
+    from holdfast.server._metrics import serve_metrics
+    from holdfast.server._traces import tracing_from_environment
 
     if books is not None:
         _require_books(books)
     with ExitStack() as at_end:
+        at_end.enter_context(_stopped_by_signal())
         # Before a token is made: one that cannot be shown would be lost.
         places = [at_end.enter_context(place) for place in listen(host, port)]
+        scraped = [at_end.enter_context(place) for place in listen(*_address(metrics))] if metrics else []
         if home is None:
             home = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
+        at_end.enter_context(logging_to(log_level, log_format))
+        tracing = tracing_from_environment()
+        at_end.callback(tracing.close)
         service = Service(home, sources=sources, books=books)
         at_end.callback(service.close)
+        app = create_app(service, tracing=tracing)
+        at_end.callback(app.state.readiness.close)
+        if scraped:
+            at_end.enter_context(serve_metrics(app.state.metrics, scraped))
+        if witness is not None:
+            at_end.enter_context(_witnessed(witness, service))
         tokens = _demonstration(service) if demo else _first_owner(service)
-        _run(service, host, places, tokens, as_json)
+        _run(service, app, host, places, tokens, drain, as_json)
+
+
+@contextmanager
+def _stopped_by_signal() -> Iterator[None]:
+    """Leave in order at SIGTERM: the server raises the signal again once it has stopped, and whoever started
+    us expects status 0. Further signals do not interrupt the end."""
+    leaving = False
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal leaving
+        leaving = True
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(0)
+
+    if current_thread() is not main_thread():  # Signals are for the main thread.
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if not leaving:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """The host and port of ``HOST:PORT``; the host may be an address in brackets."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise click.UsageError(f"--metrics must be HOST:PORT, as 127.0.0.1:9344. Got {text}.")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+@contextmanager
+def _witnessed(path: Path, service: Service) -> Iterator[None]:
+    """Write checkpoints in a thread, and once more at the end. A witness that cannot be written is logged and
+    tried again: nobody's question waits for it."""
+    from holdfast.ledger import Witness
+    from holdfast.server._readiness import books_of
+
+    witness = Witness(path, books_of(service), service.key)
+    stop = Event()
+
+    def note() -> None:
+        try:
+            witness.note()
+        except (HoldfastError, OSError) as error:
+            logging.getLogger("holdfast.server").error("the witness cannot be written: %s", error)
+
+    def watch() -> None:
+        note()
+        while not stop.wait(_WITNESS_SECONDS):
+            note()
+
+    thread = Thread(target=watch, name="witness", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        note()
 
 
 def _require_books(books: str) -> None:
@@ -123,11 +240,15 @@ def _expensive(stones: Path, labels: Path) -> None:
 
 
 def _run(
-    service: Service, host: str, places: list[socket.socket], tokens: dict[str, str], as_json: bool
+    service: Service,
+    app: FastAPI,
+    host: str,
+    places: list[socket.socket],
+    tokens: dict[str, str],
+    drain: float,
+    as_json: bool,
 ) -> None:
     import uvicorn
-
-    from holdfast.server import create_app
 
     def started(port: int) -> None:
         url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
@@ -147,11 +268,25 @@ def _run(
             if self.started:
                 started(self.servers[0].sockets[0].getsockname()[1])
 
-    # Requests are not logged: who asked what is in the book, and nowhere else. Who forwards them is no
-    # business of ours either: a token says who asks.
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            """Say that the service is about to stop, and stop after the time to drain. A second signal stops
+            it now."""
+            if drain and not draining.is_set():
+                draining.set()
+                app.state.readiness.drain()
+                timer = Timer(drain, lambda: super(Announced, self).handle_exit(sig, frame))
+                timer.daemon = True
+                timer.start()
+                return
+            app.state.readiness.drain()
+            super().handle_exit(sig, frame)
+
+    draining = Event()
+    # Who asked what is in the book, and in no log. Who forwards requests is no business of ours either: a
+    # token says who asks.
     config = uvicorn.Config(
-        create_app(service),
-        log_level="warning",
+        app,
+        log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from holdfast.cli._output import print_data
 from holdfast.records import amount
 
 if TYPE_CHECKING:
-    from holdfast.ledger import Verification
+    from holdfast.ledger import Checkpoint, Verification
 
 _SQLITE = b"SQLite format 3\x00"
 _SHOWN = 20
@@ -33,6 +34,13 @@ _SHOWN = 20
     help="A file of receipts that came with answers; may be given several times.",
 )
 @click.option(
+    "--witness",
+    "witnesses",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A witness file of checkpoints (holdfast serve --witness); may be given several times.",
+)
+@click.option(
     "--export",
     "target",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -43,24 +51,31 @@ def verify(
     books: tuple[Path, ...],
     public_key: str | None,
     receipts: tuple[Path, ...],
+    witnesses: tuple[Path, ...],
     target: Path | None,
     as_json: bool,
 ) -> None:
     """Check an export of an account book, or the book itself: that no line was changed, removed or moved,
-    that its sums are right, and that it still contains every answer you hold a receipt for.
+    that its sums are right, and that it still contains every answer you hold a receipt for and every line a
+    witness saw.
 
     Several books are the epochs of one growing table, in order; then also that each goes on where the one
     before it says. Exit status 1 if anything is wrong.
     """
-    from holdfast.ledger import BookError, Problem, Verification, read_receipts, verify_epochs
+    from holdfast.ledger import BookError, Problem, Verification, read_receipts, read_witness, verify_epochs
 
     if target is not None and len(books) > 1:
         raise click.UsageError("--export writes one export; give one book at a time.")
     held = [receipt for path in receipts for receipt in read_receipts(path)]
+    checkpoints = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
     with tempfile.TemporaryDirectory() as folder:
         try:
             exports = [_exported(book, target, Path(folder), place) for place, book in enumerate(books)]
             found = verify_epochs(exports, public_key, receipts=held)
+            found = tuple(
+                _with_witness(one, path, checkpoints, public_key)
+                for one, path in zip(found, exports, strict=True)
+            )
         except BookError as damage:
             found = (Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),)),)
     if as_json:
@@ -91,6 +106,16 @@ def _exported(book: Path, target: Path | None, folder: Path, place: int) -> Path
     finally:
         opened.close()
     return path
+
+
+def _with_witness(
+    found: Verification, path: Path, checkpoints: list[Checkpoint], public_key: str | None
+) -> Verification:
+    """The verification of one export, with what a witness saw and it lacks."""
+    from holdfast.ledger import check_witness, read_lines
+
+    problems = check_witness(read_lines(path), checkpoints, public_key)
+    return replace(found, problems=(*found.problems, *problems))
 
 
 def _show(found: Verification) -> None:

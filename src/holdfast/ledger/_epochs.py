@@ -7,7 +7,6 @@ whose book was lost is not opened a second time with a full account.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -17,7 +16,7 @@ from typing import Any, ClassVar
 from holdfast.ledger._book import Book
 from holdfast.ledger._event import Line
 from holdfast.ledger._signing import Receipt
-from holdfast.ledger._verify import Problem, Verification, verify
+from holdfast.ledger._verify import Problem, Verification, read_lines, verify
 from holdfast.records import Record
 
 
@@ -63,7 +62,7 @@ def verify_epochs(
     last announced exactly the next one, in a line it contains, and no epoch has a second book among them.
     Assumes: what :func:`verify` assumes.
     """
-    exports = [_opening_and_lines(path) for path in paths]
+    exports = [read_lines(path) for path in paths]
     held = list(receipts)
     found = []
     for place, (path, lines) in enumerate(zip(paths, exports, strict=True)):
@@ -76,17 +75,6 @@ def verify_epochs(
         problems = tuple(Problem(1, "epoch", words) for words in _breaks(earlier, later))
         found[place] = replace(found[place], problems=(*found[place].problems, *problems))
     return tuple(found)
-
-
-def _opening_and_lines(path: str | Path) -> list[Line]:
-    """The lines of an export as far as they can be read; whether they are right is for ``verify`` to say."""
-    lines = []
-    for row in Path(path).read_bytes().split(b"\n"):
-        try:
-            lines.append(Line(**json.loads(row)))
-        except (ValueError, TypeError):
-            continue
-    return lines
 
 
 def _identity(lines: list[Line]) -> str:

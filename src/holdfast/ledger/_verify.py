@@ -246,3 +246,15 @@ def read_receipts(path: str | Path) -> list[Receipt]:
         return [Receipt(**one) for one in (said if isinstance(said, list) else [said])]
     except (ValueError, TypeError):
         raise HoldfastError(f"{path} does not hold receipts of Holdfast.") from None
+
+
+def read_lines(path: str | Path) -> list[Line]:
+    """The lines of an export as far as they can be read; whether they are right is for :func:`verify` to
+    say."""
+    lines = []
+    for row in Path(path).read_bytes().split(b"\n"):
+        try:
+            lines.append(Line(**json.loads(row)))
+        except (ValueError, TypeError):
+            continue
+    return lines

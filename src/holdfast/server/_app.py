@@ -11,6 +11,7 @@ from holdfast.server import (
     _board_routes,
     _epoch_routes,
     _gate_routes,
+    _operator_routes,
     _page,
     _people,
     _problems,
@@ -19,15 +20,20 @@ from holdfast.server import (
 from holdfast.server._access import TheService
 from holdfast.server._limits import SizeLimit
 from holdfast.server._service import Service
+from holdfast.server._traces import Tracing
 
 _MOST_BYTES = 64 * 2**20
 
 
-def create_app(service: Service) -> FastAPI:
+def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     """The application that serves one :class:`Service`: HTTP under ``/v1``, described at ``/openapi.json``.
 
-    Guarantee: every route but ``/v1/health`` and ``/v1/key`` needs a valid token, and whatever is released
-    about protected rows passes through the dataset's one account first.
+    Guarantee: every route but ``/v1/health``, ``/v1/live``, ``/v1/ready`` and ``/v1/key`` needs a valid
+    token, and whatever is released about protected rows passes through the dataset's one account first.
+
+    Args:
+        service: what is served.
+        tracing: where spans of requests go (default: nowhere; ``holdfast serve`` reads ``OTEL_*``).
     """
     app = FastAPI(title="Holdfast", version=holdfast.__version__, docs_url=None, redoc_url=None)
     app.state.service = service
@@ -52,4 +58,5 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(_board_routes.router)
     app.include_router(_gate_routes.router)
     app.include_router(_page.router)
+    _operator_routes.install(app, service, tracing or Tracing())
     return app

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from holdfast import ledger
 from holdfast.server._access import TheService, Who
 from holdfast.server._models import AskBody, ClaimBody, DatasetBody
+from holdfast.server._observation import count_outcomes, watch_answers
 from holdfast.server._policy import Policy
 from holdfast.server._service import Service
 from holdfast.server._tokens import Person
@@ -63,6 +64,7 @@ def ask(
     costs nothing."""
     request = hashlib.sha256(f"{person.identity}\n{key}".encode()).hexdigest() if key else ""
     found = service.dataset(person, name, "analyst")
+    watch_answers(found.guard)
     answer = found.ask(person, body.query, request, precise=body.precise, nats=body.nats)
     return JSONResponse(answer.to_dict())
 
@@ -72,7 +74,10 @@ def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONRes
     """Answer a question by the values of a column, such as share(late, by = carrier): one question for each
     value, asked together. Those that were answered before cost nothing."""
     found = service.dataset(person, name, "analyst")
-    return JSONResponse(found.table(person, body.query, precise=body.precise, nats=body.nats).to_dict())
+    watch_answers(found.guard)
+    answers = found.table(person, body.query, precise=body.precise, nats=body.nats)
+    count_outcomes(len(answers))
+    return JSONResponse(answers.to_dict())
 
 
 @router.post("/{name}/curves", response_model=dict[str, Any])
@@ -123,9 +128,17 @@ def train(name: str, service: TheService, person: Who) -> Response:
 
 
 @router.get("/{name}/certificate")
-def certificate(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """What all answers together rest on."""
-    return service.dataset(person, name, *_READERS).guard.certificate.to_dict()
+def certificate(
+    name: str,
+    service: TheService,
+    person: Who,
+    form: Annotated[Literal["json", "in-toto"], Query(alias="format")] = "json",
+) -> dict[str, Any]:
+    """What all answers together rest on; as ``in-toto`` in a signed DSSE envelope that also says how the book
+    ends, for people who verify without Holdfast."""
+    found = service.dataset(person, name, *_READERS)
+    said = found.guard.certificate.to_dict()
+    return ledger.envelope(found.book, certificate=said, name=name) if form == "in-toto" else said
 
 
 @router.get("/{name}/ledger")

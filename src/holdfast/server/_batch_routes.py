@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.guard import Answer
 from holdfast.server._access import TheService, Who
 from holdfast.server._models import BatchBody, BatchQuestion
+from holdfast.server._observation import count_outcomes, watch_answers
 from holdfast.server._problems import in_place
 
 router = APIRouter(prefix="/v1/datasets")
@@ -28,7 +29,11 @@ def ask_all(name: str, body: BatchBody, service: TheService, person: Who) -> JSO
     is asked after it. A question with a ``key`` returns the recorded answer when it is sent again with it.
     """
     asked = [(one.query, _request(person.identity, one.key), _wished(one)) for one in body.questions]
-    outcomes = service.dataset(person, name, "analyst").ask_all(person, asked, stop=body.stop)
+    dataset = service.dataset(person, name, "analyst")
+    watch_answers(dataset.guard)
+    outcomes = dataset.ask_all(person, asked, stop=body.stop)
+    answers = sum(isinstance(outcome, Answer) for outcome in outcomes)
+    count_outcomes(answers, len(outcomes) - answers)
     return JSONResponse({"outcomes": [_told(outcome) for outcome in outcomes]})
 
 

@@ -101,7 +101,8 @@ class Discreet:
         try:
             await self._app(scope, receive, watched)
         except Exception as error:
-            _log.error("unexpected %s at %s", type(error).__name__, scope.get("path", "?"))
+            route = getattr(scope.get("route"), "path", "an unknown route")
+            _log.error("unexpected %s at %s", type(error).__name__, route)
             if not started:
                 words = "Something went wrong inside. Nothing was released."
                 await problem(500, "internal", words)(scope, receive, send)

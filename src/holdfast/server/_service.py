@@ -27,6 +27,7 @@ class Service:
         self.home.mkdir(parents=True, exist_ok=True)
         self.sources = Path(sources) if sources is not None else self.home / "data"
         self.sources.mkdir(parents=True, exist_ok=True)
+        self.books = books
         self.key = SigningKey.at(self.home / "key")
         self.tokens = Tokens(self.home / "tokens.sqlite")
         places = Places(self.home, self.sources, self.key, books)

@@ -1,0 +1,52 @@
+"""Routes for whoever operates the service: does it run, can it take requests, what does it do."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from holdfast.server._access import TheService, Who
+from holdfast.server._metrics import CONTENT_TYPE, Metrics
+from holdfast.server._observation import Observation
+from holdfast.server._readiness import Readiness, books_of
+from holdfast.server._service import Service
+from holdfast.server._tokens import Forbidden
+from holdfast.server._traces import Tracing
+
+router = APIRouter(prefix="/v1")
+
+
+# Not in a thread: a probe is answered while all threads are busy.
+@router.get("/live")
+async def live() -> dict[str, str]:
+    """Whether the process runs. Touches nothing."""
+    return {"status": "live"}
+
+
+@router.get("/ready", response_model=None, responses={503: {"description": "Not ready; checks say why."}})
+async def ready(request: Request) -> JSONResponse:
+    """Whether the service can take requests: 200 or 503, and each check."""
+    readiness: Readiness = request.app.state.readiness
+    status, checks = await readiness.reply()
+    return JSONResponse(checks, status, headers={"Cache-Control": "no-store"})
+
+
+@router.get("/metrics", response_class=Response)
+def metrics(request: Request, service: TheService, person: Who) -> Response:
+    """What the service does, in Prometheus' text format. For owners whose token reaches everything."""
+    service.require(person)
+    if person.dataset != "*":
+        raise Forbidden(
+            "Metrics speak of all datasets. This is for an owner token that reaches everything ('*')."
+        )
+    all_metrics: Metrics = request.app.state.metrics
+    return Response(all_metrics.text(), media_type=CONTENT_TYPE)
+
+
+def install(app: FastAPI, service: Service, tracing: Tracing) -> None:
+    """Observe every request of an app, and add these routes. Call it after all other middleware: every reply
+    has a request id then, those of the others included."""
+    app.state.metrics = Metrics(lambda: books_of(service))
+    app.state.readiness = Readiness(service)
+    app.include_router(router)
+    app.add_middleware(Observation, observe=app.state.metrics.observe, tracing=tracing)

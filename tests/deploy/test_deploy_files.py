@@ -1,0 +1,303 @@
+"""What is deployed: every file parses, every flag exists, every file that is named is there, and nothing runs
+as root.
+
+Neither Docker nor Helm is needed: the chart uses four constructs of its template language, which are rendered
+here. That an image can be built, and that a cluster accepts the chart, is not tested here.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from holdfast.cli import cli
+from holdfast.server import create_app
+from holdfast.server._policy import Policy
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+CHART = DEPLOY / "helm" / "holdfast"
+
+
+def require_flags(arguments):
+    """Refuse arguments that the command line does not have; returns the options that were given."""
+    command = cli.commands[arguments[0]]
+    context = click.Context(command)
+    values, rest, _ = command.make_parser(context).parse_args(list(arguments[1:]))
+    assert rest == []
+    return values
+
+
+def joined(text):
+    """Lines of a Dockerfile or a unit, with continued ones in one."""
+    text = re.sub(r"\\\n\s*", " ", text)
+    return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def test_the_check_of_flags_would_catch_an_unknown_one():
+    assert require_flags(["serve", "home", "--port", "1"])["port"] == "1"
+    with pytest.raises(click.NoSuchOption):
+        require_flags(["serve", "home", "--no-such-flag"])
+
+
+@pytest.fixture(scope="module")
+def dockerfile():
+    lines = joined((DEPLOY / "Dockerfile").read_text())
+    return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+def test_the_image_runs_as_somebody_and_checks_itself(dockerfile):
+    users = [words for name, words in dockerfile if name == "USER"]
+    assert users == ["10001:10001"]
+    last_stage = max(place for place, (name, _) in enumerate(dockerfile) if name == "FROM")
+    assert "USER" in [name for name, _ in dockerfile[last_stage:]]
+    (health,) = [words for name, words in dockerfile if name == "HEALTHCHECK"]
+    assert "/v1/ready" in health
+    (command,) = [json.loads(words) for name, words in dockerfile if name == "CMD"]
+    (entry,) = [json.loads(words) for name, words in dockerfile if name == "ENTRYPOINT"]
+    assert entry == ["holdfast"]
+    given = require_flags(command)
+    (ports,) = [words.split() for name, words in dockerfile if name == "EXPOSE"]
+    assert given["port"] in ports
+
+
+def test_the_image_is_built_from_files_that_are_there_and_not_ignored(dockerfile):
+    allowed = [row[1:] for row in joined_ignore() if row.startswith("!")]
+    copied = [words.split()[:-1] for name, words in dockerfile if name == "COPY" and "--from" not in words]
+    for source in [one for sources in copied for one in sources]:
+        assert (ROOT / source).exists(), source
+        assert source in allowed
+    extras = re.search(r'"\.\[(.*?)\]"', (DEPLOY / "Dockerfile").read_text())[1].split(",")
+    project = (ROOT / "pyproject.toml").read_text()
+    assert all(re.search(rf"^{extra} = \[", project, flags=re.M) for extra in extras)
+
+
+def joined_ignore():
+    return joined((DEPLOY / "Dockerfile.dockerignore").read_text())
+
+
+@pytest.fixture(scope="module")
+def compose():
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+
+
+def test_every_container_is_somebody_has_a_check_and_time_to_stop(compose):
+    for name, service in compose["services"].items():
+        user, _, group = str(service["user"]).partition(":")
+        assert int(user) > 0, name
+        assert int(group) > 0, name
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert "no-new-privileges:true" in service["security_opt"]
+        assert service["healthcheck"]["test"]
+        assert int(service["stop_grace_period"].removesuffix("s")) >= 30
+    # A question that is being read may take as long as the policy allows.
+    grace = int(compose["services"]["service"]["stop_grace_period"].removesuffix("s"))
+    assert grace > Policy().seconds + float(flag(compose, "drain"))
+
+
+def flag(compose, name):
+    return require_flags(compose["services"]["service"]["command"])[name]
+
+
+def test_the_flags_of_compose_exist_and_hold_no_password(compose):
+    command = compose["services"]["service"]["command"]
+    require_flags(command)
+    text = (DEPLOY / "compose.yaml").read_text()
+    assert not re.search(r"://[^/\s@]*:[^/\s@]*@", text)
+    assert "POSTGRES_PASSWORD:" not in text
+    assert flag(compose, "books").startswith("postgresql://holdfast@books/")
+    names = set(compose["services"])
+    for service in compose["services"].values():
+        assert set(service.get("secrets", [])) <= set(compose["secrets"])
+        assert set(service.get("depends_on", {})) <= names
+        assert set(service["networks"]) <= set(compose["networks"])
+    assert compose["services"]["service"]["build"]["dockerfile"] == "deploy/Dockerfile"
+    assert (DEPLOY / compose["services"]["service"]["build"]["context"]).resolve() == ROOT
+
+
+def test_only_the_proxy_can_be_reached_from_outside(compose):
+    assert [name for name, service in compose["services"].items() if "ports" in service] == ["proxy"]
+    assert compose["networks"]["inside"]["internal"] is True
+    assert compose["services"]["service"]["networks"] == ["inside"]
+
+
+def test_files_that_compose_mounts_are_there_or_explained(compose):
+    guide = (ROOT / "docs" / "guides" / "operation.md").read_text()
+    mounted = [volume for one in compose["services"].values() for volume in one.get("volumes", [])]
+    secret_files = [secret["file"] for secret in compose["secrets"].values()]
+    for source in [volume.split(":")[0] for volume in mounted] + secret_files:
+        if source.startswith("./"):
+            name = source.removeprefix("./")
+            assert (DEPLOY / name).exists() or name in guide, source
+        else:
+            assert source in compose["volumes"]
+
+
+def test_the_proxy_has_timeouts_and_limits_and_hides_what_operators_read(compose):
+    text = "\n".join(joined((DEPLOY / "Caddyfile").read_text()))
+    depth = 0
+    for character in re.sub(r"\{\$\w+\}", "", text):
+        depth += (character == "{") - (character == "}")
+        assert depth >= 0
+    assert depth == 0
+    for timeout in ("read_header", "read_body", "write", "idle"):
+        assert re.search(rf"^\s*{timeout} \d+s$", text, flags=re.M), timeout
+    assert re.search(r"max_size \d+MB", text)
+    hidden = re.search(r"@operator path (.*)", text)[1].split()
+    assert hidden == ["/v1/metrics", "/v1/live", "/v1/ready"]
+    host, port = re.search(r"reverse_proxy (\w+):(\d+)", text).groups()
+    assert host in compose["services"]
+    assert port == flag(compose, "port")
+    variable = re.search(r"\{\$(\w+)\}", text)[1]
+    assert variable in compose["services"]["proxy"]["environment"]
+    ports = {published.split(":")[1] for published in compose["services"]["proxy"]["ports"]}
+    assert ports == set(re.findall(r"https?_port (\d+)", text))
+
+
+@pytest.fixture(scope="module")
+def unit():
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str
+    parser.read_string((DEPLOY / "holdfast.service").read_text())
+    return parser["Service"]
+
+
+def test_the_unit_has_limits_and_flags_that_exist(unit):
+    _, *arguments = shlex.split(unit["ExecStart"])
+    given = require_flags(arguments)
+    assert given["home"] == "/var/lib/holdfast"
+    assert unit["DynamicUser"] == "yes"
+    assert "User" not in unit
+    assert int(unit["LimitNOFILE"]) >= 4096
+    assert re.fullmatch(r"\d+G", unit["MemoryMax"])
+    assert int(unit["TimeoutStopSec"]) > Policy().seconds
+    folders = {f"/var/lib/{name}" for name in unit["StateDirectory"].split()}
+    assert {given["home"], str(Path(given["witness"]).parent)} == folders
+
+
+def test_systemd_accepts_the_unit(tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed")
+    # The program is not installed here; everything else is checked as it is.
+    text = (DEPLOY / "holdfast.service").read_text().replace("/opt/holdfast/bin/holdfast", "/bin/true")
+    (tmp_path / "holdfast.service").write_text(text)
+    command = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "holdfast.service")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "holdfast.service" not in done.stderr, done.stderr
+
+
+def value_at(values, path):
+    for name in path.split(".")[2:]:
+        values = values[name]
+    return values
+
+
+def rendered(text, values, release="study"):
+    """A template of the chart: values, conditions and toYaml. Anything else is refused."""
+
+    def condition(match):
+        return match[2] if value_at(values, match[1]) else ""
+
+    def block(match):
+        lines = yaml.safe_dump(value_at(values, match[1])).splitlines()
+        return "\n".join(" " * int(match[2]) + line for line in lines)
+
+    conditions = r"\n\{\{- if (\.Values[\w.]+) \}\}(.*?)\n\{\{- end \}\}"
+    text = re.sub(conditions, condition, text, flags=re.S)
+    text = re.sub(r"\{\{ toYaml (\.Values[\w.]+) \| indent (\d+) \}\}", block, text)
+    text = re.sub(r"\{\{ (\.Values[\w.]+) \}\}", lambda match: str(value_at(values, match[1])), text)
+    text = text.replace("{{ .Release.Name }}", release)
+    assert "{{" not in text, "the chart uses a construct that is not rendered here"
+    return text
+
+
+def chart(**changes):
+    """Every object of the chart by its kind."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text()) | changes
+    paths = sorted((CHART / "templates").glob("*.yaml"))
+    objects = [one for path in paths for one in yaml.safe_load_all(rendered(path.read_text(), values))]
+    rendered((CHART / "templates" / "NOTES.txt").read_text(), values)
+    return {one["kind"]: one for one in objects}
+
+
+BOOKS = {"url": "postgresql://holdfast@books/holdfast", "passwordSecret": "books", "passwordKey": "password"}
+
+
+@pytest.mark.parametrize("changes", [{}, {"books": BOOKS}], ids=["files", "postgres"])
+def test_the_chart_renders_to_a_service_that_is_not_root(changes):
+    objects = chart(**changes)
+    assert set(objects) == {"StatefulSet", "Service", "NetworkPolicy"}
+    pod = objects["StatefulSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] > 0
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert not container["image"].endswith(":latest")
+    given = require_flags(container["args"])
+    assert (given.get("books") is not None) is bool(changes)
+    assert ("env" in container) is bool(changes)
+    assert container["resources"]["limits"]["memory"]
+    assert pod["terminationGracePeriodSeconds"] > Policy().seconds + float(given["drain"])
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"http": int(given["port"]), "metrics": int(given["metrics"].split(":")[1])}
+    mounts = {mount["name"] for mount in container["volumeMounts"]}
+    claims = {claim["metadata"]["name"] for claim in objects["StatefulSet"]["spec"]["volumeClaimTemplates"]}
+    assert mounts == claims | {volume["name"] for volume in pod["volumes"]}
+
+
+def test_labels_ports_and_routes_of_the_chart_fit_together(service):
+    objects = chart()
+    pod = objects["StatefulSet"]["spec"]["template"]
+    labels = pod["metadata"]["labels"]
+    assert objects["Service"]["spec"]["selector"] == labels
+    assert objects["StatefulSet"]["spec"]["selector"]["matchLabels"] == labels
+    assert objects["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
+    (container,) = pod["spec"]["containers"]
+    names = {port["name"] for port in container["ports"]}
+    assert {port["targetPort"] for port in objects["Service"]["spec"]["ports"]} == names
+    rules = objects["NetworkPolicy"]["spec"]["ingress"]
+    assert {port["port"] for rule in rules for port in rule["ports"]} == names
+    routes = create_app(service).openapi()["paths"]
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["path"] in routes
+        assert container[probe]["httpGet"]["port"] in names
+
+
+@pytest.fixture
+def service(tmp_path):
+    from holdfast.server import Service
+
+    service = Service(tmp_path)
+    yield service
+    service.close()
+
+
+def test_the_schema_of_the_chart_takes_its_values_and_refuses_a_password():
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    jsonschema.Draft7Validator(schema).validate(values)
+    for wrong in (
+        {"image": "holdfast:latest"},
+        {"books": {"url": "postgresql://me:secret@books/holdfast"}},
+        {"drainSeconds": -1},
+        {"unknown": 1},
+    ):
+        assert not jsonschema.Draft7Validator(schema).is_valid(values | wrong), wrong
+    assert jsonschema.Draft7Validator(schema).is_valid(values | {"books": BOOKS})
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert about["apiVersion"] == "v2"
+    assert re.search(
+        rf'^version = "{re.escape(about["appVersion"])}"', (ROOT / "pyproject.toml").read_text(), re.M
+    )

@@ -1,0 +1,254 @@
+"""A backup taken under load restores every answer that was given before it, with the same account."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import stat
+import tarfile
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+from server_operated import operated, run, wait_for
+
+from holdfast.errors import HoldfastError
+from holdfast.ledger import Book, Receipt, SigningKey, export, read_heads, verify
+from holdfast.server import Policy, Service
+from holdfast.server._backup import MANIFEST, back_up, restore
+
+
+@pytest.fixture
+def home(set_up, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(set_up, home)
+    return home
+
+
+class Load:
+    """Several people who ask new questions until they are stopped, and what they were answered."""
+
+    def __init__(self, running, token, people=3):
+        self.answers = []
+        self._running, self._token, self._stop = running, token, threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(person,)) for person in range(people)]
+
+    def _ask(self, person):
+        number = 0
+        while not self._stop.is_set():
+            number += 1
+            question = f"share(x > 0.{person + 1}{number:05})"
+            reply = self._running.ask(self._token, question, "other")
+            assert reply.status_code == 200, reply.text
+            self.answers.append((question, reply.json()))
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def drill(home, tmp_path, *books, restored_books=()):
+    """Back up under load, restore elsewhere, and hold the restored service against what people have."""
+    witness = str(tmp_path / "witness.jsonl")
+    with operated(home, *books, "--witness", witness) as running:
+        owner = running.tokens.get("owner") or owner_token(home)
+        body = {"name": "ann", "role": "analyst"}
+        token = running.call("POST", "/tokens", owner, json=body).json()["token"]
+        with Load(running, token) as load:
+            wait_for(lambda: len(load.answers) >= 15)
+            acknowledged = list(load.answers)
+            done = run("backup", str(home), str(tmp_path / "saved.tar"), "--json", *books)
+            assert done.returncode == 0, done.stdout + done.stderr
+            after = len(load.answers)
+            wait_for(lambda: len(load.answers) >= after + 3)
+        key = running.key
+    elsewhere = tmp_path / "elsewhere" / "home"
+    shutil.rmtree(home)  # The machine is gone.
+    given = ("--key", key, "--witness", witness, "--json", *restored_books)
+    done = run("restore", str(tmp_path / "saved.tar"), str(elsewhere), *given)
+    said = json.loads(done.stdout)
+    assert done.returncode == 1, done.stdout + done.stderr  # It is behind, and says so.
+    assert [one["name"] for one in said["behind"]] == ["other"]
+    assert said["behind"][0]["seen"] > said["behind"][0]["restored"]
+    with operated(elsewhere, *restored_books) as running:
+        assert running.key == key
+        exported = running.call("GET", "/datasets/other/ledger", owner)
+        (tmp_path / "export.jsonl").write_bytes(exported.content)
+        receipts = [Receipt(**answer["receipt"]) for _, answer in acknowledged]
+        verified = verify(tmp_path / "export.jsonl", key, receipts=receipts)
+        assert verified.whole, verified.problems[:3]
+        described = running.call("GET", "/datasets/other", owner).json()
+        assert described["spent"] == pytest.approx(verified.spent, abs=1e-6)
+        for question, answer in acknowledged:  # The same token, and every answer for free.
+            assert running.ask(token, question, "other").json() == answer
+        assert running.call("GET", "/datasets/other", owner).json()["spent"] == described["spent"]
+        assert running.ask(token, "share(age > 30)").status_code == 200  # The other dataset goes on.
+    return elsewhere
+
+
+def owner_token(home):
+    service = Service(home)
+    token, _ = service.tokens.issue("owner", role="owner")
+    service.close()
+    return token
+
+
+def test_a_backup_under_load_restores_elsewhere(home, tmp_path):
+    elsewhere = drill(home, tmp_path)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in elsewhere.rglob("*") if path.is_file()}
+    assert stat.S_IMODE((tmp_path / "saved.tar").stat().st_mode) == 0o600
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o700
+    assert modes - {0o600, 0o644} == set()
+
+
+@pytest.mark.slow
+def test_books_in_postgresql_are_saved_and_restored_into_another_database(tmp_path, set_up, postgres):
+    import psycopg
+
+    home = tmp_path / "home"
+    (home / "data").mkdir(parents=True)
+    for name in ("other.parquet", "people.csv"):
+        shutil.copy(set_up / "data" / name, home / "data")
+    urls = []
+    for _ in range(2):
+        name = f"books_{secrets.token_hex(4)}"
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        urls.append(urlsplit(postgres)._replace(path=f"/{name}").geturl())
+    service = Service(home, books=urls[0])
+    service.datasets.register("people", "people.csv", Policy(error=0.08))
+    service.datasets.register("other", "other.parquet", Policy())
+    service.close()
+    drill(home, tmp_path, "--books", urls[0], restored_books=("--books", urls[1]))
+    again = run("restore", str(tmp_path / "saved.tar"), str(tmp_path / "third"), "--books", urls[1])
+    assert again.returncode == 2
+    assert "has a book" in again.stderr
+    assert not (tmp_path / "third").exists()
+
+
+def saved(home, tmp_path):
+    back_up(home, tmp_path / "saved.tar")
+    return tmp_path / "saved.tar"
+
+
+def test_a_restored_book_is_the_book_that_was_saved(home, tmp_path):
+    before = read_heads(home / "books")
+    secret = Book(home / "books" / "people.holdfast").secret
+    restored = restore(saved(home, tmp_path), tmp_path / "new")
+    assert list(restored.books) == before == read_heads(tmp_path / "new" / "books")
+    assert Book(tmp_path / "new" / "books" / "people.holdfast").secret == secret
+    assert {head.name for head in before} == {"people", "other", "board-people", "people.gate"}
+    assert restored.behind == ()
+
+
+def test_nothing_is_replaced(home, tmp_path):
+    file = saved(home, tmp_path)
+    with pytest.raises(HoldfastError, match="exists already"):
+        back_up(home, file)
+    with pytest.raises(HoldfastError, match="is not empty"):
+        restore(file, home)
+    with pytest.raises(HoldfastError, match="holds no key"):
+        back_up(tmp_path / "home" / "data", tmp_path / "other.tar")
+    assert not (tmp_path / "other.tar").exists()
+
+
+def rebuilt(file, target, change):
+    """The same archive with members changed: ``change(name, content)`` returns new content, or None."""
+    import io
+
+    with tarfile.open(file) as old, tarfile.open(target, "w") as new:
+        for member in old:
+            content = change(member.name, old.extractfile(member).read())
+            if content is not None:
+                member.size = len(content)
+                new.addfile(member, io.BytesIO(content))
+    return target
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda name, text: text + b"x" if name == "tokens.sqlite" else text, "was changed: tokens.sqlite"),
+        (lambda name, text: None if name == "books/other.holdfast" else text, "was changed: books/other"),
+        (lambda name, text: None if name == MANIFEST else text, "or it was cut"),
+        (lambda name, text: text[:-9] if name == MANIFEST else text, "statement of the backup was changed"),
+        (lambda name, text: b"0" * 64 if name == "key" else text, "not signed with this key"),
+    ],
+)
+def test_a_changed_backup_is_refused_and_leaves_nothing(home, tmp_path, change, words):
+    damaged = rebuilt(saved(home, tmp_path), tmp_path / "damaged.tar", change)
+    with pytest.raises(HoldfastError, match=words):
+        restore(damaged, tmp_path / "new" / "home")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../outside", "/absolute", "books/../../outside"])
+def test_a_backup_that_would_write_elsewhere_is_refused(home, tmp_path, name):
+    import io
+
+    saved(home, tmp_path)
+    with tarfile.open(tmp_path / "bad.tar", "w") as archive:
+        info = tarfile.TarInfo(name)
+        info.size = 1
+        archive.addfile(info, io.BytesIO(b"x"))
+    with pytest.raises(HoldfastError, match="not a backup of Holdfast"):
+        restore(tmp_path / "bad.tar", tmp_path / "new")
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_truncated_backup_and_another_key_are_refused(home, tmp_path):
+    file = saved(home, tmp_path)
+    (tmp_path / "cut.tar").write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(HoldfastError, match="it was cut"):
+        restore(tmp_path / "cut.tar", tmp_path / "new")
+    with pytest.raises(HoldfastError, match="not signed with this key"):
+        restore(file, tmp_path / "new", public_key=SigningKey.generate().public)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_damaged_book_is_not_saved_as_if_it_were_whole(home, tmp_path):
+    import sqlite3
+
+    database = sqlite3.connect(home / "books" / "people.holdfast")
+    database.execute("DROP TRIGGER no_update")
+    database.execute("UPDATE events SET body = '{}' WHERE sequence = 1")
+    database.commit()
+    database.close()
+    with pytest.raises(HoldfastError, match="was changed at line 1"):
+        back_up(home, tmp_path / "saved.tar")
+    assert not (tmp_path / "saved.tar").exists()
+
+
+def test_tables_may_be_left_out_and_lie_elsewhere(home, tmp_path):
+    tables = tmp_path / "tables"
+    shutil.move(home / "data", tables)
+    without = back_up(home, tmp_path / "without.tar", sources=tables, data=False)
+    assert without.left_out == ("tables of datasets",)
+    back_up(home, tmp_path / "with.tar", sources=tables)
+    restore(tmp_path / "without.tar", tmp_path / "a")
+    restore(tmp_path / "with.tar", tmp_path / "b")
+    assert not (tmp_path / "a" / "data").exists()
+    assert sorted(path.name for path in (tmp_path / "b" / "data").iterdir()) == [
+        "other.parquet",
+        "people.csv",
+        "y.csv",
+    ]
+
+
+def test_an_export_of_a_restored_book_is_the_same(home, tmp_path):
+    key = SigningKey.at(home / "key")
+    restore(saved(home, tmp_path), tmp_path / "new")
+    texts = []
+    for folder in (home, tmp_path / "new"):
+        book = Book(folder / "books" / "people.holdfast", key=key)
+        export(book, tmp_path / "export.jsonl")
+        book.close()
+        texts.append((tmp_path / "export.jsonl").read_text())
+    assert texts[0] == texts[1]

@@ -1,0 +1,298 @@
+"""What operators look at: metrics, logs, request ids, probes and the witness, of a real service."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import shutil
+import signal
+import warnings
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from server_operated import free_port, operated, stop, wait_for
+
+from holdfast.ledger import check_witness, export, read_lines, read_witness
+from holdfast.server import Service
+from holdfast.server._logs import logging_to, without_secrets
+from holdfast.server._observation import STEPS
+
+# A question of every kind of attack: exact sums, differences, injections, quoting errors, secrets in names.
+ATTACKS = [
+    "share(age > 41)",
+    "share(age > 41.0000001)",
+    "mean(income, 0, 123456.789)",
+    "mean(income / (age - 44), 0, 1e6)",
+    "share(income > 41234.5678 and age = 33)",
+    "quantile(income, 0.987654)",
+    "share(error('value ' || age))",
+    "share(1 / 0 > 7777.777)",
+    "share(cast('secret-text' as integer) > 1)",
+    "share(age > 40); drop table events",
+    "nonsense 31337",
+]
+
+
+@pytest.fixture(scope="module")
+def home(set_up, tmp_path_factory):
+    home = tmp_path_factory.mktemp("operated") / "home"
+    shutil.copytree(set_up, home)
+    return home
+
+
+@pytest.fixture(scope="module")
+def running(home):
+    """A service with metrics at a port of their own, a JSON log and a witness, and an analyst's token."""
+    service = Service(home)
+    analyst, _ = service.tokens.issue("ann", role="analyst", team="red", dataset="people")
+    owner, _ = service.tokens.issue("olga", role="owner")
+    service.close()
+    port = free_port()
+    options = ("--metrics", f"127.0.0.1:{port}", "--log-level", "info", "--log-format", "json")
+    with operated(home, *options, "--witness", str(home.parent / "witness.jsonl")) as running:
+        running.tokens = {"analyst": analyst, "owner": owner}
+        running.metrics = f"http://127.0.0.1:{port}/metrics"
+        yield running
+
+
+def leaked(text, words):
+    """The words that a log must not hold and does."""
+    return [word for word in words if word in text]
+
+
+def metrics(text):
+    """Every sample by its name and labels."""
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def scraped(running):
+    return metrics(httpx.get(running.metrics).text)
+
+
+def when_ready(running, status=200):
+    """The reply of the probe once it has this status: the first checks open the datasets."""
+
+    def probed():
+        reply = running.call("GET", "/ready")
+        return reply if reply.status_code == status else None
+
+    return wait_for(probed)
+
+
+def test_questions_are_counted_as_answered_cached_and_refused(running):
+    token = running.tokens["analyst"]
+    before = scraped(running)
+
+    def grown(name, *labels):
+        sample = (name, *sorted(labels))
+        return scraped(running)[sample] - before.get(sample, 0)
+
+    answer = running.ask(token, "share(age > 50)").json()
+    assert running.ask(token, "share(age > 50)").json() == answer
+    assert running.ask(token, "share(agee > 50)").status_code == 422
+    both = {"questions": [{"query": "share(age > 50)"}, {"query": "share(age > 51)"}]}
+    assert running.call("POST", "/datasets/people/batches", token, json=both).status_code == 200
+    questions = "holdfast_questions_total"
+    assert grown(questions, "answered", "questions") == 1
+    assert grown(questions, "cached", "questions") == 1
+    assert grown(questions, "refused", "questions") == 1
+    assert grown(questions, "answered", "batches") == 1
+    assert grown(questions, "cached", "batches") == 1
+    assert grown("holdfast_book_answers_total", "people") == 2
+    assert grown("holdfast_book_lines_total", "people") == 4
+    now = scraped(running)
+    assert now["holdfast_open_reservations", "people"] == 0
+    assert now["holdfast_epochs", "people"] == now["holdfast_epochs", "other"] == 1
+    assert now["holdfast_books_reachable",] == 1
+    route = "/v1/datasets/{name}/questions"
+    assert grown("holdfast_requests_total", route, "POST", "200") == 2
+    assert grown("holdfast_bytes_total", "sent") > 0
+
+
+def test_metrics_hold_no_exact_time_no_exact_memory_and_no_question(running):
+    running.ask(running.tokens["analyst"], "share(age > 52)")
+    now = scraped(running)
+    sums = [value for name, value in now.items() if name[0] == "holdfast_request_duration_seconds_sum"]
+    assert sums
+    # The sum is made of whole steps, in units of the smallest.
+    assert all(round(total / STEPS[0], 6).is_integer() for total in sums)
+    assert now["holdfast_memory_bytes",] % 2**26 == 0
+    text = httpx.get(running.metrics).text
+    assert "age" not in text.replace("agent", "").replace("page", "")
+    assert "ann" not in text
+    assert "python_gc" not in text
+    assert not any(name[0].endswith("_created") for name in now)  # Exact times of first requests.
+
+
+def test_metrics_at_the_service_are_for_owners_of_everything(running):
+    path = "/metrics"
+    assert running.call("GET", path).status_code == 401
+    assert running.call("GET", path, running.tokens["analyst"]).status_code == 403
+    body = {"name": "scoped", "role": "owner", "dataset": "dataset:people"}
+    scoped = running.call("POST", "/tokens", running.tokens["owner"], json=body).json()["token"]
+    assert running.call("GET", path, scoped).status_code == 403
+    reply = running.call("GET", path, running.tokens["owner"])
+    assert reply.status_code == 200
+    assert ("holdfast_book_lines_total", "people") in metrics(reply.text)
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [("abcdefgh-1.2_3", True), ("short", False), ("x" * 65, False), ("white space", False), ("", False)],
+)
+def test_a_request_id_is_taken_if_it_is_well_formed(running, given, taken):
+    reply = running.call("GET", "/live", headers={"X-Request-Id": given})
+    assert (reply.headers["X-Request-Id"] == given) is taken
+    assert len(reply.headers["X-Request-Id"]) >= 8
+
+
+def test_every_reply_has_a_request_id_and_a_token_is_none(running):
+    token = running.tokens["analyst"]
+    replies = [
+        running.call("GET", "/nowhere"),
+        running.call("GET", "/datasets"),
+        running.call("POST", "/datasets/people/questions", token, content=b"{"),
+        running.call("POST", "/datasets/people/questions", token, content=b" " * (65 * 2**20)),
+        running.client.get("/"),
+    ]
+    assert [reply.status_code for reply in replies] == [404, 401, 422, 413, 200]
+    ids = {reply.headers["X-Request-Id"] for reply in replies}
+    assert len(ids) == len(replies)
+    assert running.call("GET", "/live", headers={"X-Request-Id": token}).headers["X-Request-Id"] != token
+
+
+def test_the_log_has_a_line_for_every_request_and_no_value(running):
+    token = running.tokens["analyst"]
+    secrets = [token, running.tokens["owner"]]
+    numbers = set()
+    for number, question in enumerate(ATTACKS):
+        reply = running.ask(token, question, headers={"X-Request-Id": f"attack-{number:04}"})
+        numbers |= set(re.findall(r"\d+\.\d{3,}", reply.text + question))
+    assert numbers
+    last = f"attack-{len(ATTACKS) - 1:04}"
+    wait_for(lambda: last in running.log.read_text())
+    text = running.log.read_text()
+    lines = [line for line in running.lines() if line.get("request_id", "").startswith("attack-")]
+    assert len(lines) == len(ATTACKS)
+    assert {line["route"] for line in lines} == {"/v1/datasets/{name}/questions"}
+    assert all(set(line) >= {"time", "level", "status", "duration", "method"} for line in lines)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line["time"]) for line in lines)
+    assert {line["duration"] for line in lines} <= {f"<={step:g}s" for step in STEPS} | {">30s"}
+    words = (*numbers, *secrets, *ATTACKS, "income", "secret-text", "31337", "drop table", "share(")
+    assert leaked(text, words) == []
+
+
+def test_the_search_of_the_log_would_catch_a_value():
+    """The sabotaged twin: a service that put the question into its log line would be caught."""
+    stream = io.StringIO()
+    with logging_to("info", "json", stream):
+        logging.getLogger("holdfast.requests").info("asked %s", ATTACKS[2])
+    assert leaked(stream.getvalue(), ["income", "123456.789"]) == ["income", "123456.789"]
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_what_other_libraries_say_is_reduced_to_who_says_it(form):
+    stream = io.StringIO()
+    with logging_to("info", form, stream):
+        logging.getLogger("duckdb").error("row 17 holds %s", 41234.5678)
+        logging.getLogger("uvicorn.error").error("Invalid request from %s", "41234.5678")
+        logging.getLogger("asyncio").error("failed", exc_info=ValueError("41234.5678"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("overflow at 41234.5678", RuntimeWarning, stacklevel=1)
+        logging.getLogger("holdfast.server").error("two\nlines")
+    text = stream.getvalue()
+    assert "41234" not in text
+    assert len(text.splitlines()) == 5
+    for words in ("Invalid request from", "ValueError", "RuntimeWarning", "two lines"):
+        assert words in text
+
+
+def test_words_of_our_own_keep_no_token_and_no_password():
+    words = without_secrets("hf_abcdefghijkl at postgresql://me:pass@db/x")
+    assert words == "hf_… at postgresql://me:…@db/x"
+
+
+def test_a_service_is_live_and_ready(running):
+    assert running.call("GET", "/live").json() == {"status": "live"}
+    assert running.call("GET", "/health").status_code == 200
+    reply = when_ready(running)
+    assert set(reply.json()["checks"].values()) == {"ok"}
+
+
+def test_a_certificate_comes_in_an_envelope(running):
+    from holdfast.ledger import open_envelope
+
+    token = running.tokens["analyst"]
+    sealed = running.call("GET", "/datasets/people/certificate?format=in-toto", token)
+    statement = open_envelope(sealed.json(), running.key)
+    plain = running.call("GET", "/datasets/people/certificate", token).json()
+    assert statement["predicate"]["certificate"] == plain
+    assert statement["subject"][0]["name"] == "people"
+    assert running.call("GET", "/datasets/people/certificate?format=x", token).status_code == 422
+
+
+def test_a_broken_dataset_does_not_make_the_others_unready(set_up, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(set_up, home)
+    _forget(home, "other.parquet")
+    with operated(home, "--log-format", "json") as running:
+        reply = when_ready(running)
+        assert "other" not in reply.text
+        assert any("other cannot be opened" in line["event"] for line in running.lines())
+
+
+def test_a_service_without_books_or_disk_or_about_to_stop_is_not_ready(set_up, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(set_up, home)
+    with operated(home, "--drain", "600") as running:
+        when_ready(running)
+        books = home / "books"
+        (books / "damaged.holdfast").write_bytes(b"no book" * 1000)
+        reply = when_ready(running, 503)
+        assert reply.json()["checks"]["books"] == "failed; the log says more"
+        assert str(home) not in reply.text
+        (books / "damaged.holdfast").unlink()
+        when_ready(running)
+        home.rename(home.with_name("moved"))
+        reply = when_ready(running, 503)
+        assert reply.json()["checks"]["disk"] == "failed; the log says more"
+        home.with_name("moved").rename(home)
+        when_ready(running)
+        running.process.send_signal(signal.SIGTERM)
+        reply = when_ready(running, 503)
+        assert "draining" in reply.json()["checks"]
+        assert running.call("GET", "/live").status_code == 200  # Still here, for those who ask.
+
+
+def _forget(home, name):
+    """Take a table away, and with it the rows of its dataset."""
+    import sqlite3
+
+    database = sqlite3.connect(home / "datasets.sqlite")
+    database.execute("UPDATE datasets SET source = replace(source, ?, 'gone.parquet')", (name,))
+    database.commit()
+    database.close()
+
+
+def test_the_witness_has_what_was_answered(home, running, tmp_path):
+    running.ask(running.tokens["analyst"], "share(age > 60)")
+    for _ in range(3):  # Signals that follow do not interrupt the end.
+        running.process.terminate()
+    assert stop(running.process) == 0
+    seen = read_witness(home.parent / "witness.jsonl")
+    service = Service(home)
+    book = service.datasets.get("people").book
+    export(book, tmp_path / "export.jsonl")
+    lines = read_lines(tmp_path / "export.jsonl")
+    own = [one for one in seen if one.book == book.identity]
+    service.close()
+    assert own[-1].sequence == len(lines)
+    assert check_witness(lines, seen, running.key) == []
+    assert check_witness(lines[:-1], seen, running.key) != []

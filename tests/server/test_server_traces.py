@@ -1,0 +1,94 @@
+"""Traces hold names of steps and rounded times, and nothing of what was asked or answered."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from server_operated import operated, run
+from starlette.testclient import TestClient
+
+from holdfast import spans
+from holdfast.server import create_app
+from holdfast.server._traces import GRID, Tracing
+
+pytest.importorskip("opentelemetry.sdk")
+QUESTION = "share(income > 41234.5678)"
+
+
+@pytest.fixture
+def exported():
+    """Tracing into memory: the tracing, and a function that returns the spans so far."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracing = Tracing(provider)
+    yield tracing, exporter.get_finished_spans
+    tracing.close()
+
+
+def test_a_request_is_a_span_without_question_answer_or_token(service, exported):
+    tracing, finished = exported
+    token, _ = service.tokens.issue("ann", role="analyst", dataset="people")
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    headers = {"Authorization": f"Bearer {token}", "traceparent": parent}
+    with TestClient(create_app(service, tracing=tracing)) as client:
+        path = "/v1/datasets/people/questions"
+        answer = client.post(path, json={"query": QUESTION}, headers=headers).json()
+        client.post(path, json={"query": "share(nothing)"}, headers=headers)
+    first, second = finished()
+    assert first.name == second.name == "request /v1/datasets/{name}/questions"
+    assert first.attributes["http.response.status_code"] == 200
+    assert second.attributes["http.response.status_code"] == 422
+    assert f"{first.context.trace_id:032x}" in parent
+    text = "".join(span.to_json() for span in (first, second))
+    for word in (token, "income", "41234", str(answer["value"]), "nothing", "ann"):
+        assert word not in text
+
+
+def test_steps_are_spans_inside_the_request_and_their_times_are_coarse(exported):
+    tracing, finished = exported
+
+    @spans.traced("read")
+    def read():
+        raise ValueError("row 17 holds 41234.5678")
+
+    with tracing.request({}, "POST"), spans.span("reserve"), pytest.raises(ValueError, match="row 17"):
+        read()
+    read_span, reserve_span, request_span = finished()
+    assert [span.name for span in finished()] == ["read", "reserve", "request"]
+    assert read_span.parent.span_id == reserve_span.context.span_id
+    assert reserve_span.parent.span_id == request_span.context.span_id
+    step = int(GRID * 1e9)
+    assert all(time % step == 0 for span in finished() for time in (span.start_time, span.end_time))
+    assert "41234" not in "".join(span.to_json() for span in finished())
+
+
+def test_without_a_tracer_a_step_does_nothing():
+    assert spans.traced("read")(lambda value: value + 1)(1) == 2
+    with spans.span("read") as nothing:
+        assert nothing is None
+
+
+def test_a_service_exports_as_the_environment_says(set_up, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(set_up, home)
+    with operated(home, OTEL_TRACES_EXPORTER="console", OTEL_SERVICE_NAME="our-service") as running:
+        running.call("GET", "/live")
+        running.process.terminate()
+        printed, _ = running.process.communicate(timeout=60)
+    span = json.loads(printed[printed.index("{") :])
+    assert span["name"] == "request /v1/live"
+    assert span["resource"]["attributes"]["service.name"] == "our-service"
+
+
+def test_an_exporter_that_is_not_installed_is_named(tmp_path):
+    environment = {"OTEL_TRACES_EXPORTER": "no_such", "COLUMNS": "1000"}
+    done = run("serve", str(tmp_path / "home"), "--port", "0", **environment)
+    assert done.returncode == 2
+    assert "opentelemetry-exporter-no-such" in done.stderr
+    assert "OTEL_TRACES_EXPORTER=none" in done.stderr
