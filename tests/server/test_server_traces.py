@@ -40,12 +40,14 @@ def test_a_request_is_a_span_without_question_answer_or_token(service, exported)
         path = "/v1/datasets/people/questions"
         answer = client.post(path, json={"query": QUESTION}, headers=headers).json()
         client.post(path, json={"query": "share(nothing)"}, headers=headers)
-    first, second = finished()
+    *steps, first, second = finished()
+    assert [step.name for step in steps] == ["plan", "reserve", "read", "settle"]
+    assert {step.context.trace_id for step in steps} == {first.context.trace_id}
     assert first.name == second.name == "request /v1/datasets/{name}/questions"
     assert first.attributes["http.response.status_code"] == 200
     assert second.attributes["http.response.status_code"] == 422
     assert f"{first.context.trace_id:032x}" in parent
-    text = "".join(span.to_json() for span in (first, second))
+    text = "".join(span.to_json() for span in finished())
     for word in (token, "income", "41234", str(answer["value"]), "nothing", "ann"):
         assert word not in text
 

@@ -37,6 +37,7 @@ from holdfast.guard._readers import reader
 from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Reserved, Session, Settled
 from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.ledger import BookError, Stale
+from holdfast.spans import traced
 
 # A crash costs the worst prices of all questions that were being read, so not more than these join.
 _MOST_JOINED = 16
@@ -351,6 +352,7 @@ def _prepared_again(
     return prepared if enough else None
 
 
+@traced("read")
 def _settled(strategy: Preparing, member: Member, line: int, prepared: Prepared, part: Part) -> Settled:
     """Read the rows for one question: what it reveals, and what that costs."""
     question = member.question

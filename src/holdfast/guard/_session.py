@@ -23,6 +23,7 @@ from holdfast.errors import HoldfastError
 from holdfast.guard._former import failed_before, terms_to_compare
 from holdfast.guard._readers import killed_for_memory, may_be_alive, memory_kills
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
+from holdfast.spans import traced
 
 _Prepared = TypeVar("_Prepared")
 _FORMAT = 2
@@ -392,6 +393,7 @@ class Session:
             balance, account = self.balance.copy(), self.account
         return _reservation(asked, balance, account)[0]
 
+    @traced("reserve")
     def reserve(
         self,
         asked: Sequence[Asked[_Prepared]],
@@ -630,6 +632,7 @@ class Session:
             together=before.get("questions", 1),
         )
 
+    @traced("settle")
     def settle(
         self,
         settled: Sequence[Settled],
@@ -752,6 +755,7 @@ class Session:
         return Released(event.subject, original.text, 0, answer, self._book.receipt(event))
 
 
+@traced("plan")
 def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) -> tuple[_Prepared, Entry]:
     """A question prepared against an account, and the line that reserves the most it can cost."""
     if balance.closed:
