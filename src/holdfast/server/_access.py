@@ -1,4 +1,5 @@
-"""Who asks: the service and the holder of the token, as every route takes them."""
+"""Who asks: the service and the holder of the token, as every route takes them; and the one place where roles
+are enforced."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from holdfast.server._roles import rule_of
 from holdfast.server._service import Service
 from holdfast.server._tokens import Person, Refused
 
@@ -16,7 +18,22 @@ async def _service(request: Request) -> Service:
     return service
 
 
+async def authorize(request: Request) -> None:
+    """Let a request pass to its route if the table of roles allows it; the app asks this for every route."""
+    rule = rule_of(request.method, request.scope["route"].path)
+    if not rule.public:
+        rule.require(await _holder(request), request.path_params.get("name"))
+
+
 async def _holder(request: Request) -> Person:
+    # Looked up once for a request: by the table of roles first, then by the route.
+    if getattr(request.state, "person", None) is None:
+        request.state.person = await _look_up(request)
+    person: Person = request.state.person
+    return person
+
+
+async def _look_up(request: Request) -> Person:
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret:
         raise Refused("Sign in with a token: Authorization: Bearer hf_…")

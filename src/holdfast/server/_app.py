@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 import holdfast
 from holdfast.server import (
@@ -16,7 +16,7 @@ from holdfast.server import (
     _problems,
     _report_routes,
 )
-from holdfast.server._access import TheService
+from holdfast.server._access import TheService, authorize
 from holdfast.server._limits import SizeLimit
 from holdfast.server._service import Service
 
@@ -29,7 +29,13 @@ def create_app(service: Service) -> FastAPI:
     Guarantee: every route but ``/v1/health`` and ``/v1/key`` needs a valid token, and whatever is released
     about protected rows passes through the dataset's one account first.
     """
-    app = FastAPI(title="Holdfast", version=holdfast.__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Holdfast",
+        version=holdfast.__version__,
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(authorize)],
+    )
     app.state.service = service
     app.add_middleware(SizeLimit, most=_MOST_BYTES)
     _problems.install(app)

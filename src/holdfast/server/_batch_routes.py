@@ -28,7 +28,7 @@ def ask_all(name: str, body: BatchBody, service: TheService, person: Who) -> JSO
     is asked after it. A question with a ``key`` returns the recorded answer when it is sent again with it.
     """
     asked = [(one.query, _request(person.identity, one.key), _wished(one)) for one in body.questions]
-    outcomes = service.dataset(person, name, "analyst").ask_all(person, asked, stop=body.stop)
+    outcomes = service.dataset(person, name).ask_all(person, asked, stop=body.stop)
     return JSONResponse({"outcomes": [_told(outcome) for outcome in outcomes]})
 
 

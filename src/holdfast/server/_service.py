@@ -10,7 +10,7 @@ from holdfast.server._boards import Boards
 from holdfast.server._datasets import Dataset, Datasets
 from holdfast.server._gates import Gates, OpenGate, unknown_gate
 from holdfast.server._places import Places, Unknown, named
-from holdfast.server._tokens import Forbidden, Person, Tokens
+from holdfast.server._tokens import Person, Tokens
 
 
 class Service:
@@ -35,24 +35,20 @@ class Service:
         self.gates = Gates(self.home, places)
         self.tokens.name_kinds(datasets=self.datasets.names(), boards=self.boards.names())
 
-    def dataset(self, person: Person, name: str, *roles: str) -> Dataset:
-        """The dataset, or one of its epochs (people@1), if the person's token reaches it and has one of the
-        roles (an owner has them all)."""
-        self.require(person, *roles)
+    def dataset(self, person: Person, name: str) -> Dataset:
+        """The dataset, or one of its epochs (people@1), if the person's token reaches it."""
         if not person.reaches("dataset", named(name)[0]):
             raise Unknown(f"There is no dataset {name!r} that this token reaches.")
         return self.datasets.get(name)
 
-    def board(self, person: Person, name: str, *roles: str) -> Board:
-        """The board, if the person's token reaches it and has one of the roles."""
-        self.require(person, *roles)
+    def board(self, person: Person, name: str) -> Board:
+        """The board, if the person's token reaches it."""
         if not person.reaches("board", name):
             raise Unknown(f"There is no board {name!r} that this token reaches.")
         return self.boards.get(name)
 
-    def gate(self, person: Person, name: str, *roles: str) -> OpenGate:
-        """The gate, if the person's token reaches it and has one of the roles."""
-        self.require(person, *roles)
+    def gate(self, person: Person, name: str) -> OpenGate:
+        """The gate, if the person's token reaches it."""
         if not person.reaches("gate", name):
             raise unknown_gate(name)
         return self.gates.get(name)
@@ -60,16 +56,6 @@ class Service:
     def visible(self, person: Person) -> list[str]:
         """The names of the datasets that the person's token reaches."""
         return [name for name in self.datasets.names() if person.reaches("dataset", name)]
-
-    @staticmethod
-    def require(person: Person, *roles: str) -> None:
-        """Refuse whoever has none of the roles."""
-        if person.role != "owner" and person.role not in roles:
-            article = "a" if person.role in ("participant", "submitter") else "an"
-            raise Forbidden(
-                f"This is for {' and '.join((*roles, 'owner'))} tokens; this one is for {article} "
-                f"{person.role}."
-            )
 
     def close(self) -> None:
         """Close every file."""

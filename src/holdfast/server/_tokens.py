@@ -66,6 +66,11 @@ class Person(Record):
         same name; a token for one of them does not reach the others."""
         return self.dataset in ("*", f"{kind}:{name}")
 
+    def covers(self, scope: str) -> bool:
+        """Whether the token reaches all that one with this scope does: an owner gives, lists and takes only
+        such tokens."""
+        return self.dataset in ("*", scope)
+
 
 class Tokens:
     """The tokens of one service. What is stored cannot be turned back into a token.
@@ -81,16 +86,28 @@ class Tokens:
         self._database.executescript(_SCHEMA)
 
     def issue(
-        self, name: str, *, role: str, team: str = "", dataset: str = "*", days: float = 90
+        self,
+        name: str,
+        *,
+        role: str,
+        team: str = "",
+        dataset: str = "*",
+        days: float = 90,
+        by: Person | None = None,
     ) -> tuple[str, Person]:
         """A new token, shown this once, and who it stands for.
 
         ``dataset`` says what it reaches: "dataset:NAME", or NAME alone, which means the same; "board:NAME";
         "gate:NAME"; or "*" for everything. A participant reaches boards and gates only. A submitter may only
-        submit to one gate.
+        submit to one gate. ``by`` is the owner who gives it, and refuses a reach beyond the owner's own.
         """
         checks.choice(role, "role", ROLES, of="Tokens.issue")
         dataset = _scope(dataset)
+        if by is not None and not by.covers(dataset):
+            raise Forbidden(
+                f"This owner's token reaches {by.dataset!r} only, and so do the tokens it gives: say "
+                f'"dataset": "{by.dataset}". No token was made.'
+            )
         if role == "participant" and dataset.startswith("dataset:"):
             wanted = "'board:NAME', 'gate:NAME', or '*' for all of these: a participant asks no dataset"
             raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
@@ -117,10 +134,13 @@ class Tokens:
             raise Refused("This token is not valid. Ask the owner of the data for a new one.")
         return person
 
-    def revoke(self, identity: str) -> bool:
-        """End a token now; False if there is none of this identity."""
+    def revoke(self, identity: str, *, by: Person | None = None) -> bool:
+        """End a token now; False if there is none of this identity, or the owner ``by`` does not reach it."""
+        scope = "*" if by is None else by.dataset
         with self._lock:
-            done = self._database.execute("UPDATE tokens SET revoked = 1 WHERE identity = ?", (identity,))
+            done = self._database.execute(
+                "UPDATE tokens SET revoked = 1 WHERE identity = ? AND ? IN ('*', dataset)", (identity, scope)
+            )
             return done.rowcount == 1
 
     def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:
@@ -139,9 +159,10 @@ class Tokens:
                         "UPDATE tokens SET dataset = ? WHERE dataset = ?", (f"{kind}:{name}", name)
                     )
 
-    def all(self) -> list[Person]:
-        """Everyone who was ever given a token, newest first."""
-        return self._select("ORDER BY rowid DESC")
+    def all(self, *, by: Person | None = None) -> list[Person]:
+        """Everyone who was ever given a token, newest first; those that the owner ``by`` reaches."""
+        scope = "*" if by is None else by.dataset
+        return self._select("WHERE ? IN ('*', dataset) ORDER BY rowid DESC", scope)
 
     def close(self) -> None:
         """Close the file."""
