@@ -226,4 +226,3 @@ def _make_tables(connection: Any) -> None:
         )
         if ready.fetchone() is None:
             connection.execute(_SCHEMA)
-

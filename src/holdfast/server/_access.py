@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 
 from holdfast.server._roles import rule_of
 from holdfast.server._service import Service
 from holdfast.server._tokens import Person, Refused
 
 
-# Plain functions would be given a thread each; a look-up by digest takes less time than that.
+# Plain functions would be given a thread each; a look-up by digest in a file takes less time than that.
 async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
@@ -38,6 +39,8 @@ async def _look_up(request: Request) -> Person:
     if scheme.lower() != "bearer" or not secret:
         raise Refused("Sign in with a token: Authorization: Bearer hf_…")
     service: Service = request.app.state.service
+    if service.tokens.remote:
+        return await run_in_threadpool(service.tokens.holder, secret)
     return service.tokens.holder(secret)
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-import sqlite3
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 
 from holdfast import checks
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.records import Record
+from holdfast.server._store import SqliteStore, Store, adopt
 
 ROLES = ("owner", "analyst", "auditor", "participant", "submitter")
 _SCOPE = re.compile(r"(dataset:|board:|gate:|)([a-z0-9][a-z0-9_-]{0,62})")
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS tokens (
+CREATE TABLE IF NOT EXISTS [tokens] (
     digest TEXT PRIMARY KEY,
     identity TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
@@ -76,14 +75,14 @@ class Tokens:
     """The tokens of one service. What is stored cannot be turned back into a token.
 
     Guarantee: a token has 256 random bits; the store holds SHA-256 digests, and looks them up by digest, so
-    neither the file nor the time a look-up takes helps to guess one.
+    neither the file nor the time a look-up takes helps to guess one. A revoked token ends at once, on every
+    machine that shares the store. Expiry follows the machine's clock: one that goes back makes tokens last
+    longer, and locks nobody out.
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self._lock = RLock()
-        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.executescript(_SCHEMA)
+    def __init__(self, place: Path | str | Store) -> None:
+        self._database: Store = SqliteStore(place) if isinstance(place, (str, Path)) else place
+        self._database.make(_SCHEMA)
 
     def issue(
         self,
@@ -120,11 +119,10 @@ class Tokens:
         days = checks.real(days, "days", "(0, 3660]", of="Tokens.issue")
         secret = f"hf_{secrets.token_urlsafe(32)}"
         person = Person(secrets.token_hex(8), name, team, role, dataset, int(time.time() + days * 86_400))
-        with self._lock:
-            self._database.execute(
-                f"INSERT INTO tokens (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
-                (_digest(secret), person.identity, name, team, role, dataset, person.expires),
-            )
+        self._database.execute(
+            f"INSERT INTO [tokens] (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+            (_digest(secret), person.identity, name, team, role, dataset, person.expires),
+        )
         return secret, person
 
     def holder(self, secret: str) -> Person:
@@ -137,11 +135,10 @@ class Tokens:
     def revoke(self, identity: str, *, by: Person | None = None) -> bool:
         """End a token now; False if there is none of this identity, or the owner ``by`` does not reach it."""
         scope = "*" if by is None else by.dataset
-        with self._lock:
-            done = self._database.execute(
-                "UPDATE tokens SET revoked = 1 WHERE identity = ? AND ? IN ('*', dataset)", (identity, scope)
-            )
-            return done.rowcount == 1
+        done = self._database.execute(
+            "UPDATE [tokens] SET revoked = 1 WHERE identity = ? AND ? IN ('*', dataset)", (identity, scope)
+        )
+        return done.rowcount == 1
 
     def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:
         """Rewrite tokens of earlier versions, which hold a name and not what it names: "dataset:NAME" if
@@ -150,14 +147,21 @@ class Tokens:
         Where both have the name, the token reaches the dataset only: nobody can know which one it was given
         for. A service does this at every start.
         """
-        with self._lock:
-            rows = self._database.execute("SELECT DISTINCT dataset FROM tokens").fetchall()
-            for (name,) in rows:
-                if name != "*" and ":" not in name:
-                    kind = "board" if name in boards and name not in datasets else "dataset"
-                    self._database.execute(
-                        "UPDATE tokens SET dataset = ? WHERE dataset = ?", (f"{kind}:{name}", name)
-                    )
+        for (name,) in self._database.execute("SELECT DISTINCT dataset FROM [tokens]"):
+            if name != "*" and ":" not in name:
+                kind = "board" if name in boards and name not in datasets else "dataset"
+                self._database.execute(
+                    "UPDATE [tokens] SET dataset = ? WHERE dataset = ?", (f"{kind}:{name}", name)
+                )
+
+    def adopt(self, path: Path) -> None:
+        """Take over the tokens of a file, where tokens are kept with the books now and there are none."""
+        adopt(self._database, path, "tokens", ("digest", *_COLUMNS.split(", ")))
+
+    @property
+    def remote(self) -> bool:
+        """Whether to look up a token may take as long as a network does."""
+        return self._database.remote
 
     def all(self, *, by: Person | None = None) -> list[Person]:
         """Everyone who was ever given a token, newest first; those that the owner ``by`` reaches."""
@@ -166,16 +170,14 @@ class Tokens:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._database.close()
+        self._database.close()
 
     def _first(self, condition: str, *values: object) -> Person | None:
         found = self._select(condition, *values)
         return found[0] if found else None
 
     def _select(self, condition: str, *values: object) -> list[Person]:
-        with self._lock:
-            rows = self._database.execute(f"SELECT {_COLUMNS} FROM tokens {condition}", values).fetchall()
+        rows = self._database.execute(f"SELECT {_COLUMNS} FROM [tokens] {condition}", values)
         return [Person(*row) for row in rows]
 
 
