@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from server_caller import Caller
+from server_caller import Caller, varied
 
 from holdfast.errors import InvalidArgument
 from holdfast.server import Policy, Service, Tokens
@@ -268,7 +268,7 @@ def test_bad_tokens_are_not_given(tmp_path, wrong):
 
 def test_a_name_alone_means_a_dataset_and_never_a_board(client, owner, service, set_up):
     """Where there is only a board of that name, the owner is told what to write."""
-    service.boards.register("race", "y.csv", {"target": "y"}, blind=False)
+    service.boards.register("race", varied(service, "y.csv", "race"), {"target": "y"}, blind=False)
     refused = owner("POST", "/tokens", {"name": "eve", "role": "analyst", "dataset": "race"})
     assert refused.status_code == 422
     assert "'board:race' for the board" in refused.json()["detail"]
@@ -287,7 +287,7 @@ def test_a_name_alone_means_a_dataset_and_never_a_board(client, owner, service, 
 
 def test_tokens_of_earlier_versions_keep_their_meaning_where_it_is_clear(service, tmp_path):
     """They hold a name alone. There are datasets "people" and "other", and boards "people" and "race"."""
-    service.boards.register("race", "y.csv", {"target": "y"}, blind=False)
+    service.boards.register("race", varied(service, "y.csv", "race"), {"target": "y"}, blind=False)
     given = {}
     for name in ("people", "other", "race", "later", "*"):
         given[name], person = service.tokens.issue("ann", role="analyst")
@@ -306,6 +306,6 @@ def test_tokens_of_earlier_versions_keep_their_meaning_where_it_is_clear(service
         "later": "dataset:later",
         "*": "*",
     }
-    again.datasets.register("race", "people.csv", Policy())
+    again.datasets.register("race", varied(again, "people.csv", "race"), Policy())
     assert not again.tokens.holder(given["race"]).reaches("dataset", "race")
     again.close()

@@ -6,7 +6,7 @@ import json
 from contextlib import ExitStack
 
 import pytest
-from server_caller import Caller
+from server_caller import Caller, varied
 from server_process import serving
 
 from holdfast import Guard
@@ -23,7 +23,7 @@ def register(service):
     """Registers the people again under another name, on other terms."""
 
     def register(name: str, **terms):
-        return service.datasets.register(name, "people.csv", Policy(**terms))
+        return service.datasets.register(name, varied(service, "people.csv", name), Policy(**terms))
 
     return register
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from holdfast.errors import InvalidArgument
 from holdfast.ledger._balance import Balance
 from holdfast.ledger._event import BookError, Entry, Event, Line, Stale, canonical, digest_of
-from holdfast.ledger._marks import MarkedLines, Marks, restored_line
+from holdfast.ledger._marks import Marker, Marks, require_reached, restored_line
 from holdfast.ledger._places import is_postgres, name_of, place_of_epoch
 from holdfast.ledger._postgres import PostgresLines
 from holdfast.ledger._signing import Receipt, SigningKey, signed
@@ -61,13 +61,15 @@ class Book:
             if isinstance(place, str) and is_postgres(place)
             else SqliteLines(None if place is None else Path(place))
         )
+        self._place, self._marks = place, marks
+        self._marker: Marker | None = None
         if marks is not None and key is not None and place is not None:
             try:
-                self._lines = MarkedLines(self._lines, marks, name_of(place), key)
+                require_reached(self._lines, name_of(place), marks.read(name_of(place)))
             except BaseException:
                 self._lines.close()
                 raise
-        self._place, self._marks = place, marks
+            self._marker = Marker(marks, name_of(place), key)
         self.name = self._lines.name
         self.key = key
         self._identity: str | None = None
@@ -100,6 +102,8 @@ class Book:
                 raise BookError(f"The account book {self.name} was changed at line {after}.")
             raise Stale(f"The book does not end at {after}.")
         self._end = after + len(lines), digest
+        if self._marker is not None and lines:
+            self._marker.note(self.identity, lines[-1])
         return events
 
     def _digest_at(self, sequence: int) -> str:
@@ -259,6 +263,8 @@ class Book:
 
     def close(self) -> None:
         """Close it; a closed book cannot be written to."""
+        if self._marker is not None:
+            self._marker.close()
         self._lines.close()
 
     def _checked(self, line: Line) -> Line:

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -46,9 +45,9 @@ class Marks:
             genuine = False
         if not genuine:
             raise BookError(
-                f"The mark of the account book {name!r} ({path.name}) cannot be read, or was changed. Compare "
-                "the book with a receipt (holdfast verify BOOK --receipt FILE). If it is whole, delete the "
-                "mark, and a new one is written."
+                f"The mark of the account book {name!r} ({path.name}) cannot be read, or was changed. "
+                "Compare the book with a receipt (holdfast verify BOOK --receipt FILE). If it is whole, "
+                "delete the mark, and a new one is written."
             )
         return mark
 
@@ -86,79 +85,43 @@ def require_reached(lines: Lines, name: str, mark: Receipt | None) -> None:
     raise BookError(
         f"The account book {lines.name} runs behind its mark: it had {mark.sequence:,} lines, and line "
         f"{mark.sequence:,} is not there or is another one. It was put back from an old backup, or was "
-        "changed, and what was spent since is not in it. Put the newest book back. If that is lost, close the "
-        f"account after this: holdfast serve HOME --accept-restored {name}"
+        "changed, and what was spent since is not in it. Put the newest book back. If that is lost, "
+        f"close the account after this: holdfast serve HOME --accept-restored {name}"
     )
 
 
-class MarkedLines:
-    """The lines of a book that is held against its mark when it is opened, and marked as it grows."""
+class Marker:
+    """Marks one book as it grows."""
 
-    def __init__(self, lines: Lines, marks: Marks, name: str, key: SigningKey) -> None:
-        self._lines, self._marks, self._book, self._key = lines, marks, name, key
-        self.name = lines.name
+    def __init__(self, marks: Marks, name: str, key: SigningKey) -> None:
+        self._marks, self._book, self._key = marks, name, key
         self._lock = Lock()
-        self._newest: Line | None = None
+        self._newest: tuple[str, Line] | None = None
         self._next = 0.0
-        self._first = ""
-        require_reached(lines, name, marks.read(name))
 
-    def append(self, previous: str, lines: Sequence[Line]) -> bool:
-        """Write the lines, then their mark if the last one is a second old."""
-        written = self._lines.append(previous, lines)
-        if written:
-            with self._lock:
-                self._newest = lines[-1]
-            if time.monotonic() >= self._next:
-                self._mark()
-        return written
-
-    def _mark(self) -> None:
-        """Write a mark for the newest line. A mark that cannot be written stops nobody: the lines are safe."""
+    def note(self, identity: str, newest: Line) -> None:
+        """A line was written to the book of this identity: mark it, if the last mark is a second old."""
         with self._lock:
-            newest, self._newest = self._newest, None
-            self._next = time.monotonic() + EVERY
-            if newest is None:
-                return
-            try:
-                self._first = self._first or self._lines.page(1, 1)[0].digest
-                mark = Receipt.sign(self._key, self._first, newest.sequence, newest.digest)
-                self._marks.write(self._book, mark)
-            except (OSError, BookError) as error:
-                _log.error("the mark of %s could not be written: %s", self._book, type(error).__name__)
-
-    def page(self, first: int, limit: int) -> list[Line]:
-        """At most ``limit`` lines from sequence ``first`` on, in order."""
-        return self._lines.page(first, limit)
-
-    def about(self, subject: str, kind: str) -> Line | None:
-        """The last line of a kind about a subject."""
-        return self._lines.about(subject, kind)
-
-    def requested(self, request: str) -> Line | None:
-        """The first line that a request led to."""
-        return self._lines.requested(request)
-
-    def checkpoint(self, before: int) -> Line | None:
-        """The last checkpoint ahead of sequence ``before``."""
-        return self._lines.checkpoint(before)
-
-    def secret(self) -> str:
-        """What the book keeps to itself."""
-        return self._lines.secret()
-
-    def keep(self, name: str, content: bytes) -> None:
-        """Keep bytes beside the lines."""
-        self._lines.keep(name, content)
-
-    def kept(self, name: str) -> bytes | None:
-        """The bytes that are kept under a name."""
-        return self._lines.kept(name)
+            self._newest = identity, newest
+            if time.monotonic() >= self._next:
+                self._write()
 
     def close(self) -> None:
-        """Write the last mark, then close."""
-        self._mark()
-        self._lines.close()
+        """Write the last mark."""
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
+        """Mark the newest line. A mark that cannot be written stops nobody: the lines are safe."""
+        if self._newest is None:
+            return
+        identity, newest = self._newest
+        self._newest, self._next = None, time.monotonic() + EVERY
+        try:
+            mark = Receipt.sign(self._key, identity, newest.sequence, newest.digest)
+            self._marks.write(self._book, mark)
+        except (OSError, BookError) as error:
+            _log.error("the mark of %s could not be written: %s", self._book, type(error).__name__)
 
 
 def restored_line(mark: Receipt, lines: int) -> dict[str, Any]:

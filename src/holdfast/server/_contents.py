@@ -1,8 +1,8 @@
 """Which rows are registered already: one keyed digest for every table, so that no rows get a second account.
 
 Guarantee: a table whose rows are those of a registered one, in any order, format, file or database, is
-refused; so is a large table at the same place, or a large file of the same length and ends. Independent
-tables are taken for the same with probability at most 1e-9.
+refused, with a column that numbers them or without; so is a large table at the same place, or a large file of
+the same length and ends. Independent tables are taken for the same with probability at most 1e-9.
 A refusal says that two whole tables are the same, and only who holds such a table can bring it about, so it
 says nothing new about protected rows. Tables that share some rows only are let in: that rows are nobody
 else's is for the owner to know. Digests are made with a secret of the service, and are in no export.
@@ -85,6 +85,10 @@ class Contents:
         row = self._store.execute("SELECT 1 FROM [contents] WHERE kind = ? AND name = ?", (kind, name))
         return row.fetchone() is not None
 
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
     def _digest(self, rows: Rows, place: str) -> str:
         try:
             content = self._rows(rows) if rows.is_small or not rows.stays else _place(place)
@@ -99,9 +103,15 @@ class Contents:
 
     def _rows(self, rows: Rows) -> bytes:
         """All rows: in any order where that still tells the table from others, and in their own where not."""
-        digests = rows.row_digests(self._key, rows.columns)
+        numbering = rows.numbering()
+        columns = [name for name in rows.columns if name not in numbering]
+        digests = rows.row_digests(self._key, columns) if columns else None
+        # A copy may have an index that only numbers its rows, so such columns count where nothing else does.
+        if digests is None or not _telling(digests):
+            columns = list(rows.columns)
+            digests = rows.row_digests(self._key, columns)
         ordered = np.sort(digests) if _telling(digests) or not rows.has_order else digests
-        names = "\n".join(sorted(rows.columns))
+        names = "\n".join(sorted(columns))
         return hashlib.sha256(f"rows\n{names}\n".encode() + ordered.astype("<u8").tobytes()).digest()
 
 

@@ -287,8 +287,8 @@ class Datasets:
             except (OSError, QueryRejected) as error:
                 _log.error("the dataset %s cannot be opened: %s", name, _reason(error))
                 raise Broken(
-                    f"The dataset {name!r} cannot be opened: its rows cannot be read any more. The log of the "
-                    "service says more."
+                    f"The dataset {name!r} cannot be opened: its rows cannot be read any more. The log of "
+                    "the service says more."
                 ) from None
             with self._lock:
                 self._open[name] = newest

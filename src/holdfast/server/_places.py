@@ -1,4 +1,4 @@
-"""Where things may lie: sources of tables that the operator allows, a book for every account, and the store."""
+"""Where things may lie: sources that the operator allows, a book for every account, and the store."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from holdfast.server._store import PostgresStore, SqliteStore, Store, make_priva
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _EPOCH = re.compile(r"(.*)@([1-9][0-9]{0,8})", flags=re.S)
-_ALLOWED = (
-    "a file in the folder of sources, or a table of a database that the operator allows (--allow-source)"
-)
+_ALLOWED = "a file in the folder of sources, or a table of a database that --allow-source allows"
+
 _PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433, "clickhouse": 8123}
 
 

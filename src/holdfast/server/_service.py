@@ -156,8 +156,8 @@ def _require_key(store: Store, key: SigningKey, *, replace: bool) -> None:
     (public,) = store.execute("SELECT public FROM [key]").fetchone()
     if public != key.public:
         raise HoldfastError(
-            f"These books are signed with {public}, and the key of this folder is {key.public}. Receipts from "
-            "two keys would not verify. Copy the key file of the machine that has served them so far (HOME/key "
-            "there, or --key). If that key is lost, start once with --replace-key: receipts from before stay "
-            "valid with the old public key only."
+            f"These books are signed with {public}, and the key of this folder is {key.public}. Receipts "
+            "from two keys would not verify. Copy the key file of the machine that has served them so far "
+            "(HOME/key there, or --key). If that key is lost, start once with --replace-key: receipts "
+            "from before stay valid with the old public key only."
         )

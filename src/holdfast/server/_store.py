@@ -130,7 +130,8 @@ class PostgresStore:
                     connection.execute("UPDATE holdfast_changes SET number = number + 1")
             return result
 
-        return self._run(run, again=reads)
+        result: Rows = self._run(run, again=reads)
+        return result
 
     def make(self, schema: str) -> None:
         """Make the tables that are not there yet."""
