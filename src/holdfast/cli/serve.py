@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import sys
 import tempfile
 from contextlib import ExitStack
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import click
 from rich.console import Console
@@ -31,7 +35,43 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder that datasets may be registered from (default: HOME/data).",
 )
-@click.option("--books", help="A PostgreSQL URL for the account books, for several processes or machines.")
+@click.option(
+    "--books",
+    envvar="HOLDFAST_BOOKS",
+    show_envvar=True,
+    help="A PostgreSQL URL for the account books, for several processes or machines.",
+)
+@click.option(
+    "--books-password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="HOLDFAST_BOOKS_PASSWORD_FILE",
+    show_envvar=True,
+    help="A file with the password for --books. One in a command can be read by everyone on the machine.",
+)
+@click.option(
+    "--allow-source",
+    "allow",
+    multiple=True,
+    envvar="HOLDFAST_ALLOW_SOURCE",
+    show_envvar=True,
+    help="The beginning of addresses of databases whose tables may be registered, such as "
+    "postgresql://db.example/town; may be given several times. Without it: files only.",
+)
+@click.option(
+    "--key",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="HOLDFAST_KEY",
+    show_envvar=True,
+    help="The file of the signing key (default: HOME/key). Machines that share books share it.",
+)
+@click.option("--replace-key", is_flag=True, help="Sign with this key though the books name another one.")
+@click.option(
+    "--accept-restored",
+    "restored",
+    multiple=True,
+    metavar="BOOK",
+    help="Go on with this book though it runs behind its mark, and write that down in it.",
+)
 @click.option(
     "--demo", is_flag=True, help="A dataset, a board and four tokens in a folder that is deleted at the end."
 )
@@ -42,29 +82,41 @@ def serve(
     port: int,
     sources: Path | None,
     books: str | None,
+    books_password_file: Path | None,
+    allow: tuple[str, ...],
+    key: Path | None,
+    replace_key: bool,
+    restored: tuple[str, ...],
     demo: bool,
     as_json: bool,
 ) -> None:
     """Let many people ask the datasets in HOME, each dataset from one account.
 
-    The first start prints an owner's token; it is shown this once. Everything the service knows is in HOME:
-    its key, tokens (as digests), datasets and account books.
+    The first start makes an owner's token and writes it to HOME/owner-token, which only its owner can read.
+    Take it from there, then delete the file. Everything the service knows is in HOME: its key, tokens (as
+    digests), datasets and account books; with --books all but the key is in that database.
     """
     if (home is None) != demo:
         raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
     from holdfast.server import Service
 
+    # Whatever is written from here on is for the eyes of its owner only.
+    os.umask(0o077)
     if books is not None:
+        books = _with_password(books, books_password_file)
         _require_books(books)
     with ExitStack() as at_end:
+        # The web server ends by this signal; everything that is open here is closed after it.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         # Before a token is made: one that cannot be shown would be lost.
         places = [at_end.enter_context(place) for place in listen(host, port)]
         if home is None:
             home = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
-        service = Service(home, sources=sources, books=books)
+        service = Service(home, sources=sources, books=books, allow=allow, key=key, replace_key=replace_key)
         at_end.callback(service.close)
+        _hold_against_marks(service, restored)
         tokens = _demonstration(service) if demo else _first_owner(service)
-        _run(service, host, places, tokens, as_json)
+        _run(service, host, places, tokens, as_json, demo=demo)
 
 
 def _require_books(books: str) -> None:
@@ -87,10 +139,50 @@ def _require_books(books: str) -> None:
         ) from None
 
 
+def _with_password(books: str, file: Path | None) -> str:
+    """The address with the password from a file in it."""
+    if file is None:
+        return books
+    parts = urlsplit(books)
+    password = file.read_text(encoding="utf-8").strip("\r\n")
+    if not password or parts.password:
+        raise click.UsageError(
+            "--books-password-file must hold a password, and then --books must have none of its own."
+        )
+    machine = parts.netloc.rpartition("@")[2]
+    person = f"{parts.username or ''}:{quote(password, safe='')}@"
+    return urlunsplit(parts._replace(netloc=f"{person}{machine}"))
+
+
+def _hold_against_marks(service: Service, restored: tuple[str, ...]) -> None:
+    """Take back the books that the operator names, and say which others run behind their marks."""
+    for name in restored:
+        if service.accept_restored(name):
+            click.echo(f"The book {name} goes on as it was put back. Close its account now.", err=True)
+        else:
+            click.echo(f"The book {name} does not run behind its mark; nothing was changed.", err=True)
+    for problem in service.behind():
+        click.echo(problem, err=True)
+
+
 def _first_owner(service: Service) -> dict[str, str]:
+    """Make the first owner's token, and keep it in a file that only its owner can read.
+
+    The file stays until the operator deletes it: what starts the service may read it more than once, and
+    what the service prints ends up in logs that others read.
+    """
+    place = service.home / "owner-token"
     if service.tokens.all():
+        if place.exists():
+            click.echo(f"Keep the token in {place} somewhere safe, then delete the file.", err=True)
         return {}
-    return {"owner": service.tokens.issue("owner", role="owner", days=3650)[0]}
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        token = service.tokens.issue("owner", role="owner", days=3650)[0]
+        file.write(token + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return {"owner": token}
 
 
 def _demonstration(service: Service) -> dict[str, str]:
@@ -123,7 +215,13 @@ def _expensive(stones: Path, labels: Path) -> None:
 
 
 def _run(
-    service: Service, host: str, places: list[socket.socket], tokens: dict[str, str], as_json: bool
+    service: Service,
+    host: str,
+    places: list[socket.socket],
+    tokens: dict[str, str],
+    as_json: bool,
+    *,
+    demo: bool,
 ) -> None:
     import uvicorn
 
@@ -136,6 +234,10 @@ def _run(
             return
         console = Console(highlight=False)
         console.print(f"Holdfast serves {url}", style="bold")
+        if tokens and not demo:
+            console.print(f"The owner's token is in {service.home / 'owner-token'}.", soft_wrap=True)
+            console.print("Keep it somewhere safe, then delete the file.", style="dim")
+            return
         for role, token in tokens.items():
             console.print(f"  {role:<11} {token}", markup=False, soft_wrap=True)
         if tokens:

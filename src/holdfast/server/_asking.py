@@ -17,6 +17,7 @@ from holdfast import ledger
 from holdfast.server._access import TheService, Who
 from holdfast.server._models import AskBody, ClaimBody, DatasetBody
 from holdfast.server._policy import Policy
+from holdfast.server._problems import KNOWN, in_place
 from holdfast.server._service import Service
 from holdfast.server._tokens import Person
 
@@ -35,7 +36,7 @@ def register(body: DatasetBody, service: TheService, person: Who) -> dict[str, A
 @router.get("")
 def datasets(service: TheService, person: Who) -> list[dict[str, Any]]:
     """The datasets this token reaches, and what is left of each."""
-    return [_described(service, person, name) for name in service.visible(person)]
+    return [_listed(service, person, name) for name in service.visible(person)]
 
 
 @router.get("/{name}")
@@ -168,6 +169,14 @@ def _exported(book: ledger.Book) -> Iterator[Path]:
         path = Path(folder) / "export.jsonl"
         ledger.export(book, path)
         yield path
+
+
+def _listed(service: Service, person: Person, name: str) -> dict[str, Any]:
+    """A dataset in the list of all: one that cannot be opened is listed as broken, and hides no other."""
+    try:
+        return _described(service, person, name)
+    except KNOWN as error:
+        return {"name": name, "broken": in_place(error)["detail"]}
 
 
 def _described(service: Service, person: Person, name: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from holdfast.guard import Submission
 from holdfast.server._access import TheService, Who
 from holdfast.server._boards import Received
 from holdfast.server._models import BoardBody, FinalistsBody
+from holdfast.server._problems import KNOWN, in_place
 from holdfast.server._service import Service
 
 router = APIRouter(prefix="/v1/boards")
@@ -30,7 +31,7 @@ def register(body: BoardBody, service: TheService, person: Who) -> dict[str, Any
 @router.get("")
 def boards(service: TheService, person: Who) -> list[dict[str, Any]]:
     """The boards this token reaches, with their standing."""
-    return [_described(service, name) for name in service.boards.names() if person.reaches("board", name)]
+    return [_listed(service, name) for name in service.boards.names() if person.reaches("board", name)]
 
 
 @router.get("/{name}")
@@ -128,6 +129,14 @@ def _told(submission: Submission | Received) -> dict[str, Any]:
         return {**submission.to_dict(), "blind": True}
     receipt = None if submission.receipt is None else submission.receipt.to_dict()
     return {**submission.to_dict(), "better": submission.better, "receipt": receipt}
+
+
+def _listed(service: Service, name: str) -> dict[str, Any]:
+    """A board in the list of all: one that cannot be opened is listed as broken, and hides no other."""
+    try:
+        return _described(service, name)
+    except KNOWN as error:
+        return {"name": name, "broken": in_place(error)["detail"]}
 
 
 def _described(service: Service, name: str) -> dict[str, Any]:

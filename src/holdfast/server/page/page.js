@@ -106,14 +106,17 @@ async function showDatasets() {
   $("datasets").replaceChildren(
     ...found.map((dataset) => {
       const button = element("button", dataset.name, { type: "button", "data-name": dataset.name });
-      button.append(element("small", dataset.closed ? "closed" : dataset.words));
+      button.append(element("small", dataset.broken ? "cannot be opened" : dataset.closed ? "closed" : dataset.words));
+      button.disabled = Boolean(dataset.broken);
+      if (dataset.broken) button.title = dataset.broken;
       button.setAttribute("aria-current", String(dataset.name === tableOf(state.dataset)));
       button.addEventListener("click", () => attempt(() => open(dataset.name)));
       return button;
     }),
   );
   if (!found.length) $("datasets").append(element("p", "This token reaches no dataset.", { class: "quiet" }));
-  if (found.length && !state.dataset) await open(found[0].name);
+  const first = found.find((dataset) => !dataset.broken);
+  if (first && !state.dataset) await open(first.name);
 }
 
 async function open(name) {
