@@ -32,7 +32,9 @@ def serving(home: Path, *options: str, environment: dict[str, str] | None = None
     """The same for a while."""
     process, said = start(home, *options, environment=environment)
     assert process.stdout is not None
-    yield said
-    process.terminate()
-    process.wait(timeout=20)
-    process.stdout.close()
+    try:
+        yield said
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+        process.stdout.close()

@@ -4,15 +4,17 @@ the server."""
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 
 import numpy as np
 import pandas as pd
 import psycopg
 import pytest
-from server_caller import Caller
+from server_caller import Caller, varied
 from starlette.testclient import TestClient
 
+from holdfast.client import Client
 from holdfast.errors import InvalidArgument
 from holdfast.server import Policy, Service, _datasets, create_app
 from holdfast.server._contents import Contents
@@ -234,9 +236,8 @@ def test_opening_one_dataset_keeps_nobody_else_waiting(service, people, monkeypa
 
 
 def test_a_clock_that_goes_back_locks_nobody_out(service, person, owner, monkeypatch):
-    from holdfast.server import _boards, _rate
+    from holdfast.server import _rate
 
-    assert np.isfinite(_rate.RATE)
     pd.DataFrame({"x": np.arange(500) / 500}).to_parquet(service.sources / "slow.parquet")
     service.datasets.register("slow", "slow.parquet", Policy(rate=2))
     ann = person("analyst", "ann")
@@ -247,4 +248,56 @@ def test_a_clock_that_goes_back_locks_nobody_out(service, person, owner, monkeyp
         assert [ann.ask(f"share(x > 0.{n})", "slow").status_code for n in (1, 2, 3)] == [200, 200, 429]
     answered = ann.ask("share(x > 0.4)", "slow")  # The clock is right again, two hours earlier.
     assert answered.status_code == 200
-    assert _boards.time is _rate.time
+
+
+def test_a_clock_that_goes_back_locks_nobody_out_of_a_blind_board(service, person, owner, monkeypatch):
+    from holdfast.server import _boards
+
+    body = {"name": "dark", "source": varied(service, "y.csv", "dark"), "target": "y"}
+    assert owner("POST", "/boards", {**body, "blind": True, "rate": 1}).status_code == 201
+    ann = person("analyst", "ann")
+
+    def submit(value):
+        sent = {"id": list(range(100)), "prediction": [value] * 50 + [0] * 50}
+        return ann("POST", "/boards/dark/submissions", sent).status_code
+
+    ahead = _boards.time.time() + 7_200
+    with monkeypatch.context() as wrong:
+        wrong.setattr(_boards.time, "time", lambda: ahead)
+        assert [submit(0), submit(1)] == [200, 429]
+    assert submit(1) == 200
+
+
+def test_tokens_on_a_full_disk_are_a_clean_problem(service, owner, monkeypatch):
+    def full(*arguments):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    issued = service.tokens.all()
+    connection = service.tokens._database._connection
+
+    class Full:
+        def execute(self, statement, values=()):
+            return full() if statement.startswith("INSERT") else connection.execute(statement, values)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(service.tokens._database, "_connection", Full())
+        refused = owner("POST", "/tokens", {"name": "eve", "role": "analyst"})
+    assert refused.status_code == 503
+    assert refused.json()["type"] == "urn:holdfast:service-store"
+    assert "Look at the disk" in refused.json()["detail"]
+    assert service.tokens.all() == issued
+
+
+@pytest.mark.parametrize("name", ["../datasets", "people/ids?x=", "race#", "a b", "%2e%2e"])
+def test_names_that_an_agent_makes_up_stay_names(name, monkeypatch):
+    """A board's name is one part of the address, whatever it is."""
+    called = []
+    with Client("http://127.0.0.1:9", "hf_token") as client:
+        monkeypatch.setattr(client, "_call", lambda method, path, *rest, **more: called.append(path) or {})
+        client.board(name)
+        client.gate(name)
+    for path in called:
+        assert path.count("/") == 2
+        assert not set("?# ") & set(path)
+    with Client("http://127.0.0.1:9", "hf_token") as client, pytest.raises(InvalidArgument):
+        client.board("..")
