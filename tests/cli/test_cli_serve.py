@@ -96,8 +96,9 @@ def start(*options, environment=None):
 def stop(process):
     """End it as systemd and Docker do; returns its status and the rest that it printed."""
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
+    with process.stdout, process.stderr:
+        out, err = process.stdout.read(), process.stderr.read()
+    return process.wait(timeout=60), out, err
 
 
 def modes(folder):
