@@ -73,6 +73,13 @@ if TYPE_CHECKING:
     help="Go on with this book though it runs behind its mark, and write that down in it.",
 )
 @click.option(
+    "--sign-in",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="HOLDFAST_SIGN_IN",
+    show_envvar=True,
+    help="A TOML file that says who may sign in by an OpenID Connect provider or by a proxy, and as what.",
+)
+@click.option(
     "--demo", is_flag=True, help="A dataset, a board and four tokens in a folder that is deleted at the end."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address and new tokens as data.")
@@ -87,6 +94,7 @@ def serve(
     key: Path | None,
     replace_key: bool,
     restored: tuple[str, ...],
+    sign_in: Path | None,
     demo: bool,
     as_json: bool,
 ) -> None:
@@ -112,7 +120,15 @@ def serve(
         places = [at_end.enter_context(place) for place in listen(host, port)]
         if home is None:
             home = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
-        service = Service(home, sources=sources, books=books, allow=allow, key=key, replace_key=replace_key)
+        service = Service(
+            home,
+            sources=sources,
+            books=books,
+            allow=allow,
+            key=key,
+            replace_key=replace_key,
+            sign_in=sign_in,
+        )
         at_end.callback(service.close)
         _hold_against_marks(service, restored)
         tokens = _demonstration(service) if demo else _first_owner(service)

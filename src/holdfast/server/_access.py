@@ -3,6 +3,8 @@ are enforced."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from http.cookies import SimpleCookie
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -10,7 +12,8 @@ from fastapi.concurrency import run_in_threadpool
 
 from holdfast.server._roles import rule_of
 from holdfast.server._service import Service
-from holdfast.server._tokens import Person, Refused
+from holdfast.server._sign_in import COOKIE, PAGE_HEADER
+from holdfast.server._tokens import Forbidden, Person, Refused
 
 
 # Plain functions would be given a thread each; a look-up by digest in a file takes less time than that.
@@ -23,7 +26,8 @@ async def authorize(request: Request) -> None:
     """Let a request pass to its route if the table of roles allows it; the app asks this for every route."""
     rule = rule_of(request.method, request.scope["route"].path)
     if not rule.public:
-        rule.require(await _holder(request), request.path_params.get("name"))
+        person = await _holder(request)
+        request.state.person = rule.require(person, request.path_params.get("name"))
 
 
 async def _holder(request: Request) -> Person:
@@ -35,13 +39,29 @@ async def _holder(request: Request) -> Person:
 
 
 async def _look_up(request: Request) -> Person:
-    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not secret:
-        raise Refused("Sign in with a token: Authorization: Bearer hf_…")
     service: Service = request.app.state.service
     if service.tokens.remote:
-        return await run_in_threadpool(service.tokens.holder, secret)
-    return service.tokens.holder(secret)
+        return await run_in_threadpool(identify, service, request.headers, request.method)
+    return identify(service, request.headers, request.method)
+
+
+def identify(service: Service, headers: Mapping[str, str], method: str) -> Person:
+    """Who sends a request, by its headers alone: a token, else a proxy that is trusted, else the session of a
+    browser."""
+    scheme, _, secret = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and secret:
+        return service.tokens.holder(secret)
+    sign_in = service.sign_in
+    if sign_in is not None:
+        person = sign_in.forwarded(headers)
+        if person is not None:
+            return person
+        session = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        if session is not None:
+            if method not in ("GET", "HEAD") and headers.get(PAGE_HEADER) is None:
+                raise Forbidden("A request of a session that changes something needs the header X-Holdfast.")
+            return sign_in.holder(session.value)
+    raise Refused("Sign in with a token: Authorization: Bearer hf_…")
 
 
 TheService = Annotated[Service, Depends(_service)]

@@ -15,6 +15,7 @@ from holdfast.server import (
     _people,
     _problems,
     _report_routes,
+    _sign_in_routes,
 )
 from holdfast.server._access import TheService, authorize
 from holdfast.server._limits import SizeLimit
@@ -51,6 +52,7 @@ def create_app(service: Service) -> FastAPI:
         return {"key": service.key.public}
 
     app.include_router(_people.router)
+    app.include_router(_sign_in_routes.router)
     app.include_router(_asking.router)
     app.include_router(_batch_routes.router)
     app.include_router(_epoch_routes.router)

@@ -36,21 +36,29 @@ class Rule:
         """Whether the route is open to anyone."""
         return self.reach == "public"
 
-    def require(self, person: Person, name: str | None) -> None:
+    def require(self, person: Person, name: str | None) -> Person:
         """Refuse who has none of the roles, and what the token does not reach. ``name`` is the one in the
-        address."""
-        if person.role not in self.roles:
+        address. Returns the person in the role that the rule is about."""
+        fitting = tuple(grant for grant in person.grants if grant.role in self.roles)
+        if not fitting:
             raise Forbidden(
                 f"This is for {_listed(self.roles)} tokens; this one is for {_article(person.role)} "
                 f"{person.role}."
             )
-        if self.reach == "everything" and person.dataset != "*":
-            raise Forbidden(
-                f"This is for tokens that reach everything ('*'); this one reaches {person.dataset!r} only. "
-                "Nothing was changed. Ask an owner of the whole service."
-            )
-        if self.reach in _KINDS and not person.reaches(self.reach, named(name or "")[0]):
-            raise Unknown(f"There is no {self.reach} {name!r} that this token reaches.")
+        if self.reach == "own":
+            return person.acting(*fitting)
+        if self.reach == "everything":
+            reaching = [grant for grant in fitting if grant.dataset == "*"]
+            if not reaching:
+                raise Forbidden(
+                    f"This is for tokens that reach everything ('*'); this one reaches {person.dataset!r} "
+                    "only. Nothing was changed. Ask an owner of the whole service."
+                )
+        else:
+            reaching = [grant for grant in fitting if grant.reaches(self.reach, named(name or "")[0])]
+            if not reaching:
+                raise Unknown(f"There is no {self.reach} {name!r} that this token reaches.")
+        return person.acting(reaching[0])
 
 
 _KINDS = ("dataset", "board", "gate")
@@ -66,6 +74,11 @@ ROUTES: dict[tuple[str, str], Rule] = {
     ("GET", "/gates.js"): _PUBLIC,
     ("GET", "/results.js"): _PUBLIC,
     # People. An owner of one thing gives, lists and takes tokens for that thing only.
+    ("GET", "/v1/sign-in"): _PUBLIC,
+    ("GET", "/v1/sign-in/start"): _PUBLIC,
+    ("GET", "/v1/sign-in/back"): _PUBLIC,
+    ("POST", "/v1/sign-out"): Rule(_EVERYBODY, "own"),
+    ("DELETE", "/v1/sessions/{identity}"): Rule(_OWNER, "everything"),
     ("GET", "/v1/me"): Rule(_EVERYBODY, "own"),
     ("POST", "/v1/tokens"): Rule(_OWNER, "own"),
     ("GET", "/v1/tokens"): Rule(_OWNER, "own"),

@@ -13,6 +13,7 @@ from holdfast.server._contents import Contents
 from holdfast.server._datasets import Dataset, Datasets
 from holdfast.server._gates import Gates, OpenGate, unknown_gate
 from holdfast.server._places import Places, Unknown, named
+from holdfast.server._sign_in import SignIn
 from holdfast.server._store import PostgresStore, Store
 from holdfast.server._tokens import Person, Tokens
 
@@ -39,6 +40,7 @@ class Service:
             "postgresql://db.example/town". Without any, only files are allowed.
         key: The file of the signing key (default: the folder's ``key``).
         replace_key: Sign with this key from now on, though the books name another one.
+        sign_in: A file that says who may sign in by a provider or a proxy (docs/guides/sign-in.md).
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Service:
         allow: tuple[str, ...] = (),
         key: str | Path | None = None,
         replace_key: bool = False,
+        sign_in: str | Path | None = None,
     ) -> None:
         self.home = Path(home)
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -64,10 +67,18 @@ class Service:
         contents = Contents(self._store)
         self.tokens = Tokens(self.places.store("tokens"))
         self.tokens.adopt(self.home / "tokens.sqlite")
+        self.sign_in: SignIn | None = None
+        if sign_in is not None:
+            sessions = self.places.store("sessions")
+            self.sign_in = SignIn(sessions, Path(sign_in), self._derived("sign-in"))
         self.datasets = Datasets(self.home, self.places, contents)
         self.boards = Boards(self.home, self.places, contents)
         self.gates = Gates(self.home, self.places)
         self.tokens.name_kinds(datasets=self.datasets.names(), boards=self.boards.names())
+
+    def _derived(self, purpose: str) -> bytes:
+        """A secret that every machine with this service's key has, and nobody else."""
+        return self.key.sign(f"holdfast secret 1\n{purpose}").encode()
 
     def dataset(self, person: Person, name: str) -> Dataset:
         """The dataset, or one of its epochs (people@1), if the person's token reaches it."""
@@ -135,6 +146,8 @@ class Service:
         self.boards.close()
         self.gates.close()
         self.tokens.close()
+        if self.sign_in is not None:
+            self.sign_in.close()
         self._store.close()
 
 

@@ -7,8 +7,9 @@ import re
 import secrets
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from holdfast import checks
 from holdfast.errors import HoldfastError, InvalidArgument
@@ -40,11 +41,23 @@ class Forbidden(Refused):
     """The token is valid and its role does not allow this."""
 
 
+class Grant(NamedTuple):
+    """A role for what a scope reaches."""
+
+    role: str
+    dataset: str
+
+    def reaches(self, kind: str, name: str) -> bool:
+        """Whether it is for the "dataset", the "board" or the "gate" of this name."""
+        return self.dataset in ("*", f"{kind}:{name}")
+
+
 @dataclass(frozen=True, repr=False)
 class Person(Record):
-    """Who holds a token: a name in a team, a role, and what it reaches.
+    """Who holds a token or a session: a name in a team, a role, and what it reaches.
 
-    ``dataset`` is "dataset:NAME", "board:NAME", "gate:NAME", or "*" for everything.
+    ``dataset`` is "dataset:NAME", "board:NAME", "gate:NAME", or "*" for everything. Somebody who signed in by
+    a provider may have other roles for other things (``also``).
     """
 
     identity: str
@@ -54,6 +67,22 @@ class Person(Record):
     dataset: str
     expires: int
     revoked: int = 0
+    also: tuple[Grant, ...] = ()
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """Every role with what it reaches."""
+        return (Grant(self.role, self.dataset), *self.also)
+
+    def acting(self, grant: Grant, *others: Grant) -> Person:
+        """The same person with these roles only."""
+        return replace(self, role=grant.role, dataset=grant.dataset, also=others)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The person as plain values."""
+        values = super().to_dict()
+        values["also"] = [{"role": grant.role, "dataset": grant.dataset} for grant in self.also]
+        return values
 
     @property
     def account(self) -> str:
@@ -63,12 +92,12 @@ class Person(Record):
     def reaches(self, kind: str, name: str) -> bool:
         """Whether the token is for the "dataset", the "board" or the "gate" of this name. These may have the
         same name; a token for one of them does not reach the others."""
-        return self.dataset in ("*", f"{kind}:{name}")
+        return any(grant.reaches(kind, name) for grant in self.grants)
 
     def covers(self, scope: str) -> bool:
         """Whether the token reaches all that one with this scope does: an owner gives, lists and takes only
         such tokens."""
-        return self.dataset in ("*", scope)
+        return any(grant.dataset in ("*", scope) for grant in self.grants)
 
 
 class Tokens:
@@ -101,7 +130,7 @@ class Tokens:
         submit to one gate. ``by`` is the owner who gives it, and refuses a reach beyond the owner's own.
         """
         checks.choice(role, "role", ROLES, of="Tokens.issue")
-        dataset = _scope(dataset)
+        dataset = scope_of(dataset)
         if by is not None and not by.covers(dataset):
             raise Forbidden(
                 f"This owner's token reaches {by.dataset!r} only, and so do the tokens it gives: say "
@@ -134,11 +163,11 @@ class Tokens:
 
     def revoke(self, identity: str, *, by: Person | None = None) -> bool:
         """End a token now; False if there is none of this identity, or the owner ``by`` does not reach it."""
-        scope = "*" if by is None else by.dataset
-        done = self._database.execute(
-            "UPDATE [tokens] SET revoked = 1 WHERE identity = ? AND ? IN ('*', dataset)", (identity, scope)
-        )
-        return done.rowcount == 1
+        person = self._first("WHERE identity = ?", identity)
+        if person is None or (by is not None and not by.covers(person.dataset)):
+            return False
+        self._database.execute("UPDATE [tokens] SET revoked = 1 WHERE identity = ?", (identity,))
+        return True
 
     def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:
         """Rewrite tokens of earlier versions, which hold a name and not what it names: "dataset:NAME" if
@@ -165,8 +194,8 @@ class Tokens:
 
     def all(self, *, by: Person | None = None) -> list[Person]:
         """Everyone who was ever given a token, newest first; those that the owner ``by`` reaches."""
-        scope = "*" if by is None else by.dataset
-        return self._select("WHERE ? IN ('*', dataset) ORDER BY rowid DESC", scope)
+        everyone = self._select("ORDER BY rowid DESC")
+        return [person for person in everyone if by is None or by.covers(person.dataset)]
 
     def close(self) -> None:
         """Close the file."""
@@ -181,7 +210,7 @@ class Tokens:
         return [Person(*row) for row in rows]
 
 
-def _scope(text: str) -> str:
+def scope_of(text: str) -> str:
     """What a token reaches, with its kind."""
     if text == "*":
         return text
