@@ -1,10 +1,12 @@
-"""People sign in by an OpenID Connect provider that really runs, or by a proxy, and have the roles that a file
-gives them."""
+"""People sign in by an OpenID Connect provider that really runs, or by a proxy, and have the roles that a
+file gives them."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -77,8 +79,6 @@ def file(tmp_path, provider):
 @pytest.fixture
 def serving(set_up, tmp_path, file):
     """A client of a service that people can sign in to."""
-    import shutil
-
     home = tmp_path / "home"
     shutil.copytree(set_up, home)
     service = Service(home, sign_in=file)
@@ -279,7 +279,6 @@ def _claims(token, key):
 def test_no_answer_is_signed_with_nothing_or_with_a_shared_secret(serving):
     provider = serving[0].sign_in.provider
     header = {"alg": "none"}
-    import base64
 
     def part(value):
         return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()

@@ -1,4 +1,4 @@
-"""An OpenID Connect provider: where it lives, how to ask it who somebody is, and how its answer is checked."""
+"""An OpenID Connect provider: where it is, how it is asked, and how its answer is checked."""
 
 from __future__ import annotations
 
