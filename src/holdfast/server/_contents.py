@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import math
 import secrets
 from pathlib import Path
@@ -21,7 +22,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from scipy import special
 
-from holdfast.engines import Rows
+from holdfast.engines import Rows, open_rows
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.server._store import Store
 
@@ -38,6 +39,7 @@ CREATE TABLE IF NOT EXISTS [contents_secret] (
 """
 _MISTAKEN = 1e-9
 _END = 1 << 18
+_log = logging.getLogger("holdfast.server")
 
 
 class Contents:
@@ -80,10 +82,16 @@ class Contents:
         if digest is not None:
             self._store.execute("DELETE FROM [contents] WHERE digest = ?", (digest,))
 
-    def is_claimed(self, kind: str, name: str) -> bool:
-        """Whether the rows of a dataset or board are written down; earlier versions did not do it."""
+    def catch_up(self, place: str, kind: str, name: str) -> None:
+        """Claim the rows of what an earlier version registered without a claim. Where another one has them
+        already, both go on, and the log says so: their accounts were opened before anyone looked."""
         row = self._store.execute("SELECT 1 FROM [contents] WHERE kind = ? AND name = ?", (kind, name))
-        return row.fetchone() is not None
+        if row.fetchone() is not None:
+            return
+        try:
+            self.claim(open_rows(place), place, kind, name)
+        except InvalidArgument as error:
+            _log.error("the %s %s goes on, though its rows are registered twice: %s", kind, name, error)
 
     def close(self) -> None:
         """Close the store."""
