@@ -15,6 +15,7 @@ from server_caller import Caller, varied
 from starlette.testclient import TestClient
 
 from holdfast.client import Client
+from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
 from holdfast.server import Policy, Service, _datasets, create_app
 from holdfast.server._contents import Contents
@@ -102,6 +103,19 @@ def test_what_an_earlier_version_registered_is_claimed_when_it_is_opened(service
     assert again.datasets.get("other").guard.rows == again.datasets.get("people").guard.rows
     assert "registered twice" in caplog.text
     again.close()
+
+
+def test_row_hashes_agree_where_digests_do(rng):
+    """Equal rows and no others have equal hashes; the same key, rows in any order and any kind of table."""
+    frame = pd.DataFrame({"x": rng.integers(0, 9, 5_000), "y": rng.integers(0, 9, 5_000).astype(str)})
+    keys = [bytes(range(32)), bytes(range(1, 33))]
+    rows, shuffled = open_rows(frame), frame.sample(frac=1, random_state=3)
+    hashes, digests = (how(keys[0], ["x", "y"]) for how in (rows.row_hashes, rows.row_digests))
+    pairs = set(zip(hashes.tolist(), digests.tolist(), strict=True))
+    assert len(pairs) == len(set(hashes.tolist())) == len(set(digests.tolist())) == 81
+    again = open_rows(shuffled.astype({"y": int})).row_hashes(keys[0], ["x", "y"])
+    assert np.array_equal(np.sort(again), np.sort(hashes))
+    assert not set(hashes.tolist()) & set(rows.row_hashes(keys[1], ["x", "y"]).tolist())
 
 
 def test_a_digest_without_the_services_secret_says_nothing(service, tmp_path, people):

@@ -111,23 +111,25 @@ class Contents:
 
     def _rows(self, rows: Rows) -> bytes:
         """All rows: in any order where that still tells the table from others, and in their own where not."""
+        # A copy may have an index that only numbers its rows, so such columns count where nothing else tells.
         numbering = rows.numbering()
         columns = [name for name in rows.columns if name not in numbering]
-        digests = rows.row_digests(self._key, columns) if columns else None
-        # A copy may have an index that only numbers its rows, so such columns count where nothing else does.
-        if digests is None or not _telling(digests):
+        hashes = rows.row_hashes(self._key, columns) if columns else np.zeros(1, dtype=np.uint64)
+        telling = _telling(hashes)
+        if not telling and numbering:
             columns = list(rows.columns)
-            digests = rows.row_digests(self._key, columns)
-        ordered = np.sort(digests) if _telling(digests) or not rows.has_order else digests
+            hashes = rows.row_hashes(self._key, columns)
+            telling = _telling(hashes)
+        ordered = np.sort(hashes) if telling or not rows.has_order else hashes
         names = "\n".join(sorted(columns))
         return hashlib.sha256(f"rows\n{names}\n".encode() + ordered.astype("<u8").tobytes()).digest()
 
 
-def _telling(digests: Any) -> bool:
+def _telling(hashes: Any) -> bool:
     """Whether a table of the same law has the same rows, in any order, with probability at most 1e-9: the
     probability of these counts is greatest under the law that has their shares."""
-    _, counts = np.unique(digests, return_counts=True)
-    rows = len(digests)
+    _, counts = np.unique(hashes, return_counts=True)
+    rows = len(hashes)
     likeliest = (
         special.gammaln(rows + 1)
         - special.gammaln(counts + 1).sum()
