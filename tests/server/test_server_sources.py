@@ -15,6 +15,7 @@ from server_caller import Caller, varied
 from starlette.testclient import TestClient
 
 from holdfast.client import Client
+from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
 from holdfast.server import Policy, Service, _datasets, create_app
 from holdfast.server._contents import Contents
@@ -83,6 +84,38 @@ def test_other_rows_are_let_in_and_a_failed_registration_gives_its_rows_back(ser
         assert owner("POST", "/datasets", wrong).status_code == 422
         made = owner("POST", "/datasets", {"name": f"{name}-right", "source": f"{name}.parquet"})
         assert made.status_code == 201, made.text
+
+
+def test_what_an_earlier_version_registered_is_claimed_when_it_is_opened(service, owner, tmp_path, caplog):
+    service._store.execute("DELETE FROM [contents]")
+    again = Service(tmp_path)
+    again.datasets.get("people")
+    again.boards.get("people")
+    for source in ("people.csv", "y.csv"):
+        with pytest.raises(InvalidArgument, match="not registered yet"):
+            again.datasets.register("again", source, Policy())
+    # Rows that an earlier version let in twice go on, and the log says so.
+    again.datasets._database.execute("UPDATE [datasets] SET source = 'people.csv' WHERE name = 'other'")
+    again._store.execute("DELETE FROM [contents] WHERE name = 'other'")
+    for path in (tmp_path / "books").glob("other*"), (tmp_path / "marks").glob("other*"):
+        for file in path:
+            file.unlink()
+    assert again.datasets.get("other").guard.rows == again.datasets.get("people").guard.rows
+    assert "registered twice" in caplog.text
+    again.close()
+
+
+def test_row_hashes_agree_where_digests_do(rng):
+    """Equal rows and no others have equal hashes; the same key, rows in any order and any kind of table."""
+    frame = pd.DataFrame({"x": rng.integers(0, 9, 5_000), "y": rng.integers(0, 9, 5_000).astype(str)})
+    keys = [bytes(range(32)), bytes(range(1, 33))]
+    rows, shuffled = open_rows(frame), frame.sample(frac=1, random_state=3)
+    hashes, digests = (how(keys[0], ["x", "y"]) for how in (rows.row_hashes, rows.row_digests))
+    pairs = set(zip(hashes.tolist(), digests.tolist(), strict=True))
+    assert len(pairs) == len(set(hashes.tolist())) == len(set(digests.tolist())) == 81
+    again = open_rows(shuffled.astype({"y": int})).row_hashes(keys[0], ["x", "y"])
+    assert np.array_equal(np.sort(again), np.sort(hashes))
+    assert not set(hashes.tolist()) & set(rows.row_hashes(keys[1], ["x", "y"]).tolist())
 
 
 def test_a_digest_without_the_services_secret_says_nothing(service, tmp_path, people):
@@ -233,6 +266,41 @@ def test_opening_one_dataset_keeps_nobody_else_waiting(service, people, monkeypa
     go_on.set()
     opening.join(120)
     assert "new" in service.datasets.names()
+
+
+def test_a_board_whose_blind_phase_ends_keeps_nobody_waiting(service, monkeypatch):
+    """Neither who looks at it or at another one, nor who opens another one."""
+    sources = [varied(service, "y.csv", name) for name in ("dark", "new")]
+    service.boards.register("dark", sources[0], {"target": "y"}, blind=True)
+    _, ann = service.tokens.issue("ann", role="analyst")
+    service.boards.submit("dark", ann, {"id": range(100), "prediction": [0] * 100})
+    board = service.boards.get("dark")
+    entered, go_on, score_all = threading.Event(), threading.Event(), board.score_all
+
+    def slowly(keys):
+        entered.set()
+        assert go_on.wait(120)
+        return score_all(keys)
+
+    monkeypatch.setattr(board, "score_all", slowly)
+    ending = threading.Thread(target=service.boards.unblind, args=("dark",))
+    ending.start()
+    assert entered.wait(120)
+    outcomes = []
+
+    def others():
+        outcomes.append(service.boards.get("dark").rows)
+        outcomes.append(service.boards.waiting("dark"))
+        outcomes.append(service.boards.get("people").rows)
+        outcomes.append(service.boards.register("new", sources[1], {"target": "y"}, blind=False).rows)
+
+    looking = threading.Thread(target=others)
+    looking.start()
+    looking.join(120)
+    assert len(outcomes) == 4  # Though the blind phase has not ended.
+    go_on.set()
+    ending.join(120)
+    assert service.boards.waiting("dark") == 0
 
 
 def test_a_clock_that_goes_back_locks_nobody_out(service, person, owner, monkeypatch):

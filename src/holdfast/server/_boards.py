@@ -53,11 +53,16 @@ class Received(Record):
 
 
 class Boards:
-    """All boards of a service, opened when they are first needed."""
+    """All boards of a service, opened when they are first needed.
+
+    Each board has a lock of its own for what takes long: opening its labels, and ending its blind phase. A
+    board that is open is found without it, so nobody waits for another one's.
+    """
 
     def __init__(self, home: Path, places: Places, contents: Contents) -> None:
         self._home, self._places, self._contents = home, places, contents
-        self._lock = RLock()
+        self._lock = RLock()  # For what is listed here; never held while labels are read.
+        self._turns: dict[str, RLock] = {}
         self._open: dict[str, Board] = {}
         self._rates: dict[str, int] = {}
         self._database = places.store("boards")
@@ -72,7 +77,7 @@ class Boards:
         """
         require_name(name)
         source = self._places.allowed(source)
-        with self._places.without_paths(), self._lock:
+        with self._turn_of(name), self._places.without_paths():
             if name in self.names():
                 raise _taken(name)
             place = self._places.place(source)
@@ -90,33 +95,45 @@ class Boards:
             except BaseException:
                 self._contents.release(claimed)
                 raise
-            self._open[name] = board
+            with self._lock:
+                self._open[name] = board
         return board
+
+    def _turn_of(self, name: str) -> RLock:
+        with self._lock:
+            return self._turns.setdefault(name, RLock())
 
     def names(self) -> list[str]:
         """All names, in order."""
-        with self._lock:
-            return [name for (name,) in self._database.execute("SELECT name FROM [boards] ORDER BY name")]
+        return [name for (name,) in self._database.execute("SELECT name FROM [boards] ORDER BY name")]
 
     def get(self, name: str) -> Board:
         """The board of this name."""
-        with self._lock, self._places.without_paths():
-            if name not in self._open:
-                row = self._row(name)
-                self._open[name] = self._opened(name, row[0], json.loads(row[1]))
-            return self._open[name]
+        with self._lock:
+            board = self._open.get(name)
+        if board is not None:
+            return board
+        with self._turn_of(name), self._places.without_paths():
+            with self._lock:
+                board = self._open.get(name)
+            if board is None:
+                source, terms, _ = self._row(name)
+                board = self._opened(name, source, json.loads(terms))
+                self._contents.catch_up(self._places.place(source), "board", name)
+                with self._lock:
+                    self._open[name] = board
+            return board
 
     def blind(self, name: str) -> bool:
         """Whether submissions are kept without being scored."""
-        with self._lock:
-            return bool(self._row(name)[2])
+        return bool(self._row(name)[2])
 
     def submit(self, name: str, person: Person, predictions: Any) -> Submission | Received:
         """Score a submission, or keep it while the board is blind."""
         board = self.get(name)
         if board.finished:
             raise QueryRejected("This board is finished; nothing more can be submitted.")
-        with self._lock:
+        with self._turn_of(name):
             if self.blind(name) and (received := self._put_by(name, board, person, predictions)):
                 return received
 
@@ -164,21 +181,18 @@ class Boards:
 
     def waiting(self, name: str) -> int:
         """How many submissions wait for the end of the blind phase."""
-        with self._lock:
-            (count,) = self._database.execute(
-                "SELECT count(*) FROM [waiting] WHERE board = ?", (name,)
-            ).fetchone()
-            return int(count)
+        (count,) = self._database.execute(
+            "SELECT count(*) FROM [waiting] WHERE board = ?", (name,)
+        ).fetchone()
+        return int(count)
 
     def submissions(self, name: str, by: str | None = None) -> list[Submission | Received]:
         """What was submitted, in order: with what each was told, then those that wait for the end of the
         blind phase. ``by`` is the person whose submissions are wanted; None for those of all."""
         board = self.get(name)
-        with self._lock:
-            rows = self._database.execute(
-                "SELECT submission, person FROM [waiting] WHERE board = ? ORDER BY rowid", (name,)
-            ).fetchall()
-        # Without the lock: a board that is scoring must not keep the others waiting.
+        rows = self._database.execute(
+            "SELECT submission, person FROM [waiting] WHERE board = ? ORDER BY rowid", (name,)
+        ).fetchall()
         scored = board.submissions(by)
         # What was scored since the rows were read is listed once.
         keys = {submission.key for submission in scored}
@@ -191,7 +205,7 @@ class Boards:
         """Choose which of a person's own submissions are in the final; a change counts for the rate."""
 
         def permit() -> None:
-            with self._lock:
+            with self._turn_of(name):
                 self._require_rate_unseen(name, person)
 
         return self.get(name).choose_finalists(keys, by=person.account, permit=permit)
@@ -205,7 +219,7 @@ class Boards:
         """
         board = self.get(name)
         unscored: list[Received] = []
-        with self._lock:
+        with self._turn_of(name):
             while kept := self._database.execute(
                 "SELECT rowid, submission, person FROM [waiting] WHERE board = ? ORDER BY rowid", (name,)
             ).fetchall():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import math
 import secrets
 from pathlib import Path
@@ -21,7 +22,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from scipy import special
 
-from holdfast.engines import Rows
+from holdfast.engines import Rows, open_rows
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.server._store import Store
 
@@ -38,6 +39,7 @@ CREATE TABLE IF NOT EXISTS [contents_secret] (
 """
 _MISTAKEN = 1e-9
 _END = 1 << 18
+_log = logging.getLogger("holdfast.server")
 
 
 class Contents:
@@ -80,10 +82,16 @@ class Contents:
         if digest is not None:
             self._store.execute("DELETE FROM [contents] WHERE digest = ?", (digest,))
 
-    def is_claimed(self, kind: str, name: str) -> bool:
-        """Whether the rows of a dataset or board are written down; earlier versions did not do it."""
+    def catch_up(self, place: str, kind: str, name: str) -> None:
+        """Claim the rows of what an earlier version registered without a claim. Where another one has them
+        already, both go on, and the log says so: their accounts were opened before anyone looked."""
         row = self._store.execute("SELECT 1 FROM [contents] WHERE kind = ? AND name = ?", (kind, name))
-        return row.fetchone() is not None
+        if row.fetchone() is not None:
+            return
+        try:
+            self.claim(open_rows(place), place, kind, name)
+        except InvalidArgument as error:
+            _log.error("the %s %s goes on, though its rows are registered twice: %s", kind, name, error)
 
     def close(self) -> None:
         """Close the store."""
@@ -103,23 +111,25 @@ class Contents:
 
     def _rows(self, rows: Rows) -> bytes:
         """All rows: in any order where that still tells the table from others, and in their own where not."""
+        # A copy may have an index that only numbers its rows, so such columns count where nothing else tells.
         numbering = rows.numbering()
         columns = [name for name in rows.columns if name not in numbering]
-        digests = rows.row_digests(self._key, columns) if columns else None
-        # A copy may have an index that only numbers its rows, so such columns count where nothing else does.
-        if digests is None or not _telling(digests):
+        hashes = rows.row_hashes(self._key, columns) if columns else np.zeros(1, dtype=np.uint64)
+        telling = _telling(hashes)
+        if not telling and numbering:
             columns = list(rows.columns)
-            digests = rows.row_digests(self._key, columns)
-        ordered = np.sort(digests) if _telling(digests) or not rows.has_order else digests
+            hashes = rows.row_hashes(self._key, columns)
+            telling = _telling(hashes)
+        ordered = np.sort(hashes) if telling or not rows.has_order else hashes
         names = "\n".join(sorted(columns))
         return hashlib.sha256(f"rows\n{names}\n".encode() + ordered.astype("<u8").tobytes()).digest()
 
 
-def _telling(digests: Any) -> bool:
+def _telling(hashes: Any) -> bool:
     """Whether a table of the same law has the same rows, in any order, with probability at most 1e-9: the
     probability of these counts is greatest under the law that has their shares."""
-    _, counts = np.unique(digests, return_counts=True)
-    rows = len(digests)
+    _, counts = np.unique(hashes, return_counts=True)
+    rows = len(hashes)
     likeliest = (
         special.gammaln(rows + 1)
         - special.gammaln(counts + 1).sum()

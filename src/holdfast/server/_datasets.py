@@ -306,11 +306,7 @@ class Datasets:
         since = next((one.since for one in self._epochs.after(name, 0) if one.number == 1), None)
         planned = Planned(1, Arrived(row[0]), "", since, whole=True)
         opened = self._opened(name, Policy(**json.loads(row[1])), planned)
-        if not self._contents.is_claimed("dataset", name):  # An earlier version registered it.
-            try:
-                self._claim(name, row[0])
-            except InvalidArgument as error:
-                _log.error("the dataset %s is kept as it was, but: %s", name, error)
+        self._contents.catch_up(self._places.place(row[0]), "dataset", name)
         return opened
 
     def _caught_up(self, newest: Dataset) -> Dataset:

@@ -18,7 +18,6 @@ from holdfast.server._store import PostgresStore, SqliteStore, Store, make_priva
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _EPOCH = re.compile(r"(.*)@([1-9][0-9]{0,8})", flags=re.S)
 _ALLOWED = "a file in the folder of sources, or a table of a database that --allow-source allows"
-
 _PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433, "clickhouse": 8123}
 
 
@@ -96,9 +95,9 @@ class Places:
         try:
             yield
         except HoldfastError as error:
-            folders = {str(self.sources), str(self.sources.resolve()), str(self.home), str(Path.cwd())}
+            folders = {self.sources, self.sources.resolve(), self.home, self.home.resolve(), Path.cwd()}
             text = str(error)
-            for folder in sorted(folders, key=len, reverse=True):
+            for folder in sorted((str(one) for one in folders if len(one.parts) > 1), key=len, reverse=True):
                 text = text.replace(f"{folder}/", "").replace(folder, "the server's folder")
             if text != str(error):
                 error.args = (text,)
