@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
+from urllib.parse import quote
 
 from holdfast import checks, errors, queries
 from holdfast._replies import (
@@ -476,7 +477,7 @@ class Client(Verbs):
         Args:
             name: The board.
         """
-        described: dict[str, Any] = self._call("GET", f"/boards/{name}")
+        described: dict[str, Any] = self._call("GET", f"/boards/{_quoted(name)}")
         return described
 
     def board_ids(self, name: str) -> list[Any]:
@@ -485,7 +486,7 @@ class Client(Verbs):
         Args:
             name: The board.
         """
-        ids: list[Any] = self._call("GET", f"/boards/{name}/ids")
+        ids: list[Any] = self._call("GET", f"/boards/{_quoted(name)}/ids")
         return ids
 
     def submissions(self, board: str) -> list[dict[str, Any]]:
@@ -496,7 +497,7 @@ class Client(Verbs):
             board: The board.
         """
         listed: list[dict[str, Any]] = []
-        while page := self._call("GET", f"/boards/{board}/submissions?skip={len(listed)}"):
+        while page := self._call("GET", f"/boards/{_quoted(board)}/submissions?skip={len(listed)}"):
             listed += page
         return listed
 
@@ -510,7 +511,7 @@ class Client(Verbs):
                 any, your best submission is in the final.
         """
         body = {"submissions": list(keys)}
-        chosen: list[str] = self._call("PUT", f"/boards/{board}/finalists", body)["finalists"]
+        chosen: list[str] = self._call("PUT", f"/boards/{_quoted(board)}/finalists", body)["finalists"]
         return chosen
 
     def unblind(self, board: str) -> dict[str, Any]:
@@ -520,7 +521,7 @@ class Client(Verbs):
         Args:
             board: The board.
         """
-        described: dict[str, Any] = self._call("POST", f"/boards/{board}/unblind")
+        described: dict[str, Any] = self._call("POST", f"/boards/{_quoted(board)}/unblind")
         return described
 
     def final(self, board: str) -> list[dict[str, Any]]:
@@ -530,7 +531,7 @@ class Client(Verbs):
         Args:
             board: The board.
         """
-        scores: list[dict[str, Any]] = self._call("POST", f"/boards/{board}/final")["final"]
+        scores: list[dict[str, Any]] = self._call("POST", f"/boards/{_quoted(board)}/final")["final"]
         return scores
 
     def submit(self, board: str, predictions: Any) -> dict[str, Any]:
@@ -541,7 +542,7 @@ class Client(Verbs):
         """
         kind = {"Content-Type": "application/vnd.apache.parquet"}
         told: dict[str, Any] = self._send(
-            "POST", f"/boards/{board}/submissions", None, kind, content=parquet_of(predictions)
+            "POST", f"/boards/{_quoted(board)}/submissions", None, kind, content=parquet_of(predictions)
         ).json()
         if self._receipts is not None and told.get("receipt"):
             self._keep(Receipt(**told["receipt"]))
@@ -559,7 +560,7 @@ class Client(Verbs):
         Args:
             name: The gate.
         """
-        described: dict[str, Any] = self._call("GET", f"/gates/{name}")
+        described: dict[str, Any] = self._call("GET", f"/gates/{_quoted(name)}")
         return described
 
     def gate_tasks(self, name: str) -> list[str]:
@@ -568,7 +569,7 @@ class Client(Verbs):
         Args:
             name: The gate.
         """
-        tasks: list[str] = self._call("GET", f"/gates/{name}/tasks")
+        tasks: list[str] = self._call("GET", f"/gates/{_quoted(name)}/tasks")
         return tasks
 
     def register_gate(
@@ -640,7 +641,7 @@ class Client(Verbs):
                 options = self.gate(gate)["reading"]
             options |= reading or {}
         body = {"name": name, **_results(_read_here(scores, options), outputs)}
-        verdict = verdict_of(self._call("POST", f"/gates/{gate}/submissions", body))
+        verdict = verdict_of(self._call("POST", f"/gates/{_quoted(gate)}/submissions", body))
         if self._receipts is not None and verdict.receipt is not None:
             self._keep(verdict.receipt)
         return verdict
@@ -653,7 +654,9 @@ class Client(Verbs):
         """
         verdicts: list[Verdict] = []
         after = 0
-        while page := self._call("GET", f"/gates/{gate}/verdicts?limit=1000&after={after}")["verdicts"]:
+        while page := self._call("GET", f"/gates/{_quoted(gate)}/verdicts?limit=1000&after={after}")[
+            "verdicts"
+        ]:
             verdicts += [
                 verdict_of({name: value for name, value in verdict.items() if name != "line"})
                 for verdict in page
@@ -668,7 +671,7 @@ class Client(Verbs):
         Args:
             gate: The gate.
         """
-        report = gate_report_of(self._call("POST", f"/gates/{gate}/report"))
+        report = gate_report_of(self._call("POST", f"/gates/{_quoted(gate)}/report"))
         if self._receipts is not None and report.receipt is not None:
             self._keep(report.receipt)
         return report
@@ -680,7 +683,7 @@ class Client(Verbs):
             gate: The gate.
             path: The file to write.
         """
-        Path(path).write_bytes(self._send("GET", f"/gates/{gate}/book", None, {}).content)
+        Path(path).write_bytes(self._send("GET", f"/gates/{_quoted(gate)}/book", None, {}).content)
 
     def export(self, path: str | Path) -> None:
         """Write the account book to a file that anyone can verify; needs an auditor's token."""
@@ -713,7 +716,7 @@ class Client(Verbs):
         self.close()
 
     def _path(self, part: str = "") -> str:
-        return f"/datasets/{self.dataset}" + (f"/{part}" if part else "")
+        return f"/datasets/{_quoted(self.dataset)}" + (f"/{part}" if part else "")
 
     def _received(self, said: dict[str, Any]) -> Answer:
         answer = answer_of(said)
@@ -813,6 +816,13 @@ def _scale(metric: str, bounds: Any, positive: Any) -> Scale:
     if bounds is None and metric in ("mae", "mse"):
         raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
     return Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
+
+
+def _quoted(name: str) -> str:
+    """A name as one part of an address, whatever characters it has: an agent may have made it up."""
+    if not name.strip("."):
+        raise errors.InvalidArgument("name", "the name of a dataset, board or gate", name, of="Client")
+    return quote(name, safe="@")
 
 
 def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:

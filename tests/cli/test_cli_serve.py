@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
 import socket
+import subprocess
+import sys
 
+import click
+import numpy as np
+import pandas as pd
 import pytest
 
 from holdfast.cli._listen import listen
+from holdfast.ledger import BookError
+from holdfast.server import Policy, Service
 
 
 @pytest.fixture
@@ -69,3 +79,114 @@ def test_a_name_of_several_addresses_is_listened_at_on_one_port():
     finally:
         for place in places:
             place.close()
+
+
+def start(*options, environment=None):
+    """``holdfast serve`` in a process of its own; returns it once it serves, and what it printed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from holdfast.cli import main; main()", "serve", "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "1000", **(environment or {})},
+    )
+    return process, process.stdout.readline()
+
+
+def stop(process):
+    """End it as systemd and Docker do; returns its status and the rest that it printed."""
+    process.send_signal(signal.SIGTERM)
+    with process.stdout, process.stderr:
+        out, err = process.stdout.read(), process.stderr.read()
+    return process.wait(timeout=60), out, err
+
+
+def modes(folder):
+    """The rights of every file and folder below one."""
+    return {
+        str(path.relative_to(folder)): (path.is_dir(), path.stat().st_mode & 0o777)
+        for path in [folder, *folder.rglob("*")]
+    }
+
+
+def test_the_first_token_is_in_a_file_and_everything_is_for_its_owner_only(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    process, first = start(str(home))
+    assert "Holdfast serves http://" in first
+    token = (home / "owner-token").read_text().strip()
+    status, out, err = stop(process)
+    assert status == 0
+    assert str(home / "owner-token") in out
+    assert token.startswith("hf_")
+    assert token not in out + err
+    wrong = {
+        name: mode for name, (folder, mode) in modes(home).items() if mode != (0o700 if folder else 0o600)
+    }
+    assert wrong == {}
+    process, _ = start(str(home))
+    assert "delete the file" in stop(process)[2]  # Until the operator does.
+    (home / "owner-token").unlink()
+    process, _ = start(str(home))
+    assert stop(process)[2] == ""
+
+
+def test_sigterm_leaves_nothing_behind(tmp_path):
+    process, line = start("--demo", "--json", environment={"TMPDIR": str(tmp_path)})
+    assert json.loads(line)["tokens"]
+    assert list(tmp_path.iterdir())
+    assert stop(process)[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_password_of_the_books_comes_from_a_file(tmp_path):
+    from holdfast.cli.serve import _with_password
+
+    file = tmp_path / "password"
+    file.write_text("p@ss/w:rd\n")
+    assert _with_password("postgresql://ann@db/books?x=1", file) == (
+        "postgresql://ann:p%40ss%2Fw%3Ard@db/books?x=1"
+    )
+    assert _with_password("postgresql://ann@db/books", None) == "postgresql://ann@db/books"
+    with pytest.raises(click.UsageError, match="must have none of its own"):
+        _with_password("postgresql://ann:other@db/books", file)
+
+
+def test_books_come_from_the_environment(holdfast, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_BOOKS", "postgresql://me:secret@/x?host=/nowhere")
+    status, _, err = holdfast("serve", str(tmp_path / "home"), "--port", "0")
+    assert status == 2
+    assert "No account book can be opened in postgresql:///x" in said(err)
+    assert "secret" not in err
+
+
+def test_an_old_backup_is_named_at_the_start_verified_as_cut_and_taken_back_by_name(holdfast, tmp_path):
+    home = tmp_path / "home"
+    service = Service(home)
+    pd.DataFrame({"x": np.arange(1_000) / 1_000}).to_parquet(service.sources / "t.parquet")
+    service.datasets.register("t", "t.parquet", Policy())
+    service.close()
+    book = home / "books" / "t.holdfast"
+    shutil.copy(book, tmp_path / "old")
+    service = Service(home)
+    service.datasets.get("t").guard.share("x > 0.5")
+    service.close()
+    assert holdfast("verify", str(book))[0] == 0
+    book.unlink()
+    shutil.copy(tmp_path / "old", book)
+    status, out, _ = holdfast("verify", str(book))
+    assert status == 1
+    assert "shows that the book had" in said(out)
+    process, _ = start(str(home))
+    assert "runs behind its mark" in stop(process)[2]
+    service = Service(home)
+    with pytest.raises(BookError, match="runs behind its mark"):
+        service.datasets.get("t")
+    service.close()
+    process, _ = start(str(home), "--accept-restored", "t")
+    assert "goes on as it was put back" in stop(process)[2]
+    service = Service(home)
+    lines = list(service.datasets.get("t").book.events())
+    assert [line.body["had"] for line in lines if line.subject.startswith("restored")] == [3]
+    service.close()
+    assert holdfast("verify", str(book))[0] == 0

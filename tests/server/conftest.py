@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import subprocess
 import sys
+from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 import pandas as pd
+import psycopg
 import pytest
 from playwright.sync_api import expect
 from server_caller import Caller
@@ -72,6 +75,28 @@ def person(service, client):
 @pytest.fixture
 def owner(person):
     return person("owner")
+
+
+@pytest.fixture
+def allowed_owner(set_up, tmp_path, postgres):
+    """An owner of a service that may register tables of the test database."""
+    home = tmp_path / "allowed"
+    shutil.copytree(set_up, home)
+    service = Service(home, allow=(postgres,))
+    with TestClient(create_app(service), raise_server_exceptions=False) as client:
+        yield Caller(client, service.tokens.issue("olga", role="owner")[0])
+    service.close()
+
+
+@pytest.fixture
+def database(postgres):
+    """The URL of a fresh database: a service keeps its tokens and its key's name with its books."""
+    name = f"books_{secrets.token_hex(6)}"
+    with psycopg.connect(postgres, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+    yield urlunsplit(urlsplit(postgres)._replace(path=f"/{name}"))
+    with psycopg.connect(postgres, autocommit=True) as server:
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

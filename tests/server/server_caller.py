@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 from starlette.testclient import TestClient
 
 
@@ -17,3 +18,14 @@ class Caller:
 
     def ask(self, question: str, dataset: str = "people", **headers):
         return self("POST", f"/datasets/{dataset}/questions", {"query": question}, **headers)
+
+
+def varied(service, source: str, tag: str) -> str:
+    """A source with the same rows and a column more: another table, as far as the service can tell. One table
+    is registered once."""
+    folder, name = service.sources, f"{tag}-{source}"
+    if source.endswith(".parquet"):
+        pd.read_parquet(folder / source).assign(variant=tag).to_parquet(folder / name)
+    else:
+        pd.read_csv(folder / source).assign(variant=tag).to_csv(folder / name, index=False)
+    return name

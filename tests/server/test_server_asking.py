@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import psycopg
 import pytest
-from server_caller import Caller
+from server_caller import Caller, varied
 from starlette.testclient import TestClient
 
 from holdfast.engines import Rows
@@ -98,7 +98,9 @@ def test_a_share_bounds_a_person_and_not_the_others(person, analyst, owner):
 
 
 def test_a_team_shares_what_it_has(service, person, owner):
-    service.datasets.register("shared", "other.parquet", Policy(shares={"red": 12.0}))
+    service.datasets.register(
+        "shared", varied(service, "other.parquet", "shared"), Policy(shares={"red": 12.0})
+    )
     ann, bob = person("analyst", "ann", team="red"), person("analyst", "bob", team="red")
     blue = person("analyst", "eve", team="blue")
     paid = 0.0
@@ -115,7 +117,7 @@ def test_a_team_shares_what_it_has(service, person, owner):
 
 
 def test_a_rate_bounds_new_questions_only(service, person):
-    service.datasets.register("slow", "other.parquet", Policy(rate=3))
+    service.datasets.register("slow", varied(service, "other.parquet", "slow"), Policy(rate=3))
     caller = person("analyst", "fast")
     answers = [caller.ask(f"share(x > 0.{digit})", "slow") for digit in (1, 2, 3, 4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -126,7 +128,7 @@ def test_a_rate_bounds_new_questions_only(service, person):
 
 def test_a_rate_holds_over_all_processes_and_restarts(service, person, tmp_path, monkeypatch):
     monkeypatch.setattr(_session, "_CHECKPOINT_EVERY", 4)  # The window reaches back behind a checkpoint.
-    service.datasets.register("slow", "other.parquet", Policy(rate=4))
+    service.datasets.register("slow", varied(service, "other.parquet", "slow"), Policy(rate=4))
     token, _ = service.tokens.issue("fast", role="analyst")
     other = Service(tmp_path)  # A second process that serves the same folder.
     callers = [Caller(TestClient(create_app(one)), token) for one in (service, other)]
@@ -201,13 +203,18 @@ def test_datasets_come_from_the_folder_of_sources_only(service, owner, tmp_path)
     made = owner(
         "POST",
         "/datasets",
-        {"name": "chain", "source": "other.parquet", "policy": {"rows": {"kind": "m-dependent", "m": 2}}},
+        {
+            "name": "chain",
+            "source": varied(service, "other.parquet", "chain"),
+            "policy": {"rows": {"kind": "m-dependent", "m": 2}},
+        },
     )
     assert made.status_code == 201
     assert "more than 2 places apart" in owner("GET", "/datasets/chain/certificate").json()["assumed"][0]
 
 
-def test_a_table_of_a_database_stays_there_and_its_address_is_not_shown(owner, postgres):
+def test_a_table_of_a_database_stays_there_and_its_address_is_not_shown(allowed_owner, postgres):
+    owner = allowed_owner
     table = f"people_{secrets.token_hex(4)}"
     with psycopg.connect(postgres, autocommit=True) as database:
         database.execute(
@@ -229,8 +236,8 @@ def test_a_table_of_a_database_stays_there_and_its_address_is_not_shown(owner, p
 @pytest.mark.parametrize(
     "rows", [{"kind": "magic"}, {"kind": "markov"}, {"kind": "clusters", "sizes": [1], "x": 2}]
 )
-def test_a_model_that_is_none_is_refused(owner, rows):
-    body = {"name": "new", "source": "other.parquet", "policy": {"rows": rows}}
+def test_a_model_that_is_none_is_refused(service, owner, rows):
+    body = {"name": "new", "source": varied(service, "other.parquet", "new"), "policy": {"rows": rows}}
     assert owner("POST", "/datasets", body).status_code == 422
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from server_caller import varied
 
 from holdfast import Guard
 from holdfast.client import Client
@@ -37,7 +38,7 @@ def spent(owner, dataset="other"):
 @pytest.mark.parametrize("error", [None, 0.08])
 def test_a_batch_is_that_of_the_guard_and_nobody_pays_for_the_others(service, owner, person, error):
     for name in ("alone", "together"):
-        service.datasets.register(name, "other.parquet", Policy(error=error))
+        service.datasets.register(name, varied(service, "other.parquet", name), Policy(error=error))
     ann = person("analyst", "ann", team="red")
     outcomes = batch(ann, QUESTIONS, "together").json()["outcomes"]
     guard = Guard(service.sources / "other.parquet", error=error)
@@ -78,12 +79,16 @@ def test_a_share_that_does_not_reach_is_told_in_its_place_and_the_others_go_on(s
         "share(x > 0.6)",
     ]
     # All of a batch is reserved together. A share of nothing says how much: enough for all but the third.
-    service.datasets.register("nothing", "other.parquet", Policy(shares={"red/eve": 0}))
+    service.datasets.register(
+        "nothing", varied(service, "other.parquet", "nothing"), Policy(shares={"red/eve": 0})
+    )
     eve = person("analyst", "eve", team="red")
     refusals = [one["problem"] for one in batch(eve, asked, "nothing").json()["outcomes"]]
     first, second, dear, cheap = (one["asked"] for one in refusals)
     share = first + second + (cheap + dear) / 2
-    service.datasets.register("shared", "other.parquet", Policy(shares={"red/bob": share, "red/eve": 0}))
+    service.datasets.register(
+        "shared", varied(service, "other.parquet", "shared"), Policy(shares={"red/bob": share, "red/eve": 0})
+    )
     bob = person("analyst", "bob", team="red")
     outcomes = batch(bob, asked, "shared").json()["outcomes"]
     assert [next(iter(one)) for one in outcomes] == ["answer", "answer", "problem", "answer"]
@@ -99,7 +104,7 @@ def test_a_share_that_does_not_reach_is_told_in_its_place_and_the_others_go_on(s
 
 
 def test_a_rate_counts_every_question_of_a_batch(service, person):
-    service.datasets.register("slow", "other.parquet", Policy(rate=5))
+    service.datasets.register("slow", varied(service, "other.parquet", "slow"), Policy(rate=5))
     caller = person("analyst", "fast")
     asked = [f"share(x > 0.{digit})" for digit in range(1, 8)]
     outcomes = batch(caller, asked, "slow").json()["outcomes"]
@@ -185,7 +190,9 @@ def test_a_client_asks_all_in_one_request(through, tmp_path, owner):
 def test_a_client_stops_at_a_refusal_and_waits_for_a_minute_that_is_full(
     service, through, monkeypatch, owner
 ):
-    service.datasets.register("tight", "other.parquet", Policy(rate=4, shares={"/bob": 20.0}))
+    service.datasets.register(
+        "tight", varied(service, "other.parquet", "tight"), Policy(rate=4, shares={"/bob": 20.0})
+    )
     client, sent = through("ann", "tight")
     slept, clock = [], time.time
     monkeypatch.setattr(time, "time", lambda: clock() + sum(slept))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from server_caller import varied
 
 from holdfast.errors import QueryRejected
 from holdfast.guard._predictions import Predictions
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import SigningKey
 from holdfast.server._boards import Boards
+from holdfast.server._contents import Contents
 from holdfast.server._places import Places
 from holdfast.server._rate import TooMany
 from holdfast.server._tokens import Person
@@ -25,11 +27,15 @@ def boards(tmp_path):
     """One board that is open, and one that is blind."""
     (tmp_path / "data").mkdir()
     LABELS.to_csv(tmp_path / "data" / "y.csv", index=False)
-    boards = Boards(tmp_path, Places(tmp_path, tmp_path / "data", SigningKey.generate(), None))
+    places = Places(tmp_path, tmp_path / "data", SigningKey.generate(), None)
+    contents = Contents(places.store("contents"))
+    boards = Boards(tmp_path, places, contents)
     for name in ("open", "dark"):
-        boards.register(name, "y.csv", {"target": "y", "start": 0.5, "rate": 4}, blind=name == "dark")
+        source, terms = varied(places, "y.csv", name), {"target": "y", "start": 0.5, "rate": 4}
+        boards.register(name, source, terms, blind=name == "dark")
     yield boards
     boards.close()
+    contents.close()
 
 
 def person(name):

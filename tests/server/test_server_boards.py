@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from server_caller import varied
 
 from holdfast.engines import Rows
 from holdfast.ledger import Receipt
@@ -77,8 +78,14 @@ def test_the_standing_is_public_and_has_intervals(board, person):
     assert len(ann("GET", "/boards/race/ids").json()) == ROWS
 
 
-def test_a_blind_board_says_nothing_until_it_is_opened(board, person, owner):
-    terms = {"name": "blind", "source": "labels.csv", "target": "y", "start": 0.5, "blind": True}
+def test_a_blind_board_says_nothing_until_it_is_opened(board, person, owner, service):
+    terms = {
+        "name": "blind",
+        "source": varied(service, "labels.csv", "blind"),
+        "target": "y",
+        "start": 0.5,
+        "blind": True,
+    }
     assert owner("POST", "/boards", terms).status_code == 201
     ann = person("analyst", "ann")
     told = submit(ann, board(0.8), name="blind").json()
@@ -167,8 +174,14 @@ def test_a_board_out_of_reach_is_not_there(board, person):
     assert submit(person("auditor"), board(0.7)).status_code == 403
 
 
-def test_a_rate_bounds_new_submissions_of_each_person(labels, board, person, owner):
-    terms = {"name": "calm", "source": "labels.csv", "target": "y", "start": 0.5, "rate": 2}
+def test_a_rate_bounds_new_submissions_of_each_person(labels, board, person, owner, service):
+    terms = {
+        "name": "calm",
+        "source": varied(service, "labels.csv", "calm"),
+        "target": "y",
+        "start": 0.5,
+        "rate": 2,
+    }
     assert owner("POST", "/boards", terms).status_code == 201
     ann, bob = person("analyst", "ann"), person("analyst", "bob")
     told = [submit(ann, board(0.6, seed), name="calm") for seed in range(3)]
@@ -183,7 +196,13 @@ def test_a_rate_bounds_new_submissions_of_each_person(labels, board, person, own
 
 
 def test_a_rate_bounds_submissions_to_a_blind_board(labels, board, person, owner, service):
-    terms = {"name": "dark", "source": "labels.csv", "target": "y", "blind": True, "rate": 2}
+    terms = {
+        "name": "dark",
+        "source": varied(service, "labels.csv", "dark"),
+        "target": "y",
+        "blind": True,
+        "rate": 2,
+    }
     assert owner("POST", "/boards", terms).status_code == 201
     ann, bob = person("analyst", "ann"), person("analyst", "bob")
     assert [submit(ann, board(0.6, seed), name="dark").status_code for seed in range(3)] == [200, 200, 429]
@@ -198,7 +217,7 @@ def test_a_rate_bounds_submissions_to_a_blind_board(labels, board, person, owner
 def test_labels_that_take_too_long_are_not_waited_for_and_that_is_charged(
     labels, board, person, owner, service, monkeypatch
 ):
-    terms = {"name": "slow", "source": "labels.csv", "target": "y", "seconds": 0.1}
+    terms = {"name": "slow", "source": varied(service, "labels.csv", "slow"), "target": "y", "seconds": 0.1}
     assert owner("POST", "/boards", terms).status_code == 201
     ann, found = person("analyst", "ann"), service.boards.get("slow")
     endless = "SELECT sum(a.range * b.range) AS y FROM range(1000000) a, range(1000000) b"
@@ -254,8 +273,14 @@ def test_whoever_submitted_sees_what_each_submission_was_told_and_nobody_elses(b
         assert entry["key"] in {told[0]["key"]}  # What did not climb is in no standing.
 
 
-def test_a_submission_that_waits_is_listed_without_a_score(labels, board, person, owner):
-    terms = {"name": "blind", "source": "labels.csv", "target": "y", "start": 0.5, "blind": True}
+def test_a_submission_that_waits_is_listed_without_a_score(labels, board, person, owner, service):
+    terms = {
+        "name": "blind",
+        "source": varied(service, "labels.csv", "blind"),
+        "target": "y",
+        "start": 0.5,
+        "blind": True,
+    }
     assert owner("POST", "/boards", terms).status_code == 201
     ann, bob = person("participant", "ann"), person("participant", "bob")
     key = submit(ann, board(0.8), name="blind").json()["key"]
@@ -303,7 +328,7 @@ def test_an_empty_choice_means_the_best(board, person, owner):
     assert [entry["key"] for entry in final] == [best]
 
 
-def test_a_choice_that_is_none_is_refused_and_changes_nothing(labels, board, person, owner):
+def test_a_choice_that_is_none_is_refused_and_changes_nothing(labels, board, person, owner, service):
     ann, bob = person("participant", "ann"), person("participant", "bob")
     mine = [submit(ann, board(0.5 + seed / 10, seed)).json()["key"] for seed in range(3)]
     theirs = submit(bob, board(0.9, 5)).json()["key"]
@@ -317,14 +342,25 @@ def test_a_choice_that_is_none_is_refused_and_changes_nothing(labels, board, per
         assert ann("PUT", "/boards/race/finalists", body).status_code == 422
     assert [entry["finalist"] for entry in own(ann)] == [True, False, False]
     assert choose(person("auditor"), mine[0]).status_code == 403
-    open_end = {"name": "endless", "source": "labels.csv", "target": "y", "sealed": 0.0}
+    open_end = {
+        "name": "endless",
+        "source": varied(service, "labels.csv", "endless"),
+        "target": "y",
+        "sealed": 0.0,
+    }
     assert owner("POST", "/boards", open_end).status_code == 201
     key = submit(ann, board(0.7), name="endless").json()["key"]
     assert "no sealed part" in choose(ann, key, name="endless").json()["detail"]
 
 
-def test_the_owner_says_how_many_may_be_chosen_and_how_often(labels, board, person, owner):
-    terms = {"name": "many", "source": "labels.csv", "target": "y", "most_finalists": 3, "rate": 3}
+def test_the_owner_says_how_many_may_be_chosen_and_how_often(labels, board, person, owner, service):
+    terms = {
+        "name": "many",
+        "source": varied(service, "labels.csv", "many"),
+        "target": "y",
+        "most_finalists": 3,
+        "rate": 3,
+    }
     made = owner("POST", "/boards", terms)
     assert (made.status_code, made.json()["most_finalists"]) == (201, 3)
     ann = person("participant", "ann")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from server_caller import Caller
+from server_caller import Caller, varied
 from server_gate_workers import people, scores, submit_all
 from server_process import serving
 from starlette.testclient import TestClient
@@ -310,7 +310,7 @@ def test_a_dataset_a_board_and_a_gate_never_share_a_book(service):
     for name in ("agent", "epoch-2", "board-people"):
         service.gates.register(name, results=GivenResults(FIRST), rate=9)
     for name in ("gate-agent", "gate"):
-        service.datasets.register(name, "people.csv", Policy())
+        service.datasets.register(name, varied(service, "people.csv", name), Policy())
     with pytest.raises(InvalidArgument, match="does not begin with 'board-'"):
         service.datasets.register("board-people", "people.csv", Policy())
     assert {"agent", "epoch-2", "board-people", "people"} == set(service.gates.names())

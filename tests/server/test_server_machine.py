@@ -70,7 +70,9 @@ class Team(RuleBasedStateMachine):
         self.home = Path(self.folder.name)
         (self.home / "data").mkdir()
         rng = np.random.default_rng(5)
-        pd.DataFrame({"x": rng.random(ROWS)}).to_parquet(self.home / "data" / "t.parquet")
+        table = pd.DataFrame({"x": rng.random(ROWS)})
+        for name in ("one", "two"):  # A table is registered once: these differ in a column.
+            table.assign(variant=name).to_parquet(self.home / "data" / f"{name}.parquet")
         self.labels = rng.integers(0, 2, ROWS)
         pd.DataFrame({"id": range(ROWS), "y": self.labels}).to_csv(self.home / "data" / "y.csv", index=False)
         self.models, self.board, self.revoked = {}, [], set()
@@ -126,7 +128,7 @@ class Team(RuleBasedStateMachine):
 
     @rule(name=names)
     def register(self, name):
-        body = {"name": name, "source": "t.parquet"}
+        body = {"name": name, "source": f"{name}.parquet"}
         body["policy"] = {"rate": RATE, "shares": SHARES, "training_share": 0.0}
         made = self.caller("olga")("POST", "/datasets", body)
         assert made.status_code == (422 if name in self.models else 201)

@@ -6,7 +6,7 @@ import json
 from contextlib import ExitStack
 
 import pytest
-from server_caller import Caller
+from server_caller import Caller, varied
 from server_process import serving
 
 from holdfast import Guard
@@ -23,7 +23,7 @@ def register(service):
     """Registers the people again under another name, on other terms."""
 
     def register(name: str, **terms):
-        return service.datasets.register(name, "people.csv", Policy(**terms))
+        return service.datasets.register(name, varied(service, "people.csv", name), Policy(**terms))
 
     return register
 
@@ -100,9 +100,9 @@ def test_a_closed_account_and_another_strategy_have_no_report(owner, register):
     problem(report(owner, "people"), 409, "The account is closed")
 
 
-def test_describe_says_what_is_promised(tmp_path, owner, analyst, person):
+def test_describe_says_what_is_promised(service, tmp_path, owner, analyst, person):
     policy = {"expect": 5, "promise": "each"}
-    body = {"name": "each", "source": "people.csv", "policy": policy}
+    body = {"name": "each", "source": varied(service, "people.csv", "each"), "policy": policy}
     told = owner("POST", "/datasets", body).json()
     assert (told["promise"], told["expect"]) == ("each", 5)
     usual = analyst("GET", "/datasets/people").json()
@@ -114,7 +114,8 @@ def test_describe_says_what_is_promised(tmp_path, owner, analyst, person):
     assert answer["certificate"]["statement"] == expected.certificate.statement
 
 
-def test_bad_terms_register_nothing(owner):
+def test_bad_terms_register_nothing(service, owner):
+    source = varied(service, "people.csv", "new")
     for policy, words in (
         ({"expect": 0}, "greater than or equal to 1"),
         ({"expect": "many"}, "number"),
@@ -122,7 +123,7 @@ def test_bad_terms_register_nothing(owner):
         ({"report": "auditor"}, "pattern"),
         ({"expect": 5, "strategy": "grid-code", "queries": 5}, "expect"),
     ):
-        body = {"name": "new", "source": "people.csv", "policy": policy}
+        body = {"name": "new", "source": source, "policy": policy}
         problem(owner("POST", "/datasets", body), 422, words)
     problem(owner("GET", "/datasets/new"), 404)
 

@@ -9,7 +9,7 @@ import mcp
 import numpy as np
 import pandas as pd
 import pytest
-from server_caller import Caller
+from server_caller import Caller, varied
 from starlette.testclient import TestClient
 
 from holdfast.client import Client
@@ -53,9 +53,9 @@ def client_of(service):
         client.close()
 
 
-def test_a_client_prints_answers_where_the_account_counts_answers(client_of, coins):
+def test_a_client_prints_answers_where_the_account_counts_answers(service, client_of, coins):
     for name, options in COUNTED.items():
-        require_answers(client_of(coins, Policy(**options), name), options["queries"])
+        require_answers(client_of(varied(service, coins, name), Policy(**options), name), options["queries"])
 
 
 def require_answers(client, queries):
@@ -134,7 +134,9 @@ def test_a_preview_is_of_the_person_who_looks(service, person, coins):
     bob, ann = person("analyst", "bob", team="red"), person("analyst", "ann", team="green")
     question = {"query": "share(a = 1, guess = 0.01)"}
     worst = bob("POST", "/datasets/shared/preview", question).json()["at_most"]
-    service.datasets.register("tight", coins, Policy(shares={"red/bob": worst - 0.01, "red": 100.0}))
+    service.datasets.register(
+        "tight", varied(service, coins, "tight"), Policy(shares={"red/bob": worst - 0.01, "red": 100.0})
+    )
     for caller, allowed in ((bob, False), (ann, True)):
         preview = caller("POST", "/datasets/tight/preview", question).json()
         assert preview["allowed"] == allowed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from threading import Event, Thread, Timer, current_thread, main_thread
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import click
 from rich.console import Console
@@ -40,7 +42,50 @@ _WITNESS_SECONDS = 60
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder that datasets may be registered from (default: HOME/data).",
 )
-@click.option("--books", help="A PostgreSQL URL for the account books, for several processes or machines.")
+@click.option(
+    "--books",
+    envvar="HOLDFAST_BOOKS",
+    show_envvar=True,
+    help="A PostgreSQL URL for the account books, for several processes or machines.",
+)
+@click.option(
+    "--books-password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="HOLDFAST_BOOKS_PASSWORD_FILE",
+    show_envvar=True,
+    help="A file with the password for --books. One in a command can be read by everyone on the machine.",
+)
+@click.option(
+    "--allow-source",
+    "allow",
+    multiple=True,
+    envvar="HOLDFAST_ALLOW_SOURCE",
+    show_envvar=True,
+    help="The beginning of addresses of databases whose tables may be registered, such as "
+    "postgresql://db.example/town; may be given several times. Without it: files only.",
+)
+@click.option(
+    "--key",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="HOLDFAST_KEY",
+    show_envvar=True,
+    help="The file of the signing key (default: HOME/key). Machines that share books share it.",
+)
+@click.option("--replace-key", is_flag=True, help="Sign with this key though the books name another one.")
+@click.option(
+    "--accept-restored",
+    "restored",
+    multiple=True,
+    metavar="BOOK",
+    help="Go on with this book though it runs behind its mark, and write that down in it.",
+)
+@click.option(
+    "--sign-in",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="HOLDFAST_SIGN_IN",
+    show_envvar=True,
+    help="A TOML file that says who may sign in by an OpenID Connect provider or by a proxy, and as what.",
+)
 @click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus here, without a token.")
 @click.option(
     "--log-level",
@@ -78,6 +123,12 @@ def serve(
     port: int,
     sources: Path | None,
     books: str | None,
+    books_password_file: Path | None,
+    allow: tuple[str, ...],
+    key: Path | None,
+    replace_key: bool,
+    restored: tuple[str, ...],
+    sign_in: Path | None,
     metrics: str | None,
     log_level: str,
     log_format: str,
@@ -88,8 +139,9 @@ def serve(
 ) -> None:
     """Let many people ask the datasets in HOME, each dataset from one account.
 
-    The first start prints an owner's token; it is shown this once. Everything the service knows is in HOME:
-    its key, tokens (as digests), datasets and account books.
+    The first start makes an owner's token and writes it to HOME/owner-token, which only its owner can read.
+    Take it from there, then delete the file. Everything the service knows is in HOME: its key, tokens (as
+    digests), datasets and account books; with --books all but the key is in that database.
     """
     if (home is None) != demo:
         raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
@@ -98,7 +150,10 @@ def serve(
     from holdfast.server._metrics import serve_metrics
     from holdfast.server._traces import tracing_from_environment
 
+    # Whatever is written from here on is for the eyes of its owner only.
+    os.umask(0o077)
     if books is not None:
+        books = _with_password(books, books_password_file)
         _require_books(books)
     with ExitStack() as at_end:
         at_end.enter_context(_stopped_by_signal())
@@ -110,8 +165,17 @@ def serve(
         at_end.enter_context(logging_to(log_level, log_format))
         tracing = tracing_from_environment()
         at_end.callback(tracing.close)
-        service = Service(home, sources=sources, books=books)
+        service = Service(
+            home,
+            sources=sources,
+            books=books,
+            allow=allow,
+            key=key,
+            replace_key=replace_key,
+            sign_in=sign_in,
+        )
         at_end.callback(service.close)
+        _hold_against_marks(service, restored)
         app = create_app(service, tracing=tracing)
         at_end.callback(app.state.readiness.close)
         if scraped:
@@ -119,7 +183,7 @@ def serve(
         if witness is not None:
             at_end.enter_context(_witnessed(witness, service))
         tokens = _demonstration(service) if demo else _first_owner(service)
-        _run(service, app, host, places, tokens, drain, as_json)
+        _run(service, app, host, places, tokens, drain, as_json, demo=demo)
 
 
 @contextmanager
@@ -204,10 +268,50 @@ def _require_books(books: str) -> None:
         ) from None
 
 
+def _with_password(books: str, file: Path | None) -> str:
+    """The address with the password from a file in it."""
+    if file is None:
+        return books
+    parts = urlsplit(books)
+    password = file.read_text(encoding="utf-8").strip("\r\n")
+    if not password or parts.password:
+        raise click.UsageError(
+            "--books-password-file must hold a password, and then --books must have none of its own."
+        )
+    machine = parts.netloc.rpartition("@")[2]
+    person = f"{parts.username or ''}:{quote(password, safe='')}@"
+    return urlunsplit(parts._replace(netloc=f"{person}{machine}"))
+
+
+def _hold_against_marks(service: Service, restored: tuple[str, ...]) -> None:
+    """Take back the books that the operator names, and say which others run behind their marks."""
+    for name in restored:
+        if service.accept_restored(name):
+            click.echo(f"The book {name} goes on as it was put back. Close its account now.", err=True)
+        else:
+            click.echo(f"The book {name} does not run behind its mark; nothing was changed.", err=True)
+    for problem in service.behind():
+        click.echo(problem, err=True)
+
+
 def _first_owner(service: Service) -> dict[str, str]:
+    """Make the first owner's token, and keep it in a file that only its owner can read.
+
+    The file stays until the operator deletes it: what starts the service may read it more than once, and
+    what the service prints ends up in logs that others read.
+    """
+    place = service.home / "owner-token"
     if service.tokens.all():
+        if place.exists():
+            click.echo(f"Keep the token in {place} somewhere safe, then delete the file.", err=True)
         return {}
-    return {"owner": service.tokens.issue("owner", role="owner", days=3650)[0]}
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        token = service.tokens.issue("owner", role="owner", days=3650)[0]
+        file.write(token + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return {"owner": token}
 
 
 def _demonstration(service: Service) -> dict[str, str]:
@@ -247,6 +351,8 @@ def _run(
     tokens: dict[str, str],
     drain: float,
     as_json: bool,
+    *,
+    demo: bool,
 ) -> None:
     import uvicorn
 
@@ -257,6 +363,10 @@ def _run(
             return
         console = Console(highlight=False)
         console.print(f"Holdfast serves {url}", style="bold")
+        if tokens and not demo:
+            console.print(f"The owner's token is in {service.home / 'owner-token'}.", soft_wrap=True)
+            console.print("Keep it somewhere safe, then delete the file.", style="dim")
+            return
         for role, token in tokens.items():
             console.print(f"  {role:<11} {token}", markup=False, soft_wrap=True)
         if tokens:

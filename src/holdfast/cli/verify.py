@@ -46,6 +46,13 @@ _SHOWN = 20
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write an export here too, for others to verify.",
 )
+@click.option(
+    "--mark",
+    "marks",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The mark of a book, kept outside of it (default: that of the service the book is in).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
 def verify(
     books: tuple[Path, ...],
@@ -53,11 +60,13 @@ def verify(
     receipts: tuple[Path, ...],
     witnesses: tuple[Path, ...],
     target: Path | None,
+    marks: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Check an export of an account book, or the book itself: that no line was changed, removed or moved,
     that its sums are right, and that it still contains every answer you hold a receipt for and every line a
-    witness saw.
+    witness saw. A book of a service is held against its mark too: one that was put back from an old backup
+    runs behind it.
 
     Several books are the epochs of one growing table, in order; then also that each goes on where the one
     before it says. Exit status 1 if anything is wrong.
@@ -66,7 +75,8 @@ def verify(
 
     if target is not None and len(books) > 1:
         raise click.UsageError("--export writes one export; give one book at a time.")
-    held = [receipt for path in receipts for receipt in read_receipts(path)]
+    beside = [mark for book in books if (mark := _mark_of(book)).is_file()]
+    held = [receipt for path in (*receipts, *(marks or beside)) for receipt in read_receipts(path)]
     checkpoints = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -87,6 +97,11 @@ def verify(
         _say_who(found, public_key)
     if not all(one.whole for one in found):
         sys.exit(1)
+
+
+def _mark_of(book: Path) -> Path:
+    """Where a service keeps the mark of a book: HOME/marks/NAME.json for HOME/books/NAME.holdfast."""
+    return book.resolve().parent.parent / "marks" / f"{book.stem}.json"
 
 
 def _exported(book: Path, target: Path | None, folder: Path, place: int) -> Path:

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from holdfast.errors import InvalidArgument
 from holdfast.ledger._balance import Balance
 from holdfast.ledger._event import BookError, Entry, Event, Line, Stale, canonical, digest_of
-from holdfast.ledger._places import is_postgres, place_of_epoch
+from holdfast.ledger._marks import Marker, Marks, require_reached, restored_line
+from holdfast.ledger._places import is_postgres, name_of, place_of_epoch
 from holdfast.ledger._postgres import PostgresLines
 from holdfast.ledger._signing import Receipt, SigningKey, signed
 from holdfast.ledger._sqlite import SqliteLines
@@ -42,7 +43,8 @@ class Book:
 
     Guarantee: an append is one transaction that is on disk when it returns; the database refuses UPDATE and
     DELETE; every line carries the digest of all lines before it, and a line that does not is never returned.
-    With a ``key``, :meth:`receipt` signs how the book ends.
+    With a ``key``, :meth:`receipt` signs how the book ends; with ``marks`` too, a book that runs behind the
+    mark that was kept outside of it is refused.
     Assumes: the disk keeps what it acknowledged. Someone who can rewrite the whole database can rewrite an
     unsigned book; receipts that others hold show it (:func:`holdfast.ledger.verify`).
 
@@ -51,13 +53,23 @@ class Book:
     1
     """
 
-    def __init__(self, place: str | Path | None = None, *, key: SigningKey | None = None) -> None:
+    def __init__(
+        self, place: str | Path | None = None, *, key: SigningKey | None = None, marks: Marks | None = None
+    ) -> None:
         self._lines: Lines = (
             PostgresLines(place)
             if isinstance(place, str) and is_postgres(place)
             else SqliteLines(None if place is None else Path(place))
         )
-        self._place = place
+        self._place, self._marks = place, marks
+        self._marker: Marker | None = None
+        if marks is not None and key is not None and place is not None:
+            try:
+                require_reached(self._lines, name_of(place), marks.read(name_of(place)))
+            except BaseException:
+                self._lines.close()
+                raise
+            self._marker = Marker(marks, name_of(place), key)
         self.name = self._lines.name
         self.key = key
         self._identity: str | None = None
@@ -90,6 +102,8 @@ class Book:
                 raise BookError(f"The account book {self.name} was changed at line {after}.")
             raise Stale(f"The book does not end at {after}.")
         self._end = after + len(lines), digest
+        if self._marker is not None and lines:
+            self._marker.note(self.identity, lines[-1])
         return events
 
     def _digest_at(self, sequence: int) -> str:
@@ -210,7 +224,26 @@ class Book:
 
     def of_epoch(self, number: int) -> Book:
         """The book of another epoch of the same table, kept beside this one and signed with the same key."""
-        return Book(place_of_epoch(self._place, number), key=self.key)
+        return Book(place_of_epoch(self._place, number), key=self.key, marks=self._marks)
+
+    def accept_restored(self, marks: Marks) -> bool:
+        """Take a book that runs behind its mark as it is: write down in it how far it had come, and mark it
+        anew. False where it does not run behind. Open the book without its marks for this, and with its key.
+
+        What was spent in the lines that are lost stays unknown, so close its account afterwards.
+        """
+        if self.key is None or self._place is None:
+            raise InvalidArgument("key", "the key that the book is signed with", None, of="accept_restored")
+        name = name_of(self._place)
+        mark, digests = marks.read(name), [line.digest for line in self.lines()]
+        if mark is None or digests[mark.sequence - 1 : mark.sequence] == [mark.digest]:
+            return False
+        if not digests:
+            raise BookError(f"The account book {self.name} is empty. Put a backup of it back first.")
+        body = restored_line(mark, len(digests))
+        event = self.append("act", body, after=len(digests), subject=f"restored {mark.digest}")
+        marks.replace(name, Receipt.sign(self.key, self.identity, event.sequence, event.digest))
+        return True
 
     def _last_minute(self, end: int) -> list[Event]:
         """The reservations, and other lines that say when and by whom, up to line ``end`` that are no older
@@ -230,6 +263,8 @@ class Book:
 
     def close(self) -> None:
         """Close it; a closed book cannot be written to."""
+        if self._marker is not None:
+            self._marker.close()
         self._lines.close()
 
     def _checked(self, line: Line) -> Line:

@@ -15,6 +15,17 @@ def is_postgres(place: str | Path | None) -> bool:
     return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
 
 
+def name_of(place: str | Path) -> str:
+    """What a book is called: its file without the ending, or its name in PostgreSQL.
+
+    >>> name_of("books/people.epoch-2.holdfast"), name_of("postgresql:///town?holdfast_book=people")
+    ('people.epoch-2', 'people')
+    """
+    if is_postgres(place):
+        return dict(parse_qsl(urlsplit(str(place)).query)).get(BOOK, "default")
+    return Path(place).stem
+
+
 def place_of_epoch(place: str | Path | None, number: int) -> str | Path | None:
     """``people.csv.holdfast`` becomes ``people.csv.epoch-2.holdfast``; a book in PostgreSQL gets its name so,
     and one in memory stays in memory.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from threading import RLock
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from holdfast.errors import MissingExtra
 from holdfast.ledger._event import BookError, Line, closed_book
 from holdfast.ledger._places import BOOK
+from holdfast.ledger._pool import Database, Unreachable
+
+_Result = TypeVar("_Result")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS holdfast_events (
@@ -44,35 +46,29 @@ _SCHEMA_LOCK = 0x686F6C64
 
 
 class PostgresLines:
-    """The lines of one book, named by ``?holdfast_book=name`` in the URL ("default" without)."""
+    """The lines of one book, named by ``?holdfast_book=name`` in the URL ("default" without).
+
+    A database that restarts is waited for. Whether lines that were sent before a connection was lost are in
+    the book is looked up by their digest before they are sent again.
+    """
 
     def __init__(self, url: str) -> None:
-        try:
-            import psycopg
-        except ImportError:
-            raise MissingExtra("postgres", what="An account book in PostgreSQL") from None
-        self._database: Any = psycopg
-        parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query))
-        self._book = options.pop(BOOK, "default")
+        address, self._book = split_address(url)
+        parts = urlsplit(address)
         # The URL may hold a password: messages name the database and the book only.
         self.name = f"{self._book!r} in PostgreSQL ({parts.hostname or 'local'}{parts.path})"
-        self._lock = RLock()
         self._left = False
         try:
-            self._connection = psycopg.connect(
-                urlunsplit(parts._replace(query=urlencode(options))), autocommit=True
-            )
-            with self._connection.transaction():
-                self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
-                if not self._ready():
-                    self._connection.execute(_SCHEMA)
-            # An answer leaves only after its line is on disk, whatever the server's default is.
-            self._connection.execute("SET synchronous_commit = 'on'")
-        except psycopg.Error as error:
-            raise BookError(
-                f"The account book {self.name} cannot be opened: {type(error).__name__}."
-            ) from None
+            self._database = Database.at(address)
+        except MissingExtra:
+            raise
+        except Exception as error:
+            raise self._cannot_open(error) from None
+        try:
+            self._database.run(_make_tables)
+        except Exception as error:
+            self._database.close()
+            raise self._cannot_open(error) from None
 
     def append(self, previous: str, lines: Sequence[Line]) -> bool:
         """Write the lines if the last one has the digest ``previous`` ("": if there is none); False if it has
@@ -81,19 +77,37 @@ class PostgresLines:
         Two that look at the same time would write the same line, which the second is refused.
         """
         rows = ", ".join([_ROW] * len(lines))
-        written = [value for line in lines for value in (self._book, *line)]
-        with self._lock:
+        values = [value for line in lines for value in (self._book, *line)]
+        tries = 0
+
+        def write(connection: Any) -> bool:
+            nonlocal tries
+            tries += 1
+            if tries > 1 and self._has(connection, lines[-1]):
+                return True
             try:
-                done = self._connection.execute(
+                done = connection.execute(
                     f"INSERT INTO holdfast_events SELECT * FROM (VALUES {rows}) AS said "
                     f"WHERE coalesce({_LAST}, '') = %s",
-                    (*written, self._book, previous),
+                    (*values, self._book, previous),
                 )
-            except self._database.errors.UniqueViolation:
-                return False
-            except self._database.Error as error:
-                raise self._failed("written", error) from None
-        return int(done.rowcount) == len(lines)
+                written = int(done.rowcount) == len(lines)
+            except Exception as error:
+                if type(error).__name__ != "UniqueViolation":
+                    raise
+                written = False
+            # A first try that was thought lost may have been written while the second one looked.
+            return written or (tries > 1 and self._has(connection, lines[-1]))
+
+        return self._run("written", write)
+
+    def _has(self, connection: Any, line: Line) -> bool:
+        """Whether a line is in the book: its digest stands for it and for all lines before it."""
+        row = connection.execute(
+            "SELECT digest FROM holdfast_events WHERE book = %s AND sequence = %s",
+            (self._book, line.sequence),
+        ).fetchone()
+        return row is not None and row[0] == line.digest
 
     def page(self, first: int, limit: int) -> list[Line]:
         """At most ``limit`` lines from sequence ``first`` on, in order."""
@@ -115,81 +129,100 @@ class PostgresLines:
 
     def secret(self) -> str:
         """What the book keeps to itself: made once, in a table beside the lines."""
-        with self._lock:
-            try:
-                with self._connection.transaction():
-                    self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
-                    if self._connection.execute("SELECT to_regclass('holdfast_secrets')").fetchone() == (
-                        None,
-                    ):
-                        self._connection.execute(_SECRETS)
-                    self._connection.execute(
-                        "INSERT INTO holdfast_secrets VALUES (%s, %s) ON CONFLICT DO NOTHING",
-                        (self._book, secrets.token_hex(32)),
-                    )
-                    found = self._connection.execute(
-                        "SELECT value FROM holdfast_secrets WHERE book = %s", (self._book,)
-                    ).fetchone()
-            except self._database.Error as error:
-                raise self._failed("written", error) from None
-        return str(found[0])
+
+        def made_once(connection: Any) -> str:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+                if connection.execute("SELECT to_regclass('holdfast_secrets')").fetchone() == (None,):
+                    connection.execute(_SECRETS)
+                connection.execute(
+                    "INSERT INTO holdfast_secrets VALUES (%s, %s) ON CONFLICT DO NOTHING",
+                    (self._book, secrets.token_hex(32)),
+                )
+                (value,) = connection.execute(
+                    "SELECT value FROM holdfast_secrets WHERE book = %s", (self._book,)
+                ).fetchone()
+            return str(value)
+
+        return self._run("written", made_once)
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep bytes in a table beside the lines."""
-        with self._lock:
-            try:
-                with self._connection.transaction():
-                    self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
-                    self._connection.execute(_KEPT)
-                    self._connection.execute(
-                        "INSERT INTO holdfast_kept VALUES (%s, %s, %s) "
-                        "ON CONFLICT (book, name) DO UPDATE SET content = excluded.content",
-                        (self._book, name, content),
-                    )
-            except self._database.Error as error:
-                raise self._failed("written", error) from None
+
+        def replace(connection: Any) -> None:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+                connection.execute(_KEPT)
+                connection.execute(
+                    "INSERT INTO holdfast_kept VALUES (%s, %s, %s) "
+                    "ON CONFLICT (book, name) DO UPDATE SET content = excluded.content",
+                    (self._book, name, content),
+                )
+
+        self._run("written", replace)
 
     def kept(self, name: str) -> bytes | None:
         """The bytes that are kept under a name."""
-        with self._lock:
-            try:
-                if self._connection.execute("SELECT to_regclass('holdfast_kept')").fetchone() == (None,):
-                    return None
-                found = self._connection.execute(
-                    "SELECT content FROM holdfast_kept WHERE book = %s AND name = %s", (self._book, name)
-                ).fetchone()
-            except self._database.Error as error:
-                raise self._failed("read", error) from None
-        return None if found is None else bytes(found[0])
+
+        def look(connection: Any) -> bytes | None:
+            if connection.execute("SELECT to_regclass('holdfast_kept')").fetchone() == (None,):
+                return None
+            row = connection.execute(
+                "SELECT content FROM holdfast_kept WHERE book = %s AND name = %s", (self._book, name)
+            ).fetchone()
+            return None if row is None else bytes(row[0])
+
+        return self._run("read", look)
 
     def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
+        """Give the connections back."""
+        if not self._left:
             self._left = True
-            self._connection.close()
-
-    def _ready(self) -> bool:
-        found = self._connection.execute(
-            "SELECT 1 FROM pg_trigger WHERE tgname = 'no_change' AND tgrelid = to_regclass('holdfast_events')"
-        )
-        return found.fetchone() is not None
+            self._database.close()
 
     def _first(self, condition: str, *values: object) -> Line | None:
         found = self._select(condition, *values)
         return found[0] if found else None
 
     def _select(self, condition: str, *values: object) -> list[Line]:
-        with self._lock:
-            try:
-                rows = self._connection.execute(
-                    f"SELECT {_COLUMNS} FROM holdfast_events WHERE book = %s {condition}",
-                    (self._book, *values),
-                )
-                return [Line(*row) for row in rows]
-            except self._database.Error as error:
-                raise self._failed("read", error) from None
+        def select(connection: Any) -> list[Line]:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM holdfast_events WHERE book = %s {condition}", (self._book, *values)
+            )
+            return [Line(*row) for row in rows]
 
-    def _failed(self, done: str, error: Exception) -> BookError:
+        return self._run("read", select)
+
+    def _cannot_open(self, error: Exception) -> BookError:
+        return BookError(f"The account book {self.name} cannot be opened: {type(error).__name__}.")
+
+    def _run(self, done: str, work: Callable[[Any], _Result]) -> _Result:
         if self._left:
-            return closed_book(self.name)
-        return BookError(f"The account book {self.name} cannot be {done}: {type(error).__name__}.")
+            raise closed_book(self.name)
+        try:
+            return self._database.run(work)
+        except Unreachable:
+            reason = "the database does not answer"
+        except Exception as error:
+            reason = type(error).__name__
+        if self._left:
+            raise closed_book(self.name)
+        raise BookError(f"The account book {self.name} cannot be {done}: {reason}.")
+
+
+def split_address(url: str) -> tuple[str, str]:
+    """The address of the database, and the name of the book in it."""
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    book = options.pop(BOOK, "default")
+    return urlunsplit(parts._replace(query=urlencode(options))), book
+
+
+def _make_tables(connection: Any) -> None:
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+        ready = connection.execute(
+            "SELECT 1 FROM pg_trigger WHERE tgname = 'no_change' AND tgrelid = to_regclass('holdfast_events')"
+        )
+        if ready.fetchone() is None:
+            connection.execute(_SCHEMA)

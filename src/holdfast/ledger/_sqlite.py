@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from threading import RLock
@@ -42,6 +44,8 @@ class SqliteLines:
         self.name = "in memory" if path is None else str(path)
         self._lock = RLock()
         self._kept, self._closed = path is not None, False
+        if path is not None:
+            _make_private(path)
         try:
             self._connection = sqlite3.connect(
                 ":memory:" if path is None else str(path),
@@ -151,3 +155,9 @@ class SqliteLines:
         if self._closed:
             return closed_book(self.name, kept=self._kept)
         return BookError(f"The account book {self.name} cannot be {done}: {error}.")
+
+
+def _make_private(path: Path) -> None:
+    """Make the file of a new book so that its owner alone may read it: it holds the book's secret."""
+    with suppress(OSError):  # What is wrong with the place is said when the book is opened.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 import holdfast
 from holdfast.server import (
@@ -16,8 +16,9 @@ from holdfast.server import (
     _people,
     _problems,
     _report_routes,
+    _sign_in_routes,
 )
-from holdfast.server._access import TheService
+from holdfast.server._access import TheService, authorize
 from holdfast.server._limits import SizeLimit
 from holdfast.server._service import Service
 from holdfast.server._traces import Tracing
@@ -35,7 +36,13 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
         service: what is served.
         tracing: where spans of requests go (default: nowhere; ``holdfast serve`` reads ``OTEL_*``).
     """
-    app = FastAPI(title="Holdfast", version=holdfast.__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Holdfast",
+        version=holdfast.__version__,
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(authorize)],
+    )
     app.state.service = service
     app.add_middleware(SizeLimit, most=_MOST_BYTES)
     _problems.install(app)
@@ -51,6 +58,7 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
         return {"key": service.key.public}
 
     app.include_router(_people.router)
+    app.include_router(_sign_in_routes.router)
     app.include_router(_asking.router)
     app.include_router(_batch_routes.router)
     app.include_router(_epoch_routes.router)

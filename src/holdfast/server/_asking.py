@@ -18,19 +18,18 @@ from holdfast.server._access import TheService, Who
 from holdfast.server._models import AskBody, ClaimBody, DatasetBody
 from holdfast.server._observation import count_outcomes, watch_answers
 from holdfast.server._policy import Policy
+from holdfast.server._problems import KNOWN, in_place
 from holdfast.server._service import Service
 from holdfast.server._tokens import Person
 
 router = APIRouter(prefix="/v1/datasets")
 
 _IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
-_READERS = ("analyst", "auditor")
 
 
 @router.post("", status_code=201)
 def register(body: DatasetBody, service: TheService, person: Who) -> dict[str, Any]:
     """Protect a table."""
-    service.require(person)
     service.datasets.register(body.name, body.source, Policy(**body.policy.model_dump()))
     return _described(service, person, body.name)
 
@@ -38,8 +37,7 @@ def register(body: DatasetBody, service: TheService, person: Who) -> dict[str, A
 @router.get("")
 def datasets(service: TheService, person: Who) -> list[dict[str, Any]]:
     """The datasets this token reaches, and what is left of each."""
-    service.require(person, *_READERS)
-    return [_described(service, person, name) for name in service.visible(person)]
+    return [_listed(service, person, name) for name in service.visible(person)]
 
 
 @router.get("/{name}")
@@ -52,7 +50,7 @@ def dataset(name: str, service: TheService, person: Who) -> dict[str, Any]:
 @router.post("/{name}/preview", response_model=dict[str, Any])
 def preview(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
     """What a question would cost and show. Never opens the protected rows, charges nothing."""
-    found = service.dataset(person, name, "analyst")
+    found = service.dataset(person, name)
     return JSONResponse(found.preview(person, body.query, precise=body.precise, nats=body.nats).to_dict())
 
 
@@ -63,7 +61,7 @@ def ask(
     """Answer a question. The same question, or the same Idempotency-Key, returns the recorded answer and
     costs nothing."""
     request = hashlib.sha256(f"{person.identity}\n{key}".encode()).hexdigest() if key else ""
-    found = service.dataset(person, name, "analyst")
+    found = service.dataset(person, name)
     watch_answers(found.guard)
     answer = found.ask(person, body.query, request, precise=body.precise, nats=body.nats)
     return JSONResponse(answer.to_dict())
@@ -73,7 +71,7 @@ def ask(
 def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
     """Answer a question by the values of a column, such as share(late, by = carrier): one question for each
     value, asked together. Those that were answered before cost nothing."""
-    found = service.dataset(person, name, "analyst")
+    found = service.dataset(person, name)
     watch_answers(found.guard)
     answers = found.table(person, body.query, precise=body.precise, nats=body.nats)
     count_outcomes(len(answers))
@@ -84,7 +82,7 @@ def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONRes
 def curve(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
     """Tell a whole distribution, such as cdf(income): the share of rows up to each of 64 points, in one
     band."""
-    found = service.dataset(person, name, "analyst")
+    found = service.dataset(person, name)
     return JSONResponse(found.curve(person, body.query, precise=body.precise, nats=body.nats).to_dict())
 
 
@@ -92,14 +90,14 @@ def curve(name: str, body: AskBody, service: TheService, person: Who) -> JSONRes
 def discover(name: str, body: ClaimBody, service: TheService, person: Who) -> JSONResponse:
     """Test a claim, such as mean(income, 0, 1e5) > 3e4: of all that is found, few are false, in
     expectation."""
-    found = service.dataset(person, name, "analyst")
+    found = service.dataset(person, name)
     return JSONResponse(found.discover(person, body.claim, body.rate).to_dict())
 
 
 @router.get("/{name}/discoveries")
 def discoveries(name: str, service: TheService, person: Who) -> list[dict[str, Any]]:
     """Every claim of the account that was tested, in order."""
-    found = service.dataset(person, name, *_READERS)
+    found = service.dataset(person, name)
     return [one.to_dict() for one in found.guard.discoveries]
 
 
@@ -112,7 +110,7 @@ def history(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> dict[str, Any]:
     """Answers of the account in order, a page at a time; ``after`` is the last line of the page before."""
-    found = service.dataset(person, name, *_READERS).guard.history_page(after, limit)
+    found = service.dataset(person, name).guard.history_page(after, limit)
     answers = [{"line": line, **answer.to_dict()} for line, answer in found.items()]
     return {"answers": answers, "after": max(found, default=after)}
 
@@ -120,7 +118,7 @@ def history(
 @router.get("/{name}/train")
 def train(name: str, service: TheService, person: Who) -> Response:
     """The training part as Parquet, free to look at; nothing if there is none."""
-    rows = service.dataset(person, name, "analyst").guard.training_rows()
+    rows = service.dataset(person, name).guard.training_rows()
     buffer = io.BytesIO()
     if rows is not None:
         rows.to_parquet(buffer, index=False)
@@ -136,7 +134,7 @@ def certificate(
 ) -> dict[str, Any]:
     """What all answers together rest on; as ``in-toto`` in a signed DSSE envelope that also says how the book
     ends, for people who verify without Holdfast."""
-    found = service.dataset(person, name, *_READERS)
+    found = service.dataset(person, name)
     said = found.guard.certificate.to_dict()
     return ledger.envelope(found.book, certificate=said, name=name) if form == "in-toto" else said
 
@@ -144,14 +142,14 @@ def certificate(
 @router.get("/{name}/ledger")
 def export(name: str, service: TheService, person: Who) -> StreamingResponse:
     """The whole account book, as an export that anyone can verify offline with the public key."""
-    return streamed(service.dataset(person, name, "auditor").book, name)
+    return streamed(service.dataset(person, name).book, name)
 
 
 @router.get("/{name}/verify")
 def verify(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """The book as the service itself verifies it, and that it goes on where the epoch before it says; anyone
     can do the same offline."""
-    last = service.dataset(person, name, *_READERS).guard.epoch.number
+    last = service.dataset(person, name).guard.epoch.number
     books = [one.book for one in service.datasets.epochs(name)[:last]]
     with ExitStack() as at_end:
         exports = [at_end.enter_context(_exported(book)) for book in books[-2:]]
@@ -186,8 +184,16 @@ def _exported(book: ledger.Book) -> Iterator[Path]:
         yield path
 
 
+def _listed(service: Service, person: Person, name: str) -> dict[str, Any]:
+    """A dataset in the list of all: one that cannot be opened is listed as broken, and hides no other."""
+    try:
+        return _described(service, person, name)
+    except KNOWN as error:
+        return {"name": name, "broken": in_place(error)["detail"]}
+
+
 def _described(service: Service, person: Person, name: str) -> dict[str, Any]:
-    found = service.dataset(person, name, *_READERS)
+    found = service.dataset(person, name)
     guard, left, closed = found.guard, found.guard.left, found.guard.closed
     return {
         "name": name,

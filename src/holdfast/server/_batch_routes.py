@@ -29,7 +29,7 @@ def ask_all(name: str, body: BatchBody, service: TheService, person: Who) -> JSO
     is asked after it. A question with a ``key`` returns the recorded answer when it is sent again with it.
     """
     asked = [(one.query, _request(person.identity, one.key), _wished(one)) for one in body.questions]
-    dataset = service.dataset(person, name, "analyst")
+    dataset = service.dataset(person, name)
     watch_answers(dataset.guard)
     outcomes = dataset.ask_all(person, asked, stop=body.stop)
     answers = sum(isinstance(outcome, Answer) for outcome in outcomes)

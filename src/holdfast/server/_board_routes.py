@@ -15,18 +15,15 @@ from holdfast.guard import Submission
 from holdfast.server._access import TheService, Who
 from holdfast.server._boards import Received
 from holdfast.server._models import BoardBody, FinalistsBody
+from holdfast.server._problems import KNOWN, in_place
 from holdfast.server._service import Service
 
 router = APIRouter(prefix="/v1/boards")
-
-_SUBMITTERS = ("analyst", "participant")
-_READERS = (*_SUBMITTERS, "auditor")
 
 
 @router.post("", status_code=201)
 def register(body: BoardBody, service: TheService, person: Who) -> dict[str, Any]:
     """Open a board on a table of labels."""
-    service.require(person)
     service.boards.register(body.name, body.source, body.terms(), blind=body.blind)
     return _described(service, body.name)
 
@@ -34,21 +31,20 @@ def register(body: BoardBody, service: TheService, person: Who) -> dict[str, Any
 @router.get("")
 def boards(service: TheService, person: Who) -> list[dict[str, Any]]:
     """The boards this token reaches, with their standing."""
-    service.require(person, *_READERS)
-    return [_described(service, name) for name in service.boards.names() if person.reaches("board", name)]
+    return [_listed(service, name) for name in service.boards.names() if person.reaches("board", name)]
 
 
 @router.get("/{name}")
 def board(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """One board: its standing with certified intervals, and the final once there is one."""
-    service.board(person, name, *_READERS)
+    service.board(person, name)
     return _described(service, name)
 
 
 @router.get("/{name}/ids")
 def ids(name: str, service: TheService, person: Who) -> list[Any]:
     """Every id that a submission has to have a prediction for."""
-    return service.board(person, name, *_READERS).ids
+    return service.board(person, name).ids
 
 
 @router.post(
@@ -65,7 +61,7 @@ def ids(name: str, service: TheService, person: Who) -> list[Any]:
 )
 async def submit(name: str, request: Request, service: TheService, person: Who) -> dict[str, Any]:
     """Submit predictions as CSV, Parquet or JSON with the columns ``id`` and ``prediction``."""
-    board = service.board(person, name, *_SUBMITTERS)
+    board = service.board(person, name)
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     content = await request.body()
 
@@ -86,7 +82,7 @@ def submissions(
 ) -> list[dict[str, Any]]:
     """What was submitted, in order or the ``newest`` first, with what each submission was told, and whether
     its submitter chose it as a finalist: one's own submissions, and for an owner or auditor those of all."""
-    board = service.board(person, name, *_READERS)
+    board = service.board(person, name)
     by = None if person.role in ("owner", "auditor") else person.account
     everything = service.boards.submissions(name, by)
     listed = (everything[::-1] if newest else everything)[skip : skip + limit]
@@ -97,7 +93,7 @@ def submissions(
 @router.get("/{name}/finalists")
 def finalists(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """Which of one's own submissions one chose for the final, and how many may be chosen."""
-    board = service.board(person, name, *_SUBMITTERS)
+    board = service.board(person, name)
     return {"finalists": list(board.finalists(person.account)), "most_finalists": board.most_finalists}
 
 
@@ -105,7 +101,7 @@ def finalists(name: str, service: TheService, person: Who) -> dict[str, Any]:
 def choose_finalists(name: str, body: FinalistsBody, service: TheService, person: Who) -> dict[str, Any]:
     """Choose which of one's own submissions are in the final; it can be changed until then. Who chooses none
     has their best submission in it."""
-    board = service.board(person, name, *_SUBMITTERS)
+    board = service.board(person, name)
     chosen = service.boards.choose_finalists(name, person, body.submissions)
     return {"finalists": list(chosen), "most_finalists": board.most_finalists}
 
@@ -133,6 +129,14 @@ def _told(submission: Submission | Received) -> dict[str, Any]:
         return {**submission.to_dict(), "blind": True}
     receipt = None if submission.receipt is None else submission.receipt.to_dict()
     return {**submission.to_dict(), "better": submission.better, "receipt": receipt}
+
+
+def _listed(service: Service, name: str) -> dict[str, Any]:
+    """A board in the list of all: one that cannot be opened is listed as broken, and hides no other."""
+    try:
+        return _described(service, name)
+    except KNOWN as error:
+        return {"name": name, "broken": in_place(error)["detail"]}
 
 
 def _described(service: Service, name: str) -> dict[str, Any]:

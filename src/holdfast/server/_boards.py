@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,28 +11,31 @@ from threading import RLock
 from typing import Any
 
 from holdfast import checks
+from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard import Asker, Board, Submission
 from holdfast.ledger import Balance
 from holdfast.records import Record
+from holdfast.server._contents import Contents
 from holdfast.server._places import Places, Unknown, require_name
 from holdfast.server._rate import RATE, SECONDS, TooMany, require_rate
+from holdfast.server._store import adopt
 from holdfast.server._tokens import Person
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS boards (
+CREATE TABLE IF NOT EXISTS [boards] (
     name TEXT PRIMARY KEY,
     source TEXT NOT NULL,
     terms TEXT NOT NULL,
     blind INTEGER NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS waiting (
+CREATE TABLE IF NOT EXISTS [waiting] (
     number INTEGER PRIMARY KEY,
     board TEXT NOT NULL,
     submission TEXT NOT NULL,
     person TEXT NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS received (
+CREATE TABLE IF NOT EXISTS [received] (
     number INTEGER PRIMARY KEY,
     board TEXT NOT NULL,
     person TEXT NOT NULL,
@@ -51,17 +53,22 @@ class Received(Record):
 
 
 class Boards:
-    """All boards of a service, opened when they are first needed."""
+    """All boards of a service, opened when they are first needed.
 
-    def __init__(self, home: Path, places: Places) -> None:
-        self._home, self._places = home, places
-        self._lock = RLock()
+    Each board has a lock of its own for what takes long: opening its labels, and ending its blind phase. A
+    board that is open is found without it, so nobody waits for another one's.
+    """
+
+    def __init__(self, home: Path, places: Places, contents: Contents) -> None:
+        self._home, self._places, self._contents = home, places, contents
+        self._lock = RLock()  # For what is listed here; never held while labels are read.
+        self._turns: dict[str, RLock] = {}
         self._open: dict[str, Board] = {}
         self._rates: dict[str, int] = {}
-        self._database = sqlite3.connect(
-            home / "boards.sqlite", isolation_level=None, check_same_thread=False, timeout=30
-        )
-        self._database.executescript(_SCHEMA)
+        self._database = places.store("boards")
+        self._database.make(_SCHEMA)
+        adopt(self._database, home / "boards.sqlite", "boards", ("name", "source", "terms", "blind"))
+        adopt(self._database, home / "boards.sqlite", "waiting", ("board", "submission", "person"))
 
     def register(self, name: str, source: str, terms: dict[str, Any], *, blind: bool) -> Board:
         """Open a board on a table of labels; whatever is wrong with it is said now.
@@ -69,41 +76,64 @@ class Boards:
         ``terms`` are those of :class:`~holdfast.guard.Board` and the ``rate`` at which a person may submit.
         """
         require_name(name)
-        place = self._places.source(source)
-        with self._lock:
+        source = self._places.allowed(source)
+        with self._turn_of(name), self._places.without_paths():
             if name in self.names():
-                raise InvalidArgument("name", "one that is not taken", name, of="a board")
-            board = self._opened(name, place, terms)
-            self._database.execute(
-                "INSERT INTO boards VALUES (?, ?, ?, ?)", (name, place, json.dumps(terms), int(blind))
-            )
-            self._open[name] = board
+                raise _taken(name)
+            place = self._places.place(source)
+            claimed = self._contents.claim(open_rows(place), place, "board", name)
+            try:
+                board = self._opened(name, source, terms)
+                done = self._database.execute(
+                    "INSERT INTO [boards] (name, source, terms, blind) VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT DO NOTHING",
+                    (name, source, json.dumps(terms), int(blind)),
+                )
+                if done.rowcount != 1:  # Another process was faster.
+                    board.close()
+                    raise _taken(name)
+            except BaseException:
+                self._contents.release(claimed)
+                raise
+            with self._lock:
+                self._open[name] = board
         return board
+
+    def _turn_of(self, name: str) -> RLock:
+        with self._lock:
+            return self._turns.setdefault(name, RLock())
 
     def names(self) -> list[str]:
         """All names, in order."""
-        with self._lock:
-            return [name for (name,) in self._database.execute("SELECT name FROM boards ORDER BY name")]
+        return [name for (name,) in self._database.execute("SELECT name FROM [boards] ORDER BY name")]
 
     def get(self, name: str) -> Board:
         """The board of this name."""
         with self._lock:
-            if name not in self._open:
-                row = self._row(name)
-                self._open[name] = self._opened(name, row[0], json.loads(row[1]))
-            return self._open[name]
+            board = self._open.get(name)
+        if board is not None:
+            return board
+        with self._turn_of(name), self._places.without_paths():
+            with self._lock:
+                board = self._open.get(name)
+            if board is None:
+                source, terms, _ = self._row(name)
+                board = self._opened(name, source, json.loads(terms))
+                self._contents.catch_up(self._places.place(source), "board", name)
+                with self._lock:
+                    self._open[name] = board
+            return board
 
     def blind(self, name: str) -> bool:
         """Whether submissions are kept without being scored."""
-        with self._lock:
-            return bool(self._row(name)[2])
+        return bool(self._row(name)[2])
 
     def submit(self, name: str, person: Person, predictions: Any) -> Submission | Received:
         """Score a submission, or keep it while the board is blind."""
         board = self.get(name)
         if board.finished:
             raise QueryRejected("This board is finished; nothing more can be submitted.")
-        with self._lock:
+        with self._turn_of(name):
             if self.blind(name) and (received := self._put_by(name, board, person, predictions)):
                 return received
 
@@ -116,7 +146,7 @@ class Boards:
         """Let a submission wait for the end of the blind phase; None if that has come meanwhile."""
 
         def waits(key: str) -> bool:
-            query = "SELECT 1 FROM waiting WHERE board = ? AND submission = ?"
+            query = "SELECT 1 FROM [waiting] WHERE board = ? AND submission = ?"
             return self._database.execute(query, (name, key)).fetchone() is not None
 
         def permit(key: str) -> None:
@@ -126,8 +156,8 @@ class Boards:
         key = board.take_in(predictions, by=person.account, permit=permit)
         if not waits(key):
             self._database.execute(
-                "INSERT INTO waiting (board, submission, person) "
-                "SELECT name, ?, ? FROM boards WHERE name = ? AND blind",
+                "INSERT INTO [waiting] (board, submission, person) "
+                "SELECT name, ?, ? FROM [boards] WHERE name = ? AND blind = 1",
                 (key, person.account, name),
             )
         return Received(key, person.account) if waits(key) else None
@@ -136,33 +166,33 @@ class Boards:
         """Count and limit what the account does not see: submissions that are only kept, and choices of
         finalists."""
         now = int(time.time())
-        self._database.execute("DELETE FROM received WHERE at <= ?", (now - Balance.window,))
+        # A time that is still to come was written before the clock went back, and locks nobody out.
+        self._database.execute(
+            "DELETE FROM [received] WHERE at <= ? OR at >= ?", (now - Balance.window, now + Balance.window)
+        )
         (count, first) = self._database.execute(
-            "SELECT count(*), min(at) FROM received WHERE board = ? AND person = ?", (name, person.account)
+            "SELECT count(*), min(at) FROM [received] WHERE board = ? AND person = ?", (name, person.account)
         ).fetchone()
         if count >= self._rates[name]:
-            raise TooMany(self._rates[name], Balance.window - (now - first))
+            raise TooMany(self._rates[name], Balance.window - max(0, now - first))
         self._database.execute(
-            "INSERT INTO received (board, person, at) VALUES (?, ?, ?)", (name, person.account, now)
+            "INSERT INTO [received] (board, person, at) VALUES (?, ?, ?)", (name, person.account, now)
         )
 
     def waiting(self, name: str) -> int:
         """How many submissions wait for the end of the blind phase."""
-        with self._lock:
-            (count,) = self._database.execute(
-                "SELECT count(*) FROM waiting WHERE board = ?", (name,)
-            ).fetchone()
-            return int(count)
+        (count,) = self._database.execute(
+            "SELECT count(*) FROM [waiting] WHERE board = ?", (name,)
+        ).fetchone()
+        return int(count)
 
     def submissions(self, name: str, by: str | None = None) -> list[Submission | Received]:
         """What was submitted, in order: with what each was told, then those that wait for the end of the
         blind phase. ``by`` is the person whose submissions are wanted; None for those of all."""
         board = self.get(name)
-        with self._lock:
-            rows = self._database.execute(
-                "SELECT submission, person FROM waiting WHERE board = ? ORDER BY number", (name,)
-            ).fetchall()
-        # Without the lock: a board that is scoring must not keep the others waiting.
+        rows = self._database.execute(
+            "SELECT submission, person FROM [waiting] WHERE board = ? ORDER BY rowid", (name,)
+        ).fetchall()
         scored = board.submissions(by)
         # What was scored since the rows were read is listed once.
         keys = {submission.key for submission in scored}
@@ -175,7 +205,7 @@ class Boards:
         """Choose which of a person's own submissions are in the final; a change counts for the rate."""
 
         def permit() -> None:
-            with self._lock:
+            with self._turn_of(name):
                 self._require_rate_unseen(name, person)
 
         return self.get(name).choose_finalists(keys, by=person.account, permit=permit)
@@ -189,18 +219,18 @@ class Boards:
         """
         board = self.get(name)
         unscored: list[Received] = []
-        with self._lock:
+        with self._turn_of(name):
             while kept := self._database.execute(
-                "SELECT number, submission, person FROM waiting WHERE board = ? ORDER BY number", (name,)
+                "SELECT rowid, submission, person FROM [waiting] WHERE board = ? ORDER BY rowid", (name,)
             ).fetchall():
                 told = board.score_all([key for _, key, _ in kept])
                 for (number, key, person), submission in zip(kept, told, strict=True):
                     if submission is None:
                         unscored.append(Received(key, person))
-                    self._database.execute("DELETE FROM waiting WHERE number = ?", (number,))
+                    self._database.execute("DELETE FROM [waiting] WHERE rowid = ?", (number,))
             self._database.execute(
-                "UPDATE boards SET blind = 0 WHERE name = ? "
-                "AND NOT EXISTS (SELECT 1 FROM waiting WHERE board = name)",
+                "UPDATE [boards] SET blind = 0 WHERE name = ? "
+                "AND NOT EXISTS (SELECT 1 FROM [waiting] WHERE board = name)",
                 (name,),
             )
         return unscored
@@ -220,7 +250,7 @@ class Boards:
 
     def _row(self, name: str) -> tuple[str, str, int]:
         row: tuple[str, str, int] | None = self._database.execute(
-            "SELECT source, terms, blind FROM boards WHERE name = ?", (name,)
+            "SELECT source, terms, blind FROM [boards] WHERE name = ?", (name,)
         ).fetchone()
         if row is None:
             raise Unknown(f"There is no board {name!r} that this token reaches.")
@@ -231,7 +261,13 @@ class Boards:
         self._rates[name] = checks.whole(terms.pop("rate"), "rate", of="a board")
         book = self._places.book(f"board-{name}")
         try:
-            return Board(source, **terms, ledger=book, keep=self._home / "submissions" / name)
+            return Board(
+                self._places.place(source), **terms, ledger=book, keep=self._home / "submissions" / name
+            )
         except BaseException:
             book.close()
             raise
+
+
+def _taken(name: str) -> InvalidArgument:
+    return InvalidArgument("name", "one that is not taken", name, of="a board")

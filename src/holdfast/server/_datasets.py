@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -17,14 +16,16 @@ from holdfast.engines._address import shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Asker, Curve, Discovery, Guard, Preview, Report, Table
 from holdfast.ledger import Balance, Book, BookError, EpochLink
-from holdfast.server._epochs import Arrived, Epochs, Overtaken, Planned, standing
-from holdfast.server._places import Places, Unknown, named, require_name
+from holdfast.server._contents import Contents
+from holdfast.server._epochs import EPOCH_COLUMNS, Arrived, Epochs, Overtaken, Planned, standing
+from holdfast.server._places import Broken, Places, Unknown, named, require_name
 from holdfast.server._policy import Policy
 from holdfast.server._rate import require_rate
+from holdfast.server._store import Store, adopt
 from holdfast.server._tokens import Person
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS datasets (
+CREATE TABLE IF NOT EXISTS [datasets] (
     name TEXT PRIMARY KEY,
     source TEXT NOT NULL,
     policy TEXT NOT NULL
@@ -147,37 +148,58 @@ class Dataset:
 
 
 class Datasets:
-    """All datasets of a service, opened when they are first needed."""
+    """All datasets of a service, opened when they are first needed.
 
-    def __init__(self, home: Path, places: Places) -> None:
-        self._places = places
-        self._lock = RLock()
-        self._opening = RLock()  # Nobody who asks waits for rows that are being opened.
+    Each dataset has a lock of its own for opening its rows: nobody waits for rows of another one.
+    """
+
+    def __init__(self, home: Path, places: Places, contents: Contents, store: Store | None = None) -> None:
+        self._places, self._contents = places, contents
+        self._lock = RLock()  # For what is listed here; never held while rows are opened.
+        self._opening: dict[str, RLock] = {}
         self._open: dict[str, Dataset] = {}
         self._current: set[str] = set()  # Of these every epoch is open.
-        self._version = 0
-        self._database = sqlite3.connect(
-            home / "datasets.sqlite", isolation_level=None, check_same_thread=False, timeout=30
-        )
-        self._database.executescript(_SCHEMA)
+        self._changes = -1
+        self._database = places.store("datasets") if store is None else store
+        self._database.make(_SCHEMA)
+        adopt(self._database, home / "datasets.sqlite", "datasets", ("name", "source", "policy"))
         self._epochs = Epochs(self._database)
+        adopt(self._database, home / "datasets.sqlite", "epochs", EPOCH_COLUMNS)
 
     def register(self, name: str, source: str, policy: Policy) -> Dataset:
-        """Take in a table: a file among the sources, or a table of a database (an ibis URL). It is opened
-        once, so that whatever is wrong with it is said now."""
+        """Take in a table: a file among the sources, or a table of a database that the operator allows. It is
+        opened once, so that whatever is wrong with it is said now. Rows that are registered already, under
+        any name, are refused."""
         require_name(name)
         if name.startswith("board-"):  # The book of a board is named so, and a book is for one account.
             raise InvalidArgument("name", "one that does not begin with 'board-'", name, of="a dataset")
-        place = self._places.source(source)
-        with self._lock:
+        source = self._places.allowed(source)
+        with self._opening_of(name), self._places.without_paths():
             if name in self.names():
-                raise InvalidArgument("name", "one that is not taken", name, of="a dataset")
-            opened = self._opened(name, policy, self._epochs.plan(name, 1, Arrived(place)))
-            self._database.execute(
-                "INSERT INTO datasets VALUES (?, ?, ?)", (name, place, json.dumps(policy.to_dict()))
-            )
-            self._open[name] = opened
+                raise _taken(name)
+            claimed = self._claim(name, source)
+            try:
+                opened = self._opened(name, policy, self._epochs.plan(name, 1, Arrived(source)))
+                self._write_down(opened, source)
+            except BaseException:
+                self._contents.release(claimed)
+                raise
+            with self._lock:
+                self._open[name] = opened
         return opened
+
+    def _write_down(self, opened: Dataset, source: str) -> None:
+        done = self._database.execute(
+            "INSERT INTO [datasets] (name, source, policy) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (opened.name, source, json.dumps(opened.policy.to_dict())),
+        )
+        if done.rowcount != 1:  # Another process was faster.
+            opened.close()
+            raise _taken(opened.name)
+
+    def _claim(self, name: str, source: str) -> str | None:
+        place = self._places.place(source)
+        return self._contents.claim(open_rows(place), place, "dataset", name)
 
     def next_epoch(self, name: str, arrived: Arrived, request: str = "") -> Dataset:
         """Open an epoch with an account of its own for rows that arrived later; the same ``request`` again
@@ -187,8 +209,8 @@ class Datasets:
         either the epoch before or the whole new one.
         """
         base, number = named(name)
-        arrived = replace(arrived, source=self._places.source(arrived.source))
-        with self._opening:
+        arrived = replace(arrived, source=self._places.allowed(arrived.source))
+        with self._opening_of(base), self._places.without_paths():
             newest = self.get(base)
             for one in newest.epochs[1:]:
                 if request and one.planned.request == request:
@@ -200,12 +222,15 @@ class Datasets:
             if number is not None and number != newest.guard.epoch.number:
                 raise Overtaken(base, number + 1)
             self._require_new(newest, arrived.source)
+            claimed = self._claim(base, arrived.source)
             planned = self._epochs.plan(base, newest.guard.epoch.number + 1, arrived, request)
             announced = newest.book.about(EpochLink.ANNOUNCED, "act") is not None
             try:
                 opened = self._after(newest, planned)
-            except BookError as error:
-                if not announced:
+            except BaseException as error:
+                if newest.book.about(EpochLink.ANNOUNCED, "act") is None:
+                    self._contents.release(claimed)
+                if not (announced and isinstance(error, BookError)):
                     raise
                 _log.error("%s", error)
                 raise Overtaken(base, planned.number) from None
@@ -216,8 +241,7 @@ class Datasets:
 
     def names(self) -> list[str]:
         """All names, in order."""
-        with self._lock:
-            return [name for (name,) in self._database.execute("SELECT name FROM datasets ORDER BY name")]
+        return [name for (name,) in self._database.execute("SELECT name FROM [datasets] ORDER BY name")]
 
     def get(self, name: str) -> Dataset:
         """The newest epoch of the dataset of this name; one of its epochs for a name such as people@1."""
@@ -241,27 +265,49 @@ class Datasets:
                 dataset.close()
             self._database.close()
 
-    def _newest(self, name: str) -> Dataset:
+    def _opening_of(self, name: str) -> RLock:
         with self._lock:
-            # What another process wrote to the same folder is noticed by this number.
-            (version,) = self._database.execute("PRAGMA data_version").fetchone()
-            if version != self._version:
-                self._version = version
+            return self._opening.setdefault(name, RLock())
+
+    def _newest(self, name: str) -> Dataset:
+        # What another process wrote is noticed by this number.
+        changes = self._database.changes()
+        with self._lock:
+            if changes != self._changes:
+                self._changes = changes
                 self._current.clear()
-            if name not in self._current:
-                known = self._open.get(name) or self._first(name)
-                self._open[name] = self._caught_up(known)
-                self._current.add(name)
-            return self._open[name]
+            if name in self._current:
+                return self._open[name]
+        with self._opening_of(name):
+            with self._lock:
+                known = self._open.get(name)
+            try:
+                with self._places.without_paths():
+                    newest = self._caught_up(known or self._first(name))
+            except (OSError, QueryRejected) as error:
+                _log.error("the dataset %s cannot be opened: %s", name, _reason(error))
+                raise Broken(
+                    f"The dataset {name!r} cannot be opened: its rows cannot be read any more. The log of "
+                    "the service says more."
+                ) from None
+            with self._lock:
+                self._open[name] = newest
+                if changes == self._changes:
+                    self._current.add(name)
+            return newest
 
     def _first(self, name: str) -> Dataset:
-        row = self._database.execute("SELECT source, policy FROM datasets WHERE name = ?", (name,)).fetchone()
+        row = self._database.execute(
+            "SELECT source, policy FROM [datasets] WHERE name = ?", (name,)
+        ).fetchone()
         if row is None:
             raise Unknown(f"There is no dataset {name!r} that this token reaches.")
         # A dataset that was registered before epochs were written down has nothing here.
         since = next((one.since for one in self._epochs.after(name, 0) if one.number == 1), None)
         planned = Planned(1, Arrived(row[0]), "", since, whole=True)
-        return self._opened(name, Policy(**json.loads(row[1])), planned)
+        opened = self._opened(name, Policy(**json.loads(row[1])), planned)
+        self._contents.catch_up(self._places.place(row[0]), "dataset", name)
+        return opened
 
     def _caught_up(self, newest: Dataset) -> Dataset:
         """A dataset with all its epochs, those included whose opening was cut short."""
@@ -296,7 +342,9 @@ class Datasets:
     def _after(self, before: Dataset, planned: Planned) -> Dataset:
         """The epoch after another, opened or gone on with."""
         policy = planned.arrived.policy(before.policy)
-        guard = planned.arrived.guard(before.guard, policy, open_rows(planned.arrived.source).count)
+        place = self._places.place(planned.arrived.source)
+        arrived = replace(planned.arrived, source=place)
+        guard = arrived.guard(before.guard, policy, open_rows(place).count)
         book = self._places.book(f"{before.name}.epoch-{planned.number}")
         policy = replace(policy, confidence=guard.confidence)
         known = (*before.earlier, replace(before, earlier=()))
@@ -304,7 +352,7 @@ class Datasets:
 
     def _opened(self, name: str, policy: Policy, planned: Planned) -> Dataset:
         """The first epoch of a dataset."""
-        source = planned.arrived.source
+        source = self._places.place(planned.arrived.source)
         rows: Any = open_rows(source)
         model = None if policy.rows == {"kind": "independent"} else policy.model(rows.count)
         book = self._places.book(name)
@@ -329,3 +377,12 @@ class Datasets:
             book.close()
             raise
         return Dataset(name, policy, guard, book, planned)
+
+
+def _taken(name: str) -> InvalidArgument:
+    return InvalidArgument("name", "one that is not taken", name, of="a dataset")
+
+
+def _reason(error: Exception) -> str:
+    """What goes wrong with a file may be said; what a library says may quote a row."""
+    return str(error) if isinstance(error, HoldfastError) else type(error).__name__

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +18,10 @@ from holdfast.errors import HoldfastError
 from holdfast.guard import Guard
 from holdfast.records import Record
 from holdfast.server._policy import Policy
+from holdfast.server._store import Store
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS epochs (
+CREATE TABLE IF NOT EXISTS [epochs] (
     dataset TEXT NOT NULL,
     number INTEGER NOT NULL,
     arrived TEXT NOT NULL,
@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS epochs (
     PRIMARY KEY (dataset, number)
 ) STRICT;
 """
+EPOCH_COLUMNS = ("dataset", "number", "arrived", "request", "since", "whole")
+_COLUMNS = ", ".join(EPOCH_COLUMNS)
 
 
 class Overtaken(HoldfastError):
@@ -108,17 +110,19 @@ class Planned:
 class Epochs:
     """What was written down about the epochs of a service's datasets, in the datasets' own database."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
-        self._database.executescript(_SCHEMA)
+        self._database.make(_SCHEMA)
 
     def plan(self, dataset: str, number: int, arrived: Arrived, request: str = "") -> Planned:
         """Write down what is about to be opened; refuse where another one is open already."""
         since = int(time.time())
         said = json.dumps(arrived.to_dict())
         done = self._database.execute(
-            "INSERT INTO epochs VALUES (?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET "
-            "arrived = excluded.arrived, request = excluded.request, since = excluded.since WHERE whole = 0",
+            f"INSERT INTO [epochs] ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, 0) "
+            "ON CONFLICT (dataset, number) DO UPDATE SET "
+            "arrived = excluded.arrived, request = excluded.request, since = excluded.since "
+            "WHERE [epochs].whole = 0",
             (dataset, number, said, request, since),
         )
         if done.rowcount != 1:
@@ -129,14 +133,16 @@ class Epochs:
         """Write down that an epoch is open, whatever was planned meanwhile."""
         said = json.dumps(planned.arrived.to_dict())
         self._database.execute(
-            "INSERT OR REPLACE INTO epochs VALUES (?, ?, ?, ?, ?, 1)",
+            f"INSERT INTO [epochs] ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, 1) "
+            "ON CONFLICT (dataset, number) DO UPDATE SET arrived = excluded.arrived, "
+            "request = excluded.request, since = excluded.since, whole = 1",
             (dataset, planned.number, said, planned.request, planned.since),
         )
 
     def after(self, dataset: str, number: int) -> list[Planned]:
         """Every epoch that was written down after one, in order."""
         found = self._database.execute(
-            "SELECT number, arrived, request, since, whole FROM epochs WHERE dataset = ? AND number > ? "
+            "SELECT number, arrived, request, since, whole FROM [epochs] WHERE dataset = ? AND number > ? "
             "ORDER BY number",
             (dataset, number),
         )

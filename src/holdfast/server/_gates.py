@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,11 @@ from holdfast.guard import Asker, Gate, Verdict
 from holdfast.ledger import Balance, Book
 from holdfast.server._places import Places, Unknown, require_name
 from holdfast.server._rate import RATE, require_rate
+from holdfast.server._store import adopt
 from holdfast.server._tokens import Person
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS gates (
+CREATE TABLE IF NOT EXISTS [gates] (
     name TEXT PRIMARY KEY,
     rate INTEGER NOT NULL
 ) STRICT;
@@ -54,10 +54,9 @@ class Gates:
         self._places = places
         self._lock = RLock()
         self._open: dict[str, OpenGate] = {}
-        self._database = sqlite3.connect(
-            home / "gates.sqlite", isolation_level=None, check_same_thread=False, timeout=30
-        )
-        self._database.executescript(_SCHEMA)
+        self._database = places.store("gates")
+        self._database.make(_SCHEMA)
+        adopt(self._database, home / "gates.sqlite", "gates", ("name", "rate"))
 
     def register(
         self,
@@ -108,7 +107,9 @@ class Gates:
                 if opened and isinstance(error, HoldfastError):
                     raise _taken(name) from None  # Another process was faster.
                 raise
-            done = self._database.execute("INSERT OR IGNORE INTO gates VALUES (?, ?)", (name, rate))
+            done = self._database.execute(
+                "INSERT INTO [gates] (name, rate) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, rate)
+            )
             if done.rowcount == 0:
                 gate.close()
                 raise _taken(name)
@@ -118,13 +119,13 @@ class Gates:
     def names(self) -> list[str]:
         """All names, in order."""
         with self._lock:
-            return [name for (name,) in self._database.execute("SELECT name FROM gates ORDER BY name")]
+            return [name for (name,) in self._database.execute("SELECT name FROM [gates] ORDER BY name")]
 
     def get(self, name: str) -> OpenGate:
         """The gate of this name."""
         with self._lock:
             if name not in self._open:
-                row = self._database.execute("SELECT rate FROM gates WHERE name = ?", (name,)).fetchone()
+                row = self._database.execute("SELECT rate FROM [gates] WHERE name = ?", (name,)).fetchone()
                 if row is None:
                     raise unknown_gate(name)
                 book = self._places.book(_book_name(name))
@@ -168,13 +169,14 @@ class Gates:
     def _read(self, source: str, reading: Mapping[str, str]) -> Any:
         """The results in a file among the sources."""
         if "://" in source:
-            raise InvalidArgument("source", "a file in the folder of sources", source, of="a gate")
-        place = self._places.source(source)
+            raise InvalidArgument("source", "a file in the folder of sources", "an address", of="a gate")
+        place = self._places.place(self._places.allowed(source))
         from holdfast.results import read_results
 
         options: dict[str, Any] = dict(reading)
         try:
-            return read_results(place, **options)
+            with self._places.without_paths():
+                return read_results(place, **options)
         except HoldfastError as error:
             raise QueryRejected(str(error)) from None
 

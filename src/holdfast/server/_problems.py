@@ -15,8 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import errors
 from holdfast.ledger import BookError, Closed
 from holdfast.server._epochs import Overtaken
-from holdfast.server._places import Unknown
+from holdfast.server._places import Broken, Unknown
+from holdfast.server._provider import NoProvider
 from holdfast.server._rate import TooMany
+from holdfast.server._store import StoreError
 from holdfast.server._tokens import Forbidden, Refused
 
 _log = logging.getLogger("holdfast.server")
@@ -35,6 +37,9 @@ _KINDS: list[tuple[type[Exception], int, str]] = [
     (Overtaken, 409, "another-epoch"),
     (Closed, 409, "account-closed"),
     (BookError, 503, "account-book"),
+    (StoreError, 503, "service-store"),
+    (NoProvider, 503, "no-provider"),
+    (Broken, 503, "broken"),
 ]
 
 
@@ -77,6 +82,8 @@ def _told(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
     if status == 503:
         # Where the book lies is the owner's business.
         _log.error("%s", error)
+        if isinstance(error, (StoreError, Broken, NoProvider)):
+            return status, kind, str(error), {}
         return status, kind, "The account book cannot be used; nothing is answered until it can.", {}
     account = ("asked", "spent", "left", "unit")
     more = {name: getattr(error, name, None) for name in (*account, "argument", "wait")}

@@ -21,8 +21,12 @@ class TooMany(HoldfastError):
 
 
 def require_rate(rate: int, person: str, balance: Balance) -> None:
-    """Refuse a question of someone who reserved as many as ``rate`` in the last minute."""
+    """Refuse a question of someone who reserved as many as ``rate`` in the last minute.
+
+    A time that lies further ahead than a minute was written before the clock went back, and does not count:
+    nobody is locked out for longer than two minutes.
+    """
     now, times = time.time(), balance.recent.get(person, ())
-    lately = [at for at in times if now - at < balance.window] if len(times) >= rate else []
+    lately = [at for at in times if abs(now - at) < balance.window] if len(times) >= rate else []
     if len(lately) >= rate:
-        raise TooMany(rate, balance.window - (now - lately[0]))
+        raise TooMany(rate, balance.window - max(0.0, now - min(lately)))

@@ -5,21 +5,21 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-import sqlite3
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import RLock
+from typing import Any, NamedTuple
 
 from holdfast import checks
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.records import Record
+from holdfast.server._store import SqliteStore, Store, adopt
 
 ROLES = ("owner", "analyst", "auditor", "participant", "submitter")
 _SCOPE = re.compile(r"(dataset:|board:|gate:|)([a-z0-9][a-z0-9_-]{0,62})")
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS tokens (
+CREATE TABLE IF NOT EXISTS [tokens] (
     digest TEXT PRIMARY KEY,
     identity TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
@@ -41,11 +41,23 @@ class Forbidden(Refused):
     """The token is valid and its role does not allow this."""
 
 
+class Grant(NamedTuple):
+    """A role for what a scope reaches."""
+
+    role: str
+    dataset: str
+
+    def reaches(self, kind: str, name: str) -> bool:
+        """Whether it is for the "dataset", the "board" or the "gate" of this name."""
+        return self.dataset in ("*", f"{kind}:{name}")
+
+
 @dataclass(frozen=True, repr=False)
 class Person(Record):
-    """Who holds a token: a name in a team, a role, and what it reaches.
+    """Who holds a token or a session: a name in a team, a role, and what it reaches.
 
-    ``dataset`` is "dataset:NAME", "board:NAME", "gate:NAME", or "*" for everything.
+    ``dataset`` is "dataset:NAME", "board:NAME", "gate:NAME", or "*" for everything. Somebody who signed in by
+    a provider may have other roles for other things (``also``).
     """
 
     identity: str
@@ -55,6 +67,22 @@ class Person(Record):
     dataset: str
     expires: int
     revoked: int = 0
+    also: tuple[Grant, ...] = ()
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """Every role with what it reaches."""
+        return (Grant(self.role, self.dataset), *self.also)
+
+    def acting(self, grant: Grant, *others: Grant) -> Person:
+        """The same person with these roles only."""
+        return replace(self, role=grant.role, dataset=grant.dataset, also=others)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The person as plain values."""
+        values = super().to_dict()
+        values["also"] = [{"role": grant.role, "dataset": grant.dataset} for grant in self.also]
+        return values
 
     @property
     def account(self) -> str:
@@ -64,33 +92,50 @@ class Person(Record):
     def reaches(self, kind: str, name: str) -> bool:
         """Whether the token is for the "dataset", the "board" or the "gate" of this name. These may have the
         same name; a token for one of them does not reach the others."""
-        return self.dataset in ("*", f"{kind}:{name}")
+        return any(grant.reaches(kind, name) for grant in self.grants)
+
+    def covers(self, scope: str) -> bool:
+        """Whether the token reaches all that one with this scope does: an owner gives, lists and takes only
+        such tokens."""
+        return any(grant.dataset in ("*", scope) for grant in self.grants)
 
 
 class Tokens:
     """The tokens of one service. What is stored cannot be turned back into a token.
 
     Guarantee: a token has 256 random bits; the store holds SHA-256 digests, and looks them up by digest, so
-    neither the file nor the time a look-up takes helps to guess one.
+    neither the file nor the time a look-up takes helps to guess one. A revoked token ends at once, on every
+    machine that shares the store. Expiry follows the machine's clock: one that goes back makes tokens last
+    longer, and locks nobody out.
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self._lock = RLock()
-        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.executescript(_SCHEMA)
+    def __init__(self, place: Path | str | Store) -> None:
+        self._database: Store = SqliteStore(place) if isinstance(place, (str, Path)) else place
+        self._database.make(_SCHEMA)
 
     def issue(
-        self, name: str, *, role: str, team: str = "", dataset: str = "*", days: float = 90
+        self,
+        name: str,
+        *,
+        role: str,
+        team: str = "",
+        dataset: str = "*",
+        days: float = 90,
+        by: Person | None = None,
     ) -> tuple[str, Person]:
         """A new token, shown this once, and who it stands for.
 
         ``dataset`` says what it reaches: "dataset:NAME", or NAME alone, which means the same; "board:NAME";
         "gate:NAME"; or "*" for everything. A participant reaches boards and gates only. A submitter may only
-        submit to one gate.
+        submit to one gate. ``by`` is the owner who gives it, and refuses a reach beyond the owner's own.
         """
         checks.choice(role, "role", ROLES, of="Tokens.issue")
-        dataset = _scope(dataset)
+        dataset = scope_of(dataset)
+        if by is not None and not by.covers(dataset):
+            raise Forbidden(
+                f"This owner's token reaches {by.dataset!r} only, and so do the tokens it gives: say "
+                f'"dataset": "{by.dataset}". No token was made.'
+            )
         if role == "participant" and dataset.startswith("dataset:"):
             wanted = "'board:NAME', 'gate:NAME', or '*' for all of these: a participant asks no dataset"
             raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
@@ -103,11 +148,10 @@ class Tokens:
         days = checks.real(days, "days", "(0, 3660]", of="Tokens.issue")
         secret = f"hf_{secrets.token_urlsafe(32)}"
         person = Person(secrets.token_hex(8), name, team, role, dataset, int(time.time() + days * 86_400))
-        with self._lock:
-            self._database.execute(
-                f"INSERT INTO tokens (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
-                (_digest(secret), person.identity, name, team, role, dataset, person.expires),
-            )
+        self._database.execute(
+            f"INSERT INTO [tokens] (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+            (_digest(secret), person.identity, name, team, role, dataset, person.expires),
+        )
         return secret, person
 
     def holder(self, secret: str) -> Person:
@@ -117,11 +161,13 @@ class Tokens:
             raise Refused("This token is not valid. Ask the owner of the data for a new one.")
         return person
 
-    def revoke(self, identity: str) -> bool:
-        """End a token now; False if there is none of this identity."""
-        with self._lock:
-            done = self._database.execute("UPDATE tokens SET revoked = 1 WHERE identity = ?", (identity,))
-            return done.rowcount == 1
+    def revoke(self, identity: str, *, by: Person | None = None) -> bool:
+        """End a token now; False if there is none of this identity, or the owner ``by`` does not reach it."""
+        person = self._first("WHERE identity = ?", identity)
+        if person is None or (by is not None and not by.covers(person.dataset)):
+            return False
+        self._database.execute("UPDATE [tokens] SET revoked = 1 WHERE identity = ?", (identity,))
+        return True
 
     def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:
         """Rewrite tokens of earlier versions, which hold a name and not what it names: "dataset:NAME" if
@@ -130,35 +176,41 @@ class Tokens:
         Where both have the name, the token reaches the dataset only: nobody can know which one it was given
         for. A service does this at every start.
         """
-        with self._lock:
-            rows = self._database.execute("SELECT DISTINCT dataset FROM tokens").fetchall()
-            for (name,) in rows:
-                if name != "*" and ":" not in name:
-                    kind = "board" if name in boards and name not in datasets else "dataset"
-                    self._database.execute(
-                        "UPDATE tokens SET dataset = ? WHERE dataset = ?", (f"{kind}:{name}", name)
-                    )
+        for (name,) in self._database.execute("SELECT DISTINCT dataset FROM [tokens]"):
+            if name != "*" and ":" not in name:
+                kind = "board" if name in boards and name not in datasets else "dataset"
+                self._database.execute(
+                    "UPDATE [tokens] SET dataset = ? WHERE dataset = ?", (f"{kind}:{name}", name)
+                )
 
-    def all(self) -> list[Person]:
-        """Everyone who was ever given a token, newest first."""
-        return self._select("ORDER BY rowid DESC")
+    def adopt(self, path: Path) -> None:
+        """Take over the tokens of a file, where tokens are kept with the books now and there are none."""
+        adopt(self._database, path, "tokens", ("digest", *_COLUMNS.split(", ")))
+
+    @property
+    def remote(self) -> bool:
+        """Whether to look up a token may take as long as a network does."""
+        return self._database.remote
+
+    def all(self, *, by: Person | None = None) -> list[Person]:
+        """Everyone who was ever given a token, newest first; those that the owner ``by`` reaches."""
+        everyone = self._select("ORDER BY rowid DESC")
+        return [person for person in everyone if by is None or by.covers(person.dataset)]
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._database.close()
+        self._database.close()
 
     def _first(self, condition: str, *values: object) -> Person | None:
         found = self._select(condition, *values)
         return found[0] if found else None
 
     def _select(self, condition: str, *values: object) -> list[Person]:
-        with self._lock:
-            rows = self._database.execute(f"SELECT {_COLUMNS} FROM tokens {condition}", values).fetchall()
+        rows = self._database.execute(f"SELECT {_COLUMNS} FROM [tokens] {condition}", values)
         return [Person(*row) for row in rows]
 
 
-def _scope(text: str) -> str:
+def scope_of(text: str) -> str:
     """What a token reaches, with its kind."""
     if text == "*":
         return text

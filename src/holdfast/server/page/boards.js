@@ -8,7 +8,8 @@ const parts = new Map();
 
 // `page` has the tools of the page (call, element, number, interval, attempt), and who is signed in (me).
 export async function showBoards(page) {
-  const boards = await page.call("GET", "/boards");
+  // A board that cannot be opened has nothing to show.
+  const boards = (await page.call("GET", "/boards")).filter((board) => !board.broken);
   parts.clear();
   document.getElementById("board-list").hidden = boards.length === 0;
   const sections = boards.map((board) => make(page, board));

@@ -20,13 +20,13 @@ async function call(method, path, body, kind) {
   try {
     response = await fetch(`/v1${path}`, {
       method,
-      headers: { Authorization: `Bearer ${state.token}`, ...(body && { "Content-Type": kind ?? "application/json" }) },
+      headers: { "X-Holdfast": "page", ...(state.token && { Authorization: `Bearer ${state.token}` }), ...(body && { "Content-Type": kind ?? "application/json" }) },
       body: kind ? body : body && JSON.stringify(body),
     });
   } catch {
     throw new Refused({ detail: "The service does not answer. Try again." });
   }
-  const said = await response.json();
+  const said = response.status === 204 ? null : await response.json();
   if (response.status === 401) signOut();
   if (!response.ok) throw new Refused(said);
   return said;
@@ -85,7 +85,7 @@ function signOut() {
 
 async function signIn() {
   const me = await call("GET", "/me");
-  sessionStorage.setItem("holdfast-token", state.token);
+  if (state.token) sessionStorage.setItem("holdfast-token", state.token);
   $("person").textContent = me.team ? `${me.name} (${me.team}), ${me.role}` : `${me.name}, ${me.role}`;
   $("key").textContent = (await call("GET", "/key")).key;
   $("sign-in").hidden = true;
@@ -106,14 +106,17 @@ async function showDatasets() {
   $("datasets").replaceChildren(
     ...found.map((dataset) => {
       const button = element("button", dataset.name, { type: "button", "data-name": dataset.name });
-      button.append(element("small", dataset.closed ? "closed" : dataset.words));
+      button.append(element("small", dataset.broken ? "cannot be opened" : dataset.closed ? "closed" : dataset.words));
+      button.disabled = Boolean(dataset.broken);
+      if (dataset.broken) button.title = dataset.broken;
       button.setAttribute("aria-current", String(dataset.name === tableOf(state.dataset)));
       button.addEventListener("click", () => attempt(() => open(dataset.name)));
       return button;
     }),
   );
   if (!found.length) $("datasets").append(element("p", "This token reaches no dataset.", { class: "quiet" }));
-  if (found.length && !state.dataset) await open(found[0].name);
+  const first = found.find((dataset) => !dataset.broken);
+  if (first && !state.dataset) await open(first.name);
 }
 
 async function open(name) {
@@ -415,7 +418,10 @@ $("sign-in").addEventListener("submit", (event) => {
   $("token").value = "";
   attempt(signIn);
 });
-$("sign-out").addEventListener("click", signOut);
+$("sign-out").addEventListener("click", () => attempt(async () => {
+  if (!state.token) await call("POST", "/sign-out");
+  signOut();
+}));
 $("question").addEventListener("input", previewSoon);
 $("ask").addEventListener("submit", (event) => attempt(() => ask(event)));
 $("give-report").addEventListener("submit", confirmReport);
@@ -427,4 +433,11 @@ window.addEventListener("resize", () => {
   results.redraw();
 });
 $("more").addEventListener("click", () => { shown += 100; showAnswers(); });
-if (state.token) attempt(signIn);
+// Whoever came back from the provider has a session, and no token.
+async function begin() {
+  if (state.token) return attempt(signIn);
+  const ways = await call("GET", "/sign-in");
+  $("provider").hidden = !ways.provider;
+  if (ways.provider) await signIn().catch(() => {});
+}
+begin();

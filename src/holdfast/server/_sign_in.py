@@ -1,0 +1,272 @@
+"""Signing in by the organisation's own provider (OpenID Connect), or by a proxy that has done so already.
+
+A file says whom to believe and who may do what:
+
+    [oidc]
+    issuer = "https://id.example/realms/town"
+    client_id = "holdfast"
+    client_secret_file = "/run/secrets/holdfast-oidc"
+    url = "https://holdfast.example"          # where people reach this service
+
+    [proxy]
+    secret_file = "/run/secrets/holdfast-proxy"   # sent by the proxy as X-Holdfast-Proxy
+    name = "X-Forwarded-User"
+    groups = "X-Forwarded-Groups"
+
+    [[allow]]
+    claim = "groups"
+    value = "analysts"
+    role = "analyst"
+    reach = "dataset:people"
+    team = "town"
+
+Everyone whom a rule fits has its role for what it reaches; several rules can fit. Nobody else gets in. What a
+person may do is decided at each request from the claims that were kept at sign-in, so a changed file counts
+from the next start on, for sessions that are open too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from itsdangerous import BadData, URLSafeTimedSerializer
+
+from holdfast import checks
+from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.server._provider import Provider
+from holdfast.server._store import Store
+from holdfast.server._tokens import ROLES, Grant, Person, Refused, scope_of
+
+COOKIE = "holdfast_session"
+STATE_COOKIE = "holdfast_sign_in"
+PAGE_HEADER = "x-holdfast"
+"""Requests of a session that change something carry it: no other site can make a browser send it."""
+
+_PROXY_HEADER = "x-holdfast-proxy"
+_STATE_SECONDS = 600
+_MOST_CLAIM = 1_000  # values of one claim that are kept
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS [sessions] (
+    digest TEXT PRIMARY KEY,
+    identity TEXT NOT NULL,
+    name TEXT NOT NULL,
+    claims TEXT NOT NULL,
+    expires INTEGER NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A rule: whoever has this value of a claim has a role for what it reaches, in a team."""
+
+    claim: str
+    value: str
+    role: str
+    reach: str
+    team: str = ""
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Allowed:
+        """The rule that a table of the file says."""
+        wanted = {"claim", "value", "role", "reach", "team"}
+        if not set(said) <= wanted or not wanted - {"team"} <= set(said):
+            raise InvalidArgument(
+                "allow", f"a table of {', '.join(sorted(wanted))}", dict(said), of="sign-in"
+            )
+        checks.choice(said["role"], "role", ROLES, of="sign-in")
+        texts = {name: str(value) for name, value in said.items()}
+        return cls(**{**texts, "reach": scope_of(texts["reach"])})
+
+    def fits(self, claims: Mapping[str, Any]) -> bool:
+        """Whether somebody with these claims is meant."""
+        values = claims.get(self.claim)
+        return self.value in (values if isinstance(values, list) else [values])
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy that has signed people in, and proves by a secret that it is the one."""
+
+    secret: str = field(repr=False)
+    name: str = "x-forwarded-user"
+    groups: str = "x-forwarded-groups"
+
+    def claims(self, headers: Mapping[str, str]) -> dict[str, Any] | None:
+        """Who the proxy says it is; None for a request that did not come through it."""
+        given = headers.get(_PROXY_HEADER, "")
+        if not given or not hmac.compare_digest(given.encode(), self.secret.encode()):
+            return None
+        name = headers.get(self.name, "")
+        groups = [group.strip() for group in headers.get(self.groups, "").split(",")]
+        return {"sub": name, "groups": [group for group in groups if group]} if name else None
+
+
+class SignIn:
+    """Who may sign in without a token, and the sessions of those who did.
+
+    Guarantee: a session is 256 random bits, kept as a digest only, and ends after its hours or when its
+    person signs out. A provider is believed only about sign-ins that this service began, in the browser that
+    began them (state, nonce and PKCE), by a signature of the provider's key.
+
+    Args:
+        store: Where sessions are kept; machines that share the store share them.
+        path: The file that says whom to believe (see the head of this module).
+        key: A secret of this service, which every machine of it has.
+    """
+
+    def __init__(self, store: Store, path: Path, key: bytes) -> None:
+        said = _read(path)
+        self._store = store
+        self._store.make(_SCHEMA)
+        self._rules = [Allowed.of(rule) for rule in said.get("allow", [])]
+        if not self._rules:
+            raise InvalidArgument("allow", "at least one [[allow]] table", str(path), of="sign-in")
+        self._proxy = _proxy(said.get("proxy"))
+        oidc = said.get("oidc")
+        self.provider = None if oidc is None else Provider.of(oidc)
+        self._name = str((oidc or {}).get("name_claim", "sub"))
+        self._seconds = checks.real((oidc or {}).get("hours", 8), "hours", "(0, 720]", of="sign-in") * 3600
+        self.url = str((oidc or {}).get("url", "")).rstrip("/")
+        if oidc is not None and not self.url.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+            raise InvalidArgument("url", "the https address of this service", self.url, of="sign-in")
+        self._signer = URLSafeTimedSerializer(hashlib.sha256(b"holdfast sign-in\n" + key).digest())
+
+    @property
+    def secure(self) -> bool:
+        """Whether cookies are for encrypted connections only."""
+        return self.url.startswith("https://")
+
+    @property
+    def _back(self) -> str:
+        return f"{self.url}/v1/sign-in/back"
+
+    def begin(self) -> tuple[str, str]:
+        """Where to send the browser, and what to keep in its cookie until it comes back."""
+        provider = self._require_provider()
+        asked = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
+        return provider.address(self._back, **asked), str(self._signer.dumps(asked))
+
+    def finish(self, kept: str, state: str, code: str) -> str:
+        """A new session for whoever comes back from the provider: the secret for the cookie."""
+        provider = self._require_provider()
+        try:
+            asked = self._signer.loads(kept, max_age=_STATE_SECONDS)
+        except BadData:
+            raise Refused("This sign-in was not begun in this browser, or is too old. Begin again.") from None
+        if not hmac.compare_digest(state, asked["state"]):
+            raise Refused("This sign-in was not begun in this browser. Begin again.")
+        claims = provider.claims(code, self._back, nonce=asked["nonce"], verifier=asked["verifier"])
+        return self._new_session(claims)
+
+    def holder(self, secret: str) -> Person:
+        """Whose session this is."""
+        row = self._store.execute(
+            "SELECT identity, name, claims, expires FROM [sessions] WHERE digest = ?", (_digest(secret),)
+        ).fetchone()
+        if row is None or row[3] <= time.time():
+            raise Refused("This session is over. Sign in again.")
+        return self._person(row[0], row[1], json.loads(row[2]), row[3])
+
+    def forwarded(self, headers: Mapping[str, str]) -> Person | None:
+        """Whom the proxy says a request is from; None for a request that did not come through one."""
+        claims = None if self._proxy is None else self._proxy.claims(headers)
+        if claims is None:
+            return None
+        return self._person(_identity("proxy", claims["sub"]), _name(claims["sub"]), claims, 0)
+
+    def end(self, secret: str) -> None:
+        """End a session."""
+        self._store.execute("DELETE FROM [sessions] WHERE digest = ?", (_digest(secret),))
+
+    def end_all(self, identity: str) -> bool:
+        """End all sessions of a person; False if there are none."""
+        done = self._store.execute("DELETE FROM [sessions] WHERE identity = ?", (identity,))
+        return done.rowcount > 0
+
+    def close(self) -> None:
+        """Close the store of sessions."""
+        self._store.close()
+
+    def _new_session(self, claims: Mapping[str, Any]) -> str:
+        secret = secrets.token_urlsafe(32)
+        identity, name = _identity(str(claims["iss"]), str(claims["sub"])), _name(claims.get(self._name))
+        wanted = {rule.claim for rule in self._rules}
+        kept = {claim: _values(claims.get(claim)) for claim in wanted}
+        expires = int(time.time() + self._seconds)
+        self._person(identity, name, kept, expires)  # Refused before anything is kept.
+        self._store.execute("DELETE FROM [sessions] WHERE expires <= ?", (int(time.time()),))
+        self._store.execute(
+            "INSERT INTO [sessions] (digest, identity, name, claims, expires) VALUES (?, ?, ?, ?, ?)",
+            (_digest(secret), identity, name, json.dumps(kept), expires),
+        )
+        return secret
+
+    def _person(self, identity: str, name: str, claims: Mapping[str, Any], expires: int) -> Person:
+        fitting = [rule for rule in self._rules if rule.fits(claims)]
+        if not fitting:
+            raise Refused(
+                "You are signed in, and no rule of this service is about you. Ask the owner of the data."
+            )
+        first, *others = fitting
+        grants = tuple(Grant(rule.role, rule.reach) for rule in others)
+        return Person(identity, name, first.team, first.role, first.reach, expires, also=grants)
+
+    def _require_provider(self) -> Provider:
+        if self.provider is None:
+            raise Refused("Nobody signs in by a provider here. Use a token.")
+        return self.provider
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise HoldfastError(f"The file of --sign-in cannot be read: {error}.") from None
+    unknown = set(said) - {"oidc", "proxy", "allow"}
+    if unknown:
+        raise InvalidArgument("sign-in", "tables oidc, proxy and allow", sorted(unknown), of="--sign-in")
+    return said
+
+
+def _proxy(said: Mapping[str, Any] | None) -> Proxy | None:
+    if said is None:
+        return None
+    secret = Path(str(said["secret_file"])).read_text(encoding="utf-8").strip()
+    if len(secret) < 32:
+        raise InvalidArgument(
+            "secret_file", "a secret of at least 32 characters", "a shorter one", of="proxy"
+        )
+    names = {name: str(said[name]).lower() for name in ("name", "groups") if name in said}
+    return Proxy(secret, **names)
+
+
+def _values(claim: Any) -> list[str]:
+    """The values of a claim as texts."""
+    listed = claim if isinstance(claim, list) else [] if claim is None else [claim]
+    return [str(value) for value in listed[:_MOST_CLAIM]]
+
+
+def _name(text: Any) -> str:
+    """A name under which prices can be recorded."""
+    name = "".join(letter for letter in str(text or "") if letter.isprintable() and letter != "/")[:100]
+    if not name:
+        raise Refused("The provider does not say who you are: the claim of the name is empty.")
+    return name
+
+
+def _identity(issuer: str, subject: str) -> str:
+    return hashlib.sha256(f"{issuer}\n{subject}".encode()).hexdigest()[:16]
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
