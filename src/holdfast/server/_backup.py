@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import tarfile
@@ -36,6 +37,8 @@ from holdfast.ledger import (
 )
 from holdfast.ledger._copies import copy_database, other_tables, require_whole
 from holdfast.records import Record
+from holdfast.server import _boards, _datasets, _epochs, _gates, _tokens
+from holdfast.server._store import PostgresStore, SqliteStore
 
 MANIFEST = "manifest.dsse.json"
 BACKUP_TYPE = "urn:holdfast:backup:1"
@@ -44,6 +47,18 @@ _SQLITE = b"SQLite format 3\x00"
 _BESIDE = ("-wal", "-shm", "-journal")
 _TRIES = 5
 _BLOCK = 1 << 20
+# Tables that a service with books in PostgreSQL keeps in the database, and the files that they are copied to.
+# Left out are sessions, and claims of rows, which the first start makes anew.
+_REGISTRATIONS = {
+    "tokens": _tokens.SCHEMA,
+    "datasets": _datasets.SCHEMA + _epochs.SCHEMA,
+    "boards": _boards.SCHEMA,
+    "gates": _gates.SCHEMA,
+}
+_COPIED = {
+    f"holdfast_{table}" for schema in _REGISTRATIONS.values() for table in re.findall(r"\[(\w+)\]", schema)
+}
+_MADE_ANEW = {f"holdfast_{table}" for table in ("sessions", "contents", "contents_secret", "key", "changes")}
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +116,8 @@ def back_up(
         )
     key = SigningKey.at(home / "key")
     tables = sources or home / "data"
-    left_out = [f"table {name} of the database" for name in other_tables(books)] if books else []
+    others = sorted(set(other_tables(books)) - _COPIED - _MADE_ANEW) if books else []
+    left_out = [f"table {name} of the database" for name in others]
     left_out += [] if data else ["tables of datasets"]
     descriptor = _new_file(file)
     try:
@@ -147,12 +163,39 @@ def _stage(home: Path, books: str | None, staged: Path) -> list[BookHead]:
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         (staged / "books").mkdir()
         heads = copy_books(place, staged / "books")
+        if books is not None:
+            _copy_registrations(books, staged)
         for path in sorted(home.glob("*")):
-            if path.is_file() and _is_sqlite(path):
+            if path.is_file() and _is_sqlite(path) and not (staged / path.name).exists():
                 copy_database(path, staged / path.name)
         if {head.name for head in read_heads(place)} == {head.name for head in heads}:
             return heads
     raise HoldfastError("Datasets are being registered all the time: nothing was saved. Try again.")
+
+
+def _copy_registrations(url: str, folder: Path) -> None:
+    """Copy tokens, policies and what is registered from the database of the books to files, as a service with
+    books in files has them. A service that is restored takes them over at its first start."""
+    store = PostgresStore(url)
+    try:
+        for kind, schema in _REGISTRATIONS.items():
+            copy = SqliteStore(folder / f"{kind}.sqlite")
+            try:
+                store.make(schema)
+                copy.make(schema)
+                for table in re.findall(r"\[(\w+)\]", schema):
+                    columns = [
+                        name
+                        for _, name, type_, _, _, key in copy.execute(f"PRAGMA table_info({table})")
+                        if (name, type_, key) != ("number", "INTEGER", 1)  # Numbered by the database itself.
+                    ]
+                    named, places = ", ".join(columns), ", ".join("?" * len(columns))
+                    for row in store.execute(f"SELECT {named} FROM [{table}] ORDER BY rowid"):
+                        copy.execute(f"INSERT INTO [{table}] ({named}) VALUES ({places})", row)
+            finally:
+                copy.close()
+    finally:
+        store.close()
 
 
 def _members(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -163,7 +206,8 @@ def _members(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _add_plain(archive: tarfile.TarFile, home: Path, tables: Path) -> list[dict[str, Any]]:
     """Every other file of the service's folder, but for books and tables."""
-    inside = (home / "books", home / "data", tables)
+    # A mark says how far a book has come, and is there to be elsewhere than the book's copies.
+    inside = (home / "books", home / "data", home / "marks", home / "owner-token", tables)
     subjects = []
     for name, path in _members(home):
         beside = name.endswith(_BESIDE) or path.name.startswith(".")

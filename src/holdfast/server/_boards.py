@@ -22,7 +22,7 @@ from holdfast.server._rate import RATE, SECONDS, TooMany, require_rate
 from holdfast.server._store import adopt
 from holdfast.server._tokens import Person
 
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS [boards] (
     name TEXT PRIMARY KEY,
     source TEXT NOT NULL,
@@ -66,7 +66,7 @@ class Boards:
         self._open: dict[str, Board] = {}
         self._rates: dict[str, int] = {}
         self._database = places.store("boards")
-        self._database.make(_SCHEMA)
+        self._database.make(SCHEMA)
         adopt(self._database, home / "boards.sqlite", "boards", ("name", "source", "terms", "blind"))
         adopt(self._database, home / "boards.sqlite", "waiting", ("board", "submission", "person"))
 

@@ -24,7 +24,7 @@ from holdfast.server._rate import require_rate
 from holdfast.server._store import Store, adopt
 from holdfast.server._tokens import Person
 
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS [datasets] (
     name TEXT PRIMARY KEY,
     source TEXT NOT NULL,
@@ -161,7 +161,7 @@ class Datasets:
         self._current: set[str] = set()  # Of these every epoch is open.
         self._changes = -1
         self._database = places.store("datasets") if store is None else store
-        self._database.make(_SCHEMA)
+        self._database.make(SCHEMA)
         adopt(self._database, home / "datasets.sqlite", "datasets", ("name", "source", "policy"))
         self._epochs = Epochs(self._database)
         adopt(self._database, home / "datasets.sqlite", "epochs", EPOCH_COLUMNS)

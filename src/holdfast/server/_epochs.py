@@ -20,7 +20,7 @@ from holdfast.records import Record
 from holdfast.server._policy import Policy
 from holdfast.server._store import Store
 
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS [epochs] (
     dataset TEXT NOT NULL,
     number INTEGER NOT NULL,
@@ -112,7 +112,7 @@ class Epochs:
 
     def __init__(self, database: Store) -> None:
         self._database = database
-        self._database.make(_SCHEMA)
+        self._database.make(SCHEMA)
 
     def plan(self, dataset: str, number: int, arrived: Arrived, request: str = "") -> Planned:
         """Write down what is about to be opened; refuse where another one is open already."""

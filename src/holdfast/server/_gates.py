@@ -16,7 +16,7 @@ from holdfast.server._rate import RATE, require_rate
 from holdfast.server._store import adopt
 from holdfast.server._tokens import Person
 
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS [gates] (
     name TEXT PRIMARY KEY,
     rate INTEGER NOT NULL
@@ -55,7 +55,7 @@ class Gates:
         self._lock = RLock()
         self._open: dict[str, OpenGate] = {}
         self._database = places.store("gates")
-        self._database.make(_SCHEMA)
+        self._database.make(SCHEMA)
         adopt(self._database, home / "gates.sqlite", "gates", ("name", "rate"))
 
     def register(

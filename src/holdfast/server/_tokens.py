@@ -18,7 +18,7 @@ from holdfast.server._store import SqliteStore, Store, adopt
 
 ROLES = ("owner", "analyst", "auditor", "participant", "submitter")
 _SCOPE = re.compile(r"(dataset:|board:|gate:|)([a-z0-9][a-z0-9_-]{0,62})")
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS [tokens] (
     digest TEXT PRIMARY KEY,
     identity TEXT NOT NULL UNIQUE,
@@ -111,7 +111,7 @@ class Tokens:
 
     def __init__(self, place: Path | str | Store) -> None:
         self._database: Store = SqliteStore(place) if isinstance(place, (str, Path)) else place
-        self._database.make(_SCHEMA)
+        self._database.make(SCHEMA)
 
     def issue(
         self,
