@@ -170,11 +170,10 @@ class Gates:
         if "://" in source:
             raise InvalidArgument("source", "a file in the folder of sources", source, of="a gate")
         place = self._places.source(source)
-        from holdfast.results import read_results
+        from holdfast.server._uploads import read_result_file
 
-        options: dict[str, Any] = dict(reading)
         try:
-            return read_results(place, **options)
+            return read_result_file(place, dict(reading))
         except HoldfastError as error:
             raise QueryRejected(str(error)) from None
 
