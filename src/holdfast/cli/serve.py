@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tempfile
 from contextlib import ExitStack
 from importlib import resources
@@ -35,6 +36,14 @@ if TYPE_CHECKING:
 @click.option(
     "--demo", is_flag=True, help="A dataset, a board and four tokens in a folder that is deleted at the end."
 )
+@click.option(
+    "--connections-per-address",
+    "per_address",
+    default=200,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="How many connections one address may have open. A proxy is one address: give it room.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the address and new tokens as data.")
 def serve(
     home: Path | None,
@@ -43,6 +52,7 @@ def serve(
     sources: Path | None,
     books: str | None,
     demo: bool,
+    per_address: int,
     as_json: bool,
 ) -> None:
     """Let many people ask the datasets in HOME, each dataset from one account.
@@ -64,7 +74,7 @@ def serve(
         service = Service(home, sources=sources, books=books)
         at_end.callback(service.close)
         tokens = _demonstration(service) if demo else _first_owner(service)
-        _run(service, host, places, tokens, as_json)
+        _run(service, host, places, tokens, per_address, as_json)
 
 
 def _require_books(books: str) -> None:
@@ -123,11 +133,20 @@ def _expensive(stones: Path, labels: Path) -> None:
 
 
 def _run(
-    service: Service, host: str, places: list[socket.socket], tokens: dict[str, str], as_json: bool
+    service: Service,
+    host: str,
+    places: list[socket.socket],
+    tokens: dict[str, str],
+    per_address: int,
+    as_json: bool,
 ) -> None:
     import uvicorn
 
     from holdfast.server import create_app
+    from holdfast.server._connections import connections_here, watched_protocol
+    from holdfast.server._limits import Limits
+
+    limits = Limits(connections=connections_here(per_address), connections_per_address=per_address)
 
     def started(port: int) -> None:
         url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
@@ -150,12 +169,16 @@ def _run(
     # Requests are not logged: who asked what is in the book, and nowhere else. Who forwards them is no
     # business of ours either: a token says who asks.
     config = uvicorn.Config(
-        create_app(service),
+        create_app(service, limits=limits),
+        http=watched_protocol(limits),
+        ws="none",
         log_level="warning",
         access_log=False,
         proxy_headers=False,
         server_header=False,
     )
+    # The event loop waits for Python's lock behind threads that compute, for up to this long behind each.
+    sys.setswitchinterval(0.001)
     # What is here now stays until the end: no collection needs to look through it while people wait.
     gc.collect()
     gc.freeze()

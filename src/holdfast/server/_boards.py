@@ -12,6 +12,7 @@ from threading import RLock
 from typing import Any
 
 from holdfast import checks
+from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard import Asker, Board, Submission
 from holdfast.ledger import Balance
@@ -41,6 +42,10 @@ CREATE TABLE IF NOT EXISTS received (
 ) STRICT;
 """
 
+_MOST_LABELS = 5_000_000
+_MOST_LABEL_BYTES = 2**30
+_PLAIN = (".csv", ".tsv", ".txt")
+
 
 @dataclass(frozen=True, repr=False)
 class Received(Record):
@@ -56,6 +61,8 @@ class Boards:
     def __init__(self, home: Path, places: Places) -> None:
         self._home, self._places = home, places
         self._lock = RLock()
+        # A board that is being opened, or scores a batch, keeps no other board waiting.
+        self._locks: dict[str, RLock] = {}
         self._open: dict[str, Board] = {}
         self._rates: dict[str, int] = {}
         self._database = sqlite3.connect(
@@ -70,40 +77,38 @@ class Boards:
         """
         require_name(name)
         place = self._places.source(source)
-        with self._lock:
+        with self._lock_of(name):
             if name in self.names():
                 raise InvalidArgument("name", "one that is not taken", name, of="a board")
             board = self._opened(name, place, terms)
-            self._database.execute(
-                "INSERT INTO boards VALUES (?, ?, ?, ?)", (name, place, json.dumps(terms), int(blind))
-            )
+            self._run("INSERT INTO boards VALUES (?, ?, ?, ?)", name, place, json.dumps(terms), int(blind))
             self._open[name] = board
         return board
 
     def names(self) -> list[str]:
         """All names, in order."""
-        with self._lock:
-            return [name for (name,) in self._database.execute("SELECT name FROM boards ORDER BY name")]
+        return [name for (name,) in self._run("SELECT name FROM boards ORDER BY name")]
 
     def get(self, name: str) -> Board:
         """The board of this name."""
-        with self._lock:
+        if (board := self._open.get(name)) is not None:
+            return board
+        row = self._row(name)
+        with self._lock_of(name):
             if name not in self._open:
-                row = self._row(name)
                 self._open[name] = self._opened(name, row[0], json.loads(row[1]))
             return self._open[name]
 
     def blind(self, name: str) -> bool:
         """Whether submissions are kept without being scored."""
-        with self._lock:
-            return bool(self._row(name)[2])
+        return bool(self._row(name)[2])
 
     def submit(self, name: str, person: Person, predictions: Any) -> Submission | Received:
         """Score a submission, or keep it while the board is blind."""
         board = self.get(name)
         if board.finished:
             raise QueryRejected("This board is finished; nothing more can be submitted.")
-        with self._lock:
+        with self._lock_of(name):
             if self.blind(name) and (received := self._put_by(name, board, person, predictions)):
                 return received
 
@@ -116,8 +121,7 @@ class Boards:
         """Let a submission wait for the end of the blind phase; None if that has come meanwhile."""
 
         def waits(key: str) -> bool:
-            query = "SELECT 1 FROM waiting WHERE board = ? AND submission = ?"
-            return self._database.execute(query, (name, key)).fetchone() is not None
+            return bool(self._run("SELECT 1 FROM waiting WHERE board = ? AND submission = ?", name, key))
 
         def permit(key: str) -> None:
             if not waits(key):
@@ -125,10 +129,12 @@ class Boards:
 
         key = board.take_in(predictions, by=person.account, permit=permit)
         if not waits(key):
-            self._database.execute(
+            self._run(
                 "INSERT INTO waiting (board, submission, person) "
                 "SELECT name, ?, ? FROM boards WHERE name = ? AND blind",
-                (key, person.account, name),
+                key,
+                person.account,
+                name,
             )
         return Received(key, person.account) if waits(key) else None
 
@@ -136,33 +142,24 @@ class Boards:
         """Count and limit what the account does not see: submissions that are only kept, and choices of
         finalists."""
         now = int(time.time())
-        self._database.execute("DELETE FROM received WHERE at <= ?", (now - Balance.window,))
-        (count, first) = self._database.execute(
-            "SELECT count(*), min(at) FROM received WHERE board = ? AND person = ?", (name, person.account)
-        ).fetchone()
+        self._run("DELETE FROM received WHERE at <= ?", now - Balance.window)
+        ((count, first),) = self._run(
+            "SELECT count(*), min(at) FROM received WHERE board = ? AND person = ?", name, person.account
+        )
         if count >= self._rates[name]:
             raise TooMany(self._rates[name], Balance.window - (now - first))
-        self._database.execute(
-            "INSERT INTO received (board, person, at) VALUES (?, ?, ?)", (name, person.account, now)
-        )
+        self._run("INSERT INTO received (board, person, at) VALUES (?, ?, ?)", name, person.account, now)
 
     def waiting(self, name: str) -> int:
         """How many submissions wait for the end of the blind phase."""
-        with self._lock:
-            (count,) = self._database.execute(
-                "SELECT count(*) FROM waiting WHERE board = ?", (name,)
-            ).fetchone()
-            return int(count)
+        ((count,),) = self._run("SELECT count(*) FROM waiting WHERE board = ?", name)
+        return int(count)
 
     def submissions(self, name: str, by: str | None = None) -> list[Submission | Received]:
         """What was submitted, in order: with what each was told, then those that wait for the end of the
         blind phase. ``by`` is the person whose submissions are wanted; None for those of all."""
         board = self.get(name)
-        with self._lock:
-            rows = self._database.execute(
-                "SELECT submission, person FROM waiting WHERE board = ? ORDER BY number", (name,)
-            ).fetchall()
-        # Without the lock: a board that is scoring must not keep the others waiting.
+        rows = self._run("SELECT submission, person FROM waiting WHERE board = ? ORDER BY number", name)
         scored = board.submissions(by)
         # What was scored since the rows were read is listed once.
         keys = {submission.key for submission in scored}
@@ -175,7 +172,7 @@ class Boards:
         """Choose which of a person's own submissions are in the final; a change counts for the rate."""
 
         def permit() -> None:
-            with self._lock:
+            with self._lock_of(name):
                 self._require_rate_unseen(name, person)
 
         return self.get(name).choose_finalists(keys, by=person.account, permit=permit)
@@ -189,19 +186,19 @@ class Boards:
         """
         board = self.get(name)
         unscored: list[Received] = []
-        with self._lock:
-            while kept := self._database.execute(
-                "SELECT number, submission, person FROM waiting WHERE board = ? ORDER BY number", (name,)
-            ).fetchall():
+        with self._lock_of(name):
+            while kept := self._run(
+                "SELECT number, submission, person FROM waiting WHERE board = ? ORDER BY number", name
+            ):
                 told = board.score_all([key for _, key, _ in kept])
                 for (number, key, person), submission in zip(kept, told, strict=True):
                     if submission is None:
                         unscored.append(Received(key, person))
-                    self._database.execute("DELETE FROM waiting WHERE number = ?", (number,))
-            self._database.execute(
+                    self._run("DELETE FROM waiting WHERE number = ?", number)
+            self._run(
                 "UPDATE boards SET blind = 0 WHERE name = ? "
                 "AND NOT EXISTS (SELECT 1 FROM waiting WHERE board = name)",
-                (name,),
+                name,
             )
         return unscored
 
@@ -218,20 +215,42 @@ class Boards:
                 board.close()
             self._database.close()
 
+    def _lock_of(self, name: str) -> RLock:
+        """The lock of one board."""
+        with self._lock:
+            return self._locks.setdefault(name, RLock())
+
     def _row(self, name: str) -> tuple[str, str, int]:
-        row: tuple[str, str, int] | None = self._database.execute(
-            "SELECT source, terms, blind FROM boards WHERE name = ?", (name,)
-        ).fetchone()
-        if row is None:
+        rows = self._run("SELECT source, terms, blind FROM boards WHERE name = ?", name)
+        if not rows:
             raise Unknown(f"There is no board {name!r} that this token reaches.")
-        return row
+        source, terms, blind = rows[0]
+        return source, terms, blind
+
+    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run one statement; threads wait for each other for no longer than it takes."""
+        with self._lock:
+            return self._database.execute(statement, values).fetchall()
 
     def _opened(self, name: str, source: str, terms: dict[str, Any]) -> Board:
         terms = {"rate": RATE, "seconds": SECONDS, **terms}
         self._rates[name] = checks.whole(terms.pop("rate"), "rate", of="a board")
+        _require_few_labels(source)
         book = self._places.book(f"board-{name}")
         try:
             return Board(source, **terms, ledger=book, keep=self._home / "submissions" / name)
         except BaseException:
             book.close()
             raise
+
+
+def _require_few_labels(source: str) -> None:
+    """Refuse labels that would not fit in memory; a board holds them there. What a plain file has is bounded
+    by its size; any other source says how many rows it has before they are read."""
+    if source.lower().endswith(_PLAIN) and "://" not in source:
+        few = Path(source).stat().st_size <= _MOST_LABEL_BYTES
+    else:
+        few = open_rows(source).count <= _MOST_LABELS
+    if not few:
+        wanted = f"a table of labels with at most {_MOST_LABELS:,} rows, and as CSV at most 1 GB"
+        raise InvalidArgument("source", wanted, "more", of="a board")
