@@ -361,7 +361,7 @@ def test_unblinding_many_submissions_leaves_others_alone(arena):
 def test_a_stopped_service_charges_nobody_for_the_pause(arena):
     """The statement's own time counts: a pause of the process, longer than the limit, does not."""
     replies = []
-    (ask,) = ask_slowly(arena, 5_000, replies, 1, size=400)
+    (ask,) = ask_slowly(arena, 5_000, replies, 1, size=200)
     with meanwhile(ask) as over:
         pause = 0
         while not over() and pause < 3:
