@@ -7,11 +7,19 @@ import time
 
 import pytest
 
-from holdfast.engines import open_rows
+from holdfast.engines import _deadline, open_rows
 from holdfast.engines._deadline import Deadline
 from holdfast.errors import QueryRejected
 
 ENDLESS = "SELECT count(*) FROM range(1000000000) a, range(1000) b WHERE a.range * b.range % 7 = 3"
+
+
+def until(happened, seconds=30):
+    """Wait for something to happen."""
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def test_a_late_statement_is_stopped_and_the_next_one_is_not():
@@ -51,9 +59,47 @@ def test_nothing_is_interrupted_after_the_end():
             time.sleep(0.02)
     assert stopped == []  # Each had its own time, and together they took twice as long.
     with deadline.held():
-        time.sleep(0.5)
+        until(lambda: stopped)
     count = len(stopped)
-    assert count >= 1
     time.sleep(0.2)
     assert len(stopped) == count
     assert not deadline._watched  # Who watches goes when there is nothing to watch.
+
+
+def used(clock, cpu, *, others=0, elsewhere=False):
+    """What a statement has used that was looked at when the clock and the CPU time had these values."""
+    deadline = Deadline(100.0, lambda: None, elsewhere=elsewhere)
+    deadline._watched = True  # Nobody else looks.
+    times = {"clock": 0.0, "cpu": 0.0}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_deadline.time, "monotonic", lambda: times["clock"])
+        patch.setattr(_deadline.time, "process_time", lambda: times["cpu"])
+        patch.setattr(_deadline, "_running", set(range(-others, 0)))
+        with deadline.held():
+            for times["clock"], times["cpu"] in zip(clock, cpu, strict=True):
+                deadline.look()
+    return deadline._used
+
+
+STEPS = [0.25 * (place + 1) for place in range(40)]
+
+
+def test_a_statement_that_has_a_core_uses_what_passes():
+    assert used(STEPS, STEPS) == pytest.approx(10.0)
+    assert used(STEPS, [2 * step for step in STEPS]) == pytest.approx(10.0)  # Two cores are no faster clock.
+
+
+def test_a_busy_machine_is_not_counted():
+    assert used(STEPS, [step / 2 for step in STEPS]) == pytest.approx(5.0)
+    assert used(STEPS, [2 * step for step in STEPS], others=3) == pytest.approx(5.0)
+
+
+def test_every_statement_ends():
+    assert used(STEPS, [0.0] * 40) == pytest.approx(2.5)  # It waits for a disk all the time.
+    assert used(STEPS, [0.0] * 40, elsewhere=True) == pytest.approx(10.0)
+
+
+def test_a_pause_of_the_process_is_not_counted():
+    paused = [*STEPS[:20], *(step + 1_000 for step in STEPS[20:])]
+    assert used(paused, STEPS) == pytest.approx(10.0, abs=0.5)
+    assert used(paused, STEPS, elsewhere=True) == pytest.approx(10.0, abs=0.5)

@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from holdfast.server import Service
+    from holdfast.server._limits import Limits
 
 _WITNESS_SECONDS = 60
 
@@ -116,6 +118,14 @@ _WITNESS_SECONDS = 60
 @click.option(
     "--demo", is_flag=True, help="A dataset, a board and four tokens in a folder that is deleted at the end."
 )
+@click.option(
+    "--connections-per-address",
+    "per_address",
+    default=200,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="How many connections one address may have open. A proxy is one address: give it room.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the address and new tokens as data.")
 def serve(
     home: Path | None,
@@ -135,6 +145,7 @@ def serve(
     witness: Path | None,
     drain: float,
     demo: bool,
+    per_address: int,
     as_json: bool,
 ) -> None:
     """Let many people ask the datasets in HOME, each dataset from one account.
@@ -146,6 +157,8 @@ def serve(
     if (home is None) != demo:
         raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
     from holdfast.server import Service, create_app
+    from holdfast.server._connections import connections_here
+    from holdfast.server._limits import Limits
     from holdfast.server._logs import logging_to
     from holdfast.server._metrics import serve_metrics
     from holdfast.server._traces import tracing_from_environment
@@ -176,14 +189,15 @@ def serve(
         )
         at_end.callback(service.close)
         _hold_against_marks(service, restored)
-        app = create_app(service, tracing=tracing)
+        limits = Limits(connections=connections_here(per_address), connections_per_address=per_address)
+        app = create_app(service, limits=limits, tracing=tracing)
         at_end.callback(app.state.readiness.close)
         if scraped:
             at_end.enter_context(serve_metrics(app.state.metrics, scraped))
         if witness is not None:
             at_end.enter_context(_witnessed(witness, service))
         tokens = _demonstration(service) if demo else _first_owner(service)
-        _run(service, app, host, places, tokens, drain, as_json, demo=demo)
+        _run(service, app, limits, host, places, tokens, drain, as_json, demo=demo)
 
 
 @contextmanager
@@ -346,6 +360,7 @@ def _expensive(stones: Path, labels: Path) -> None:
 def _run(
     service: Service,
     app: FastAPI,
+    limits: Limits,
     host: str,
     places: list[socket.socket],
     tokens: dict[str, str],
@@ -355,6 +370,10 @@ def _run(
     demo: bool,
 ) -> None:
     import uvicorn
+
+    from holdfast.server._connections import watched_protocol
+
+    draining = Event()
 
     def started(port: int) -> None:
         url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
@@ -391,16 +410,19 @@ def _run(
             app.state.readiness.drain()
             super().handle_exit(sig, frame)
 
-    draining = Event()
     # Who asked what is in the book, and in no log. Who forwards requests is no business of ours either: a
     # token says who asks.
     config = uvicorn.Config(
         app,
         log_config=None,
+        http=watched_protocol(limits),
+        ws="none",
         access_log=False,
         proxy_headers=False,
         server_header=False,
     )
+    # The event loop waits for Python's lock behind threads that compute, for up to this long behind each.
+    sys.setswitchinterval(0.001)
     # What is here now stays until the end: no collection needs to look through it while people wait.
     gc.collect()
     gc.freeze()

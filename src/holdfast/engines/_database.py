@@ -31,6 +31,8 @@ class Database(ABC):
     stopped, :meth:`_interrupt` and the error that a stopped statement raises.
     """
 
+    elsewhere = False  # whether statements run in another process than this one
+
     def __init__(self, backend: Any, dialect: Dialect) -> None:
         self.dialect = dialect
         self._backend = backend
@@ -76,7 +78,9 @@ class Database(ABC):
 
     def limit(self, seconds: float | None) -> None:
         """How long a statement may take from here on; None: as long as it needs."""
-        self._deadline = None if seconds is None else Deadline(seconds, self._interrupt)
+        self._deadline = (
+            None if seconds is None else Deadline(seconds, self._interrupt, elsewhere=self.elsewhere)
+        )
 
     def compile(self, expression: Any) -> str:
         """An ibis expression as SQL."""

@@ -25,6 +25,9 @@ _FLOATS = ("FLOAT", "DOUBLE")
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
+_MOST_COLUMNS = 10_000
+_LONGEST_HEADER = 16 * 2**20
+_SHARE_OF_MEMORY = "50%"
 # Types are settled on every line, so that no question can meet a value that does not fit its column; an empty
 # field is a null and an empty text in quotes is a text.
 _CSV_OPTIONS = "sample_size = -1, allow_quoted_nulls = false"
@@ -115,6 +118,7 @@ def open_path(path: str, wanted: str) -> Rows:
     database = DuckDB()
     parquet = lower.endswith(_PARQUET)
     refusal = None
+    _require_few_columns(_columns_in_footer(path) if parquet else _columns_of_csv(path))
     try:
         places = _read_parquet(database, path) if parquet else _read_csv(database, path)
         ((count,),) = database.run('SELECT count(*) FROM "source"')
@@ -123,6 +127,7 @@ def open_path(path: str, wanted: str) -> Rows:
     if refusal is not None:
         raise refusal
     names = [name for name, *_ in database.run('DESCRIBE "source"')]
+    _require_few_columns(len(names))
     reject_columns(names)
     if count == 0:
         raise QueryRejected(f"The table {path!r} has no rows; give at least one.")
@@ -140,6 +145,35 @@ def open_path(path: str, wanted: str) -> Rows:
     return rows
 
 
+def _require_few_columns(columns: int) -> None:
+    if columns > _MOST_COLUMNS:
+        raise QueryRejected(
+            f"The table has {columns:,} columns and at most {_MOST_COLUMNS:,} are read; keep those that "
+            "questions are about."
+        )
+
+
+def _columns_in_footer(path: str) -> int:
+    """How many columns a Parquet file says it has; 1 where it cannot be told before reading."""
+    if "://" in path or not Path(path).is_file():
+        return 1
+    from pyarrow import ArrowException, parquet
+
+    try:
+        return int(parquet.read_metadata(path).num_columns)
+    except (ArrowException, OSError):
+        return 1  # DuckDB says what is wrong with the file.
+
+
+def _columns_of_csv(path: str) -> int:
+    """How many columns the first line of a CSV file has at most; 1 where it cannot be told before reading."""
+    if "://" in path or path.lower().endswith((".gz", ".zst")) or not Path(path).is_file():
+        return 1
+    with Path(path).open("rb") as file:
+        first = file.readline(_LONGEST_HEADER)
+    return 1 + max(first.count(separator) for separator in (b",", b";", b"\t", b"|"))
+
+
 def _unreadable_file(path: str, error: Exception, *, parquet: bool) -> QueryRejected:
     """Why a file cannot be read, by kind. DuckDB's own words may quote a line of the file, so they are shown
     only where no row was looked at: the file cannot be reached, or is not a Parquet file."""
@@ -151,6 +185,11 @@ def _unreadable_file(path: str, error: Exception, *, parquet: bool) -> QueryReje
             f"and give the table: pandas.read_csv({other!r}, encoding=...)."
         )
     named = shown(path) if "://" in path else path
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return QueryRejected(
+            f"Cannot read {named!r}: it needs more than {_SHARE_OF_MEMORY} of this machine's memory. Save it "
+            "as Parquet, which is read from disk for every question."
+        )
     if parquet or isinstance(error, (duckdb.IOException, duckdb.HTTPException, duckdb.PermissionException)):
         return QueryRejected(f"Cannot read {named!r}: {without_secrets(error, path)}")
     return QueryRejected(
@@ -180,6 +219,9 @@ def _text(value: str) -> str:
 
 
 def _read_csv(database: DuckDB, path: str) -> str:
+    # A compressed file of megabytes can have terabytes of lines; they must not go to disk instead either.
+    database.run(f"SET memory_limit = '{_SHARE_OF_MEMORY}'")
+    database.run("SET temp_directory = ''")
     database.run(f'CREATE TABLE "source" AS SELECT * FROM read_csv({_text(path)}, {_CSV_OPTIONS})')
     database.close_the_doors()
     row, file = map(PLAIN.quoted, FILE_PLACE)

@@ -84,6 +84,8 @@ class Borrowed(Database):
     """Any SQL database that ibis speaks to. What is defined here is known to us alone, and is put into every
     statement as a query in parentheses."""
 
+    elsewhere = True
+
     kind: type[Dialect] = Portable
 
     def __init__(self, backend: Any) -> None:
@@ -147,6 +149,7 @@ class BorrowedDuckDB(Borrowed):
     """A DuckDB connection of the user's own."""
 
     kind = Dialect
+    elsewhere = False
 
     def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
         with _without_statistics(self._backend.con):

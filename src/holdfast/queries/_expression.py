@@ -12,7 +12,7 @@ from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
 from holdfast.queries._kinds import CONDITIONS
 from holdfast.queries._nodes import Call, Column, Node, text_of, walk
-from holdfast.queries._reader import read_node
+from holdfast.queries._reader import read_nodes
 from holdfast.queries._reading import read_text
 
 __all__ = ["Expression"]
@@ -51,7 +51,7 @@ class Expression:
                 "write it as text, such as 'age > 40'."
             )
         try:
-            node = read_text(source) if isinstance(source, str) else read_node(_from_ibis(source, schema))
+            node = read_text(source) if isinstance(source, str) else read_nodes(_from_ibis(source, schema))
             return cls(canonical(node))
         except RecursionError:
             raise QueryRejected(

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.errors import QueryRejected
 from holdfast.queries import _statistics
+from holdfast.queries._measure import MOST_CHARACTERS
 from holdfast.queries._query import TRAIN, Query, mean, quantile, share
 
 __all__ = ["FORMS", "read", "split_at_commas"]
@@ -34,7 +35,7 @@ FORMS = {
 _EXPRESSIONS = {"difference": (2, 3), "lift": (2, 3)} | dict.fromkeys(
     ("ratio", "covariance", "correlation", "slope"), (2, 2)
 )
-_CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*;?\s*\Z", re.DOTALL)
+_CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*+;?\s*+\Z", re.DOTALL)
 _OPTION = re.compile(
     r"\s*(where|nulls|guess|bounds|q|weights|by)\s*=(?!=)\s*(.*)\Z", re.DOTALL | re.IGNORECASE
 )
@@ -49,6 +50,11 @@ def read(text: str) -> Query:
     >>> read("mean(income, bounds=[0, 100000])") == read("mean(income, 0, 1e5)")
     True
     """
+    if len(text) > MOST_CHARACTERS:
+        raise QueryRejected(
+            f"The question has {len(text):,} characters and at most {MOST_CHARACTERS:,} are read; put part "
+            "of it in a column of its own."
+        )
     call = _CALL.match(text)
     kind = call.group(1).lower() if call else ""
     if call is None or kind not in FORMS:

@@ -13,9 +13,10 @@ from typing import Any
 
 from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
+from holdfast.queries._measure import MOST_DEEP, measure, require_few_nodes, too_deep
 from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, number, truth
 
-__all__ = ["ALLOWED", "MOST_CHARACTERS", "MOST_DEEP", "is_float", "read_node", "read_tree"]
+__all__ = ["ALLOWED", "is_float", "read_node", "read_nodes", "read_tree"]
 
 ALLOWED = (
     "columns, numbers, 'text', true and false, + - * / %, comparisons, and, or, not, between, in (a list), "
@@ -23,8 +24,6 @@ ALLOWED = (
     "upper, year, month, day, hour, isodow and cast"
 )
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-MOST_CHARACTERS = 20_000
-MOST_DEEP = 80
 
 _BINARY = {
     "Add": "+",
@@ -129,11 +128,7 @@ def read_tree(text: str) -> Any:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    if len(text) > MOST_CHARACTERS:
-        raise QueryRejected(
-            f"The expression has {len(text):,} characters and at most {MOST_CHARACTERS:,} are read; "
-            "put part of it in a column of its own."
-        )
+    measure(text)
     try:
         return sqlglot.parse_one(text, dialect="duckdb", into=exp.Condition)
     except SqlglotError as error:
@@ -146,20 +141,19 @@ def read_tree(text: str) -> Any:
             "text in single quotes."
         ) from None
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
 
 
-def _too_deep() -> QueryRejected:
-    return QueryRejected(
-        f"The expression nests more than {MOST_DEEP} deep, as a sum of more terms does; add them in groups, "
-        "(a + b + ...) + (c + d + ...), or put part of it in a column of its own."
-    )
+def read_nodes(tree: Any) -> Node:
+    """Turn a sqlglot tree into nodes, refusing everything that is not on the whitelist, and too many of
+    them."""
+    return require_few_nodes(read_node(tree))
 
 
 def read_node(tree: Any, *, deep: int = 0) -> Node:
     """Turn a sqlglot tree into nodes, refusing everything that is not on the whitelist."""
     if deep > MOST_DEEP:
-        raise _too_deep()
+        raise too_deep()
     name = type(tree).__name__
     reader = _readers().get(name)
     if reader is None:
@@ -313,13 +307,13 @@ def _extract(tree: Any, deep: int) -> Node:
 
 def _case(tree: Any, deep: int) -> Node:
     _only(tree, "this", "ifs", "default")
-    subject = tree.args.get("this")
+    subject = None if tree.args.get("this") is None else read_node(tree.args["this"], deep=deep + 1)
     args: list[Node] = []
     for branch in tree.args["ifs"]:
         _only(branch, "this", "true")
         condition = read_node(branch.this, deep=deep + 1)
         if subject is not None:
-            condition = Call("=", (read_node(subject, deep=deep + 1), condition))
+            condition = Call("=", (subject, condition))
         args += [condition, _result(branch.args["true"], deep)]
     if tree.args.get("default") is not None:
         args.append(_result(tree.args["default"], deep))

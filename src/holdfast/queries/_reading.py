@@ -14,8 +14,9 @@ from functools import lru_cache
 from operator import add
 
 from holdfast.errors import QueryRejected
+from holdfast.queries._measure import MOST_CHARACTERS
 from holdfast.queries._nodes import Call, Literal, Node, number
-from holdfast.queries._reader import MOST_CHARACTERS, is_float, read_node, read_tree
+from holdfast.queries._reader import is_float, read_nodes, read_tree
 
 __all__ = ["read_text"]
 
@@ -29,7 +30,7 @@ _UNCERTAIN = re.compile(rf"--|/[*/]|[#$\\`{_MARK}]")
 
 
 def read_text(text: str) -> Node:
-    """The nodes of a text, as :func:`read_node` makes them from its tree."""
+    """The nodes of a text, as :func:`read_nodes` makes them from its tree."""
     numbers: list[float] = []
     exact = True
 
@@ -47,7 +48,7 @@ def read_text(text: str) -> Node:
             pattern = _pattern(marked)
             if pattern is not None:
                 return _filled(pattern, numbers)
-    return read_node(read_tree(text))
+    return read_nodes(read_tree(text))
 
 
 @lru_cache(1_000)
@@ -59,7 +60,7 @@ def _pattern(marked: str) -> Node | None:
     texts = [start + "".join(map(add, said, rest)) for said in (whole, broken)]
     places = {(float(one), float(other)): i for i, (one, other) in enumerate(zip(whole, broken, strict=True))}
     try:
-        first, second = (read_node(read_tree(text)) for text in texts)
+        first, second = (read_nodes(read_tree(text)) for text in texts)
         return _with_places(first, second, places)
     except (QueryRejected, RecursionError, _Differs):
         return None

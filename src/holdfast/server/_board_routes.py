@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import json
-import math
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
-from holdfast.errors import QueryRejected
 from holdfast.guard import Submission
 from holdfast.server._access import TheService, Who
 from holdfast.server._boards import Received
 from holdfast.server._models import BoardBody, FinalistsBody
 from holdfast.server._problems import KNOWN, in_place
 from holdfast.server._service import Service
+from holdfast.server._uploads import PARQUET, read_predictions
 
 router = APIRouter(prefix="/v1/boards")
 
@@ -53,22 +50,24 @@ def ids(name: str, service: TheService, person: Who) -> list[Any]:
         "requestBody": {
             "required": True,
             "content": {
-                kind: {"schema": {"type": "string"}}
-                for kind in ("text/csv", "application/vnd.apache.parquet", "application/json")
+                kind: {"schema": {"type": "string"}} for kind in ("text/csv", PARQUET, "application/json")
             },
         }
     },
 )
 async def submit(name: str, request: Request, service: TheService, person: Who) -> dict[str, Any]:
     """Submit predictions as CSV, Parquet or JSON with the columns ``id`` and ``prediction``."""
-    board = service.board(person, name)
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    content = await request.body()
 
-    def score() -> dict[str, Any]:
-        return _told(service.boards.submit(name, person, _table(kind, content, text=board.labels_are_text)))
+    def score(content: bytes) -> dict[str, Any]:
+        # A board that is scoring holds locks, so even the look-up is made off the event loop.
+        board = service.board(person, name)
+        table = read_predictions(
+            kind, content, ids=board.rows + board.sealed_rows, text=board.labels_are_text
+        )
+        return _told(service.boards.submit(name, person, table))
 
-    return await run_in_threadpool(score)
+    return await run_in_threadpool(score, await request.body())
 
 
 @router.get("/{name}/submissions")
@@ -161,27 +160,3 @@ def _described(service: Service, name: str) -> dict[str, Any]:
         "standing": [entry.to_dict() for entry in board.standing],
         "final": [entry.to_dict() for entry in board.final()] if board.finished else None,
     }
-
-
-def _table(kind: str, content: bytes, *, text: bool) -> Any:
-    """A table from what was sent; nothing in it is ever run. CSV has no kinds: ids are texts, predictions are
-    where the labels are, and only an empty prediction is missing."""
-    import pandas
-
-    try:
-        if kind == "text/csv":
-            texts = {"id": str, "prediction": str} if text else {"id": str}
-            missing = {"prediction": [""]}
-            return pandas.read_csv(io.BytesIO(content), dtype=texts, na_values=missing, keep_default_na=False)
-        if kind == "application/vnd.apache.parquet":
-            return pandas.read_parquet(io.BytesIO(content))
-        if kind == "application/json":
-            said = json.loads(content, parse_constant=lambda _: math.nan)
-            return pandas.DataFrame(said)
-    except Exception:
-        raise QueryRejected(f"The submission could not be read as {kind}.", asked=0.0) from None
-    raise QueryRejected(
-        "Send predictions as text/csv, application/vnd.apache.parquet or application/json; the Content-Type "
-        f"was {kind or 'missing'!r}.",
-        asked=0.0,
-    )

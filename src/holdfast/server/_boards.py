@@ -43,6 +43,10 @@ CREATE TABLE IF NOT EXISTS [received] (
 ) STRICT;
 """
 
+_MOST_LABELS = 5_000_000
+_MOST_LABEL_BYTES = 2**30
+_PLAIN = (".csv", ".tsv", ".txt")
+
 
 @dataclass(frozen=True, repr=False)
 class Received(Record):
@@ -259,6 +263,7 @@ class Boards:
     def _opened(self, name: str, source: str, terms: dict[str, Any]) -> Board:
         terms = {"rate": RATE, "seconds": SECONDS, **terms}
         self._rates[name] = checks.whole(terms.pop("rate"), "rate", of="a board")
+        _require_few_labels(self._places.place(source))
         book = self._places.book(f"board-{name}")
         try:
             return Board(
@@ -271,3 +276,15 @@ class Boards:
 
 def _taken(name: str) -> InvalidArgument:
     return InvalidArgument("name", "one that is not taken", name, of="a board")
+
+
+def _require_few_labels(source: str) -> None:
+    """Refuse labels that would not fit in memory; a board holds them there. What a plain file has is bounded
+    by its size; any other source says how many rows it has before they are read."""
+    if source.lower().endswith(_PLAIN) and "://" not in source:
+        few = Path(source).stat().st_size <= _MOST_LABEL_BYTES
+    else:
+        few = open_rows(source).count <= _MOST_LABELS
+    if not few:
+        wanted = f"a table of labels with at most {_MOST_LABELS:,} rows, and as CSV at most 1 GB"
+        raise InvalidArgument("source", wanted, "more", of="a board")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from holdfast.server._access import TheService, Who
@@ -12,13 +13,19 @@ from holdfast.server._asking import streamed
 from holdfast.server._gates import GivenResults
 from holdfast.server._models import CandidateBody, GateBody
 from holdfast.server._service import Service
+from holdfast.server._uploads import described, read_body
 
 router = APIRouter(prefix="/v1/gates")
 
 
-@router.post("", status_code=201)
-def register(body: GateBody, service: TheService, person: Who) -> dict[str, Any]:
+@router.post("", status_code=201, openapi_extra=described(GateBody))
+async def register(request: Request, service: TheService, person: Who) -> dict[str, Any]:
     """Open a gate for an incumbent: its scores are in a file among the sources, or in the body."""
+    return await run_in_threadpool(_register, service, await request.body())
+
+
+def _register(service: Service, content: bytes) -> dict[str, Any]:
+    body = read_body(GateBody, content)
     given = None if body.results is None else GivenResults(**body.results.model_dump())
     service.gates.register(
         body.name,
@@ -49,16 +56,20 @@ def tasks(name: str, service: TheService, person: Who) -> list[str]:
     return list(service.gate(person, name).gate.tasks)
 
 
-@router.post("/{name}/submissions", response_model=dict[str, Any])
-def submit(name: str, body: CandidateBody, service: TheService, person: Who) -> JSONResponse:
+@router.post("/{name}/submissions", response_model=dict[str, Any], openapi_extra=described(CandidateBody))
+async def submit(name: str, request: Request, service: TheService, person: Who) -> JSONResponse:
     """Compare a candidate with the incumbent, and promote it if it is shown to be better.
 
     Returns the verdict and nothing else. The same name again has its first verdict (``repeated``), free of
     charge, and the new scores are not looked at.
     """
-    service.gate(person, name)
-    verdict = service.gates.submit(name, person, body.name, body.scores, body.outputs)
-    return JSONResponse(verdict.to_dict())
+
+    def compare(content: bytes) -> dict[str, Any]:
+        service.gate(person, name)
+        body = read_body(CandidateBody, content)
+        return service.gates.submit(name, person, body.name, body.scores, body.outputs).to_dict()
+
+    return JSONResponse(await run_in_threadpool(compare, await request.body()))
 
 
 @router.get("/{name}/verdicts")

@@ -171,12 +171,11 @@ class Gates:
         if "://" in source:
             raise InvalidArgument("source", "a file in the folder of sources", "an address", of="a gate")
         place = self._places.place(self._places.allowed(source))
-        from holdfast.results import read_results
+        from holdfast.server._uploads import read_result_file
 
-        options: dict[str, Any] = dict(reading)
         try:
             with self._places.without_paths():
-                return read_results(place, **options)
+                return read_result_file(place, dict(reading))
         except HoldfastError as error:
             raise QueryRejected(str(error)) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -46,9 +47,11 @@ _KINDS: list[tuple[type[Exception], int, str]] = [
 KNOWN = tuple(kind for kind, _, _ in _KINDS)
 
 
-def problem(status: int, kind: str, detail: str, **more: Any) -> JSONResponse:
+def problem(
+    status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
+) -> JSONResponse:
     """One problem; numbers that are not finite are left out."""
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    headers = {**(headers or {}), **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
     if more.get("wait") is not None:
         headers["Retry-After"] = str(math.ceil(more["wait"]))
     body = _body(status, kind, detail, **more)

@@ -1,0 +1,271 @@
+"""What people upload: predictions and scores, read within limits before anything is computed from them.
+
+A few kilobytes can claim millions of rows, so what a file says about its size is checked first, and what is
+large, or compressed, is read in a process of its own with a memory limit. Nothing in an upload is ever run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+
+from holdfast.errors import QueryRejected
+from holdfast.isolated import MOST_MEMORY, Exhausted, run_isolated
+from holdfast.results import Results, read_results
+from holdfast.server import _models
+
+# Smaller CSV and JSON is read here: it cannot need much memory, and takes less time than to fork a process.
+_SMALL = 64 * 2**10
+_MOST_COLUMNS = 100
+_LONGEST_TEXT = 10_000
+_ROWS_A_PIECE = 20_000
+# More rows than the board has ids are refused anyway; some room lets the board say which ids are wrong.
+_ROOM_FOR_ROWS = 1_000
+
+_Body = TypeVar("_Body", bound=BaseModel)
+
+# The mappings in requests that can be long.
+_LONG = ("scores", "outputs", "clusters")
+
+PARQUET = "application/vnd.apache.parquet"
+
+
+def read_predictions(kind: str, content: bytes, *, ids: int, text: bool) -> Any:
+    """A table of predictions from what was sent.
+
+    CSV has no types: ids are texts, predictions are texts where the labels are (``text``), and only an empty
+    prediction is missing.
+
+    Args:
+        kind: The content type.
+        content: What was sent.
+        ids: How many predictions the board wants; many more rows are refused before they are read.
+        text: Whether the labels are texts.
+    """
+    import pandas
+
+    if kind not in ("text/csv", PARQUET, "application/json"):
+        raise QueryRejected(
+            f"Send predictions as text/csv, {PARQUET} or application/json; the Content-Type was "
+            f"{kind or 'missing'!r}.",
+            asked=0.0,
+        )
+    most_rows = ids + _ROOM_FOR_ROWS
+    if kind != PARQUET and len(content) <= _SMALL:
+        return next(iter(table_pieces(kind, content, most_rows, text, whole=True)))
+    where = "holdfast.server._uploads:table_pieces"
+    try:
+        pieces = list(run_isolated(where, kind, content, most_rows, text))
+    except Exhausted as limit:
+        raise QueryRejected(f"The submission could not be read as {kind}. {limit}", asked=0.0) from None
+    return pieces[0] if len(pieces) == 1 else pandas.concat(pieces)
+
+
+def table_pieces(
+    kind: str, content: bytes, most_rows: int, text: bool, *, whole: bool = False
+) -> Iterator[Any]:
+    """The rows of a table of predictions, some at a time; all at once if ``whole``."""
+    readable, table = True, None
+    try:
+        table = _table(kind, content, most_rows, text)
+    except (QueryRejected, MemoryError):
+        raise
+    except Exception:  # What a reader says may quote what was sent; that is too much to show.
+        readable = False
+    if not readable or table is None:
+        raise QueryRejected(f"The submission could not be read as {kind}.", asked=0.0)
+    _require_rows(len(table), most_rows)
+    step = len(table) + 1 if whole else _ROWS_A_PIECE
+    for start in range(0, max(1, len(table)), step):
+        yield table.iloc[start : start + step]
+
+
+def _table(kind: str, content: bytes, most_rows: int, text: bool) -> Any:
+    import pandas
+
+    if kind == "text/csv":
+        _require_columns(content.partition(b"\n")[0].count(b",") + 1)
+        types = {"id": str, "prediction": str} if text else {"id": str}
+        missing = {"prediction": [""]}
+        return pandas.read_csv(
+            io.BytesIO(content),
+            dtype=types,
+            na_values=missing,
+            keep_default_na=False,
+            nrows=most_rows + 1,
+        )
+    if kind == PARQUET:
+        return _parquet(content, most_rows)
+    values = json.loads(content, parse_constant=lambda _: math.nan)
+    if isinstance(values, dict):
+        _require_columns(len(values))
+    return pandas.DataFrame(values)
+
+
+def _parquet(content: bytes, most_rows: int) -> Any:
+    """A Parquet file whose footer and whose pages keep within the limits: a footer may lie."""
+    import pyarrow
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(io.BytesIO(content))
+    _require_columns(file.metadata.num_columns)
+    _require_rows(file.metadata.num_rows, most_rows)
+    batches, rows = [], 0
+    for batch in file.iter_batches(batch_size=_ROWS_A_PIECE, use_threads=False):
+        rows += batch.num_rows
+        _require_rows(rows, most_rows)
+        batches.append(batch)
+    table = pyarrow.Table.from_batches(batches, schema=file.schema_arrow)
+    for place, column in enumerate(table.columns):
+        # Texts that repeat may be stored once. They are written out here and not in the service.
+        if pyarrow.types.is_dictionary(column.type):
+            for chunk in column.chunks:
+                _require_short(chunk.dictionary)
+            plain = pyarrow.chunked_array(
+                [chunk.dictionary_decode() for chunk in column.chunks], type=column.type.value_type
+            )
+            table = table.set_column(place, table.field(place).name, plain)
+        else:
+            _require_short(column)
+    return table.to_pandas()
+
+
+def _require_short(texts: Any) -> None:
+    """Refuse texts that no prediction can be; other values pass."""
+    import pyarrow
+    from pyarrow import compute
+
+    kind = texts.type
+    if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+        return
+    longest = compute.max(compute.binary_length(texts)).as_py() or 0
+    if longest > _LONGEST_TEXT:
+        raise QueryRejected(
+            f"The submission has a text of {longest:,} bytes and at most {_LONGEST_TEXT:,} are read.",
+            asked=0.0,
+        )
+
+
+def _require_columns(columns: int) -> None:
+    if columns > _MOST_COLUMNS:
+        raise QueryRejected(
+            f"The submission has {columns:,} columns and at most {_MOST_COLUMNS} are read; send id and "
+            "prediction.",
+            asked=0.0,
+        )
+
+
+def _require_rows(rows: int, most: int) -> None:
+    if rows > most:
+        raise QueryRejected(
+            f"The submission has more than {most - _ROOM_FOR_ROWS:,} rows, and the board has no more ids. "
+            "Send one prediction for each id.",
+            asked=0.0,
+        )
+
+
+def read_body(model: type[_Body], content: bytes) -> _Body:
+    """A request's JSON as ``model``. A large one is parsed in a process of its own: a parser stops all
+    threads of this process until it is done.
+
+    Raises :class:`~fastapi.exceptions.RequestValidationError` for what does not have the form of the model.
+    """
+    small = len(content) <= _SMALL
+    where = "holdfast.server._uploads:body_pieces"
+    arguments = (model.__name__, content)
+    try:
+        pieces = body_pieces(*arguments) if small else run_isolated(where, *arguments)
+        body = next(pieces)
+        if not isinstance(body, model):
+            raise RequestValidationError([body])
+        for field, part in pieces:
+            _holder(body, field).__dict__[field].update(part)
+    except Exhausted as limit:
+        raise QueryRejected(f"The request could not be read. {limit}", asked=0.0) from None
+    return body
+
+
+def body_pieces(name: str, content: bytes) -> Iterator[Any]:
+    """What is wrong with a request, as pydantic says it; or the request without its long mappings, and then
+    these, some entries at a time."""
+    model: type[BaseModel] = getattr(_models, name)
+    try:
+        body = model.model_validate(json.loads(content))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        yield {"loc": ("body", *first["loc"]), "msg": first["msg"], "type": first["type"]}
+        return
+    except (ValueError, RecursionError):
+        yield {"loc": ("body",), "msg": "This is not valid JSON.", "type": "json_invalid"}
+        return
+    long = {field: values for field in _LONG if (values := _holder(body, field).__dict__.get(field))}
+    for field, values in long.items():
+        if isinstance(values, dict):
+            _holder(body, field).__dict__[field] = {}
+    yield body
+    for field, values in long.items():
+        if isinstance(values, dict):
+            yield from ((field, part) for part in _parts(values))
+
+
+def _holder(body: BaseModel, field: str) -> BaseModel:
+    """The part of a request that has a long mapping: the results in it, or the request itself."""
+    results = body.__dict__.get("results")
+    return results if isinstance(results, BaseModel) else body
+
+
+def read_result_file(place: str, options: dict[str, Any]) -> Results:
+    """The results in a file, read in a process of its own: an archive of kilobytes can hold gigabytes."""
+    try:
+        pieces = run_isolated(
+            "holdfast.server._uploads:result_pieces", place, options, memory=2 * MOST_MEMORY, seconds=120.0
+        )
+        fields: dict[str, Any] = next(pieces)
+        for field, part in pieces:
+            fields[field].update(part)
+    except Exhausted as limit:
+        raise QueryRejected(f"The results could not be read. {limit} Split the results.") from None
+    return Results(**fields)
+
+
+def result_pieces(place: str, options: dict[str, Any]) -> Iterator[Any]:
+    """The fields of results with empty mappings, and then the mappings, some entries at a time."""
+    results = read_results(place, **options)
+    fields = {field.name: getattr(results, field.name) for field in dataclasses.fields(results)}
+    yield {name: {} if isinstance(value, dict) else value for name, value in fields.items()}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from ((name, part) for part in _parts(value))
+
+
+def _parts(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The entries of a mapping, some at a time."""
+    entries = iter(values.items())
+    while part := dict(islice(entries, _ROWS_A_PIECE)):
+        yield part
+
+
+def described(model: type[BaseModel]) -> dict[str, Any]:
+    """The ``openapi_extra`` of a route that reads its body by :func:`read_body`."""
+    schema = model.model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def inlined(part: Any) -> Any:
+        if isinstance(part, list):
+            return [inlined(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return inlined(definitions[part["$ref"].rpartition("/")[2]])
+        return {key: inlined(value) for key, value in part.items()}
+
+    content = {"application/json": {"schema": inlined(schema)}}
+    return {"requestBody": {"required": True, "content": content}}
