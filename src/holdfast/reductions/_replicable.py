@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast import checks, replicable, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, Floats, algorithm_argument
-from holdfast.reductions._parts import Progress, Workers, cut, effort, ordered_subset, run_all, take
+from holdfast.reductions._parts import Progress, Workers, cut, distinct, effort, ordered_subset, run_all, take
 from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
 from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, disagreement_bound
@@ -21,6 +22,8 @@ __all__ = ["chosen_with", "dp_to_replicable", "perfect_to_replicable", "sampled"
 
 _ROWS = "independent rows from one distribution, the same for both runs"
 _COINS = "the same tape on both sides"
+# About how many numbers a batch of samples holds.
+_AT_ONCE = 2**18
 
 
 def dp_to_replicable(
@@ -143,24 +146,57 @@ def _law_on_subset(algorithm: Algorithm, rows: Any, tape: Tape) -> Floats:
     return algorithm.law(take(rows, chosen), tape)
 
 
+def _weighted_sum(algorithm: Algorithm, samples: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> Floats:
+    total: Floats = counts @ algorithm.laws(samples)
+    return total
+
+
 def _mixture(
     algorithm: Algorithm, plan: Sampling, workers: Workers, progress: Progress
 ) -> Callable[[Any, Tape | None], Floats]:
     """The law of the output averaged over the parts or subsets of the plan."""
+    exact = plan.disjoint and algorithm.probabilities is not None
 
     def mixture(rows: Any, tape: Tape | None) -> Floats:
+        if exact and isinstance(rows, np.ndarray) and not rows.dtype.hasobject and rows.size:
+            jobs: list[tuple[Any, ...]] = _batches(algorithm, rows, plan.draws)
+            sums = run_all(_weighted_sum, jobs, workers=workers, progress=progress, label="laws")
+            return _normalised(np.sum(sums, axis=0))
         coins = [None if tape is None else tape.branch(f"part {number}") for number in range(plan.draws)]
         if plan.disjoint:
             parts = cut(rows, plan.draws, algorithm.rows_needed)
-            jobs: list[tuple[Any, ...]] = [(algorithm, *job) for job in zip(parts, coins, strict=True)]
+            jobs = [(algorithm, *job) for job in zip(parts, coins, strict=True)]
             task: Callable[..., Floats] = _law_on_part
         else:
             jobs, task = [(algorithm, rows, coin) for coin in coins], _law_on_subset
         laws = run_all(task, jobs, workers=workers, progress=progress, label="laws")
-        average: Floats = np.mean(laws, axis=0)
-        return average
+        return _normalised(np.sum(laws, axis=0))
 
     return mixture
+
+
+def _normalised(total: Floats) -> Floats:
+    law: Floats = total / total.sum()
+    return law
+
+
+def _batches(algorithm: Algorithm, rows: npt.NDArray[Any], parts: int) -> list[tuple[Any, ...]]:
+    """Jobs for the laws of all parts, each part with the number of times that it occurs.
+
+    Equal parts have equal laws, so each different part is a job. A law that is known for many parts at once
+    is not worth that search: there a job is a batch of bounded size.
+    """
+    size = algorithm.rows_needed
+    samples = rows[: parts * size].reshape(parts, size, *rows.shape[1:])
+    counts, step = np.ones(parts, dtype=np.int64), 1
+    if algorithm.batch_probabilities is None:
+        samples, counts = distinct(samples)
+    else:
+        step = max(1, _AT_ONCE // max(samples[0].size, len(algorithm.finite(of="law"))))
+    return [
+        (algorithm, samples[begin : begin + step], counts[begin : begin + step])
+        for begin in range(0, len(samples), step)
+    ]
 
 
 def _chosen(law: Floats, outcomes: tuple[Any, ...], tape: Tape) -> Any:
