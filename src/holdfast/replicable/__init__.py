@@ -10,6 +10,8 @@ _HOME = {
     "ReplicableClassifier": "_classifier",
     "ReplicableSearchCV": "_search",
     "Result": "_result",
+    "SeveralPlan": "_several",
+    "SeveralWay": "_several",
     "StandardOptimal": "_littlestone",
     "Tape": "_tape",
     "agnostic": "_agnostic",
@@ -33,6 +35,7 @@ _HOME = {
     "littlestone_dimension": "_littlestone",
     "mean": "_mean",
     "median": "_quantile",
+    "plan_several": "_several",
     "quantile": "_quantile",
     "sample_size": "_sizes",
 }
