@@ -17,8 +17,10 @@ from holdfast.stability import (
     MaxInformation,
     PerfectGeneralization,
     Replicability,
+    SetStability,
     TwoSampleStability,
     TypicalStability,
+    conditioned,
     explain,
 )
 
@@ -306,3 +308,83 @@ def test_printed_paths_only_use_printed_compositions():
     assert path.steps[0].theorem == "TS Theorems 4.2 and 4.8"
     with pytest.raises(InvalidArgument, match="a notion that"):
         explain(BayesianDP(0.1), "bayesian-dp", analyses=10)
+
+
+# The conditioning lemma and the set form
+
+
+def conditional_failure(first, second, epsilon, kept) -> float:
+    """How often, over t from the first pair's V, U given t is not close to U' given t."""
+    failure = 0.0
+    for t in range(first.shape[1]):
+        weight = first[:, t].sum()
+        given, other = first[:, t] / weight, second[:, t] / second[:, t].sum()
+        failure += weight * (not close(given, other, epsilon, kept))
+    return failure
+
+
+def test_the_conditioning_lemma_on_small_pairs(seed):
+    rng = np.random.default_rng(seed)
+    informative = 0
+    for _ in range(300):
+        first = rng.dirichlet(np.ones(12) * 2.0).reshape(3, 4)
+        epsilon = float(rng.uniform(0.05, 0.5))
+        second = first * np.exp(rng.uniform(-1.2, 1.2, first.shape) * epsilon * (rng.random(first.shape) < 0.4))
+        second /= second.sum()
+        delta = float(max(hockey_stick(first.ravel(), second.ravel(), epsilon), 0.0))
+        delta = max(delta, float(hockey_stick(second.ravel(), first.ravel(), epsilon)))
+        for kept in (0.01, 0.05, 0.2):
+            wider, failure = conditioned(epsilon, delta, kept)
+            assert conditional_failure(first, second, wider, kept) <= failure + 1e-12
+            informative += 0.0 < failure < 1.0
+            same = first.sum(axis=0) * second / second.sum(axis=0)
+            apart = max(
+                float(hockey_stick(a.ravel(), b.ravel(), epsilon)) for a, b in ((first, same), (same, first))
+            )
+            narrow, failure = conditioned(epsilon, apart, kept, same_marginal=True)
+            assert conditional_failure(first, same, narrow, kept) <= failure + 1e-12
+    assert informative > 20
+
+
+def test_the_narrow_conditioning_needs_equal_marginals():
+    # V = 0 gains almost ε, and U = 1 given V = 0 loses ε beside it: 2ε in all.
+    epsilon = 0.2
+    first = np.array([[0.2, 0.39], [0.02, 0.39]])
+    second = first * np.array([[math.exp(epsilon), 1.0], [math.exp(-epsilon), 1.0]])
+    second[:, 1] *= (1.0 - second[:, 0].sum()) / second[:, 1].sum()
+    delta = max(
+        float(hockey_stick(a.ravel(), b.ravel(), epsilon)) for a, b in ((first, second), (second, first))
+    )
+    kept = 1e-3
+    assert delta < 1e-12
+    _, failure = conditioned(epsilon, delta, kept, same_marginal=True)
+    assert conditional_failure(first, second, epsilon, kept) > failure
+    wider, failure = conditioned(epsilon, delta, kept)
+    assert conditional_failure(first, second, wider, kept) <= failure
+
+
+def test_the_set_form_has_its_own_printed_constant():
+    stable = SetStability(0.5, 1e-3, 0.01)
+    eta, added = stable.near_independence(method="paper")
+    assert eta == 0.5
+    assert added == pytest.approx(1e-3 + 0.04)
+    assert stable.near_independence()[1] == pytest.approx(1e-3 + 0.01)
+    assert stable.two_sample() == TwoSampleStability(0.5, 1e-3, 0.01)
+    with pytest.raises(InvalidArgument, match="nu"):
+        SetStability(0.5, 0.0, 0.2).near_independence(method="paper")
+
+
+def test_the_set_form_against_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    law = rng.dirichlet(np.ones(6))
+    table = rng.dirichlet(np.ones(3) * 6.0, 6)
+    # The set: all but the rarest value.
+    inside = [value for value in range(6) if value != int(np.argmin(law))]
+    nu = 1.0 - law[inside].sum() ** 2
+    eta = 0.4
+    pairs = itertools.product(inside, repeat=2)
+    tau = max(float(hockey_stick(table[x], table[y], eta)) for x, y in pairs)
+    _, added = SetStability(eta, tau, nu).near_independence()
+    joint, product = law[:, None] * table, law[:, None] * (law @ table)
+    exact = float(np.maximum(joint - math.exp(eta) * product, 0.0).sum())
+    assert exact <= added + 1e-12

@@ -222,3 +222,68 @@ class TwoSampleStability(_Typical):
         if self.tau == 0.0 or self.nu == 0.0:
             return self.eta, self.tau + self.nu
         return self.eta, rounding.probability(math.fsum((self.tau, self.nu)))
+
+
+@dataclass(frozen=True, repr=False)
+class SetStability(_Typical):
+    """Set form: a set of data, all pairs of which give (eta, tau)-indistinguishable outputs.
+
+    Guarantee: there is a set S with A(x) ≈ A(y) for all x, y in S, and two independent samples are both in S
+    with probability ≥ 1 − ν.
+    Assumes: P from the family the mechanism was built for; rows may depend on each other.
+    Reference: TS1 Definition 2.2. TS1 calls the two-sample form equivalent; it is weaker.
+
+    >>> SetStability(0.2, nu=1e-9).two_sample()
+    TwoSampleStability(eta=0.2, tau=0, nu=1e-09)
+    """
+
+    def two_sample(self) -> TwoSampleStability:
+        """The two-sample form, with the same numbers: a pair in the set is a good pair.
+
+        Guarantee: as :class:`TwoSampleStability`.
+        Assumes: nothing further.
+        Reference: TS1 2.1.
+        """
+        return TwoSampleStability._bound(eta=self.eta, tau=self.tau, nu=self.nu)
+
+    def near_independence(self, method: str = "sharp") -> tuple[float, float]:
+        """Data and output are almost independent: (η, additive term).
+
+        Guarantee: P[(X, A(X)) ∈ O] ≤ e^η P[(X, A(Y)) ∈ O] + τ + ν for every O; "paper" has τ + 4ν.
+        Assumes: "paper": η < 1 and ν < 1/10; "sharp": nothing.
+        Reference: TS1 Lemma 2.6; sharp: Holdfast.
+
+        >>> eta, added = SetStability(0.2, nu=0.001).near_independence(method="paper")
+        >>> eta, round(added, 9)
+        (0.2, 0.004)
+        """
+        of = "SetStability.near_independence"
+        if checks.choice(method, "method", _METHODS, of=of) == "sharp":
+            return self.two_sample().near_independence()
+        self._printed_domain(of, "TS1 Lemma 2.6")
+        return self.eta, rounding.probability(self.tau + 4.0 * self.nu)
+
+
+def conditioned(epsilon: Any, delta: Any, kept: Any, *, same_marginal: bool = False) -> tuple[float, float]:
+    """From closeness of two pairs to closeness given one part of them: (ε', how often it fails).
+
+    Guarantee: if (U, V) and (U', V') are (ε, δ)-indistinguishable, then U given V = t and U' given V' = t are
+    (ε', ``kept``)-indistinguishable except with the returned probability over t ~ V. In general ε' = 3ε and it
+    is 2δ/kept + 2δ/(1 − e^−ε). With ``same_marginal=True``: ε' = ε and 2δ/kept.
+    Assumes: ``same_marginal``: V and V' have the same law. Otherwise ε > 0.
+    Reference: TS Lemma 4.6 (Kasiviswanathan and Smith 2014); for equal marginals: Holdfast.
+
+    >>> epsilon, failure = conditioned(0.1, 1e-8, 1e-4, same_marginal=True)
+    >>> epsilon, round(failure, 9)
+    (0.1, 0.0002)
+    """
+    of, by = "conditioned", "TS Lemma 4.6"
+    delta = checks.real(delta, "delta", "[0, 1)", of=of, by=by)
+    kept = checks.real(kept, "kept", "(0, 1]", of=of, by=by)
+    if not isinstance(same_marginal, bool):
+        raise InvalidArgument("same_marginal", "True or False", same_marginal, of=of)
+    epsilon = checks.real(epsilon, "epsilon", "[0, inf)" if same_marginal else "(0, inf)", of=of, by=by)
+    failure = 2.0 * delta / kept
+    if same_marginal:
+        return epsilon, rounding.probability(failure)
+    return rounding.up(3.0 * epsilon), rounding.probability(failure - 2.0 * delta / math.expm1(-epsilon))
