@@ -329,7 +329,9 @@ def test_the_conditioning_lemma_on_small_pairs(seed):
     for _ in range(300):
         first = rng.dirichlet(np.ones(12) * 2.0).reshape(3, 4)
         epsilon = float(rng.uniform(0.05, 0.5))
-        second = first * np.exp(rng.uniform(-1.2, 1.2, first.shape) * epsilon * (rng.random(first.shape) < 0.4))
+        second = first * np.exp(
+            rng.uniform(-1.2, 1.2, first.shape) * epsilon * (rng.random(first.shape) < 0.4)
+        )
         second /= second.sum()
         delta = float(max(hockey_stick(first.ravel(), second.ravel(), epsilon), 0.0))
         delta = max(delta, float(hockey_stick(second.ravel(), first.ravel(), epsilon)))

@@ -7,6 +7,7 @@ from holdfast.lazy import lazy_names
 
 # Where each public name lives. Names are imported on first use: a mean does not wait for scikit-learn.
 _HOME = {
+    "PointwiseClassifier": "_pointwise",
     "ReplicableClassifier": "_classifier",
     "ReplicableSearchCV": "_search",
     "Result": "_result",
@@ -40,6 +41,8 @@ _HOME = {
     "modular_position": "_cantor",
     "modular_words": "_cantor",
     "plan_several": "_several",
+    "pointwise_learners": "_pointwise",
+    "pointwise_rho": "_pointwise",
     "quantile": "_quantile",
     "sample_size": "_sizes",
 }
