@@ -25,6 +25,7 @@ _HOME = {
     "correlated_log_choice": "_correlated",
     "correlated_name": "_correlated",
     "correlated_normal": "_continuous",
+    "difference": "_contrast",
     "estimate_opt": "_opt",
     "gaussian_mean": "_gaussian",
     "heavy_hitters": "_heavy",
@@ -43,8 +44,10 @@ _HOME = {
     "plan_several": "_several",
     "pointwise_learners": "_pointwise",
     "pointwise_rho": "_pointwise",
+    "power": "_power",
     "quantile": "_quantile",
     "sample_size": "_sizes",
+    "slope": "_contrast",
 }
 
 __all__ = list(_HOME)
