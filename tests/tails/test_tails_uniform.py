@@ -1,4 +1,4 @@
-"""Uniform convergence: Sauer's sum is exact for simple classes, and the bound holds where it can be computed."""
+"""Uniform convergence: Sauer's sum is exact for simple classes, and the bound holds for thresholds."""
 
 from __future__ import annotations
 

@@ -196,8 +196,8 @@ def _slope(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
         raise QueryRejected("Write slope(y, x) with the names of two columns.")
     if terms.bounds is None or terms.x_bounds is None or terms.least_variance is None:
         raise QueryRejected(
-            "A slope needs --bounds LOW HIGH for y, --x-bounds LOW HIGH for x, and --least-variance, the least "
-            "variance that x can have."
+            "A slope needs --bounds LOW HIGH for y, --x-bounds LOW HIGH for x, and --least-variance, the "
+            "least variance that x can have."
         )
     y, x = columns_of(rows, parts)
     (y_low, y_high), (x_low, x_high) = bounds = (terms.bounds, terms.x_bounds)

@@ -104,7 +104,8 @@ class Algorithm(Record):
         rows = self._enough(rows)
         outcomes = self.finite(of="law")
         if self.probabilities is not None:
-            return _checked_laws([self.probabilities(rows)], 1, len(outcomes), of=self.name)[0]
+            law: Floats = _checked_laws([self.probabilities(rows)], 1, len(outcomes), of=self.name)[0]
+            return law
         tape = fresh_tape() if tape is None else tape_argument(tape, of=self.name)
         place = {outcome: index for index, outcome in enumerate(outcomes)}
         counts = np.zeros(len(outcomes))

@@ -18,8 +18,16 @@ from holdfast.stability import PerfectGeneralization, Replicability, disagreemen
 from holdfast.stability._mismatch import by_chance
 from holdfast.stability._path import EXPLICIT
 
-__all__ = ["chosen_with", "dp_to_replicable", "perfect_to_replicable", "sampled", "with_law_error"]
+__all__ = [
+    "AVERAGED",
+    "chosen_with",
+    "dp_to_replicable",
+    "perfect_to_replicable",
+    "sampled",
+    "with_law_error",
+]
 
+AVERAGED = "Holdfast, expected distance; SIS Algorithm 2"
 _ROWS = "independent rows from one distribution, the same for both runs"
 _COINS = "the same tape on both sides"
 # About how many numbers a batch of samples holds.
@@ -30,7 +38,7 @@ def dp_to_replicable(
     algorithm: Algorithm,
     *,
     rho: Any,
-    sampling: str = "parts",
+    sampling: str = "cheapest",
     method: str = "sharp",
     c: Any = None,
     C: Any = None,  # noqa: N803 — SIS names the two constants c and C
@@ -40,7 +48,8 @@ def dp_to_replicable(
     """A replicable algorithm for the same task: shared coins choose from the law of the output.
 
     The law is averaged over disjoint parts of the rows (``sampling="parts"``) or over random subsets that the
-    tape chooses (``"subsample"``, SIS Corollary 3.13); as many rows are asked for as ``rho`` needs. On any
+    tape chooses (``"subsample"``, SIS Corollary 3.13); ``"cheapest"`` takes subsets where they need less than
+    half of the rows, which happens with many outcomes. As many rows are asked for as ``rho`` needs. On any
     rows the output has the averaged law, so it is wrong no more often than the algorithm was.
 
     Guarantee: ρ-replicable with ρ ≤ ``rho``. "sharp": ``dp_replicability``, explicit constants for pure and
@@ -62,7 +71,7 @@ def dp_to_replicable(
     of, by = "dp_to_replicable", "SIS Corollary 3.18"
     algorithm = algorithm_argument(algorithm, ("dp",), of=of, by=by)
     rho = checks.real(rho, "rho", "(0, 1)", of=of, by=by)
-    checks.choice(sampling, "sampling", ("parts", "subsample"), of=of)
+    checks.choice(sampling, "sampling", ("cheapest", "parts", "subsample"), of=of)
     workers, progress = effort(workers, progress, of=of)
     algorithm.finite(of=of)
     if checks.choice(method, "method", ("sharp", "paper"), of=of) == "sharp":
@@ -70,7 +79,7 @@ def dp_to_replicable(
             if value is not None:
                 raise InvalidArgument(name, "left out unless method is 'paper'", value, of=of)
         plan = sharp_sampling(algorithm, rho, sampling, of=of)
-        theorem = "Holdfast, expected distance; SIS Algorithm 2"
+        theorem = AVERAGED
     else:
         plan = printed_sampling(algorithm, rho, c, C, of=of)
         theorem = "SIS Corollaries 3.13 and 3.15, Theorem 3.17, Algorithm 2"

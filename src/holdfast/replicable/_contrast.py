@@ -251,4 +251,4 @@ def _fitted(y: Any, x: Any, cut: float) -> float:
     x_mean, y_mean = (math.fsum(v.tolist()) / rows for v in (x, y))
     covariance = math.fsum(((x - x_mean) * (y - y_mean)).tolist()) / (rows - 1)
     variance = math.fsum(np.square(x - x_mean).tolist()) / (rows - 1)
-    return covariance / max(variance, cut)
+    return float(covariance / max(variance, cut))

@@ -1,4 +1,4 @@
-"""Any classifier, replicable at each point: many learners on parts of the rows, and a vote by shared coins."""
+"""Any classifier, replicable at each point: many learners on parts of the rows, and a shared vote."""
 
 from __future__ import annotations
 

@@ -31,13 +31,13 @@ def power(name: str, *, rows: Any, most: Any = 0.49, **parameters: Any) -> float
 
     def enough(accuracy: float) -> bool:
         try:
-            return sample_size(name, accuracy=accuracy, **parameters) <= rows
+            return bool(sample_size(name, accuracy=accuracy, **parameters) <= rows)
         except InvalidArgument as refused:
             if refused.argument != "accuracy":
                 raise
             return False
 
-    high = most
+    high: float = most
     if not enough(high):
         return None
     low = 0.0

@@ -141,10 +141,8 @@ class PerfectGeneralization(Notion):
         if self.kind == "one-way":
             return self._composed_one_way(k, slack, of)
         steps = {"eta": self.epsilon, "tau": self.delta, "nu": self.beta}
-        if self.kind == "two-way":
-            composed = TypicalStability._bound(**steps).compose(k, slack=slack)
-        else:
-            composed = TwoSampleStability._bound(**steps).compose(k, slack=slack)
+        form = TypicalStability if self.kind == "two-way" else TwoSampleStability
+        composed: Any = form._bound(**steps).compose(k, slack=slack)
         return self._bound(beta=composed.nu, epsilon=composed.eta, delta=composed.tau, kind=self.kind)
 
     def _composed_one_way(self, k: int, slack: float, of: str) -> PerfectGeneralization:

@@ -268,8 +268,8 @@ def conditioned(epsilon: Any, delta: Any, kept: Any, *, same_marginal: bool = Fa
     """From closeness of two pairs to closeness given one part of them: (ε', how often it fails).
 
     Guarantee: if (U, V) and (U', V') are (ε, δ)-indistinguishable, then U given V = t and U' given V' = t are
-    (ε', ``kept``)-indistinguishable except with the returned probability over t ~ V. In general ε' = 3ε and it
-    is 2δ/kept + 2δ/(1 − e^−ε). With ``same_marginal=True``: ε' = ε and 2δ/kept.
+    (ε', ``kept``)-indistinguishable except with the returned probability over t ~ V. In general ε' = 3ε and
+    it is 2δ/kept + 2δ/(1 − e^−ε). With ``same_marginal=True``: ε' = ε and 2δ/kept.
     Assumes: ``same_marginal``: V and V' have the same law. Otherwise ε > 0.
     Reference: TS Lemma 4.6 (Kasiviswanathan and Smith 2014); for equal marginals: Holdfast.
 

@@ -1,4 +1,4 @@
-"""Uniform convergence: how far the shares of all events of a class can be from their probabilities at once."""
+"""Uniform convergence: how far the shares of all events of a class are from their probabilities at once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def uniform_convergence_rows(*, vc: Any, deviation: Any, beta: Any, method: str 
     beta = checks.real(beta, "beta", "(0, 1)", of="uniform_convergence_rows", by="SIS Theorem 2.16")
 
     def enough(n: int) -> bool:
-        return uniform_convergence(vc=vc, n=n, deviation=deviation, method=method) <= beta
+        return bool(uniform_convergence(vc=vc, n=n, deviation=deviation, method=method) <= beta)
 
     high = 1
     while not enough(high):
