@@ -88,7 +88,7 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> x = np.random.default_rng(0).uniform(-1, 1, size=(6400, 2))
     >>> model = PointwiseClassifier(rho=0.1, tape="study-7").fit(x, x[:, 0] > 0.1)
     >>> len(model.estimators_), model.guarantee_
-    (32, Replicability(rho=0.0993381))
+    (32, Replicability(rho=0.0993482))
     """
 
     def __init__(

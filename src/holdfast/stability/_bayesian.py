@@ -52,7 +52,7 @@ class BayesianDP(Notion):
         >>> from holdfast.dependence import MarkovChain
         >>> chain = MarkovChain([[0.6, 0.4], [0.4, 0.6]], n=100)
         >>> BayesianDP(0.01).compose(10, model=chain)
-        BayesianDP(epsilon=0.149983)
+        BayesianDP(epsilon=0.14998)
         """
         of = "BayesianDP.compose"
         k = checks.whole(k, "k", of=of)

@@ -131,7 +131,7 @@ class PerfectGeneralization(Notion):
         Reference: TS Theorem 4.8 on product distributions; constants: Holdfast, sharp composition.
 
         >>> PerfectGeneralization(1e-12, 0.01, 0.0).compose(100, slack=1e-5)
-        PerfectGeneralization(beta=2.83076e-05, epsilon=0.350992, delta=1e-05, kind='two-way')
+        PerfectGeneralization(beta=2.82336e-05, epsilon=0.354832, delta=1e-05, kind='two-way')
         """
         of = "PerfectGeneralization.compose"
         k = checks.whole(k, "k", of=of, by="TS Theorem 4.8")

@@ -71,7 +71,7 @@ class MaxInformation(Notion):
         >>> MaxInformation(bits=3.0, beta=0.0).compose(10, any_data=True)
         MaxInformation(bits=30, beta=0)
         >>> MaxInformation(bits=0.1, beta=1e-6).compose(10)
-        MaxInformation(bits=20.9316, beta=1.49293e-05)
+        MaxInformation(bits=20.9316, beta=1.49327e-05)
         """
         of, by = "MaxInformation.compose", "Holdfast, composition of max-information"
         k = checks.whole(k, "k", of=of, by=by)

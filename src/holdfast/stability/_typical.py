@@ -185,7 +185,7 @@ class TwoSampleStability(_Typical):
         Reference: SIS Lemma 3.6, TS 2.1 and Holdfast, sharp composition.
 
         >>> TwoSampleStability(0.01, nu=1e-20).compose(10, slack=1e-5)
-        TwoSampleStability(eta=0.2, tau=2.10517e-05, nu=3.97962e-09)
+        TwoSampleStability(eta=0.190332, tau=2.09984e-05, nu=7.91885e-06)
         """
         of = "TwoSampleStability.compose"
         k = checks.whole(k, "k", of=of, by="TS Theorem 4.2")

@@ -26,7 +26,7 @@ def uniform_convergence(*, vc: Any, n: Any, deviation: Any, method: str = "sharp
     1989).
 
     >>> round(uniform_convergence(vc=3, n=30_000, deviation=0.1), 6)
-    0.007451
+    0.007453
     """
     of, by = "uniform_convergence", "SIS Theorem 2.16"
     checks.choice(method, "method", ("paper", "sharp"), of=of)
