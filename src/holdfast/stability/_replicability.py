@@ -138,7 +138,8 @@ class Replicability(Notion):
             agreement = max(
                 agreement, self._overlapping(distance, checks.whole(m, "m", of=of, by=by), everywhere)
             )
-        return max(0.0, rounding.down(agreement)) if agreement < 1.0 else 1.0
+        certain = agreement == 1.0 and self.rho == 0.0
+        return 1.0 if certain else max(0.0, rounding.down(agreement))
 
     def _overlapping(self, distance: float, m: int, everywhere: bool) -> float:
         if distance == 0.0:
