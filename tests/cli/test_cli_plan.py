@@ -59,6 +59,19 @@ def test_json_is_the_same_plan(holdfast):
     )
 
 
+def test_ways_to_several_replicable_means(holdfast):
+    status, out, _ = holdfast("plan", "--queries", "1000", "--error", "0.05", "--rho", "0.1")
+    assert status == 0
+    assert "596,777,954 rows, through privacy" in " ".join(out.split())
+    assert out.index("through privacy", 200) < out.index("one by one") < out.index("fresh rows")
+    status, out, _ = holdfast("plan", "--queries", "10", "--error", "0.05", "--rho", "0.1", "--json")
+    assert status == 0
+    assert [way["name"] for way in json.loads(out)["ways"]][:2] == ["one by one", "together"]
+    status, _, err = holdfast("plan", "--queries", "10", "--rows", "1000", "--rho", "0.1")
+    assert status == 2
+    assert "--error" in err
+
+
 def test_a_picture_is_drawn(holdfast, tmp_path):
     status, _, _ = holdfast("plan", "--queries", "20", "--rows", "3000", "--plot", str(tmp_path / "plan.png"))
     assert status == 0

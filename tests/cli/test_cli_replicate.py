@@ -173,6 +173,60 @@ def test_too_few_rows_are_a_refusal_and_a_best_effort_is_not(survey, holdfast):
     assert "fewer than" in out
 
 
+def test_a_difference_of_groups_is_that_of_the_library(survey, holdfast):
+    question = "difference(age, sex = 'F', sex = 'M')"
+    found = _asked(holdfast, question, "--bounds", "0", "120")
+    groups = [survey.age[survey.sex == sex] for sex in ("F", "M")]
+    wanted = replicable.difference(*groups, accuracy=12, bounds=(0, 120), **PROMISE)
+    assert (found["value"], found["rows"]) == (wanted.value, min(map(len, groups)))
+    assert found["question"] == question
+    assert found["warning"] is None
+    assert found["value"] == _asked(holdfast, "difference(age, sex = 'F', sex = 'M', 0, 120)")["value"]
+    assert (
+        _asked(holdfast, *shlex.split(found["again"])[3:4], "--bounds", "0", "120")["value"] == found["value"]
+    )
+
+
+def test_a_slope_is_that_of_the_library(survey, holdfast):
+    terms = ("--bounds", "0", "80000", "--x-bounds", "0", "100", "--least-variance", "300", "--rho", "0.3")
+    found = _asked(holdfast, "slope(income, age)", *terms, "--accuracy", "2400")
+    wanted = replicable.slope(
+        survey.income.clip(0, 80_000),
+        survey.age,
+        accuracy=2400,
+        bounds=((0, 80_000), (0, 100)),
+        least_variance=300,
+        **{**PROMISE, "rho": 0.3},
+    )
+    assert found["value"] == wanted.value
+    again = shlex.split(found["again"])
+    status, out, _ = holdfast(*again[1:], "--json")
+    assert status == 0
+    assert json.loads(out)["value"] == wanted.value
+
+
+def test_the_rows_at_hand_say_what_they_can_promise(survey, holdfast):
+    found = _asked(holdfast, "share(age > 40)")
+    assert found["powers"]["0.1"] == replicable.power("mean", rows=ROWS, rho=0.1, beta=0.05)
+    status, out, _ = holdfast("replicate", "survey.csv", "share(age > 40)", "--tape", "study-7")
+    assert status == 0
+    assert f"With your {ROWS:,} rows" in out
+    assert f"±{found['powers']['0.1']:.3g}" in out
+    options = ("--bounds", "0", "128", "--resolution", "8", "--accuracy", "0.25")
+    assert _asked(holdfast, "median(age)", *options)["powers"] == {}
+
+
+def test_a_poor_best_effort_says_so_before_the_result(survey, holdfast):
+    question = ("replicate", "survey.csv", "mean(age, 0, 120)", "--accuracy", "0.1", "--tape", "study-7")
+    status, out, _ = holdfast(*question, "--best-effort")
+    assert status == 0
+    assert out.startswith("NO PROMISE: 16,000 rows are fewer than")
+    assert "rho = 0.1 for ±" in out
+    weak = ("replicate", "survey.csv", "mean(age, 0, 120)", "--accuracy", "2.5", "--tape", "study-7")
+    status, out, _ = holdfast(*weak, "--best-effort", "--json")
+    assert json.loads(out)["warning"].startswith("WEAK PROMISE")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -189,6 +243,27 @@ def test_too_few_rows_are_a_refusal_and_a_best_effort_is_not(survey, holdfast):
         (["share(age > 40)", "--tape", "a", "--accuracy", "0.6"], "The --accuracy option must be"),
         (["quantile(age, 0.5)", "--tape", "a", "--resolution", "1"], "The --resolution option must be"),
         (["share(age > 40)"], "--tape"),
+        (["difference(age, sex = 'F')", "--tape", "a"], "difference(expression, condition, condition)"),
+        (["difference(age, sex = 'F', sex = 'M')", "--tape", "a"], "--bounds"),
+        (["difference(age, sex = 'F', sex = 'M', a, b)", "--tape", "a"], "not numbers"),
+        (["slope(age, income)", "--tape", "a"], "--least-variance"),
+        (["slope(age)", "--tape", "a"], "slope(y, x)"),
+        (
+            [
+                "slope(age, sex)",
+                "--tape",
+                "a",
+                "--bounds",
+                "0",
+                "9",
+                "--x-bounds",
+                "0",
+                "9",
+                "--least-variance",
+                "1",
+            ],
+            "column of numbers",
+        ),
     ],
 )
 def test_bad_input_is_refused_kindly(survey, holdfast, arguments, said):

@@ -263,3 +263,29 @@ def test_bad_arguments_are_named(change, named):
         assert caught.value.argument == named
     with pytest.raises(InvalidArgument, match="form"):
         typical_laplace(0.0, TAIL, 0.5, 1e-3, form="both")
+
+
+@pytest.mark.parametrize("method", ["sharp", "paper"])
+@pytest.mark.parametrize(("eta", "tau", "nu"), [(0.5, 1e-3, 0.05), (1.0, 1e-2, 0.2)])
+def test_two_gaussian_answers_are_close_for_almost_all_pairs(method, eta, tau, nu):
+    # The mean of n fair coins, all pairs of samples by their sums.
+    n = 60
+    tail = BoundedDifferences(1.0 / n, n)
+    pair = typical_gaussian(0.5, tail, eta, tau, nu, method=method, form="two-sample")
+    assert pair.stability == TwoSampleStability(eta, tau, nu)
+    law = stats.binom.pmf(np.arange(n + 1), n, 0.5)
+    shifts = np.abs(np.subtract.outer(np.arange(n + 1), np.arange(n + 1))) / n
+
+    def bad(scale):
+        close = {shift: gaussian_delta(eta, shift / scale) <= tau for shift in np.unique(shifts)}
+        far = np.vectorize(close.__getitem__)(shifts)
+        return float(law @ ~far @ law)
+
+    assert bad(pair.noise.scale) <= nu
+    # The noise of the oracle form covers α, and two samples may be 2α apart.
+    oracle = typical_gaussian(0.5, tail, eta, tau, nu, method=method)
+    assert gaussian_delta(eta, 2.0 * tail.radius(nu / 2.0) / oracle.noise.scale) > tau
+    assert gaussian_delta(eta, 2.0 * tail.radius(nu / 2.0) / pair.noise.scale) <= tau
+    # TS1 Theorem 4.4, up to the 1.5 under its logarithm.
+    printed = 4.0 * tail.radius(nu / 2.0) * math.sqrt(math.log(1.5 / tau) * math.log(2.0 / 0.05)) / eta
+    assert pair.error(0.05) <= printed

@@ -181,8 +181,11 @@ def test_a_stated_error_of_the_law_enters_everything():
 
 def test_subsets_need_fewer_rows_where_outcomes_are_many_and_rows_outweigh_privacy():
     wide = laplace_mean(rows=2000, epsilon=0.1, accuracy=0.1, cells=1000)
-    parts = dp_to_replicable(wide, rho=0.2)
+    parts = dp_to_replicable(wide, rho=0.2, sampling="parts")
     subsets = dp_to_replicable(wide, rho=0.2, sampling="subsample")
+    assert dp_to_replicable(wide, rho=0.2).rows_needed == subsets.rows_needed
+    few = exponential_choice(models=2, rows=50, epsilon=0.5, accuracy=0.5)
+    assert dp_to_replicable(few, rho=0.2).explain().steps[-1].parameters["draws"] < 100
     assert subsets.guarantee.rho <= 0.2
     assert subsets.rows_needed < parts.rows_needed
     used = subsets.explain().steps[-1].parameters

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from holdfast.replicable._choose import choose_rows, promise_of
 from holdfast.replicable._delayed import delayed_choice, delayed_failure, delayed_rho
 from holdfast.replicable._pair import pair_choice, pair_failure, pair_rho
 from holdfast.replicable._softmin import softmin_failure, softmin_rho, spread
-from holdfast.replicable._threshold import threshold_choice
+from holdfast.replicable._threshold import harmonic_number, threshold_choice
 from holdfast.replicable._ways import WAYS, Problem
 from holdfast.stability import collision_probability
 
@@ -106,6 +108,27 @@ def softmin_mismatch(first, second, scale):
 
 
 # Sizes
+
+
+def test_the_harmonic_number_is_an_upper_bound_and_close():
+    exact = Fraction(0)
+    for models in range(1, 301):
+        exact += Fraction(1, models)
+        assert exact <= Fraction(harmonic_number(models)) <= exact * (1 + Fraction(1, 10**13))
+    # The twin without the last term of the series is below the sum.
+    assert math.log(300) + np.euler_gamma + 1 / 600 - 1 / (12 * 300**2) < float(exact) * (1 - 1e-13)
+
+
+def test_a_billion_models_need_no_list_of_them():
+    ask = {"models": 10**9, "accuracy": 0.1, "rho": 0.1, "beta": 0.05}
+    tracemalloc.start()
+    try:
+        assert sample_size("choose", **ask) == 860_329
+        assert sample_size("choose", **ask, realizable=True) == 248_782
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 10_000_000
 
 
 def test_the_headline_sizes():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Tape
-from holdfast.replicable._cantor import cantor_position, cantor_words
+from holdfast.replicable._cantor import cantor_position, cantor_words, modular_position, modular_words
 from holdfast.replicable._elementary import logarithm, sine_and_cosine_of_turn
 from holdfast.replicable._tape import tape_argument
 
@@ -253,6 +253,19 @@ def test_integers_and_permutations_are_uniform(seed):
     counts = [orders.count(order) for order in set(orders)]
     assert len(counts) == 6
     assert stats.chisquare(counts).pvalue > 1e-6
+
+
+def test_places_by_turns_are_each_used_once_and_within_the_papers_bound():
+    calls, longest = 5, 7
+    places = [modular_position(call, draw, calls) for call in range(calls) for draw in range(longest)]
+    assert sorted(places) == list(range(calls * longest))
+    tape = Tape("one string")
+    string = tape.words(calls * longest)
+    assert modular_words(tape, 3, longest, calls).tolist() == string[3::calls].tolist()
+    # Draws of another length change nothing; without turns they would.
+    assert modular_words(tape, 3, 2, calls).tolist() == string[3::calls][:2].tolist() != string[3:5].tolist()
+    with pytest.raises(InvalidArgument, match="call"):
+        modular_position(5, 0, 5)
 
 
 def test_cantors_places_are_each_used_once_and_within_the_papers_bound():

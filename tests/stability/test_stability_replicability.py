@@ -311,3 +311,34 @@ def test_bad_arguments_are_named(argument, make):
     with pytest.raises(InvalidArgument) as refusal:
         make()
     assert refusal.value.argument == argument
+
+
+@pytest.mark.parametrize("n", [20, 200, 2000])
+def test_a_shift_costs_its_share_of_the_width(n):
+    # A share rounded to a shared grid, enumerated over both samples: min(1, |v − v'|/w) is the mismatch.
+    from scipy import stats
+
+    rho = 0.1
+    width = 1.0 / (rho * math.sqrt(math.pi * (n + 0.25)))
+    counts = np.arange(n + 1)
+    apart = np.minimum(1.0, np.abs(np.subtract.outer(counts, counts)) / (n * width))
+    for p, moved in ((0.5, 0.1), (0.5, 0.5), (0.9, -0.3), (0.1, 0.05)):
+        shift = abs(moved) * min(width, 1.0) * 0.9
+        q = p + math.copysign(shift, moved)
+        if not 0.0 <= q <= 1.0:
+            continue
+        mismatch = float(stats.binom.pmf(counts, n, p) @ apart @ stats.binom.pmf(counts, n, q))
+        assert 1.0 - mismatch >= Replicability(rho).under_shift(shift=shift, width=width)
+        if shift > 0.4 * width:
+            # A twin that charges half of the shift is caught.
+            assert 1.0 - mismatch < Replicability(0.0).under_shift(shift=shift / 2.0, width=width)
+    # The overlap of all rows says nothing here; the shift does.
+    assert Replicability(rho).under_shift(0.1 * min(width, 1.0), m=2000) < 0.5
+    both = Replicability(rho).under_shift(0.05, m=2000, shift=0.05 * width, width=width)
+    assert both == Replicability(rho).under_shift(shift=0.05 * width, width=width) > 0.84
+
+
+def test_a_shift_needs_its_width():
+    for bad in ({"shift": 0.1}, {"width": 0.1}, {"m": 10}, {"total_variation": 0.1}, {}):
+        with pytest.raises(InvalidArgument, match="given"):
+            Replicability(0.1).under_shift(**bad)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.engines import Rows
     from holdfast.queries import Query
 
-__all__ = ["items_of", "values_of"]
+__all__ = ["columns_of", "items_of", "values_of"]
 
 
 def values_of(rows: Rows, query: Query) -> npt.NDArray[np.float64]:
@@ -31,6 +31,16 @@ def values_of(rows: Rows, query: Query) -> npt.NDArray[np.float64]:
     missing = np.isnan(values)
     values = values[~missing] if checked.skips else np.where(missing, checked.missing, values)
     return np.clip(values, *checked.bounds) if checked.kind == "mean" else values
+
+
+def columns_of(rows: Rows, names: list[str]) -> list[npt.NDArray[np.float64]]:
+    """Number columns by name, over the rows that have a value in each of them."""
+    for name in names:
+        if name not in rows.schema or rows.schema[name].kind not in ("number", "boolean"):
+            known = ", ".join(rows.columns[:12])
+            raise QueryRejected(f"There is no column of numbers named {name!r}; the columns are {known}.")
+    frame = rows.frame(sorted(set(names)))[names].dropna()
+    return [frame[name].to_numpy(dtype=np.float64) for name in names]
 
 
 def items_of(rows: Rows, column: str) -> list[Any]:

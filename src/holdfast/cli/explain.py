@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     "--beta", type=float, help="Failure probability of the max-information; left out, the best is taken."
 )
 @click.option("--outcomes", type=float, help="How many outputs the algorithm can have.")
+@click.option("--analyses", type=float, help="How many analyses of the same rows, one after another.")
 @click.option("--epsilon", type=float, help="The epsilon a transformation should reach.")
 @click.option("--delta", type=float, help="The delta a transformation should reach.")
 @click.option("--method", type=click.Choice(["sharp", "paper"]), default="sharp", show_default=True)

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     help="What the code guard promises: all answers together, or each by itself.",
 )
 @click.option(
+    "--rho",
+    type=float,
+    help="Plan replicable means instead: two laboratories may differ this often. Needs --error.",
+)
+@click.option(
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw a picture into this file."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
@@ -42,13 +47,22 @@ def plan(
     confidence: float,
     surprises: float | None,
     promise: str,
+    rho: float | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
     """Which method promises most: error from rows, rows from an error, questions from both.
 
-    Rows are taken to be independent; for other models call holdfast.plan(dependence=…).
+    Rows are taken to be independent; for other models call holdfast.plan(dependence=…). With --rho: how many
+    rows so many replicable means need, by every way.
     """
+    if rho is not None:
+        if error is None or rows is not None or surprises is not None or plot is not None:
+            raise click.UsageError(
+                "With --rho give --queries and --error, and leave out --rows, --surprises, --plot."
+            )
+        _show_several(queries, error, rho, confidence, as_json)
+        return
     from holdfast.planning import plan as make_plan
 
     found = make_plan(
@@ -65,6 +79,35 @@ def plan(
         print_data(found.to_dict())
     else:
         _show(found)
+
+
+def _show_several(queries: float, error: float, rho: float, confidence: float, as_json: bool) -> None:
+    from holdfast import checks
+    from holdfast.replicable import plan_several
+
+    confidence = checks.real(confidence, "confidence", "(0, 1)", of="plan")
+    several = plan_several(analyses=queries, accuracy=error, rho=rho, beta=1.0 - confidence)
+    if as_json:
+        print_data(several.to_dict())
+        return
+    console = Console(highlight=False)
+    console.print(
+        f"{several.analyses:,} replicable means within ±{error:g}, the same in two laboratories with "
+        f"probability {1.0 - rho:g}: {several.best.rows:,} rows, {several.best.name}",
+        style="bold",
+    )
+    table = Table("", "way", box=None, pad_edge=False)
+    table.add_column("rows", justify="right", no_wrap=True)
+    table.add_column("each mean chosen after seeing results?", overflow="fold")
+    table.add_column("can be run?", overflow="fold")
+    for way in several.ways:
+        best = way is several.best
+        chosen, runs = ("yes" if answer else "no" for answer in (way.adaptive, way.efficient))
+        table.add_row(
+            "→" if best else "", way.name, f"{way.rows:,}", chosen, runs, style="bold green" if best else ""
+        )
+    console.print(table)
+    console.print("All take for granted: independent rows, values in [0, 1], a shared tape.", style="dim")
 
 
 def _show(found: Plan) -> None:

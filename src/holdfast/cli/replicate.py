@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*\Z", re.DOTALL)
 _COUNTED = re.compile(r"(.*?)(?:,\s*([0-9.eE+-]+)\s*)?\Z", re.DOTALL)
 _FORMS = (
-    "mean(expression), share(condition), median(expression), quantile(expression, q), "
-    "heavy_hitters(column, threshold) or mode(column, threshold)"
+    "mean(expression), share(condition), difference(expression, condition, condition), slope(y, x), "
+    "median(expression), quantile(expression, q), heavy_hitters(column, threshold) or mode(column, threshold)"
 )
+# How often two laboratories may differ, for the table of what the rows at hand can promise.
+_RHOS = (0.2, 0.1, 0.05, 0.01)
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class _Terms:
     accuracy: float | None
     bounds: tuple[float, float] | None
     resolution: float | None
+    x_bounds: tuple[float, float] | None
+    least_variance: float | None
     best_effort: bool
 
     def promise(self) -> dict[str, Any]:
@@ -57,6 +61,8 @@ class _Terms:
 @click.option("--beta", type=float, default=0.05, show_default=True, help="How often it may be farther.")
 @click.option("--bounds", type=float, nargs=2, help="The least and the greatest possible value.")
 @click.option("--resolution", type=float, help="Quantiles lie this far apart within the bounds.")
+@click.option("--x-bounds", type=float, nargs=2, help="The bounds of x, for a slope.")
+@click.option("--least-variance", type=float, help="The least variance that x can have, for a slope.")
 @click.option("--best-effort", is_flag=True, help="With too few rows, promise less instead of refusing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -> None:
@@ -64,9 +70,11 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -
 
     \b
     mean(expression), share(condition), median(expression), quantile(expression, q),
+    difference(expression, condition, condition), slope(y, x),
     heavy_hitters(column, threshold), mode(column, threshold):
       holdfast replicate survey.csv "share(age > 40)" --tape study-7 --rho 0.05
       holdfast replicate survey.csv "mean(income)" --bounds 0 100000 --tape study-7
+      holdfast replicate trial.csv "difference(score, arm = 'b', arm = 'a')" --bounds 0 10 --tape t1
 
     Another laboratory that draws its own rows and gives the same tape and options prints the very same
     result, except with probability rho.
@@ -82,12 +90,14 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -
         raise QueryRejected(f"Cannot read the question {question!r}; write {_FORMS}.")
     result, asked, agreed = _STATISTICS[name](open_rows(data), name, call.group(2), terms)
     again = _again(data, asked, terms, agreed)
+    powers = _powers(name, result, agreed, terms)
+    warning = _warning(result, terms, powers)
     if as_json:
         document = {"question": asked, **result.to_dict(), "agreed": agreed, "again": again}
-        document["cite"] = _citation(result, asked, agreed)
+        document |= {"cite": _citation(result, asked, agreed), "powers": powers, "warning": warning}
         print_data(document)
     else:
-        _show(result, asked, agreed, again)
+        _show(result, asked, agreed, again, powers, warning)
 
 
 _Computed = tuple["Result", str, dict[str, Any]]
@@ -114,6 +124,7 @@ def _numbers(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
         low, high = query.bounds or (0.0, 1.0)
         agreed = {"accuracy": 0.05 * (high - low) if terms.accuracy is None else terms.accuracy}
         result = replicable.mean(values, bounds=(low, high), **agreed, **terms.promise())
+        result.details["bounds"] = (low, high)
     return result, _canonical(query, name), agreed
 
 
@@ -145,9 +156,123 @@ def _counted(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     return replicable.heavy_hitters(items, threshold=threshold, **agreed, **terms.promise()), asked, agreed
 
 
+def _difference(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
+    """A difference of two groups: the mean of an expression where one condition holds, minus where the other
+    does."""
+    from holdfast import queries, replicable
+    from holdfast.cli._values import values_of
+
+    parts = _arguments(inside)
+    if len(parts) not in (3, 5):
+        raise QueryRejected(
+            "Write difference(expression, condition, condition), bounds by --bounds LOW HIGH."
+        )
+    if len(parts) == 5:
+        try:
+            bounds = (float(parts[3]), float(parts[4]))
+        except ValueError:
+            raise QueryRejected(f"The bounds {parts[3]}, {parts[4]} are not numbers.") from None
+    elif terms.bounds is not None:
+        bounds = terms.bounds
+    else:
+        raise QueryRejected("A difference needs bounds: give --bounds LOW HIGH.")
+    low, high = bounds
+    groups = [
+        values_of(rows, queries.read(f"mean({parts[0]}, {low!r}, {high!r}, where = {condition})"))
+        for condition in parts[1:3]
+    ]
+    accuracy = 0.1 * (high - low) if terms.accuracy is None else terms.accuracy
+    result = replicable.difference(*groups, bounds=bounds, accuracy=accuracy, **terms.promise())
+    return result, f"difference({', '.join(parts[:3])})", {"accuracy": accuracy, "bounds": bounds}
+
+
+def _slope(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
+    """A regression slope of one column by another."""
+    from holdfast import replicable
+    from holdfast.cli._values import columns_of
+
+    parts = _arguments(inside)
+    if len(parts) != 2:
+        raise QueryRejected("Write slope(y, x) with the names of two columns.")
+    if terms.bounds is None or terms.x_bounds is None or terms.least_variance is None:
+        raise QueryRejected(
+            "A slope needs --bounds LOW HIGH for y, --x-bounds LOW HIGH for x, and --least-variance, the "
+            "least variance that x can have."
+        )
+    y, x = columns_of(rows, parts)
+    (y_low, y_high), (x_low, x_high) = bounds = (terms.bounds, terms.x_bounds)
+    steepest = (y_high - y_low) / (x_high - x_low) if x_low < x_high else 1.0
+    agreed: dict[str, Any] = {"accuracy": 0.5 * steepest if terms.accuracy is None else terms.accuracy}
+    result = replicable.slope(
+        y.clip(y_low, y_high),
+        x.clip(x_low, x_high),
+        bounds=bounds,
+        least_variance=terms.least_variance,
+        **agreed,
+        **terms.promise(),
+    )
+    agreed |= {"bounds": terms.bounds, "x-bounds": terms.x_bounds, "least-variance": terms.least_variance}
+    return result, f"slope({parts[0]}, {parts[1]})", agreed
+
+
+def _arguments(inside: str) -> list[str]:
+    """The arguments of a call, cut at commas outside of quotes and brackets."""
+    parts, begun, depth, quote = [], 0, 0, ""
+    for place, letter in enumerate(inside):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "([":
+            depth += 1
+        elif letter in ")]":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(inside[begun:place].strip())
+            begun = place + 1
+    return [*parts, inside[begun:].strip()]
+
+
+def _powers(name: str, result: Result, agreed: dict[str, Any], terms: _Terms) -> dict[str, float | None]:
+    """The finest accuracy that the rows at hand can promise, for several rho; empty where none is planned."""
+    from holdfast.replicable import power
+
+    if name in ("mean", "share"):
+        low, high = agreed.get("bounds") or result.details.get("bounds") or (0.0, 1.0)
+        planned: dict[str, Any] = {"name": "mean", "bounds": (low, high), "most": 0.49 * (high - low)}
+    elif name == "difference":
+        low, high = agreed["bounds"]
+        planned = {"name": "difference", "bounds": (low, high), "most": 0.99 * (high - low)}
+    elif name == "slope":
+        bounds = (agreed["bounds"], agreed["x-bounds"])
+        unit = (bounds[0][1] - bounds[0][0]) / (bounds[1][1] - bounds[1][0])
+        planned = {"name": "slope", "bounds": bounds, "most": 10.0 * unit}
+        planned["least_variance"] = agreed["least-variance"]
+    else:
+        return {}
+    rhos = sorted({*_RHOS, terms.rho}, reverse=True)
+    return {f"{rho:g}": power(rows=result.rows, rho=rho, beta=terms.beta, **planned) for rho in rhos}
+
+
+def _warning(result: Result, terms: _Terms, powers: dict[str, float | None]) -> str | None:
+    """What must be read before the result where a best effort promises less than was asked for."""
+    rho, beta = result.guarantee.rho, result.beta or 0.0
+    if rho <= terms.rho and beta <= terms.beta:
+        return None
+    needed = f"{result.rows:,} rows are fewer than the {result.details['needed']:,} that the promise needs."
+    possible = [f"rho = {name} for ±{value:.3g}" for name, value in powers.items() if value is not None]
+    advice = f" These rows can promise {'; '.join(possible)}." if possible else ""
+    if rho >= 1.0 or beta >= 1.0:
+        lost = "that another sample gives the same result" if rho >= 1.0 else "how far the truth is"
+        return f"NO PROMISE: {needed} Nothing is known about {lost}.{advice}"
+    return f"WEAK PROMISE: {needed} Two samples may differ with probability {rho:.3g}.{advice}"
+
+
 _STATISTICS = {
     "mean": _numbers,
     "share": _numbers,
+    "difference": _difference,
+    "slope": _slope,
     "median": _numbers,
     "quantile": _numbers,
     "heavy_hitters": _counted,
@@ -183,11 +308,21 @@ def _words(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _show(result: Result, asked: str, agreed: dict[str, Any], again: str) -> None:
+def _show(
+    result: Result,
+    asked: str,
+    agreed: dict[str, Any],
+    again: str,
+    powers: dict[str, float | None],
+    warning: str | None,
+) -> None:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True)
+    if warning is not None:
+        console.print(Text(warning), style="bold yellow")
     rho, beta = result.guarantee.rho, result.beta or 0.0
     console.print(Text(asked), style="bold")
     console.print(Text.assemble("  ", (_words(result.value), "bold green")))
@@ -206,6 +341,13 @@ def _show(result: Result, asked: str, agreed: dict[str, Any], again: str) -> Non
         ("again", again),
     ):
         console.print(Text.assemble((f"  {label:<6}", "cyan"), text))
+    if powers:
+        table = Table(box=None, pad_edge=False, title=f"With your {result.rows:,} rows", title_justify="left")
+        table.add_column("  rho", justify="right")
+        table.add_column("within", justify="right")
+        for name, value in powers.items():
+            table.add_row(name, "no accuracy" if value is None else f"±{value:.3g}")
+        console.print(table)
 
 
 def _truth(asked: str, result: Result) -> str:

@@ -108,17 +108,20 @@ def typical_gaussian(
     nu: Any,
     method: str = "sharp",
     *,
+    form: str = "oracle",
     simulation: bool = False,
     seed: Any = None,
 ) -> Release:
     """The value with the least Gaussian noise that makes it (η, τ, ν)-typically stable.
 
     Guarantee: (η, τ, ν) in oracle form. "sharp": the smallest sd whose exact profile has δ(η) ≤ τ, to 1e-9;
-    "paper": sd = α(ν)√(2 ln(1.5/τ))/η. Rounding to the grid is part of the calibration.
+    "paper": sd = α(ν)√(2 ln(1.5/τ))/η. ``form="two-sample"`` takes 2α(ν/2) for α(ν) and is (η, τ, ν) in
+    two-sample form. Rounding to the grid is part of the calibration.
     Assumes: ``value`` is q(x) for a query fixed before the data were seen, or chosen through stable answers,
     with this ``tail``; for d numbers, the tail of the L2 distance ‖q(X) − E q‖₂ (not checkable). "paper" is
     refused where δ(η) > τ, which is where the printed theorem fails.
-    Reference: TS Algorithm 3 and Theorem 5.3, printed for all η; sharp: the profile of Balle and Wang 2018.
+    Reference: TS Algorithm 3 and Theorem 5.3, printed for all η; two-sample: TS1 Algorithm 3, Theorems 4.3
+    and 4.4; sharp: the profile of Balle and Wang 2018.
 
     >>> from holdfast.tails import SubGaussian
     >>> sharp = typical_gaussian(0.25, SubGaussian(0.01), eta=0.5, tau=1e-6, nu=1e-6)
@@ -132,8 +135,13 @@ def typical_gaussian(
     tau = checks.real(tau, "tau", "(0, 1)", of=of, by=by)
     nu = checks.real(nu, "nu", "(0, 1)", of=of, by=by)
     ratio = widest_ratio(eta, tau) if sharp else _printed_ratio(eta, tau, of)
-    stability = TypicalStability(eta, tau, nu)
-    return _released(value, "gaussian", _radius(tail, nu, of), ratio, stability, simulation, seed)
+    if checks.choice(form, "form", ("oracle", "two-sample"), of=of) == "oracle":
+        stability: TypicalStability | TwoSampleStability = TypicalStability(eta, tau, nu)
+        shift = _radius(tail, nu, of)
+    else:
+        stability = TwoSampleStability(eta, tau, nu)
+        shift = 2.0 * _radius(tail, nu / 2.0, of)
+    return _released(value, "gaussian", shift, ratio, stability, simulation, seed)
 
 
 def _released(

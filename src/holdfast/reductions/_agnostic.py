@@ -83,7 +83,7 @@ def private_agnostic(
         of=of,
         by=by,
     )
-    steady = dp_to_replicable(algorithm, rho=least_rho(algorithm, plan.parts, of=of))
+    steady = dp_to_replicable(algorithm, rho=least_rho(algorithm, plan.parts, of=of), sampling="parts")
     listed = algorithm.finite(of=of)
 
     def run(rows: Any, tape: Tape) -> Any:

@@ -33,7 +33,9 @@ class Algorithm(Record):
     ``discretise`` turns an output into an outcome, where outputs are not discrete already. Compilers that
     sample from the law of the output need the finite list ``outcomes``, and one of: ``probabilities(rows)``,
     exact or within an expected total variation ``law_error``; or ``law_runs``, the number of runs with fresh
-    coins from which the law is to be estimated. A compiled algorithm remembers its ``steps``.
+    coins from which the law is to be estimated. ``batch_probabilities(samples)`` may give the same laws for
+    an array of many samples at once, one line for each; it saves time. A compiled algorithm remembers its
+    ``steps``.
 
     Guarantee: ``guarantee`` and ``failure`` are those declared, or what a compiler proved from them.
     Assumes: what is declared is true (not checkable here; ``holdfast.audit`` can contradict it).
@@ -54,6 +56,7 @@ class Algorithm(Record):
     failure: float = field(default=0.0, kw_only=True)
     outcomes: tuple[Any, ...] | None = field(default=None, kw_only=True, repr=False)
     probabilities: Callable[[Any], Any] | None = field(default=None, kw_only=True, repr=False)
+    batch_probabilities: Callable[[Any], Any] | None = field(default=None, kw_only=True, repr=False)
     law_error: float = field(default=0.0, kw_only=True, repr=False)
     law_runs: int = field(default=0, kw_only=True, repr=False)
     discretise: Callable[[Any], Any] | None = field(default=None, kw_only=True, repr=False)
@@ -64,7 +67,7 @@ class Algorithm(Record):
         of = "Algorithm"
         if not callable(self.run):
             raise InvalidArgument("run", "a function of rows and tape", self.run, of=of)
-        for name in ("probabilities", "discretise"):
+        for name in ("probabilities", "batch_probabilities", "discretise"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise InvalidArgument(name, "a function, or left out", getattr(self, name), of=of)
         node_of(self.guarantee, argument="guarantee", of=of)
@@ -74,6 +77,9 @@ class Algorithm(Record):
         self._set(law_runs=checks.whole(self.law_runs, "law_runs", at_least=0, of=of))
         if self.law_error > 0.0 and self.probabilities is None:
             raise InvalidArgument("law_error", "0 unless probabilities are given", self.law_error, of=of)
+        if self.batch_probabilities is not None and self.probabilities is None:
+            expected = "left out unless probabilities are given"
+            raise InvalidArgument("batch_probabilities", expected, self.batch_probabilities, of=of)
         self._set(start=self.guarantee if self.start is None else self.start)
         if self.outcomes is not None:
             self._set(outcomes=_distinct(self.outcomes, of))
@@ -98,7 +104,8 @@ class Algorithm(Record):
         rows = self._enough(rows)
         outcomes = self.finite(of="law")
         if self.probabilities is not None:
-            return _checked_law(self.probabilities(rows), len(outcomes), of=self.name)
+            law: Floats = _checked_laws([self.probabilities(rows)], 1, len(outcomes), of=self.name)[0]
+            return law
         tape = fresh_tape() if tape is None else tape_argument(tape, of=self.name)
         place = {outcome: index for index, outcome in enumerate(outcomes)}
         counts = np.zeros(len(outcomes))
@@ -108,6 +115,23 @@ class Algorithm(Record):
                 raise InvalidArgument("outcomes", "all that the algorithm can give", outcome, of=self.name)
             counts[place[outcome]] += 1.0
         return counts / self.law_runs
+
+    def laws(self, samples: npt.NDArray[Any]) -> Floats:
+        """The probabilities of ``outcomes`` on each of many samples of ``rows_needed`` rows, one line each.
+
+        ``samples`` is an array with one sample for each entry of its first axis. Needs ``probabilities``.
+        """
+        outcomes = self.finite(of="laws")
+        if self.probabilities is None:
+            raise InvalidArgument("probabilities", "given: laws are not estimated here", None, of=self.name)
+        if self.batch_probabilities is None:
+            lines = [self.probabilities(sample) for sample in samples]
+        else:
+            lines = self.batch_probabilities(samples)
+            if np.shape(lines) != (len(samples), len(outcomes)):
+                expected = "a function that gives one line for each sample, one number for each outcome"
+                raise InvalidArgument("batch_probabilities", expected, np.shape(lines), of=self.name)
+        return _checked_laws(lines, len(samples), len(outcomes), of=self.name)
 
     @property
     def stated_error(self) -> float:
@@ -227,10 +251,11 @@ def _distinct(outcomes: Any, of: str) -> tuple[Any, ...]:
     return listed
 
 
-def _checked_law(values: Any, size: int, *, of: str) -> Floats:
-    law = np.asarray(values, dtype=np.float64)
-    if law.shape != (size,):
-        raise InvalidArgument("probabilities", f"one number for each of {size} outcomes", law.shape, of=of)
-    if not (np.all(law >= 0.0) and abs(float(law.sum()) - 1.0) <= 1e-9):
-        raise InvalidArgument("probabilities", "at least 0 and of sum 1", law, of=of)
-    return law
+def _checked_laws(values: Any, samples: int, size: int, *, of: str) -> Floats:
+    laws = np.asarray(values, dtype=np.float64)
+    if laws.shape != (samples, size):
+        expected = f"one number for each of {size} outcomes"
+        raise InvalidArgument("probabilities", expected, laws.shape[1:], of=of)
+    if not (np.all(laws >= 0.0) and np.all(np.abs(laws.sum(axis=1) - 1.0) <= 1e-9)):
+        raise InvalidArgument("probabilities", "at least 0 and of sum 1", laws, of=of)
+    return laws

@@ -10,9 +10,9 @@ from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
 from holdfast.reductions._parts import Progress, Workers, effort
-from holdfast.reductions._replicable import dp_to_replicable, with_law_error
+from holdfast.reductions._replicable import AVERAGED, sampled, with_law_error
 from holdfast.reductions._simulated import simulation_argument
-from holdfast.reductions._steady import least_rho
+from holdfast.reductions._steady import steadiest
 from holdfast.reductions._vote import VotePlan, fewest
 from holdfast.stability import Replicability
 
@@ -59,7 +59,7 @@ def amplify_delta(
     failure = with_law_error(algorithm)
 
     def rho_with(parts: int) -> float:
-        return least_rho(algorithm, parts, of=of)
+        return steadiest(algorithm, parts, of=of).rho
 
     def vote_with(parts: int, below: float) -> VotePlan:
         return cheapest_vote(
@@ -75,7 +75,7 @@ def amplify_delta(
         )
 
     parts, plan = cheapest_parts(rho_with, vote_with, of=of, by=by)
-    steady = dp_to_replicable(algorithm, rho=rho_with(parts))
+    steady = sampled(algorithm, steadiest(algorithm, parts, of=of), theorem=AVERAGED)
     return voted(
         steady,
         plan,

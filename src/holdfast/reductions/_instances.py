@@ -27,8 +27,9 @@ def laplace_mean(
 ) -> Algorithm:
     """The mean of ``rows`` values with Laplace noise, told as the middle of one of ``cells`` equal cells.
 
-    Values are clipped to ``bounds`` = (low, high). The law of the outcome is exact: differences of the
-    Laplace distribution function.
+    Values are clipped to ``bounds`` = (low, high) and rounded to 2⁻⁴⁰ of their range (more coarsely beyond
+    4,000 rows), so that sums are exact and the order of the rows does not matter. The law of the outcome is
+    exact: differences of the Laplace distribution function.
 
     Guarantee: ε-DP; farther than ``accuracy`` from the mean of the distribution with probability at most
     ``failure``: Hoeffding for the sample, the Laplace tail for the noise, half a cell for the rounding.
@@ -46,14 +47,20 @@ def laplace_mean(
     if not low < high:
         raise InvalidArgument("bounds", "(low, high) with low < high", bounds, of=of)
     scale = 1.0 / (rows * dp.epsilon)
-    reach = checks.real(accuracy, "accuracy", "(0, inf)", of=of) / (high - low) - 0.5 / cells
+    units = _units(rows)
+    reach = checks.real(accuracy, "accuracy", "(0, inf)", of=of) / (high - low) - 0.5 / cells - 0.5 / units
     edges = np.arange(1, cells) / cells
     middles = tuple((low + (high - low) * (np.arange(cells) + 0.5) / cells).tolist())
 
+    def laws(samples: Any) -> Floats:
+        values = np.clip(np.asarray(samples, dtype=float), low, high)
+        values -= low
+        means = _exact_sums(values, units / (high - low)) / (units * rows)
+        return _laplace_cells((edges - means[:, None]) / scale)
+
     def law(values: Any) -> Floats:
-        # Exactly rounded, so that the order of the rows does not matter.
-        mean = math.fsum((np.clip(np.asarray(values, dtype=float), low, high) - low).tolist())
-        return _laplace_cells((edges - mean / (rows * (high - low))) / scale)
+        cell_law: Floats = laws(np.asarray(values, dtype=float)[None])[0]
+        return cell_law
 
     return Algorithm(
         lambda values, tape: middles[_draw(law(values))],
@@ -65,6 +72,7 @@ def laplace_mean(
         ),
         outcomes=middles,
         probabilities=law,
+        batch_probabilities=laws,
     )
 
 
@@ -72,6 +80,7 @@ def exponential_choice(*, models: Any, rows: Any, epsilon: Any, accuracy: Any) -
     """The number of a model whose loss is almost the smallest, chosen by the exponential mechanism.
 
     Each row holds the losses, in [0, 1], of ``models`` models on one example. Weights are exp(−ε·loss/2).
+    Losses are rounded to 2⁻⁴⁰ (more coarsely beyond 4,000 rows), so that sums are exact.
 
     Guarantee: ε-DP; a model more than ``accuracy`` worse, in expectation, than the best is chosen with
     probability at most ``failure`` = (k − 1) min_t [exp(−n(accuracy − t)²/2) + exp(−εnt/2)].
@@ -85,18 +94,19 @@ def exponential_choice(*, models: Any, rows: Any, epsilon: Any, accuracy: Any) -
     models = checks.whole(models, "models", of=of)
     rows = checks.whole(rows, "rows", of=of)
     dp = DP(checks.real(epsilon, "epsilon", "(0, inf)", of=of))
-    reach = checks.real(accuracy, "accuracy", "(0, 1]", of=of)
+    units = _units(rows)
+    reach = checks.real(accuracy, "accuracy", "(0, 1]", of=of) - 1.0 / units
 
-    def scores(losses: Any) -> Floats:
-        table = np.asarray(losses, dtype=float)
-        if table.shape != (rows, models):
-            raise InvalidArgument("rows", f"losses of {models} models on {rows} rows", table.shape, of=of)
-        clipped = np.clip(table, 0.0, 1.0)
-        totals: Floats = -np.array([math.fsum(column) for column in clipped.T.tolist()])
-        return totals
+    def scores(samples: Any) -> Floats:
+        tables = np.asarray(samples, dtype=float)
+        if tables.shape[1:] != (rows, models):
+            raise InvalidArgument(
+                "rows", f"losses of {models} models on {rows} rows", tables.shape[1:], of=of
+            )
+        return -_exact_sums(np.clip(tables, 0.0, 1.0), units) / units
 
-    def law(losses: Any) -> Floats:
-        weights: Floats = softmax(0.5 * dp.epsilon * scores(losses))
+    def laws(samples: Any) -> Floats:
+        weights: Floats = softmax(0.5 * dp.epsilon * scores(samples), axis=1)
         return weights
 
     missed = _split_failure(
@@ -105,13 +115,14 @@ def exponential_choice(*, models: Any, rows: Any, epsilon: Any, accuracy: Any) -
         lambda t: np.exp(-0.5 * dp.epsilon * rows * t),
     )
     return Algorithm(
-        lambda losses, tape: exponential(scores(losses), dp.epsilon, 1.0),
+        lambda losses, tape: exponential(scores([losses])[0], dp.epsilon, 1.0),
         name="exponential choice",
         rows_needed=rows,
         guarantee=dp,
         failure=rounding.probability((models - 1) * missed) if models > 1 else 0.0,
         outcomes=tuple(range(models)),
-        probabilities=law,
+        probabilities=lambda losses: laws([losses])[0],
+        batch_probabilities=laws,
     )
 
 
@@ -141,9 +152,22 @@ def heavy_hitter(*, threshold: Any, rho: Any, beta: Any, accuracy: Any = None) -
     )
 
 
+def _units(rows: int) -> float:
+    """How finely numbers in [0, 1] are rounded, so that the sum of ``rows`` of them is an exact float."""
+    return math.ldexp(1.0, max(0, min(40, 52 - rows.bit_length())))
+
+
+def _exact_sums(samples: Floats, units: float) -> Floats:
+    """The sums over the second axis in ``units``, each number rounded; overwrites ``samples``."""
+    samples *= units
+    totals: Floats = np.rint(samples, out=samples).sum(axis=1)
+    return totals
+
+
 def _laplace_cells(edges: Floats) -> Floats:
-    """The probabilities that standard Laplace noise gives to the cells between ascending edges."""
-    low, high = np.append(-np.inf, edges), np.append(edges, np.inf)
+    """The probabilities that standard Laplace noise gives to the cells between the edges of each line."""
+    beyond = np.full((len(edges), 1), np.inf)
+    low, high = np.hstack((-beyond, edges)), np.hstack((edges, beyond))
     # The two sides are mirrored, so that a cell far out is a difference of small numbers on either side.
     right = low >= 0.0
     low, high = np.where(right, -high, low), np.where(right, -low, high)

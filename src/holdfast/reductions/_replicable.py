@@ -6,28 +6,39 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast import checks, replicable, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, Floats, algorithm_argument
-from holdfast.reductions._parts import Progress, Workers, cut, effort, ordered_subset, run_all, take
+from holdfast.reductions._parts import Progress, Workers, cut, distinct, effort, ordered_subset, run_all, take
 from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
 from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, disagreement_bound
 from holdfast.stability._mismatch import by_chance
 from holdfast.stability._path import EXPLICIT
 
-__all__ = ["chosen_with", "dp_to_replicable", "perfect_to_replicable", "sampled", "with_law_error"]
+__all__ = [
+    "AVERAGED",
+    "chosen_with",
+    "dp_to_replicable",
+    "perfect_to_replicable",
+    "sampled",
+    "with_law_error",
+]
 
+AVERAGED = "Holdfast, expected distance; SIS Algorithm 2"
 _ROWS = "independent rows from one distribution, the same for both runs"
 _COINS = "the same tape on both sides"
+# About how many numbers a batch of samples holds.
+_AT_ONCE = 2**18
 
 
 def dp_to_replicable(
     algorithm: Algorithm,
     *,
     rho: Any,
-    sampling: str = "parts",
+    sampling: str = "cheapest",
     method: str = "sharp",
     c: Any = None,
     C: Any = None,  # noqa: N803 — SIS names the two constants c and C
@@ -37,7 +48,8 @@ def dp_to_replicable(
     """A replicable algorithm for the same task: shared coins choose from the law of the output.
 
     The law is averaged over disjoint parts of the rows (``sampling="parts"``) or over random subsets that the
-    tape chooses (``"subsample"``, SIS Corollary 3.13); as many rows are asked for as ``rho`` needs. On any
+    tape chooses (``"subsample"``, SIS Corollary 3.13); ``"cheapest"`` takes subsets where they need less than
+    half of the rows, which happens with many outcomes. As many rows are asked for as ``rho`` needs. On any
     rows the output has the averaged law, so it is wrong no more often than the algorithm was.
 
     Guarantee: ρ-replicable with ρ ≤ ``rho``. "sharp": ``dp_replicability``, explicit constants for pure and
@@ -59,7 +71,7 @@ def dp_to_replicable(
     of, by = "dp_to_replicable", "SIS Corollary 3.18"
     algorithm = algorithm_argument(algorithm, ("dp",), of=of, by=by)
     rho = checks.real(rho, "rho", "(0, 1)", of=of, by=by)
-    checks.choice(sampling, "sampling", ("parts", "subsample"), of=of)
+    checks.choice(sampling, "sampling", ("cheapest", "parts", "subsample"), of=of)
     workers, progress = effort(workers, progress, of=of)
     algorithm.finite(of=of)
     if checks.choice(method, "method", ("sharp", "paper"), of=of) == "sharp":
@@ -67,7 +79,7 @@ def dp_to_replicable(
             if value is not None:
                 raise InvalidArgument(name, "left out unless method is 'paper'", value, of=of)
         plan = sharp_sampling(algorithm, rho, sampling, of=of)
-        theorem = "Holdfast, expected distance; SIS Algorithm 2"
+        theorem = AVERAGED
     else:
         plan = printed_sampling(algorithm, rho, c, C, of=of)
         theorem = "SIS Corollaries 3.13 and 3.15, Theorem 3.17, Algorithm 2"
@@ -143,24 +155,57 @@ def _law_on_subset(algorithm: Algorithm, rows: Any, tape: Tape) -> Floats:
     return algorithm.law(take(rows, chosen), tape)
 
 
+def _weighted_sum(algorithm: Algorithm, samples: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> Floats:
+    total: Floats = counts @ algorithm.laws(samples)
+    return total
+
+
 def _mixture(
     algorithm: Algorithm, plan: Sampling, workers: Workers, progress: Progress
 ) -> Callable[[Any, Tape | None], Floats]:
     """The law of the output averaged over the parts or subsets of the plan."""
+    exact = plan.disjoint and algorithm.probabilities is not None
 
     def mixture(rows: Any, tape: Tape | None) -> Floats:
+        if exact and isinstance(rows, np.ndarray) and not rows.dtype.hasobject and rows.size:
+            jobs: list[tuple[Any, ...]] = _batches(algorithm, rows, plan.draws)
+            sums = run_all(_weighted_sum, jobs, workers=workers, progress=progress, label="laws")
+            return _normalised(np.sum(sums, axis=0))
         coins = [None if tape is None else tape.branch(f"part {number}") for number in range(plan.draws)]
         if plan.disjoint:
             parts = cut(rows, plan.draws, algorithm.rows_needed)
-            jobs: list[tuple[Any, ...]] = [(algorithm, *job) for job in zip(parts, coins, strict=True)]
+            jobs = [(algorithm, *job) for job in zip(parts, coins, strict=True)]
             task: Callable[..., Floats] = _law_on_part
         else:
             jobs, task = [(algorithm, rows, coin) for coin in coins], _law_on_subset
         laws = run_all(task, jobs, workers=workers, progress=progress, label="laws")
-        average: Floats = np.mean(laws, axis=0)
-        return average
+        return _normalised(np.sum(laws, axis=0))
 
     return mixture
+
+
+def _normalised(total: Floats) -> Floats:
+    law: Floats = total / total.sum()
+    return law
+
+
+def _batches(algorithm: Algorithm, rows: npt.NDArray[Any], parts: int) -> list[tuple[Any, ...]]:
+    """Jobs for the laws of all parts, each part with the number of times that it occurs.
+
+    Equal parts have equal laws, so each different part is a job. A law that is known for many parts at once
+    is not worth that search: there a job is a batch of bounded size.
+    """
+    size = algorithm.rows_needed
+    samples = rows[: parts * size].reshape(parts, size, *rows.shape[1:])
+    counts, step = np.ones(parts, dtype=np.int64), 1
+    if algorithm.batch_probabilities is None:
+        samples, counts = distinct(samples)
+    else:
+        step = max(1, _AT_ONCE // max(samples[0].size, len(algorithm.finite(of="law"))))
+    return [
+        (algorithm, samples[begin : begin + step], counts[begin : begin + step])
+        for begin in range(0, len(samples), step)
+    ]
 
 
 def _chosen(law: Floats, outcomes: tuple[Any, ...], tape: Tape) -> Any:

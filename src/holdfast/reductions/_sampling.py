@@ -48,6 +48,10 @@ def sharp_sampling(algorithm: Algorithm, rho: float, sampling: str, *, of: str) 
     def rho_of(distance: float) -> float:
         return disagreement(rounding.probability(distance + 2.0 * algorithm.law_error), outcomes)
 
+    if sampling == "cheapest":
+        parts, subsets = (sharp_sampling(algorithm, rho, way, of=of) for way in ("parts", "subsample"))
+        # Subsets are evaluated many times over, and their law is not the same on every tape.
+        return subsets if 2 * subsets.rows < parts.rows else parts
     if sampling == "parts":
         draws = _least(lambda count: rho_of(mean_distance(dp, n, count, outcomes, runs)) <= rho, rho, of=of)
         return Sampling(draws, n * draws, rho_of(mean_distance(dp, n, draws, outcomes, runs)), True)

@@ -10,9 +10,9 @@ from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
 from holdfast.reductions._parts import Progress, Workers, effort
-from holdfast.reductions._replicable import dp_to_replicable
+from holdfast.reductions._replicable import AVERAGED, sampled
 from holdfast.reductions._simulated import simulation_argument
-from holdfast.reductions._steady import least_rho
+from holdfast.reductions._steady import steadiest
 from holdfast.replicable._tape import Tape
 from holdfast.stability import DP
 
@@ -34,8 +34,9 @@ def item_to_user_level(
 
     Its rows are users: ``rows_needed`` blocks of at least ``rows_a_user`` rows each. A user samples, with
     coins that all share, from the law of the output on the own rows, averaged over as many disjoint parts as
-    they have; the outcomes are put to a private vote. A replicable algorithm is taken as well, and run by
-    each user. The outcome None, possible if ``delta`` > 0, means that too few agreed.
+    they have, or over random subsets where these agree more; the outcomes are put to a private vote. A
+    replicable algorithm is taken as well, and run by each user. The outcome None, possible if ``delta`` > 0,
+    means that too few agreed.
 
     Guarantee: (ε, δ)-DP when all rows of one user are replaced, for any rows and any tape, even a public one;
     δ = 0 is possible where outcomes are listed, and taken where it needs no more users. Wrong or None with
@@ -94,8 +95,8 @@ def _steady(algorithm: Algorithm, size: int, of: str, by: str) -> Algorithm:
         raise InvalidArgument("rows_a_user", expected, size, of=of, reference=by)
     if not isinstance(algorithm.guarantee, DP):
         return algorithm
-    rho = least_rho(algorithm, size // algorithm.rows_needed, of=of)
-    if not rho < 0.49:
-        expected = f"so many that two users agree more often than not (here ρ is {rho:.2g})"
+    plan = steadiest(algorithm, size // algorithm.rows_needed, of=of)
+    if not plan.rho < 0.49:
+        expected = f"so many that two users agree more often than not (here ρ is {plan.rho:.2g})"
         raise InvalidArgument("rows_a_user", expected, size, of=of, reference=by)
-    return dp_to_replicable(algorithm, rho=rho)
+    return sampled(algorithm, plan, theorem=AVERAGED)

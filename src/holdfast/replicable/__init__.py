@@ -7,19 +7,25 @@ from holdfast.lazy import lazy_names
 
 # Where each public name lives. Names are imported on first use: a mean does not wait for scikit-learn.
 _HOME = {
+    "PointwiseClassifier": "_pointwise",
     "ReplicableClassifier": "_classifier",
     "ReplicableSearchCV": "_search",
     "Result": "_result",
+    "SeveralPlan": "_several",
+    "SeveralWay": "_several",
     "StandardOptimal": "_littlestone",
     "Tape": "_tape",
     "agnostic": "_agnostic",
     "amplify": "_amplify",
+    "cantor_position": "_cantor",
+    "cantor_words": "_cantor",
     "choose": "_choose",
     "correlated_choice": "_correlated",
     "correlated_laplace": "_continuous",
     "correlated_log_choice": "_correlated",
     "correlated_name": "_correlated",
     "correlated_normal": "_continuous",
+    "difference": "_contrast",
     "estimate_opt": "_opt",
     "gaussian_mean": "_gaussian",
     "heavy_hitters": "_heavy",
@@ -33,8 +39,15 @@ _HOME = {
     "littlestone_dimension": "_littlestone",
     "mean": "_mean",
     "median": "_quantile",
+    "modular_position": "_cantor",
+    "modular_words": "_cantor",
+    "plan_several": "_several",
+    "pointwise_learners": "_pointwise",
+    "pointwise_rho": "_pointwise",
+    "power": "_power",
     "quantile": "_quantile",
     "sample_size": "_sizes",
+    "slope": "_contrast",
 }
 
 __all__ = list(_HOME)

@@ -16,7 +16,7 @@ from holdfast.replicable._result import Result
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
 
-__all__ = ["mean", "mean_rows"]
+__all__ = ["mean", "mean_rows", "rounded_failure"]
 
 _BY = "theory 4, randomised rounding"
 _FEWEST_CELLS = 2.0**-40
@@ -53,7 +53,7 @@ def mean(
     rows = values.size
     if not enough_rows(rows, needed, best_effort=best_effort, what="A mean with this promise"):
         reached = rounding.probability(mean_gap(rows) / width)
-        failed = _failure(rows, width, part)
+        failed = rounded_failure(rows, width, part)
     # The exact sum, so that the order of the rows does not matter.
     share = (math.fsum(values.tolist()) / rows - low) / (high - low)
     rounded = float(snap(share, width, tape.branch("mean").uniforms(1))[0])
@@ -93,14 +93,14 @@ def _plan(accuracy: float, rho: float, beta: float) -> tuple[int, float]:
     def width(n: int) -> float:
         return rounding.up(mean_gap(n) / rho)
 
-    needed = least_whole(lambda n: _failure(n, width(n), accuracy) <= beta)
+    needed = least_whole(lambda n: rounded_failure(n, width(n), accuracy) <= beta)
     if needed is None:
         raise InvalidArgument("accuracy", "large enough for 2⁶² rows", accuracy, of="mean", reference=_BY)
     return needed, width(needed)
 
 
-def _failure(n: int, width: float, accuracy: float) -> float:
-    """P(|result − truth| > accuracy): Hoeffding's bound, averaged over the shared offset."""
+def rounded_failure(n: float, width: float, accuracy: float) -> float:
+    """P(|result − truth| > accuracy): a tail 2e^{−2nt²}, Hoeffding's, averaged over the shared offset."""
     if not width < 2.0 * accuracy:
         return 1.0
     scale = math.sqrt(2.0 * n)

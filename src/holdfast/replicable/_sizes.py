@@ -12,6 +12,7 @@ __all__ = ["sample_size"]
 _MODULES = {
     "agnostic": "_agnostic",
     "choose": "_choose",
+    "difference": "_contrast",
     "estimate_opt": "_opt",
     "gaussian_mean": "_gaussian",
     "heavy_hitters": "_heavy",
@@ -25,6 +26,7 @@ _MODULES = {
     "mean": "_mean",
     "median": "_quantile",
     "quantile": "_quantile",
+    "slope": "_contrast",
 }
 
 

@@ -35,7 +35,7 @@ from holdfast.stability._replicability import (
 )
 from holdfast.stability._selection import exponential_excess, selection_threshold
 from holdfast.stability._transfer import TransferError, split_error, transfer_error
-from holdfast.stability._typical import TwoSampleStability, TypicalStability
+from holdfast.stability._typical import SetStability, TwoSampleStability, TypicalStability, conditioned
 from holdfast.stability._typical_error import TypicalError, typical_gaussian_error, typical_laplace_error
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "PerfectPlan",
     "PrivatePlan",
     "Replicability",
+    "SetStability",
     "Step",
     "TransferError",
     "TwoSampleStability",
@@ -61,6 +62,7 @@ __all__ = [
     "azuma_with_drift",
     "collision_probability",
     "composed_delta",
+    "conditioned",
     "convert",
     "disagreement_bound",
     "expected_loss",

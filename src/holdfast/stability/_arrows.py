@@ -332,6 +332,15 @@ ARROWS = (
     ),
     Arrow(
         "two-sample",
+        "typical",
+        "SIS Lemma 3.6 for any law of the rows",
+        SAME,
+        lambda notion, at: Applied(notion.oracle(at.get("d"))),
+        free=("d",),
+        windows=lambda notion, at: ((notion.nu, 1.0 - notion.tau),),
+    ),
+    Arrow(
+        "two-sample",
         "max-information",
         "TS Lemma 3.3",
         SAME,

@@ -10,11 +10,15 @@ from holdfast import checks
 from holdfast.errors import InvalidArgument
 from holdfast.stability._advice import advice
 from holdfast.stability._arrows import ARROWS, Arrow
+from holdfast.stability._composed_arrows import COMPOSITIONS
 from holdfast.stability._notation import NODES, node_named, node_of
 from holdfast.stability._notion import Notion
 from holdfast.stability._path import Path
 from holdfast.stability._search import Route, tightest, trace
 from holdfast.stability._tightness import looseness
+
+# A path with a composition on it has at most so many parameters to search.
+_MOST_OPEN = 2
 
 
 def _real(domain: str) -> Callable[[Any, str], Any]:
@@ -28,6 +32,8 @@ def _whole(value: Any, name: str) -> int:
 _CONTEXT: dict[str, Callable[[Any, str], Any]] = {
     "n": _whole,
     "outcomes": _whole,
+    "analyses": _whole,
+    "slack": _real("(0, 1)"),
     "beta": _real("(0, 1)"),
     "epsilon": _real("(0, inf)"),
     "delta": _real("(0, 1)"),
@@ -64,11 +70,13 @@ def explain(notion: Any, to: Any, **context: Any) -> Path:
     rows, ``outcomes`` of the algorithm at the start (SIS Algorithm 1 adds one, "none"), ``beta`` of the
     max-information, ``epsilon`` and ``delta`` wanted from a transformation, ``failure`` it may have (0.05)
     where the algorithm itself has ``algorithm_failure`` (0), ``d`` of SIS Lemmas 3.14 and 3.6, ``nu`` of good
-    coins, ``c`` and ``C`` of SIS Lemma 3.11, and ``method`` ("sharp" or "paper"). What is left open is
-    optimised and shown.
+    coins, ``c`` and ``C`` of SIS Lemma 3.11, and ``method`` ("sharp" or "paper"). With ``analyses`` = k the
+    result is about k analyses of the same rows, each chosen after seeing the outputs before it; they are
+    composed where it costs least, with ``slack`` to spend. What is left open is optimised and shown.
 
     Guarantee: the tightest result over all simple paths whose conditions hold, and that use ``beta``, ``d``
-    and ``nu`` where they are given; of equally tight ones, the shortest.
+    and ``nu`` where they are given; of equally tight ones, the shortest. With ``analyses``: over those with
+    at most two parameters to search.
     Assumes: the conditions listed on the path.
     Reference: SIS figure 1 and the lemmas around it.
 
@@ -79,13 +87,18 @@ def explain(notion: Any, to: Any, **context: Any) -> Path:
     start = node_of(notion, argument="notion", of="explain")
     target = node_named(to, argument="to", of="explain")
     at = _checked(context)
-    if start.name == target.name:
+    several = at.get("analyses", 1) > 1
+    if start.name == target.name and not several:
         return Path(notion, target.name, (), notion, 1, at.get("n"))
-    routes = [
-        route
-        for route in _routes(start.name, target.name, (start.name,))
-        if at["method"] == "sharp" or all(arrow.printed for arrow in route)
-    ]
+    direct = list(_routes(start.name, target.name, (start.name,)))
+    if several:
+        direct = [
+            route for plain in ((), *direct) for route in _with_composition(start.name, target.name, plain)
+        ]
+    routes = [route for route in direct if at["method"] == "sharp" or all(arrow.printed for arrow in route)]
+    if several:
+        # Each open parameter multiplies the search: paths with many of them are not worth the wait.
+        routes = [route for route in routes if _open(route, at) <= _MOST_OPEN]
     # A parameter that is given is meant: a path on which it plays no role answers another question.
     most = max((_given(route, at) for route in routes), default=0)
     routes = [route for route in routes if _given(route, at) == most]
@@ -119,6 +132,11 @@ def _given(route: Route, at: Mapping[str, Any]) -> int:
     return len({name for arrow in route for name in arrow.open(at["method"]) if name in at})
 
 
+def _open(route: Route, at: Mapping[str, Any]) -> int:
+    """How many parameters of a route are left to be searched."""
+    return sum(name not in at for arrow in route for name in arrow.open(at["method"]))
+
+
 def _checked(context: Mapping[str, Any]) -> dict[str, Any]:
     for name in context:
         if name not in _CONTEXT:
@@ -128,15 +146,26 @@ def _checked(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _routes(here: str, target: str, seen: tuple[str, ...]) -> Iterator[Route]:
-    """Every path of arrows that visits no notion twice."""
+    """Every path of arrows that visits no notion twice, except that it may end where it began."""
     for arrow in ARROWS:
-        if arrow.source != here or arrow.target in seen:
+        if arrow.source != here:
             continue
         if arrow.target == target:
             yield (arrow,)
-        else:
+        elif arrow.target not in seen:
             for rest in _routes(arrow.target, target, (*seen, arrow.target)):
                 yield (arrow, *rest)
+
+
+def _with_composition(start: str, target: str, route: Route) -> Iterator[Route]:
+    """The route with a composition at each of the notions that it passes."""
+    notions = (start, *(arrow.target for arrow in route))
+    if notions[-1] != target:
+        return
+    for place, name in enumerate(notions):
+        for arrow in COMPOSITIONS:
+            if arrow.source == name:
+                yield (*route[:place], arrow, *route[place:])
 
 
 def _reachable(here: str) -> set[str]:

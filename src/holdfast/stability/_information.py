@@ -16,6 +16,8 @@ from holdfast.stability._notion import Notion, exp_up, log
 
 LN2 = math.log(2.0)
 _METHODS = ("paper", "sharp")
+# What the composition of max-information spends of β where none is given.
+_DEFAULT_SPLIT = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +56,42 @@ class MaxInformation(Notion):
         """
         p = checks.real(p, "p", "[0, 1]", of="MaxInformation.failure")
         return rounding.probability(exp_up(self.bits * LN2, log(p)) + self.beta)
+
+    def compose(self, k: Any, d: Any = None, *, any_data: bool = False) -> MaxInformation:
+        """``k`` such analyses of the same rows, each chosen after seeing the outputs before it.
+
+        Guarantee: with κ = bits, kκ + log₂(1/d) bits at β(1 + 2^κ + … + 2^{(k−1)κ}) + d, for every d > 0; by
+        default d = β, and 10⁻⁶ where β is 0. With ``any_data=True``: kκ bits at kβ.
+        Assumes: each analysis, with the outputs before it held fixed, has this max-information with the rows.
+        ``any_data=True``: for every law of the rows, dependent ones included, as outputs of few bits have (an
+        output of b bits has b bits of max-information at β = 0). Bounds for independent rows are not of that
+        kind: given an output, the rows depend on each other.
+        Reference: Dwork et al. 2015 for every law; for a fixed law of the rows: Holdfast.
+
+        >>> MaxInformation(bits=3.0, beta=0.0).compose(10, any_data=True)
+        MaxInformation(bits=30, beta=0)
+        >>> MaxInformation(bits=0.1, beta=1e-6).compose(10)
+        MaxInformation(bits=20.9316, beta=1.49327e-05)
+        """
+        of, by = "MaxInformation.compose", "Holdfast, composition of max-information"
+        k = checks.whole(k, "k", of=of, by=by)
+        if not isinstance(any_data, bool):
+            raise InvalidArgument("any_data", "True or False", any_data, of=of)
+        if any_data and d is not None:
+            raise InvalidArgument("d", "left out with any_data=True", d, of=of, reference=by)
+        if d is not None:
+            d = checks.real(d, "d", "(0, 1)", of=of, by=by)
+        if k == 1:
+            return self
+        bits = rounding.up(k * self.bits)
+        if any_data:
+            return self._bound(bits=bits, beta=rounding.probability(k * self.beta))
+        d = d or self.beta or _DEFAULT_SPLIT
+        nats = self.bits * LN2
+        # ln(1 + e^a + … + e^{(k−1)a}), without overflow.
+        growth = (k - 1) * nats + math.log(math.expm1(-k * nats) / math.expm1(-nats)) if nats else log(k)
+        beta = rounding.probability(exp_up(log(self.beta), growth) + d)
+        return self._bound(bits=rounding.up(bits - math.log2(d)), beta=beta)
 
     def one_way(self, d: Any = None, *, method: str = "sharp") -> PerfectGeneralization:
         """The same algorithm generalises perfectly, one way, with the law of its output as simulator.

@@ -74,28 +74,80 @@ class Replicability(Notion):
         beta = rounding.probability(self.rho / d) if self.rho > 0.0 else 0.0
         return PerfectGeneralization(beta, 0.0, d)
 
-    def under_shift(self, total_variation: Any, m: Any, *, everywhere: bool = True) -> float:
-        """How often runs on two distributions agree: a lower bound, for ``m`` rows each.
+    def compose(self, k: Any) -> Replicability:
+        """``k`` such analyses of the same rows, each chosen after seeing the results before it.
 
-        Guarantee: the larger of (1−δ)^{2m}(1−ρ) and (1−δ)^m − ρ, rounded down, at least 0.
+        Guarantee: all k results agree except with probability kρ, over the two samples and the shared coins.
+        Assumes: coins of its own for each analysis; whoever chooses the next one looks at nothing but the
+        results so far and shared coins; each analysis that may be chosen is ρ-replicable.
+        Reference: SIS 1.4.3 (Impagliazzo, Lei, Pitassi and Sorrell 2022, Lemma A.7, there O(kρ)); the
+        constant 1, on the same rows, is Holdfast's.
+
+        >>> Replicability(0.001).compose(100)
+        Replicability(rho=0.1)
+        """
+        k = checks.whole(k, "k", of="Replicability.compose", by="SIS 1.4.3")
+        return self if k == 1 else Replicability(rounding.probability(k * self.rho))
+
+    def under_shift(
+        self,
+        total_variation: Any = None,
+        m: Any = None,
+        *,
+        everywhere: bool = True,
+        shift: Any = None,
+        width: Any = None,
+    ) -> float:
+        """How often runs on two distributions agree: a lower bound.
+
+        Give the ``total_variation`` between two laws of a row and the number ``m`` of rows, or, for a
+        statistic that is rounded to a shared grid or compared with a shared threshold, the ``shift`` and the
+        ``width`` of the grid (``result.details["width"]``), or both.
+
+        Guarantee: the larger of (1−δ)^{2m}(1−ρ) and (1−δ)^m − ρ; with a shift also 1 − ρ − shift/width.
+        Rounded down, at least 0.
         Assumes: the first needs replicability for every distribution (it is used on the overlap of the two);
-        with ``everywhere=False`` only the second is used, which needs it on one of the two.
-        Reference: SIS Lemma C.3, which prints ρ for 1 − ρ.
+        with ``everywhere=False`` only the second is used, which needs it on one of the two. ``shift``: for a
+        share, the difference of the two probabilities; for a mean, the Wasserstein distance of the two laws
+        of a value, which is the difference of the means where one law lies above the other; for a list of
+        heavy hitters, the sum over the items. The same number of rows on both sides.
+        Reference: SIS Lemma C.3, which prints ρ for 1 − ρ; shift: Holdfast.
 
         >>> round(Replicability(0.1).under_shift(1e-4, m=100), 6)
         0.890049
+        >>> round(Replicability(0.1).under_shift(shift=0.002, width=0.05), 6)
+        0.86
         """
         of, by = "Replicability.under_shift", "SIS Lemma C.3"
-        shift = checks.real(total_variation, "total_variation", "[0, 1]", of=of, by=by)
-        m = checks.whole(m, "m", of=of, by=by)
-        if shift == 0.0:
-            return rounding.down(1.0 - self.rho) if self.rho > 0.0 else 1.0
+        if (total_variation is None) != (m is None):
+            name = "m" if m is None else "total_variation"
+            raise InvalidArgument(name, "given with the other of the two", None, of=of, reference=by)
+        if (shift is None) != (width is None):
+            name = "width" if width is None else "shift"
+            raise InvalidArgument(name, "given together with the other of the two", None, of=of)
+        if total_variation is None and shift is None:
+            expected = "given with m, or shift and width in its place"
+            raise InvalidArgument("total_variation", expected, None, of=of, reference=by)
+        agreement = 0.0
+        if shift is not None:
+            shift = checks.real(shift, "shift", "[0, inf)", of=of)
+            width = checks.real(width, "width", "(0, inf)", of=of)
+            agreement = 1.0 - self.rho - rounding.up(shift / width)
+        if total_variation is not None:
+            distance = checks.real(total_variation, "total_variation", "[0, 1]", of=of, by=by)
+            agreement = max(
+                agreement, self._overlapping(distance, checks.whole(m, "m", of=of, by=by), everywhere)
+            )
+        certain = agreement == 1.0 and self.rho == 0.0
+        return 1.0 if certain else max(0.0, rounding.down(agreement))
+
+    def _overlapping(self, distance: float, m: int, everywhere: bool) -> float:
+        if distance == 0.0:
+            return 1.0 - self.rho
         # The exponent is widened by its own rounding error, which grows with m.
-        overlap = math.exp(m * math.log1p(-shift) * (1.0 + 1e-15)) if shift < 1.0 else 0.0
+        overlap = math.exp(m * math.log1p(-distance) * (1.0 + 1e-15)) if distance < 1.0 else 0.0
         agreement = overlap - self.rho
-        if everywhere:
-            agreement = max(agreement, overlap * overlap * (1.0 - self.rho))
-        return max(0.0, rounding.down(agreement))
+        return max(agreement, overlap * overlap * (1.0 - self.rho)) if everywhere else agreement
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,7 +18,7 @@ Key = tuple[bool, float, int]
 Found = tuple[Key, tuple[float, ...]]
 
 # How near to the two ends of its window a parameter is tried, as a share of the window.
-_SHARES = {"beta": (1e-20, 0.99), "d": (1e-20, 0.999), "nu": (1e-9, 0.999)}
+_SHARES = {"beta": (1e-20, 0.99), "d": (1e-20, 0.999), "nu": (1e-9, 0.999), "slack": (1e-20, 0.99)}
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 

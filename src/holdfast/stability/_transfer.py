@@ -100,7 +100,7 @@ def split_error(n: Any, k: Any, beta: Any) -> float:
 def _information(n: int, k: int, beta: float) -> TransferError:
     def error(point: Floats) -> Floats:
         sd, share = np.exp(point[0]), special.expit(point[1])
-        exponent = _independent_exponent(beta * (1.0 - share), k / (8.0 * n) / sd**2)
+        exponent = transfer_exponent(beta * (1.0 - share), k / (8.0 * n) / sd**2)
         total: Floats = np.sqrt(exponent / (2.0 * n)) + sd * _noise_quantile(beta * share, k)
         return total
 
@@ -110,7 +110,7 @@ def _information(n: int, k: int, beta: float) -> TransferError:
     b1 = rounding.down(beta * float(special.expit(log_odds)))
     b2 = rounding.down(beta - b1)
     information = rounding.up(k / (8.0 * n) / sd**2)
-    exponent = rounding.up(float(_independent_exponent(np.array(b2), np.array(information))))
+    exponent = rounding.up(float(transfer_exponent(np.array(b2), np.array(information))))
     noise = rounding.up(sd * float(_noise_quantile(np.array(b1), k)))
     generalization = rounding.up(math.sqrt(exponent / (2.0 * n)))
     return TransferError(
@@ -174,7 +174,7 @@ def _noise_quantile(failure: Floats, k: int) -> Floats:
     return result
 
 
-def _independent_exponent(failure: Floats, information: Floats) -> Floats:
+def transfer_exponent(failure: Floats, information: Floats) -> Floats:
     """x = ln(1/q) for the largest q ≤ failure with kl(failure ‖ q) ≥ information, elementwise.
 
     kl(b ‖ q) = b (x + ln b) + (1−b) ln((1−b)/(1−q)) is convex and increasing in x for q < b, so Newton's

@@ -12,6 +12,8 @@ from holdfast.stability._notion import Notion, exp_up, log
 from holdfast.stability._typical_composition import compose_approximate, compose_pure, compose_sharp
 
 _METHODS = ("paper", "sharp")
+# Shares of the room of τ that a composition in two-sample form tries to spend on ν.
+_SPLITS = (0.01, 0.03, 0.1, 0.2, 0.4, 0.7)
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,7 +96,7 @@ class TypicalStability(_Typical):
         k = checks.whole(k, "k", of=of, by="TS Theorem 4.2")
         slack = checks.real(slack, "slack", "(0, 1)", of=of, by="TS Theorem 4.2")
         checks.choice(method, "method", _METHODS, of=of)
-        if k == 1:
+        if k == 1 or self.vacuous:
             # Nothing is composed. TS 4.2 is printed for k ≥ 2; extended to k = 1 it is false for η > 25/ν.
             return self
         if method == "sharp":
@@ -155,6 +157,56 @@ class TwoSampleStability(_Typical):
     (0.2, 1e-09)
     """
 
+    def oracle(self, d: Any = None) -> TypicalStability:
+        """The same algorithm in oracle form, the oracle being A(Y) for a fresh Y: (η, τ + d, ν/d).
+
+        Guarantee: for every d > 0, by default √ν.
+        Assumes: nothing further; any law of the rows. At most a share ν/d of the data have more than a share
+        d of bad partners; for the others, average over the partner.
+        Reference: SIS Lemma 3.6, whose proof needs no independence.
+
+        >>> TwoSampleStability(0.1, 0.0, 1e-8).oracle()
+        TypicalStability(eta=0.1, tau=0.0001, nu=0.0001)
+        """
+        of, by = "TwoSampleStability.oracle", "SIS Lemma 3.6"
+        d = math.sqrt(self.nu) if d is None else checks.real(d, "d", "(0, 1)", of=of, by=by)
+        return TypicalStability._bound(
+            eta=self.eta,
+            tau=rounding.probability(self.tau + d) if d > 0.0 else self.tau,
+            nu=rounding.probability(self.nu / d) if self.nu > 0.0 else 0.0,
+        )
+
+    def compose(self, k: Any, *, slack: Any) -> TwoSampleStability:
+        """``k`` such steps, each chosen after seeing the outputs before it.
+
+        Guarantee: through the oracle form and back, at the best split d of ν on a grid.
+        Assumes: each step, with the outputs before it held fixed, is (η, τ, ν)-stable in two-sample form;
+        ``slack`` as for ``TypicalStability.compose``, which composes it.
+        Reference: SIS Lemma 3.6, TS 2.1 and Holdfast, sharp composition.
+
+        >>> TwoSampleStability(0.01, nu=1e-20).compose(10, slack=1e-5)
+        TwoSampleStability(eta=0.190332, tau=2.09984e-05, nu=7.91885e-06)
+        """
+        of = "TwoSampleStability.compose"
+        k = checks.whole(k, "k", of=of, by="TS Theorem 4.2")
+        slack = checks.real(slack, "slack", "(0, 1)", of=of, by="TS Theorem 4.2")
+        if k == 1 or self.vacuous:
+            return self
+        if self.nu == 0.0:
+            return self.oracle().compose(k, slack=slack).two_sample()
+        # Half of the slack pays for what τ + d cannot hide: so much room each step has for d.
+        room = -math.expm1(math.log1p(-slack / 2.0) / k) - self.tau
+        if not room > 0.0:
+            enough = -2.0 * math.expm1(k * math.log1p(-self.tau)) * (1.0 + 1e-9)
+            expected = f"above {enough:.6g} for k = {k}, so that ν has room"
+            raise InvalidArgument("slack", expected, slack, of=of, reference="Holdfast, sharp composition")
+        composed = [
+            self.oracle(share * room).compose(k, slack=slack).two_sample()
+            for share in _SPLITS
+            if share * room < 1.0
+        ]
+        return min(composed, key=lambda stability: (stability.nu >= 1.0, stability.eta, stability.nu))
+
     def near_independence(self, method: str = "sharp") -> tuple[float, float]:
         """Data and output are almost independent: (η, additive term).
 
@@ -170,3 +222,68 @@ class TwoSampleStability(_Typical):
         if self.tau == 0.0 or self.nu == 0.0:
             return self.eta, self.tau + self.nu
         return self.eta, rounding.probability(math.fsum((self.tau, self.nu)))
+
+
+@dataclass(frozen=True, repr=False)
+class SetStability(_Typical):
+    """Set form: a set of data, all pairs of which give (eta, tau)-indistinguishable outputs.
+
+    Guarantee: there is a set S with A(x) ≈ A(y) for all x, y in S, and two independent samples are both in S
+    with probability ≥ 1 − ν.
+    Assumes: P from the family the mechanism was built for; rows may depend on each other.
+    Reference: TS1 Definition 2.2. TS1 calls the two-sample form equivalent; it is weaker.
+
+    >>> SetStability(0.2, nu=1e-9).two_sample()
+    TwoSampleStability(eta=0.2, tau=0, nu=1e-09)
+    """
+
+    def two_sample(self) -> TwoSampleStability:
+        """The two-sample form, with the same numbers: a pair in the set is a good pair.
+
+        Guarantee: as :class:`TwoSampleStability`.
+        Assumes: nothing further.
+        Reference: TS1 2.1.
+        """
+        return TwoSampleStability._bound(eta=self.eta, tau=self.tau, nu=self.nu)
+
+    def near_independence(self, method: str = "sharp") -> tuple[float, float]:
+        """Data and output are almost independent: (η, additive term).
+
+        Guarantee: P[(X, A(X)) ∈ O] ≤ e^η P[(X, A(Y)) ∈ O] + τ + ν for every O; "paper" has τ + 4ν.
+        Assumes: "paper": η < 1 and ν < 1/10; "sharp": nothing.
+        Reference: TS1 Lemma 2.6; sharp: Holdfast.
+
+        >>> eta, added = SetStability(0.2, nu=0.001).near_independence(method="paper")
+        >>> eta, round(added, 9)
+        (0.2, 0.004)
+        """
+        of = "SetStability.near_independence"
+        if checks.choice(method, "method", _METHODS, of=of) == "sharp":
+            return self.two_sample().near_independence()
+        self._printed_domain(of, "TS1 Lemma 2.6")
+        return self.eta, rounding.probability(self.tau + 4.0 * self.nu)
+
+
+def conditioned(epsilon: Any, delta: Any, kept: Any, *, same_marginal: bool = False) -> tuple[float, float]:
+    """From closeness of two pairs to closeness given one part of them: (ε', how often it fails).
+
+    Guarantee: if (U, V) and (U', V') are (ε, δ)-indistinguishable, then U given V = t and U' given V' = t are
+    (ε', ``kept``)-indistinguishable except with the returned probability over t ~ V. In general ε' = 3ε and
+    it is 2δ/kept + 2δ/(1 − e^−ε). With ``same_marginal=True``: ε' = ε and 2δ/kept.
+    Assumes: ``same_marginal``: V and V' have the same law. Otherwise ε > 0.
+    Reference: TS Lemma 4.6 (Kasiviswanathan and Smith 2014); for equal marginals: Holdfast.
+
+    >>> epsilon, failure = conditioned(0.1, 1e-8, 1e-4, same_marginal=True)
+    >>> epsilon, round(failure, 9)
+    (0.1, 0.0002)
+    """
+    of, by = "conditioned", "TS Lemma 4.6"
+    delta = checks.real(delta, "delta", "[0, 1)", of=of, by=by)
+    kept = checks.real(kept, "kept", "(0, 1]", of=of, by=by)
+    if not isinstance(same_marginal, bool):
+        raise InvalidArgument("same_marginal", "True or False", same_marginal, of=of)
+    epsilon = checks.real(epsilon, "epsilon", "[0, inf)" if same_marginal else "(0, inf)", of=of, by=by)
+    failure = 2.0 * delta / kept
+    if same_marginal:
+        return epsilon, rounding.probability(failure)
+    return rounding.up(3.0 * epsilon), rounding.probability(failure - 2.0 * delta / math.expm1(-epsilon))

@@ -9,5 +9,16 @@ from holdfast.tails._closed import Bernstein, BoundedDifferences, SubExponential
 from holdfast.tails._custom import Custom
 from holdfast.tails._normal import Normal
 from holdfast.tails._tail import Tail
+from holdfast.tails._uniform import uniform_convergence, uniform_convergence_rows
 
-__all__ = ["Bernstein", "BoundedDifferences", "Custom", "Normal", "SubExponential", "SubGaussian", "Tail"]
+__all__ = [
+    "Bernstein",
+    "BoundedDifferences",
+    "Custom",
+    "Normal",
+    "SubExponential",
+    "SubGaussian",
+    "Tail",
+    "uniform_convergence",
+    "uniform_convergence_rows",
+]
