@@ -191,7 +191,7 @@ def test_without_matplotlib_the_page_goes_without_its_picture(holdfast, elsewher
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     status, out, _ = holdfast("demo", *TINY)
     assert status == 0
-    assert "pip install 'holdfast[plots]'" in out
+    assert "pip install 'holdfast-guard[plots]'" in out
     reader, text = read((elsewhere / "holdfast-demo" / "index.html").read_text(encoding="utf-8"))
     assert reader.sources == []
     assert "There is a picture too" in text

@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "server": _ASKING | {"planning", "results"},
     "cli": _ASKING | {"planning", "audit", "demo", "replicable", "figures", "results", "server"},
 }
-GROUND_FLOOR = {"errors", "checks", "lazy", "records", "rounding", "workers"}
+GROUND_FLOOR = {"errors", "checks", "distribution", "lazy", "records", "rounding", "workers"}
 
 
 def _imported_modules(path: Path) -> set[str]:
