@@ -42,6 +42,9 @@ define install
 	fi
 endef
 
+site: $(VENV)/.ready
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/python -m mkdocs build --strict
+
 $(DEMO)/.ready: requirements-demo.lock
 	@echo "Setting up $(DEMO): the packages that the demo needs."
 	$(call install,$(DEMO),--requirement requirements-demo.lock)
