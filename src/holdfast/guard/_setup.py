@@ -25,8 +25,8 @@ _FOR_ORDER, _FOR_FEW = 1, 2
 
 _SAME_LAW = "The rows are a random sample of the population that the answers are about."
 _PUBLIC = (
-    "The columns, their types and the number of rows are public. Where a table does not state its types (CSV, "
-    "columns of objects), they were inferred from all rows. We assume that new data would have the same types."
+    "The columns, their types and the number of rows are public. Types that a table does not state (CSV, "
+    "columns of objects) were inferred from all rows. We assume that new data would have the same types."
 )
 _PUBLIC_CATEGORIES = (
     "The categories of {} are public: they were declared without looking at the protected rows."
