@@ -389,7 +389,9 @@ class CodeStrategy:
         fresh = Account(account.failure, weights=account.weights)
         expected = expect(question, self._public(question, fresh.nats()))
         if self._nearby(question, fresh, expected) is None:
-            best = self._on_grid(question, fresh, expected, self.error / 1000).half_width_near_guess()
+            best = self._on_grid(
+                question, fresh, expected, (self.error or 1.0) / 1000
+            ).half_width_near_guess()
             reason = (
                 f": {self.rows:,} protected rows cannot give that; the best here is about "
                 f"±{float(f'{best:.2g}'):,g}. Promise a wider error, bring more rows, or ask in larger units."

@@ -57,7 +57,7 @@ def _notebook_figure() -> Any:
     """A figure that a notebook shows without pyplot and without ``%matplotlib``."""
     from matplotlib.figure import Figure
 
-    class NotebookFigure(Figure):  # type: ignore[misc]
+    class NotebookFigure(Figure):
         def _repr_png_(self) -> bytes:
             picture = io.BytesIO()
             self.savefig(picture, format="png", dpi=110)
