@@ -12,7 +12,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_PAGES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("index", "start", "how-it-works", "faq", "glossary")),
+    ROOT / "SECURITY.md",
+    ROOT / "SKILL.md",
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("index", "start", "how-it-works", "faq", "glossary", "compatibility")
+    ),
 ]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 MOST_WORDS = 18
