@@ -32,7 +32,7 @@ define install
 	@if command -v uv >/dev/null 2>&1; then \
 		{ test -x $(1)/bin/python || uv venv --quiet --python $(PYTHON) $(1); } && \
 		uv pip install --quiet --python $(1)/bin/python --no-deps $(2); \
-	elif $(PYTHON) -m pip --python $(PYTHON) --version >/dev/null 2>&1; then \
+	elif $(PYTHON) -m pip --python "$$(command -v $(PYTHON))" --version >/dev/null 2>&1; then \
 		{ test -x $(1)/bin/python || $(PYTHON) -m venv --without-pip $(1); } && \
 		$(PYTHON) -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check \
 			--root-user-action ignore --no-compile --no-deps $(2); \
