@@ -1,13 +1,15 @@
-# Everything runs in a virtual environment of its own, made from the lock file; nothing else is needed on the machine.
+# Everything runs in virtual environments of its own, made from the lock files. Nothing else is needed on the machine.
 PYTHON ?= python3
 VENV ?= .venv
+DEMO ?= .venv-demo
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-all check format lock clean
+.PHONY: demo test test-all check format lock site clean
 
-demo: $(VENV)/.ready
-	$(BIN)/holdfast demo
+# The demo needs the core and pictures only, and runs from the source tree: nothing is built.
+demo: $(DEMO)/.ready
+	PYTHONPATH=src $(DEMO)/bin/python -m holdfast demo
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
@@ -24,19 +26,48 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(VENV)/.ready: requirements.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	touch $@
+# Make an environment and install into it: uv where there is one, else the interpreter's own pip, which starts
+# sooner than a pip of the environment's own, else that one. Locks are complete, so nothing is resolved.
+define install
+	@if command -v uv >/dev/null 2>&1; then \
+		{ test -x $(1)/bin/python || uv venv --quiet --python $(PYTHON) $(1); } && \
+		uv pip install --quiet --python $(1)/bin/python --no-deps $(2); \
+	elif $(PYTHON) -m pip --python "$$(command -v $(PYTHON))" --version >/dev/null 2>&1; then \
+		{ test -x $(1)/bin/python || $(PYTHON) -m venv --without-pip $(1); } && \
+		$(PYTHON) -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check \
+			--root-user-action ignore --no-compile --no-deps $(2); \
+	else \
+		{ test -x $(1)/bin/pip || $(PYTHON) -m venv $(1); } && \
+		$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps $(2); \
+	fi
+endef
 
-# Resolve the newest versions that the ranges in pyproject.toml allow, in an environment of its own.
+site: $(VENV)/.ready
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/python -m mkdocs build --strict
+
+$(DEMO)/.ready: requirements-demo.lock
+	@echo "Setting up $(DEMO): the packages that the demo needs."
+	$(call install,$(DEMO),--requirement requirements-demo.lock)
+	@touch $@
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@echo "Setting up $(VENV): everything that the tests need. This takes some minutes."
+	$(call install,$(VENV),--requirement requirements.lock)
+	$(call install,$(VENV),--editable .)
+	@$(BIN)/python -m compileall -q -j $(WORKERS) $(VENV)/lib >/dev/null 2>&1 || true # packages ship files for other Pythons
+	@touch $@
+
+# Resolve the newest versions that the ranges in pyproject.toml allow, in an environment of its own. The demo's
+# lock has the same versions of the core.
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --upgrade pip
 	.venv-lock/bin/python -m pip install --quiet --editable ".[all]" --group dev
 	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements.lock
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --constraint requirements.lock --editable ".[plots]"
+	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements-demo.lock
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,17 +9,20 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import holdfast
+
 RESULTS = Path(__file__).parent / "results"
 
 
 def describe() -> dict[str, Any]:
     """The machine and the versions that matter for a number."""
-    packages = ("holdfast", "numpy", "scipy", "duckdb", "ibis-framework")
+    packages = ("numpy", "scipy", "duckdb", "ibis-framework")
     return {
         "cores": os.cpu_count(),
         "machine": platform.machine(),
         "system": platform.system(),
         "python": platform.python_version(),
+        "holdfast": holdfast.__version__,
         **{name: importlib.metadata.version(name) for name in packages},
     }
 

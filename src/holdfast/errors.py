@@ -3,6 +3,8 @@ the one warning it gives."""
 
 from __future__ import annotations
 
+from holdfast.distribution import pip_install
+
 __all__ = [
     "BudgetSpent",
     "DependenceWarning",
@@ -96,7 +98,7 @@ class MissingExtra(HoldfastError, ImportError):
 
     def __init__(self, extra: str, *, what: str) -> None:
         self.extra = extra
-        super().__init__(f"{what} needs an optional part: pip install 'holdfast[{extra}]'.")
+        super().__init__(f"{what} needs an optional part: {pip_install(extra)}.")
 
 
 class DependenceWarning(UserWarning):

@@ -66,7 +66,7 @@ def test_the_majority_overfits_and_the_guard_still_holds(coins):
 
 
 def test_booleans_and_strange_names_are_asked_about_too(rng):
-    table = {f'omen "{i}" or': rng.integers(0, 2, 400).astype(bool) for i in range(4)}
+    table = {f'coin "{i}" or': rng.integers(0, 2, 400).astype(bool) for i in range(4)}
     table["it is so"] = rng.integers(0, 2, 400).astype(bool)
     numbers = {name: values.astype(int) for name, values in table.items()}
     columns = list(table)[:-1]

@@ -48,7 +48,7 @@ def test_answers_are_the_guards_own(people, holdfast):
 
 def test_a_surprise_is_called_one_and_a_repetition_is_free(people, holdfast):
     _, out, _ = holdfast("ask", "people.csv", "-q", "share(sex = 'F', guess = 0.9)", "-q", "share('F' = sex)")
-    assert "a surprise: the guess was 0.9" in out
+    assert "a surprise: the protected rows disagree with the guess 0.9" in out
     assert "○" in out
     assert "asked before, free" in out
 

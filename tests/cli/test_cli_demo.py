@@ -52,19 +52,19 @@ def test_averages_miss_and_the_guard_holds_as_shipped(seed, day):
 def test_the_naive_analyst_asks_what_the_attack_asks(seed):
     stones = Stones.draw(600, 20, seed)
     shares, final = naive_sign_attack(stones)
-    attack = sign_attack(Guard(stones.table, training_share=0), columns=stones.omens, target="expensive")
+    attack = sign_attack(Guard(stones.table, training_share=0), columns=stones.coins, target="expensive")
     table = stones.table
     assert [share.value for share in shares] == [
-        (table[name] == table["expensive"]).mean() for name in stones.omens
+        (table[name] == table["expensive"]).mean() for name in stones.coins
     ]
     # The signs of the attack are the naive ones (its guesses lie on the edge), so the final rule is the same.
     signs = [1 if share.value >= 0.5 else -1 for share in shares]
     if list(attack.signs) == signs:
         assert attack.final.low <= final.value <= attack.final.high
     votes = sum(
-        (2 * table[name].astype(int) - 1) * sign for name, sign in zip(stones.omens, signs, strict=True)
+        (2 * table[name].astype(int) - 1) * sign for name, sign in zip(stones.coins, signs, strict=True)
     )
-    votes += (2 * table[stones.omens[0]].astype(int) - 1) * signs[0]
+    votes += (2 * table[stones.coins[0]].astype(int) - 1) * signs[0]
     assert final.value == ((votes > 0) == (table["expensive"] == 1)).mean()
     assert final.interval.contains(final.value)
 
@@ -75,9 +75,9 @@ def test_one_holdout_turns_the_coins_on_other_rows_than_it_judges_them_on(seed):
     rest = stones.table.drop(index=explored)
     turned = [
         stones.table.loc[explored, name].eq(stones.table.loc[explored, "expensive"]).mean() >= 0.5
-        for name in stones.omens
+        for name in stones.coins
     ]
-    votes = sum((rest[name] == 1) == turn for name, turn in zip(stones.omens, turned, strict=True))
+    votes = sum((rest[name] == 1) == turn for name, turn in zip(stones.coins, turned, strict=True))
     found = single_holdout(stones, explored)
     assert found.value == ((votes > 10) == (rest["expensive"] == 1)).mean()
     assert found.interval.low < found.value < found.interval.high
@@ -88,9 +88,9 @@ def test_one_holdout_turns_the_coins_on_other_rows_than_it_judges_them_on(seed):
 
 def test_the_coins_are_fair_and_the_stones_are_drawn_from_the_population(seed):
     stones = Stones.draw(5_000, 30, seed)
-    omens = stones.table[list(stones.omens)].to_numpy()
-    assert set(np.unique(omens)) == {0, 1}
-    assert abs(omens.mean() - 0.5) < 5 * 0.5 / np.sqrt(omens.size)
+    flips = stones.table[list(stones.coins)].to_numpy()
+    assert set(np.unique(flips)) == {0, 1}
+    assert abs(flips.mean() - 0.5) < 5 * 0.5 / np.sqrt(flips.size)
     assert list(stones.plain().columns) == list(stones.population.columns)
     assert stones.plain().merge(stones.population.drop_duplicates()).shape == stones.plain().shape
     again = Stones.draw(5_000, 30, seed)
@@ -191,7 +191,7 @@ def test_without_matplotlib_the_page_goes_without_its_picture(holdfast, elsewher
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     status, out, _ = holdfast("demo", *TINY)
     assert status == 0
-    assert "pip install 'holdfast[plots]'" in out
+    assert "pip install 'holdfast-guard[plots]'" in out
     reader, text = read((elsewhere / "holdfast-demo" / "index.html").read_text(encoding="utf-8"))
     assert reader.sources == []
     assert "There is a picture too" in text

@@ -59,7 +59,11 @@ def sitting(people, monkeypatch):
                 _until(lambda: prompts and prompts[-1].app.is_running and _has_history(prompts[-1]))
                 before = seen(some)
                 pipe.send_text(some)
-                if some not in ("", keys[-1]):
+                if some.endswith("\t"):
+                    # The typed letters change the line too. Wait for more than them: for the completion.
+                    typed = before + some.rstrip("\t")
+                    _until(lambda typed=typed: not typed.startswith(prompts[-1].default_buffer.text))
+                elif some not in ("", keys[-1]):
                     _until(lambda some=some, before=before: seen(some) != before)
 
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):

@@ -464,7 +464,7 @@ def test_a_wider_interval_around_the_guess_is_called_that():
     answer = Guard(protected, train=train).share("x = 1", where="f = 1")
     assert not answer.confirmed
     assert answer.value == answer.guess
-    assert "(as guessed, but wider than expected; cost " in repr(answer)
+    assert "(a surprise: as guessed, but wider than expected; cost " in repr(answer)
 
 
 def test_a_picture_names_the_unit_and_no_guess_where_there_is_none():
@@ -477,3 +477,18 @@ def test_a_picture_names_the_unit_and_no_guess_where_there_is_none():
         labels = [text.get_text() for text in axes[0].get_legend().get_texts()]
         assert label in labels
         assert ("guess" in labels) == (name == "code")
+
+
+@pytest.mark.parametrize("question", ["share(age > 40)", "mean(income, 0, 100000)"])
+def test_a_promise_that_so_few_rows_cannot_keep_is_refused_with_one_that_they_can(question):
+    source = np.random.default_rng(7)
+    people = {"age": source.integers(18, 90, 258), "income": source.normal(40_000, 9_000, 258)}
+    with pytest.raises(
+        BudgetSpent, match=r"172 protected rows cannot give that; the best here is"
+    ) as refused:
+        Guard(people, error=0.01).ask(question)
+    assert refused.value.spent == 0
+    best = float(re.search(r"about ±([\d.,]*\d)", str(refused.value))[1].replace(",", ""))
+    assert Guard(people, error=1.2 * best).ask(question).half_width <= 1.2 * best
+    with pytest.raises(BudgetSpent):
+        Guard(people, error=0.8 * best).ask(question)

@@ -302,7 +302,7 @@ def test_an_unknown_metric_is_refused_at_once(table):
 )
 def test_a_package_that_is_not_installed_is_named(package, use, table, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=rf"pip install 'holdfast\[{package}\]'"):
+    with pytest.raises(MissingExtra, match=rf"pip install 'holdfast-guard\[{package}\]'"):
         use(Guard(table))
 
 

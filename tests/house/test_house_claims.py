@@ -27,12 +27,12 @@ def _plain(text: str) -> str:
 
 def _prose() -> str:
     """The README without headings, code, pictures and the list of further reading."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").split("## Read on")[0]
+    text = (ROOT / "README.md").read_text(encoding="utf-8").split("## Where to go next")[0]
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     return "\n".join(
         line
         for line in text.splitlines()
-        if not line.startswith(("#", "    ", "![", "|---", "| for |", "| N, k"))
+        if not line.startswith(("#", "    ", "![", "|---", "| for |", "| rows |"))
     )
 
 
@@ -94,7 +94,7 @@ def test_the_page_is_made_of_the_claims_and_the_kept_numbers():
 
 
 def test_another_number_is_seen(monkeypatch):
-    claim = next(claim for claim in OF_README if claim["says"].startswith("| 10⁴, 10 |"))
+    claim = next(claim for claim in OF_README if claim["says"].startswith("| 5,000 | 10 |"))
     space = MADE["filled"].__globals__
     monkeypatch.setitem(space, "value_of", lambda place: 0.5)
     readme = _plain((ROOT / "README.md").read_text(encoding="utf-8"))

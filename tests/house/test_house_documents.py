@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
-    path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] if path.name != "LICENSE"
+    path
+    for path in [*ROOT.glob("*.md"), ROOT / "llms.txt", *(ROOT / "docs").rglob("*.md")]
+    if path.name != "LICENSE"
 )
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 

@@ -80,7 +80,7 @@ def test_errors_share_one_root_and_carry_their_numbers():
     rows = errors.NotEnoughRows(5847, 100)
     assert (rows.needed, rows.got) == (5847, 100)
     assert "5,847" in str(rows)
-    assert "pip install 'holdfast[plots]'" in str(errors.MissingExtra("plots", what="guard.plot()"))
+    assert "pip install 'holdfast-guard[plots]'" in str(errors.MissingExtra("plots", what="guard.plot()"))
 
 
 @given(st.floats(allow_nan=False))

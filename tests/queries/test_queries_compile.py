@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 import queries_oracle as oracle
@@ -125,3 +126,10 @@ def test_dates_are_compared_with_dates_and_iso_texts() -> None:
         "m is null": [False, False, False, True, False],
     }.items():
         assert computed(rows, queries.share(text)) == wanted, text
+
+
+@pytest.mark.parametrize("text", ["17 - x % 5", "x % 5 / 2", "2 * x % 5", "x % 5 * 2", "x + 7 % 5 - 1"])
+def test_the_remainder_binds_as_tightly_in_a_question_as_in_duckdb(text: str) -> None:
+    """A parser that reads 17 - x % 5 as (17 - x) % 5 would answer another question."""
+    ours = computed(open_rows(pa.table({"x": [13.0]})), queries.mean(text, bounds=(-99, 99)))
+    assert ours == [duckdb.sql(f"select {text} from (select 13.0::double as x)").fetchall()[0][0]]

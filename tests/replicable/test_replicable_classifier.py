@@ -124,4 +124,4 @@ def test_without_scikit_learn_the_message_names_the_extra(name):
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert said.startswith(f"{name} needs")
-    assert "pip install 'holdfast[sklearn]'" in said
+    assert "pip install 'holdfast-guard[sklearn]'" in said

@@ -116,7 +116,7 @@ def test_bad_arguments(gate, options):
 def test_without_inspect_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     monkeypatch.setitem(sys.modules, "inspect_ai.hooks", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'holdfast\[inspect\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'holdfast-guard\[inspect\]'"):
         holdfast.inspect.submit_to(Gate(), name="v2")
 
 

@@ -7,6 +7,7 @@ import html
 
 from holdfast.cli._page import filled
 from holdfast.demo import TRUTH, Claim, Story, Told
+from holdfast.distribution import pip_install
 from holdfast.records import interval_words
 
 
@@ -53,7 +54,7 @@ def _lead(story: Story) -> str:
 
 def _picture(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
     if pictures is None:
-        install = "<code>pip install 'holdfast[plots]'</code>"
+        install = f"<code>{html.escape(pip_install('plots'))}</code>"
         return f'<p class="note">There is a picture too: {install}, and run the demo again.</p>'
     light, dark = map(_embedded, pictures)
     said = (

@@ -1,4 +1,4 @@
-"""The demo's picture: what was reported about the vote of the omens, and what each omen seemed to say."""
+"""The demo's picture: what was reported about the vote of the coins, and what each coin seemed to say."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _draw_votes(axes: Any, story: Story, colours: _Palette) -> None:
 
 
 def _draw_omens(axes: Any, story: Story, colours: _Palette) -> None:
-    """Every omen, from the one that seems to agree least to the one that seems to agree most."""
+    """Every coin, from the one that seems to agree least to the one that seems to agree most."""
     order = np.argsort([share.value for share in story.plain_shares], kind="stable")
     places = np.arange(1, len(order) + 1)
     guarded = [story.guarded_shares[i] for i in order]

@@ -24,9 +24,9 @@ def show(console: Console, story: Story, page: Path) -> None:
         f"[bold]{story.rows:,} stones drawn from {story.population:,} diamonds.[/] First, honest questions; "
         "all intervals hold together with probability 95%.",
         _questions(story),
-        f"[bold]Then {story.columns:,} omens:[/] coins flipped for each stone. The analyst asks how often "
-        "each agrees with “expensive”, turns it the way the answer points, and lets them vote. How often is "
-        f"the vote right? The truth is {TRUTH:.0%}.",
+        f"[bold]Then {story.columns:,} coin flips for each stone.[/] They know nothing about prices. The "
+        "analyst asks how often each coin agrees with “expensive”, keeps the direction of the answer, and "
+        f"lets all coins vote. How often is the vote right? The truth is {TRUTH:.0%}.",
         _claims(story),
         *(f"[bold]{sentence}[/]" for sentence in story.moral),
         f"\nThe page: [bold]{escape(str(page))}[/]. To go on: [cyan]holdfast ask {stones}[/]",

@@ -115,7 +115,7 @@ def _outcome(answer: Answer) -> str:
         return "as guessed" if answer.value == answer.guess else f"near the guess {answer.guess:.4g}"
     if answer.value == answer.guess:
         return "a surprise: as guessed, but wider than expected"
-    return f"a surprise: the guess was {answer.guess:.4g}"
+    return f"a surprise: the protected rows disagree with the guess {answer.guess:.4g}"
 
 
 def show_preview(console: Console, preview: Preview) -> None:

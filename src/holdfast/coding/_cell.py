@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
-from scipy.special import erfc, xlogy
+import scipy
 
 from holdfast.coding._account import MICRO, Account, Weights
 
@@ -27,12 +28,15 @@ def cell_entropy(half_cell: float) -> float:
     """Nats that the cell of a normal error reveals on average, on cells of this half-width."""
     far = math.ceil(6 / half_cell) + 1
     places = np.arange(-far, far + 1)
-    reached = erfc((2 * places - 1) * half_cell / math.sqrt(2)) / 2
+    reached = scipy.special.erfc((2 * places - 1) * half_cell / math.sqrt(2)) / 2
     probabilities = -np.diff(np.append(reached, 0.0))
-    return float(-np.sum(xlogy(probabilities, probabilities)))
+    return float(-np.sum(scipy.special.xlogy(probabilities, probabilities)))
 
 
-_ENTROPIES = np.array([cell_entropy(half_cell) for half_cell in _HALF_CELLS])
+@cache
+def _entropies() -> np.ndarray:
+    """The entropy of each half-cell that is tried; made on first use: scipy.special is slow to import."""
+    return np.array([cell_entropy(half_cell) for half_cell in _HALF_CELLS])
 
 
 def training_share(weights: Weights) -> float:
@@ -48,7 +52,7 @@ def after_expected(account: Account, error: float, arm: float, questions: int) -
     for asked in range(questions):
         now = replace(account, steps=account.steps + asked, micro_nats=round(spent * MICRO), together=1)
         half_cell = best_half_cell(now, error, arm * math.sqrt(now.nats() / start))
-        spent += float(np.interp(half_cell / error, _HALF_CELLS, _ENTROPIES))
+        spent += float(np.interp(half_cell / error, _HALF_CELLS, _entropies()))
     return replace(account, steps=account.steps + questions, micro_nats=round(spent * MICRO))
 
 
@@ -71,7 +75,7 @@ def best_half_cell(account: Account, error: float, arm: float, *, nats: float | 
     Reference: docs/theory/code-guard.md, "The cell".
     """
     if nats is not None:
-        affordable = int(np.argmax(nats >= _ENTROPIES))
+        affordable = int(np.argmax(nats >= _entropies()))
         return float(_HALF_CELLS[affordable]) * error
     coming = coming_questions(account.steps, account.weights.expect)
     level = account.nats()
@@ -79,5 +83,5 @@ def best_half_cell(account: Account, error: float, arm: float, *, nats: float | 
         0.0,
         account.weights.nats(account.steps + 1 + math.ceil(coming)) - account.weights.nats(account.steps + 1),
     )
-    widths = _HALF_CELLS * error + arm * np.sqrt((level + growth + coming * _ENTROPIES) / level)
+    widths = _HALF_CELLS * error + arm * np.sqrt((level + growth + coming * _entropies()) / level)
     return float(_HALF_CELLS[int(np.argmin(widths))]) * error

@@ -57,14 +57,14 @@ QUESTIONS = (
 class Stones:
     """``table`` is what the analyst has: ``rows`` stones drawn with replacement from the ``population``.
 
-    ``expensive`` says whether a stone costs more than the median of the population. An omen is a fair coin
-    flipped for each stone, independent of everything else: the majority of omens, each turned either way, is
+    ``expensive`` says whether a stone costs more than the median of the population. A coin is a fair coin
+    flipped for each stone, independent of everything else: the majority of coins, each turned either way, is
     right about ``expensive`` exactly half of the time.
     """
 
     table: Any
     population: Any
-    omens: tuple[str, ...]
+    coins: tuple[str, ...]
 
     @classmethod
     def draw(cls, rows: int, columns: int, seed: int) -> Stones:
@@ -79,9 +79,9 @@ class Stones:
         drawn = population.iloc[rng.integers(0, len(population), rows)].reset_index(drop=True)
         expensive = (drawn.price > population.price.median()).astype(np.int8).rename("expensive")
         names = tuple(f"omen_{i}" for i in range(1, columns + 1))
-        omens = pd.DataFrame(rng.integers(0, 2, (rows, columns), dtype=np.int8), columns=list(names))
-        return cls(pd.concat([drawn, expensive, omens], axis=1), population, names)
+        coins = pd.DataFrame(rng.integers(0, 2, (rows, columns), dtype=np.int8), columns=list(names))
+        return cls(pd.concat([drawn, expensive, coins], axis=1), population, names)
 
     def plain(self) -> Any:
         """The stones without what the story added to them."""
-        return self.table.drop(columns=["expensive", *self.omens])
+        return self.table.drop(columns=["expensive", *self.coins])

@@ -49,9 +49,9 @@ class Told(Record):
 
 @dataclass(frozen=True, repr=False)
 class Claim(Record):
-    """How often the vote of the omens is said to be right, by whom, and with which 95 % interval.
+    """How often the vote of the coins is said to be right, by whom, and with which 95 % interval.
 
-    ``missed`` counts the single omens whose interval missed the truth (None where nothing was said about
+    ``missed`` counts the single coins whose interval missed the truth (None where nothing was said about
     them), ``nats`` what the search cost.
     """
 
@@ -75,7 +75,7 @@ class Claim(Record):
 @dataclass(frozen=True, repr=False)
 class Story(Record):
     """Everything the demo shows. ``naive``, ``holdout``, ``guard`` and ``attacked`` are about the vote of
-    the omens."""
+    the coins."""
 
     rows: int
     population: int
@@ -141,12 +141,12 @@ class Story(Record):
 
 
 def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> Story:
-    """Ask the real questions, then search the omens by averages, with one holdout, by a guard, and attacking
+    """Ask the real questions, then search the coins by averages, with one holdout, by a guard, and attacking
     a second guard.
 
     Guarantee: with probability 0.95 all intervals of the first guard hold, and so do all of the second.
     """
-    columns, rows = list(stones.omens), len(stones.table)
+    columns, rows = list(stones.coins), len(stones.table)
     total = len(QUESTIONS) + 2 * (len(columns) + 1)
 
     def at(done: int) -> Callable[[int, int], None] | None:

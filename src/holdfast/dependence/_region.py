@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from holdfast.dependence._contraction import Forgetting
 
@@ -33,8 +33,8 @@ def code_excess(counts: Counts, allowed: Mask) -> Matrix:
     leaving = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         fitted = np.where(counts > 0.0, counts * np.log(counts / leaving[:, None]), 0.0).sum(axis=1)
-    gained = np.where(allowed, gammaln(counts + 0.5) - gammaln(0.5), 0.0)
-    lost = gammaln(leaving + size / 2.0) - gammaln(size / 2.0)
+    gained = np.where(allowed, scipy.special.gammaln(counts + 0.5) - scipy.special.gammaln(0.5), 0.0)
+    lost = scipy.special.gammaln(leaving + size / 2.0) - scipy.special.gammaln(size / 2.0)
     slack = 16.0 * _EPS * (np.abs(fitted) + np.abs(gained).sum(axis=1) + np.abs(lost) + 1.0)
     excess: Matrix = fitted - gained.sum(axis=1) + lost + slack
     return excess

@@ -1,21 +1,26 @@
 """Asking: strategies, the account, answers and their certificates."""
 
+from typing import TYPE_CHECKING
+
 from holdfast.guard._answer import Answer, Left, Preview
-from holdfast.guard._board import Board, FinalScore, Submission
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._curve import Curve
 from holdfast.guard._diagnosis import Diagnosis, Likeness, Neighbours
 from holdfast.guard._discover import Discovery
 from holdfast.guard._epoch import Epoch
-from holdfast.guard._gate import Gate
 from holdfast.guard._guard import Guard
 from holdfast.guard._report import Report
-from holdfast.guard._reusable_code import CodeHoldout
-from holdfast.guard._reusable_holdout import ReusableHoldout
 from holdfast.guard._session import Asker
 from holdfast.guard._table import GroupAnswer, Table
 from holdfast.guard._verbs import Verbs
-from holdfast.guard._verdict import GateReport, Verdict, Version
+from holdfast.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from holdfast.guard._board import Board, FinalScore, Submission
+    from holdfast.guard._gate import Gate
+    from holdfast.guard._reusable_code import CodeHoldout
+    from holdfast.guard._reusable_holdout import ReusableHoldout
+    from holdfast.guard._verdict import GateReport, Verdict, Version
 
 __all__ = [
     "Answer",
@@ -44,3 +49,19 @@ __all__ = [
     "Verdict",
     "Version",
 ]
+
+# What a Guard does not need is imported on first use, so that importing Guard stays fast.
+__getattr__, _ = lazy_names(
+    __name__,
+    {
+        "Board": "_board",
+        "CodeHoldout": "_reusable_code",
+        "FinalScore": "_board",
+        "Gate": "_gate",
+        "GateReport": "_verdict",
+        "ReusableHoldout": "_reusable_holdout",
+        "Submission": "_board",
+        "Verdict": "_verdict",
+        "Version": "_verdict",
+    },
+)

@@ -72,9 +72,9 @@ class Answer(Record):
         elif self.confirmed:
             how = "as guessed" if self.value == self.guess else f"near the guess {self._shown_guess}"
         elif self.value == self.guess:
-            how = "as guessed, but wider than expected"
+            how = "a surprise: as guessed, but wider than expected"
         else:
-            how = f"guessed {self._shown_guess}"
+            how = f"a surprise: the protected rows disagree with the guess {self._shown_guess}"
         return f"{how}; cost {amount(self.cost, self.unit)}"
 
     def to_dict(self) -> dict[str, Any]:

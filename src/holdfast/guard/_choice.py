@@ -12,7 +12,6 @@ from holdfast.errors import InvalidArgument
 from holdfast.guard._agreed import AgreedCode
 from holdfast.guard._code import CodeStrategy
 from holdfast.guard._former import share_in
-from holdfast.guard._noise import TransferNoise, TypicalNoise
 from holdfast.guard._setup import Setup
 from holdfast.guard._splitting import Splitting
 from holdfast.guard._strategy import Strategy
@@ -80,6 +79,11 @@ def choose_strategy(
     model = setup.model or Independent(rows)
     if name == "split":
         return Splitting.of(queries, failure, model, error)
+    from holdfast.guard._noise import (  # few guards add noise; it is slow to import
+        TransferNoise,
+        TypicalNoise,
+    )
+
     if name == "transfer-gaussian":
         return TransferNoise.of(queries, failure, model, error)
     return TypicalNoise.of(name.removeprefix("typical-"), queries, failure, model, error)

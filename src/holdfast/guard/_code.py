@@ -115,6 +115,11 @@ class PreparedCode:
             "arms": None if arms is None else [arms.error, arms.step, arms.first, arms.last],
         }
 
+    def half_width_near_guess(self) -> float:
+        """The widest half-width that is expected near the guess: a forecast from public facts."""
+        cells = (self.grid.edges(self.grid.index(place)) for place in _near(self.grid))
+        return max(self._clipped(self.reading.widest(*edges, likely=False)).half_width for edges in cells)
+
     def preview(self) -> Preview:
         """What the question would cost and show."""
         interval, question = self.interval(Output(0)), self.question
@@ -396,18 +401,21 @@ class CodeStrategy:
         fresh = Account(account.failure, weights=account.weights)
         expected = expect(question, self._public(question, fresh.nats()))
         if self._nearby(question, fresh, expected) is None:
+            best = self._on_grid(
+                question, fresh, expected, (self.error or 1.0) / 1000
+            ).half_width_near_guess()
             reason = (
-                "even as the first question: its values spread too far for so few rows. Promise a wider "
-                "error, or ask for a share or in larger units."
+                f": {self.rows:,} protected rows cannot give that; the best here is about "
+                f"±{float(f'{best:.2g}'):,g}. Promise a wider error, bring more rows, or ask in larger units."
             )
         else:
             reason = (
-                f"any more ({account.spent:.3g} nats spent over {account.steps} questions, {left:.3g} left "
-                "for a share). Questions that were answered before stay free; new ones need a wider promise "
-                "or fresh rows."
+                f" any more: {account.spent:.3g} nats are spent on {account.steps} questions, and {left:.3g} "
+                "are left for a share. Questions that were answered before stay free. New ones need a wider "
+                "promise or fresh rows."
             )
         return BudgetSpent(
-            f"{question.text} cannot be answered within the promised ±{self.error:g} {reason}",
+            f"{question.text} cannot be answered within the promised ±{self.error:g}{reason}",
             asked=0.0,
             spent=account.spent,
             left=left,

@@ -43,6 +43,7 @@ from holdfast.guard._former import FAILURE, blocks_in
 from holdfast.guard._hints import Hints, not_in_training
 from holdfast.guard._metrics import METRICS, Scale
 from holdfast.guard._newness import Arrival, EpochAccount
+from holdfast.guard._notebook import History, guard_html
 from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._release import INTERRUPTED, Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
@@ -875,9 +876,9 @@ class Guard(Verbs):
 
     @property
     def history(self) -> tuple[Answer, ...]:
-        """Every answer of the account, in order."""
+        """Every answer of the account, in order; a notebook shows a table."""
         answered = (released for _, released in self._session.history() if _is_answer(released))
-        return tuple(self._answered.recall(released) for released in answered)
+        return History(self._answered.recall(released) for released in answered)
 
     def history_page(self, after: int = 0, limit: int = 100) -> dict[int, Answer]:
         """At most ``limit`` answers by their line in the account book, those beyond line ``after``: a long
@@ -944,11 +945,12 @@ class Guard(Verbs):
         return records.certificate({**numbers, "read again after an interruption": interrupted})
 
     def plot(self) -> Any:
-        """Draw the answers with their intervals, the guesses in grey and the nats spent under them; returns
-        the figure. Reads no rows. Needs the extra ``plots``."""
+        """Draw a line for each answer, with its question, interval and guess, and under them what was spent
+        and what is left; returns the figure, which shows itself in a notebook. Reads no rows. Needs the extra
+        ``plots``."""
         from holdfast.guard._plot import plot_answers
 
-        return plot_answers(self.history)
+        return plot_answers(self.history, str(self.left))
 
     def next_epoch(
         self,
@@ -1010,6 +1012,9 @@ class Guard(Verbs):
             f"Guard({self.rows:,} protected rows, {self._setup.facts['training_rows']:,} for training; "
             f"{amount(account.steps, 'questions')}, {spent} spent; {self.left.words.rstrip('.')})"
         )
+
+    def _repr_html_(self) -> str:
+        return guard_html(self)
 
     def _question(
         self, query: Query | str | Question, *, precise: bool = False, nats: float | None = None

@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 Digests = NDArray[np.uint64]
 
@@ -101,7 +101,7 @@ def _too_many(hits: int, tries: int, chance: float, *tables: int) -> bool:
     if not hits:
         return False
     fixed_sizes = math.prod(math.e * math.sqrt(rows) for rows in tables)
-    return bool(special.betainc(hits, tries - hits + 1, chance) * fixed_sizes <= MISTAKEN)
+    return bool(scipy.special.betainc(hits, tries - hits + 1, chance) * fixed_sizes <= MISTAKEN)
 
 
 def telling(digests: Digests) -> bool:

@@ -1,8 +1,9 @@
-"""Pictures: of an account, with its answers, the guesses in grey and the nats spent under them; and of a
-diagnosis of the training rows."""
+"""Pictures: of an account, with a line for each answer and the nats spent under them; and of a diagnosis of
+the training rows."""
 
 from __future__ import annotations
 
+import io
 import math
 import textwrap
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import numpy as np
 
 from holdfast.errors import MissingExtra
 from holdfast.guard._answer import Answer
+from holdfast.records import interval_words
 
 if TYPE_CHECKING:
     from holdfast.guard._diagnosis import Diagnosis
@@ -21,78 +23,113 @@ _ANSWER, _GUESS, _SURPRISE = "#1f5fa8", "#9a9a9a", "#c2410c"
 _LINES, _BARS = 6, 10
 
 
-def plot_answers(answers: Sequence[Answer]) -> Any:
-    """Draw what was released, a panel for each order of magnitude; nothing is computed from rows."""
+def plot_answers(answers: Sequence[Answer], left: str = "") -> Any:
+    """Draw what was released as a forest plot: a line for each answer, with its question and its numbers.
+
+    Answers of one order of magnitude share a panel. Under them is what was spent, and ``left`` says what is
+    left. Nothing is computed from rows. The figure shows itself in a notebook.
+    """
     try:
-        from matplotlib.figure import Figure
         from matplotlib.ticker import MaxNLocator
     except ImportError:
         raise MissingExtra("plots", what="guard.plot()") from None
     panels = _panels(answers)
-    figure = Figure(figsize=(9, 2.4 + 2.2 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels) + 1, 1, sharex=True, squeeze=False)[:, 0]
+    line = _line_height(len(answers))
+    heights = [max(1.0, line * len(members) + 0.5) for members in panels]
+    figure = _notebook_figure()(figsize=(9, sum(heights) + 2.2), layout="constrained")
+    axes = figure.subplots(len(panels) + 1, 1, squeeze=False, height_ratios=[*heights, 1.4])[:, 0]
     for axis, members in zip(axes, panels, strict=False):
-        _draw(axis, answers, members)
-    axes[-1].step(
-        np.arange(1, len(answers) + 1),
-        np.cumsum([answer.cost for answer in answers]),
-        where="mid",
-        color=_ANSWER,
-    )
+        _draw(axis, answers, members, font=min(9.0, 60 * line))
+    spent = np.cumsum([0.0, *(answer.cost for answer in answers)])
+    axes[-1].step(np.arange(len(answers) + 1), spent, where="post", color=_ANSWER)
+    axes[-1].set_ylim(bottom=0.0)
     axes[-1].set_ylabel(f"{answers[0].unit} spent" if answers else "spent")
-    axes[-1].set_xlabel("question")
+    axes[-1].set_xlabel("\n".join(["question", *textwrap.wrap(left, 100)]))
     axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     if answers:
-        axes[0].set_title(f"All intervals hold together with probability {answers[0].confidence:.6g}")
+        each = answers[0].certificate.statement.startswith("Each")
+        promise = "Each interval holds" if each else "All intervals hold together"
+        figure.suptitle(f"{promise} with probability {answers[0].confidence:.6g}", fontsize=11)
     return figure
+
+
+def _notebook_figure() -> Any:
+    """A figure that a notebook shows without pyplot and without ``%matplotlib``."""
+    from matplotlib.figure import Figure
+
+    class NotebookFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            picture = io.BytesIO()
+            self.savefig(picture, format="png", dpi=110)
+            return picture.getvalue()
+
+    return NotebookFigure
+
+
+def _line_height(answers: int) -> float:
+    """Inches for one answer: 200 of them make a page of about three feet, with labels that can be read."""
+    return max(0.16, 0.3 - 0.003 * max(0, answers - 10))
 
 
 def _panels(answers: Sequence[Answer]) -> list[list[int]]:
     """The places of answers that can share an axis: those of one order of magnitude; shares keep to
     themselves."""
-    found: dict[float, list[int]] = {}
+    places_by_scale: dict[float, list[int]] = {}
     for place, answer in enumerate(answers):
         size = max(abs(answer.value), answer.half_width)
         scale = 0.0 if size <= 1 or not math.isfinite(size) else math.ceil(math.log10(size))
-        found.setdefault(scale, []).append(place)
-    return [found[scale] for scale in sorted(found)] or [[]]
+        places_by_scale.setdefault(scale, []).append(place)
+    return [places_by_scale[scale] for scale in sorted(places_by_scale)] or [[]]
 
 
-def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int]) -> None:
-    places = np.array(members, dtype=int)
+def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int], *, font: float) -> None:
+    """One panel: questions on the left, intervals in the middle, numbers on the right, the first on top."""
     shown = [answers[place] for place in members]
+    lines = np.arange(len(shown))
     values = np.array([answer.value for answer in shown])
     reach = np.array([[a.value - a.low, a.high - a.value] for a in shown]).reshape(-1, 2).T
     surprised = np.array([not answer.confirmed for answer in shown], dtype=bool)
     guesses = [answer.guess for answer in shown]
     if np.isfinite(guesses).any():
-        axis.scatter(places + 1, guesses, marker="_", color=_GUESS, label="guess", zorder=2)
+        axis.scatter(guesses, lines, marker="|", s=60, color=_GUESS, label="guess", zorder=3)
     calm = "as guessed" if np.isfinite(guesses).any() else "answer"
     for chosen, colour, label in ((~surprised, _ANSWER, calm), (surprised, _SURPRISE, "a surprise")):
         if chosen.any():
             axis.errorbar(
-                places[chosen] + 1,
                 values[chosen],
-                yerr=reach[:, chosen],
+                lines[chosen],
+                xerr=reach[:, chosen],
                 fmt="o",
                 ms=3,
-                lw=1,
+                lw=1.5,
                 color=colour,
                 label=label,
             )
-    axis.set_ylabel("answer")
+    labels = [f"{place + 1}  {textwrap.shorten(str(answers[place].query), 60)}" for place in members]
+    axis.set_yticks(lines, labels, fontsize=font)
+    axis.set_ylim(len(shown) - 0.4, -0.6)
+    axis.grid(axis="x", color=_GUESS, alpha=0.3, lw=0.6)
+    numbers = axis.secondary_yaxis("right")
+    numbers.set_yticks(
+        lines, [" ".join(interval_words(a.value, a.low, a.high)) for a in shown], fontsize=font
+    )
+    for side in (axis, numbers):
+        side.tick_params(axis="y", length=0)
+    for side in ("top", "left", "right"):
+        axis.spines[side].set_visible(False)
+        numbers.spines[side].set_visible(False)
     if shown:
-        axis.legend(loc="best", frameon=False)
+        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=8)
 
 
 def plot_diagnosis(diagnosis: Diagnosis) -> Any:
     """Draw how alike rows are by their distance in the table and, where there are groups, inside groups."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib  # noqa: F401
     except ImportError:
         raise MissingExtra("plots", what="diagnosis.plot()") from None
     panels = [draw for draw, drawn in _DIAGNOSED if getattr(diagnosis, drawn)]
-    figure = Figure(figsize=(9, 1.0 + 3.2 * max(1, len(panels))), layout="constrained")
+    figure = _notebook_figure()(figsize=(9, 1.0 + 3.2 * max(1, len(panels))), layout="constrained")
     axes = figure.subplots(max(1, len(panels)), 1, squeeze=False)[:, 0]
     for draw, axis in zip(panels, axes, strict=False):
         draw(axis, diagnosis)

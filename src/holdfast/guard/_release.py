@@ -21,9 +21,8 @@ from holdfast.records import amount
 
 _CHECKED = (
     "Each answer's worst-case cost is recorded before the protected rows are read.",
-    "Each question, its price and each refusal were decided without the protected rows, or are part of what "
-    "is paid for.",
-    "Sums are exact integers; intervals are rounded outward.",
+    "Prices are computed without the protected rows. A refusal that depends on them is paid for.",
+    "Sums are computed exactly, and intervals are rounded outward.",
 )
 
 INTERRUPTED = (

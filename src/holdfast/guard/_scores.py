@@ -31,7 +31,6 @@ from holdfast.guard._metrics import (
     units_of,
     values_of,
 )
-from holdfast.guard._model_key import model_key
 from holdfast.guard._prediction_values import comparable, is_missing, kind_of_values, of_one_kind
 from holdfast.guard._question import CellQuestion, Moments, Part
 from holdfast.guard._resolved import range_of
@@ -518,6 +517,8 @@ def _of_model(
     protected: Part,
     scale: Scale,
 ) -> ScoreQuestion:
+    from holdfast.guard._model_key import model_key  # joblib is slow to import, and only models need it
+
     # The digest comes first: whatever the model does with rows, it is the digest of what was brought.
     key = model_key(model)
     _require_fitted(model)

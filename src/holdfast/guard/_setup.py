@@ -23,17 +23,17 @@ _PILOT_ROWS = 20_000
 # What a seed decides besides the split, each by draws of its own.
 _FOR_ORDER, _FOR_FEW = 1, 2
 
-_SAME_LAW = "The rows are draws from one distribution, which is what the answers are about."
+_SAME_LAW = "The rows are a random sample of the population that the answers are about."
 _PUBLIC = (
     "The columns, their types and the number of rows are public. Types that a table does not state (CSV, "
-    "columns of objects) were read off all rows, and are taken to be the same for any other draw."
+    "columns of objects) were inferred from all rows. We assume that new data would have the same types."
 )
 _PUBLIC_CATEGORIES = (
     "The categories of {} are public: they were declared without looking at the protected rows."
 )
 _UNCHANGED = (
-    "The protected rows stay in {} and do not change there: files and numbers of rows are looked after, a "
-    "value that is overwritten in a table is not noticed."
+    "The protected rows stay in {} and do not change there. Changed files and numbers of rows are noticed; a "
+    "value that is overwritten in a table is not."
 )
 _BY_PLACE = "Which rows are protected was decided by their place in the files, without looking at them."
 _BY_KEY = (
@@ -50,9 +50,8 @@ _BLOCKS = (
 )
 _MODEL = "The model of the rows, with its parameters, is: {}."
 _QUESTIONS = (
-    "The questions depend on the protected rows only through the released answers (and through the "
-    "training part, which is "
-    "free to look at). Timing is not protected."
+    "Nobody who asks has seen the protected rows: questions come from released answers, from the training "
+    "rows, or from elsewhere. How long an answer takes is not protected."
 )
 
 

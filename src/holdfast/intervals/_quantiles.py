@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
@@ -114,7 +114,7 @@ def _rare(n: int, p: float, w: float, nats: float) -> int:
         return -1
     # The normal approximation with its first correction is rarely off by more than a rank or two; from there
     # the search gallops, and bisects what it has bracketed.
-    score = float(special.ndtri_exp(-nats))
+    score = float(scipy.special.ndtri_exp(-nats))
     guess = math.floor(n * p + score * math.sqrt(n * p * w) + (score * score - 1.0) * (w - p) / 6.0)
     low, high, step = 0, top + 1, 1
     while high - low > 1:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
@@ -130,7 +130,7 @@ class Noise(Record):
         beta = checks.real(beta, "beta", "(0, 1)", of="Noise.error", by="TS Theorem 5.2")
         answers = checks.whole(answers, "answers", of="Noise.error")
         each = -math.expm1(math.log1p(-beta) / answers)
-        widths = -math.log(each) if self.kind == "laplace" else -float(special.ndtri(each / 2.0))
+        widths = -math.log(each) if self.kind == "laplace" else -float(scipy.special.ndtri(each / 2.0))
         return rounding.up(self.scale * widths * (1.0 + 1e-12) + self.grid)
 
     def add(self, value: Any, *, simulation: bool = False, seed: Any = None) -> Any:

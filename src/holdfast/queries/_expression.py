@@ -12,7 +12,7 @@ from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
 from holdfast.queries._kinds import CONDITIONS
 from holdfast.queries._nodes import Call, Column, Node, text_of, walk
-from holdfast.queries._reader import read_nodes
+from holdfast.queries._reader import read_nodes, reading_dialect
 from holdfast.queries._reading import read_text
 
 __all__ = ["Expression"]
@@ -106,7 +106,8 @@ def _from_ibis(source: Any, schema: Mapping[str, engines.Column] | None) -> Any:
             f"An expression is one column of ibis, not {type(source).__name__}; write table.x * 2."
         )
     try:
-        select = sqlglot.parse_one(str(ibis.to_sql(source.name("value"), dialect="duckdb")), dialect="duckdb")
+        written = str(ibis.to_sql(source.name("value"), dialect="duckdb"))
+        select = sqlglot.parse_one(written, dialect=reading_dialect())
     except IbisError as error:
         raise QueryRejected(f"ibis cannot write this expression as SQL: {error}") from None
     extra = [key for key, value in select.args.items() if value and key not in _PLAIN_SELECT]

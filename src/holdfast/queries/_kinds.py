@@ -131,16 +131,18 @@ def _known(name: str, columns: Columns) -> str:
 def misfit(node: Node, inside: Node, kind: str, wanted: str) -> QueryRejected:
     written = text_of(node)
     where = "" if node == inside else f" in {text_of(inside)!r}"
+    name = f"Column {written!r}" if isinstance(node, Column) else repr(written)
     if kind == "other":
-        advice = (
-            "its type cannot be computed with; cast it to a number, text or date before opening the table"
+        return QueryRejected(
+            f"{name} has a type that cannot be computed with{where}, and {_WANTED[wanted]} is needed. "
+            "Turn it into a number, text or a date before opening the table."
         )
-    elif isinstance(node, Literal) and (kind, wanted) in _LITERAL_HELP:
+    if isinstance(node, Literal) and (kind, wanted) in _LITERAL_HELP:
         advice = _LITERAL_HELP[kind, wanted]
     else:
         advice = _HELP.get((kind, wanted), f"write {_WANTED[wanted]}").format(written)
     return QueryRejected(
-        f"{written!r} is {_WANTED.get(kind, kind)} where {_WANTED[wanted]} is needed{where}; {advice}."
+        f"{name} is {_WANTED.get(kind, kind)} where {_WANTED[wanted]} is needed{where}; {advice}."
     )
 
 

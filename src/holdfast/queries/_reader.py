@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
 from holdfast.queries._measure import MOST_DEEP, measure, require_few_nodes, too_deep
 from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, number, truth
 
-__all__ = ["ALLOWED", "is_float", "read_node", "read_nodes", "read_tree"]
+__all__ = ["ALLOWED", "is_float", "read_node", "read_nodes", "read_tree", "reading_dialect"]
 
 ALLOWED = (
     "columns, numbers, 'text', true and false, + - * / %, comparisons, and, or, not, between, in (a list), "
@@ -122,6 +122,28 @@ def _refuse(what: str, instead: str) -> QueryRejected:
     return QueryRejected(f"{what} is not allowed in an expression; {instead}.")
 
 
+@cache
+def reading_dialect() -> Any:
+    """DuckDB's dialect of sqlglot, in which ``%`` binds as tightly as ``*`` and ``/``, as it does in DuckDB.
+
+    sqlglot before 30.18 reads ``a - b % c`` as ``(a - b) % c``: another question than the one that was asked.
+    """
+    from sqlglot import exp
+    from sqlglot.dialects.duckdb import DuckDB
+    from sqlglot.tokens import TokenType
+
+    sums = {token: node for token, node in DuckDB.Parser.TERM.items() if token is not TokenType.MOD}
+
+    class TightRemainder(DuckDB.Parser):  # type: ignore[misc]
+        TERM: ClassVar[Any] = sums
+        FACTOR: ClassVar[Any] = {**DuckDB.Parser.FACTOR, TokenType.MOD: exp.Mod}
+
+    class HoldfastReading(DuckDB):  # type: ignore[misc]
+        Parser = TightRemainder
+
+    return HoldfastReading
+
+
 def read_tree(text: str) -> Any:
     """Parse ``text`` as one scalar expression with sqlglot; the tree is not yet checked."""
     import sqlglot
@@ -130,7 +152,7 @@ def read_tree(text: str) -> Any:
 
     measure(text)
     try:
-        return sqlglot.parse_one(text, dialect="duckdb", into=exp.Condition)
+        return sqlglot.parse_one(text, dialect=reading_dialect(), into=exp.Condition)
     except SqlglotError as error:
         found = (getattr(error, "errors", None) or [{}])[0]
         near = str(found.get("highlight") or "").strip()

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
@@ -61,9 +61,9 @@ def adaptive_failure(k: Any, nu: Any, noise: Gaussian | Laplace, *, event: Any =
 
 def _gaussian(ideal: float, k: int, ratio: float) -> float:
     """Φ(Φ⁻¹(p) + √k·ratio)."""
-    score = float(special.ndtri_exp(math.log(ideal)))
+    score = float(scipy.special.ndtri_exp(math.log(ideal)))
     moved = score + math.sqrt(k) * ratio
-    log_value = float(special.log_ndtr(moved))
+    log_value = float(scipy.special.log_ndtr(moved))
     # A relative error of 1e-15 in either score, seen through the slope of ln Φ.
     return from_log(min(0.0, log_value + 4e-15 * (1.0 + abs(score)) * (1.0 + max(0.0, -moved))))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtr
+import scipy
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
@@ -139,7 +139,7 @@ def _vote_failure(parts: int, threshold: float, coins: GoodCoins, wrong: float) 
         votes, missing = np.array([parts]), np.zeros(1)
     else:
         votes = np.array([least]) if wrong == 0.0 else np.unique(np.linspace(least, parts, 2000).astype(int))
-        missing = bdtr(votes - 1.0, parts, 1.0 - coins.eta)
+        missing = scipy.special.bdtr(votes - 1.0, parts, 1.0 - coins.eta)
     total = missing + wrong / np.ceil(votes - 2.0 * threshold)
     best = int(np.argmin(total))
     return float(total[best]), int(votes[best])

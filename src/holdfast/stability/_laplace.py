@@ -25,7 +25,7 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from holdfast.stability._composition import log_composed_delta_pure
 from holdfast.stability._composition_lattice import Floats
@@ -84,7 +84,7 @@ def sketch(k: int, ratio: float) -> tuple[Floats, Floats]:
 def _log_moment(k: int, ratio: float, w: Floats) -> Floats:
     """k ln g(w) for real w ≥ −2; exprel keeps it smooth at w = −1."""
     bounded = min(ratio, _HUGE)
-    result: Floats = k * np.log1p(-0.5 * bounded * w * special.exprel(-bounded * (1.0 + w)))
+    result: Floats = k * np.log1p(-0.5 * bounded * w * scipy.special.exprel(-bounded * (1.0 + w)))
     return result
 
 

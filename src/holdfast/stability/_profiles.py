@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from holdfast import checks, rounding
 from holdfast.records import Record
@@ -111,12 +111,12 @@ def _log_tail_difference(near: _Floats, ratio: _Floats) -> _Floats:
     apart = np.log(np.where(narrow, 1.0, _mills(inner) - _mills(inner + ratio)))
     log_value = np.where(narrow, together, apart) - 0.5 * inner * inner - 0.5 * math.log(2.0 * math.pi)
     # Below -8 the second tail is under 1e-14, and the first alone is an upper bound.
-    return np.where(near < -8.0, special.log_ndtr(-near), log_value)
+    return np.where(near < -8.0, scipy.special.log_ndtr(-near), log_value)
 
 
 def _mills(x: _Floats) -> _Floats:
     """(1 − Φ(x))/φ(x)."""
-    result: _Floats = math.sqrt(math.pi / 2.0) * special.erfcx(x / math.sqrt(2.0))
+    result: _Floats = math.sqrt(math.pi / 2.0) * scipy.special.erfcx(x / math.sqrt(2.0))
     return result
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from holdfast import checks, rounding
 from holdfast.records import Record
@@ -99,7 +99,7 @@ def split_error(n: Any, k: Any, beta: Any) -> float:
 
 def _information(n: int, k: int, beta: float) -> TransferError:
     def error(point: Floats) -> Floats:
-        sd, share = np.exp(point[0]), special.expit(point[1])
+        sd, share = np.exp(point[0]), scipy.special.expit(point[1])
         exponent = transfer_exponent(beta * (1.0 - share), k / (8.0 * n) / sd**2)
         total: Floats = np.sqrt(exponent / (2.0 * n)) + sd * _noise_quantile(beta * share, k)
         return total
@@ -107,7 +107,7 @@ def _information(n: int, k: int, beta: float) -> TransferError:
     middle = math.log(k) / 4.0 - math.log(n) / 2.0
     log_sd, log_odds = _search(error, ((middle - 8.0, middle + 8.0), (-25.0, 5.0)))
     sd = math.exp(log_sd)
-    b1 = rounding.down(beta * float(special.expit(log_odds)))
+    b1 = rounding.down(beta * float(scipy.special.expit(log_odds)))
     b2 = rounding.down(beta - b1)
     information = rounding.up(k / (8.0 * n) / sd**2)
     exponent = rounding.up(float(transfer_exponent(np.array(b2), np.array(information))))
@@ -170,7 +170,7 @@ def _jung(n: int, k: int, beta: float) -> TransferError:
 
 def _noise_quantile(failure: Floats, k: int) -> Floats:
     """Φ⁻¹(1 − failure/2k): k Gaussians stay below it in size with probability 1 − failure."""
-    result: Floats = -special.ndtri(failure / (2.0 * k))
+    result: Floats = -scipy.special.ndtri(failure / (2.0 * k))
     return result
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
@@ -72,7 +72,7 @@ def typical_gaussian_error(tail: Tail, k: Any, beta: Any) -> TypicalError:
         return _without_noise(tail, beta, "gaussian")
 
     def scale_per_radius(nats: Floats, b2: Floats) -> Floats:
-        room = special.ndtri(b2) - special.ndtri_exp(math.log(k) - nats)
+        room = scipy.special.ndtri(b2) - scipy.special.ndtri_exp(math.log(k) - nats)
         return np.where(room > 0.0, math.sqrt(k - 1) / np.where(room > 0.0, room, 1.0), np.inf)
 
     def error(nats: Floats, share: Floats, radius: Floats) -> Floats:
@@ -141,7 +141,7 @@ def _largest_of(failure: Floats, k: int) -> Floats:
 
 def _gaussian_quantile(failure: Floats, k: int) -> Floats:
     """The size that no one of k standard Gaussians exceeds except with probability ``failure``."""
-    result: Floats = -special.ndtri(_largest_of(failure, k) / 2.0)
+    result: Floats = -scipy.special.ndtri(_largest_of(failure, k) / 2.0)
     return result
 
 
@@ -169,9 +169,9 @@ def _search(error: Any, tail: Tail, k: int, beta: float) -> tuple[float, float]:
         odds = np.clip(centre[1] + half[1] * axis, -12.0, 12.0)
         radius = np.array([tail.radius_at(value) for value in nats])
         with np.errstate(invalid="ignore", over="ignore"):
-            values = error(nats[:, None], special.expit(odds)[None, :], radius[:, None])
+            values = error(nats[:, None], scipy.special.expit(odds)[None, :], radius[:, None])
         row, column = np.unravel_index(int(np.nanargmin(values)), values.shape)
-        best = float(nats[row]), float(special.expit(odds[column]))
+        best = float(nats[row]), float(scipy.special.expit(odds[column]))
         centre = np.array([math.log(nats[row] - base), odds[column]])
         half = half * 0.45
     return best
@@ -202,10 +202,14 @@ def _laplace_place(tail: Tail, k: int, beta: float) -> tuple[float, float, float
     offsets = np.stack(np.meshgrid(axis, axis, axis, indexing="ij")).reshape(3, -1)
     for _ in range(14):
         points = np.clip(centre[:, None] + half[:, None] * offsets, low[:, None], high[:, None])
-        ratio, share, delta_share = np.exp(points[0]), special.expit(points[1]), special.expit(points[2])
+        ratio, share, delta_share = (
+            np.exp(points[0]),
+            scipy.special.expit(points[1]),
+            scipy.special.expit(points[2]),
+        )
         b2 = beta * (1.0 - share)
         mean, variance = _loss_moments(ratio)
-        epsilon = (k - 1) * mean - np.sqrt((k - 1) * variance) * special.ndtri(b2 * delta_share)
+        epsilon = (k - 1) * mean - np.sqrt((k - 1) * variance) * scipy.special.ndtri(b2 * delta_share)
         epsilon = np.clip(epsilon, 0.0, (k - 1) * ratio)
         nats = epsilon + math.log(k) - np.log(b2 * (1.0 - delta_share))
         radius = np.exp(np.interp(np.log(nats), log_grid, log_radius))

@@ -1,0 +1,124 @@
+"""The pages that people read first are written in short, plain sentences, and their numbers are measured."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST_PAGES = [
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+    ROOT / "SKILL.md",
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("index", "start", "how-it-works", "faq", "glossary", "compatibility")
+    ),
+]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+MOST_WORDS = 18
+# Turns that need a second reading. Each has a plainer form.
+BANNED = {
+    r"\bwhosoever\b|\bwhoso\b|\bwherein\b|\bwhereof\b|\bthereof\b|\bheretofore\b": "say who or where",
+    r"\bis nobody's to\b": "user input cannot contain it",
+    r"(?<!There )\bis none\b(?! of)": "is rejected",
+    r"\bis for (?:him|her|them|who\w*) to\b": "say who does it",
+    r"\bomens?\b": "coin flips",
+    r"\bfor one\.": "for example",
+    r"\bdrain(?:s|ed|ing)?\b the account": "use up the budget",
+    r"\ba careful person\b": "say what the person does",
+    r"\bought to\b|\bshall\b|\blest\b|\bhence\b|\bthus\b": "must, so",
+    r"\bin order to\b": "to",
+    r"\butili[sz]e": "use",
+}
+
+
+def sentences(markdown: str) -> list[str]:
+    """The sentences of the running text: no code, no tables, no headings."""
+    text = re.sub(r"```.*?```", "", markdown, flags=re.S)
+    text = re.sub(r"<[^>]+>|!\[[^\]]*\]\([^)]*\)|\{ \.[^}]*\}", "", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"`[^`]*`", "code", text)
+    kept = [
+        line
+        for line in text.splitlines()
+        if not line.startswith(("#", "|", "    ")) or re.match(r"\s+(?:[-*]|\d+\.) ", line)
+    ]
+    paragraphs = re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.) ", "\n" + "\n".join(kept))
+    pieces = [piece for paragraph in paragraphs for piece in re.split(r"(?<=[.!?])[*_”\"]*\s+", paragraph)]
+    return [" ".join(piece.split()) for piece in pieces if len(re.findall(r"[A-Za-z]{2,}", piece)) >= 2]
+
+
+def median_words(markdown: str) -> float:
+    return statistics.median(len(sentence.split()) for sentence in sentences(markdown))
+
+
+@pytest.mark.parametrize("page", [*FIRST_PAGES, *GUIDES], ids=lambda page: str(page.relative_to(ROOT)))
+def test_half_of_the_sentences_of_a_page_are_short(page):
+    assert median_words(page.read_text(encoding="utf-8")) <= MOST_WORDS
+
+
+def test_long_sentences_would_be_caught():
+    long = "This sentence goes on and on " + "and on and on " * 6 + "before it comes to its end at last."
+    assert median_words(f"{long}\n\n- {long}\n") > MOST_WORDS
+    assert sentences("# Title\n\nOne short line. Another one!\n\n```python\nx = 1\n```\n| a | b |\n") == [
+        "One short line.",
+        "Another one!",
+    ]
+
+
+def banned_in(text: str) -> list[str]:
+    return [
+        f"{match.group()!r}: {plain}" for turn, plain in BANNED.items() for match in re.finditer(turn, text)
+    ]
+
+
+@pytest.mark.parametrize("page", [*FIRST_PAGES, *GUIDES], ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_has_a_turn_that_needs_a_second_reading(page):
+    assert banned_in("\n".join(sentences(page.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["the mark is nobody's to write", "a size beyond it is none", "ids, '10' for one."]
+)
+def test_banned_turns_would_be_caught(text):
+    assert banned_in(text)
+
+
+def test_every_word_of_the_glossary_is_explained_once():
+    words = re.findall(
+        r"^\*\*(.+?)\.\*\*", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), flags=re.M
+    )
+    assert len(words) == len(set(words)) >= 30
+    wanted = {
+        "Nat",
+        "Cell",
+        "Surprise",
+        "Guess",
+        "Budget",
+        "Protected rows",
+        "Training rows",
+        "Promise",
+        "Book",
+    }
+    assert wanted <= set(words)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_table_of_rows_is_what_was_measured(page):
+    kept = json.loads((ROOT / "benchmarks" / "results" / "worth_it.json").read_text(encoding="utf-8"))
+    measured = {
+        (line["rows"], line["questions"]): [
+            f"±{line[name]:.3f}" for name in ("guard", "list_fixed_in_advance", "fresh_part_each")
+        ]
+        for line in kept["half_widths"]
+    }
+    text = (ROOT / page).read_text(encoding="utf-8")
+    shown = re.findall(r"^\| ([\d,]+) \| (\d+) \| (±\S+) \| (±\S+) \| (±\S+) \|$", text, flags=re.M)
+    assert {int(rows.replace(",", "")) for rows, *_ in shown} == {300, 5_000, 300_000}
+    for rows, questions, *widths in shown:
+        assert widths == measured[int(rows.replace(",", "")), int(questions)]
