@@ -169,7 +169,7 @@ def test_the_primes_are_not_printed():
 def test_without_gmpy2_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "gmpy2", None)
     _gmpy2.cache_clear()
-    with pytest.raises(MissingExtra, match=r"holdfast\[barriers\]"):
+    with pytest.raises(MissingExtra, match=r"holdfast-guard\[barriers\]"):
         generate_key(16, np.random.default_rng(0))
 
 

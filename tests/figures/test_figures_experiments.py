@@ -198,7 +198,7 @@ def test_figures_are_looked_up_by_name_and_only_then_imported(tmp_path, monkeypa
 
 def test_without_matplotlib_the_extra_is_named(small, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"holdfast\[plots\]"):
+    with pytest.raises(MissingExtra, match=r"holdfast-guard\[plots\]"):
         draw("series", tmp_path, runs=1)
 
 

@@ -97,24 +97,28 @@ def answer_together(
     refused: dict[str, Exception] | None = None,
     recorded: set[str] | None = None,
     stop: bool = False,
+    first: Callable[[], None] | None = None,
 ) -> dict[str, float]:
     """Settle questions that were fixed before any of them is answered; the session then has what was released
     about each. Returns what it cost, in nats, that a question failed, by the keys of those that did.
 
     The first refusal is raised before anything is charged; with ``refused`` it is put there, by its key, and
     the others are answered, or with ``stop`` only those before it. ``recorded`` is given the keys of what was
-    put in the book for this call, and not by an earlier one or by another process.
+    put in the book for this call, and not by an earlier one or by another process. ``first`` is called once
+    it is the turn of these questions.
 
     Assumes: no question was chosen with the help of another one's answer.
     """
-    first = {member.question.key: member for member in reversed(members)}  # Who asks first pays.
-    ordered = {member.question.key: first[member.question.key] for member in members}
+    paying = {member.question.key: member for member in reversed(members)}  # Who asks first pays.
+    ordered = {member.question.key: paying[member.question.key] for member in members}
     if not ordered:
         return {}
     request = _Request(ordered, refused, stop, _may_join(strategy, list(ordered.values())))
     try:
         session.waiting.append(request)
         with session.turn():
+            if first is not None and not request.done:
+                first()
             while not request.done:
                 _answer_waiting(session, strategy, request, part)
     finally:

@@ -1140,7 +1140,6 @@ class Guard(Verbs):
     ) -> dict[str, Answer | HoldfastError]:
         """Ask what is new: together where the strategy can, else one by one."""
         self._doubts.look(member.question for member in members)
-        self._read_interrupted()
         outcomes: dict[str, Answer | HoldfastError] = {}
         groups = [members] if self._strategy.together else [[member] for member in members]
         for group in groups:
@@ -1155,6 +1154,7 @@ class Guard(Verbs):
                     refused=refused,
                     recorded=recorded,
                     stop=stop,
+                    first=self._read_interrupted,
                 )
             except QueryRejected as rejected:
                 raise self._with_account(rejected) from None

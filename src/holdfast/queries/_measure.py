@@ -23,11 +23,12 @@ __all__ = [
 ]
 
 MOST_CHARACTERS = 20_000
-MOST_TOKENS = 4_000
+MOST_TOKENS = 10_000
 MOST_DEEP = 80
 MOST_NODES = 5_000
 # No allowed expression has one; the parser says what to write instead of a few of them.
-_MOST_BRACKETS = 4
+_MOST_ODD = 4
+_MOST_DOTS = 8
 
 # Every repetition is possessive: the lexer never goes back.
 _TOKEN = re.compile(
@@ -37,11 +38,13 @@ _TOKEN = re.compile(
     | "(?:[^"]|"")*+"?+             # a name in quotes
     | --[^\n]*+                     # a comment
     | /\*(?:[^*]|\*(?!/))*+(?:\*/)?+
+    | (?P<number>\d[\w.]*+)
     | (?P<word>\w++)
+    | (?P<odd>[\[{;?]|->)
+    | (?P<dot>[.])
     | (?P<open>[(])
     | (?P<close>[)])
     | (?P<sign>[-+~])
-    | (?P<bracket>[\[{])
     | .
     """,
     re.VERBOSE | re.DOTALL,
@@ -58,17 +61,18 @@ def measure(text: str) -> None:
             f"The expression has {len(text):,} characters and at most {MOST_CHARACTERS:,} are read; "
             "put part of it in a column of its own."
         )
-    tokens = depth = prefixes = brackets = 0
+    tokens = depth = prefixes = odd = dots = 0
     for token in _TOKEN.finditer(text):
         kind, word = token.lastgroup, token[0]
         if word.isspace():
             continue
         tokens += 1
-        brackets += kind == "bracket"
-        if brackets > _MOST_BRACKETS:
+        odd += kind == "odd"
+        dots = dots + 1 if kind == "dot" else dots * (kind == "word")
+        if odd > _MOST_ODD or dots > _MOST_DOTS:
             raise QueryRejected(
-                "[ and { are not allowed in an expression; write a list in parentheses, x in (1, 2), and put "
-                "part of a nested value in a column of its own."
+                "[, {, ;, ?, -> and names of many parts are not allowed in an expression; write a list in "
+                "parentheses, x in (1, 2), and put part of a nested value in a column of its own."
             )
         name = word.lower() if kind == "word" else ""
         depth += (kind == "open" or name == "case") - (kind == "close" or name == "end")

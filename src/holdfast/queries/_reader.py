@@ -124,9 +124,10 @@ def _refuse(what: str, instead: str) -> QueryRejected:
 
 @cache
 def reading_dialect() -> Any:
-    """DuckDB's dialect of sqlglot, in which ``%`` binds as tightly as ``*`` and ``/``, as it does in DuckDB.
+    """DuckDB's dialect of sqlglot, in which signs bind as they do in DuckDB.
 
-    sqlglot before 30.18 reads ``a - b % c`` as ``(a - b) % c``: another question than the one that was asked.
+    sqlglot before 30.18 reads ``a - b % c`` as ``(a - b) % c``, and ``a > b is null`` as ``a > (b is null)``:
+    other questions than those that were asked.
     """
     from sqlglot import exp
     from sqlglot.dialects.duckdb import DuckDB
@@ -134,12 +135,26 @@ def reading_dialect() -> Any:
 
     sums = {token: node for token, node in DuckDB.Parser.TERM.items() if token is not TokenType.MOD}
 
-    class TightRemainder(DuckDB.Parser):  # type: ignore[misc]
+    ranges = {token: how for token, how in DuckDB.Parser.RANGE_PARSERS.items() if token is not TokenType.IS}
+
+    class AsDuckDB(DuckDB.Parser):  # type: ignore[misc]
         TERM: ClassVar[Any] = sums
         FACTOR: ClassVar[Any] = {**DuckDB.Parser.FACTOR, TokenType.MOD: exp.Mod}
+        RANGE_PARSERS: ClassVar[Any] = ranges
+
+        def _parse_equality(self) -> Any:
+            compared, signs = super()._parse_equality(), {**self.EQUALITY, **self.COMPARISON}
+            while True:
+                if self._match(TokenType.IS):
+                    compared = self._parse_is(compared)
+                elif self._match_set(signs):
+                    sign = signs[self._prev.token_type]
+                    compared = self.expression(sign(this=compared, expression=self._parse_range()))
+                else:
+                    return compared
 
     class HoldfastReading(DuckDB):  # type: ignore[misc]
-        Parser = TightRemainder
+        Parser = AsDuckDB
 
     return HoldfastReading
 
