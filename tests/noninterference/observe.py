@@ -284,6 +284,8 @@ def _note_database(look: Look, path: Path) -> None:
             elif name == "kept":  # Keyed digests, for whoever may read the key in the table beside it.
                 kept = sorted([_OF_SCORES.sub(r"\1digest", str(row[0])), len(row[1])] for row in rows)
                 look.note(f"{name} of {path}", kept)
+            elif name == "contents":  # The same, for whole tables: which are registered already.
+                look.note(f"{name} of {path}", sorted([len(row[0]), *row[1:]] for row in rows))
             else:
                 look.note(f"{name} of {path}", [list(row) for row in rows])
     finally:

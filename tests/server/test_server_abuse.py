@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from server_caller import varied
 from server_hostile import Honest, answered, header, meanwhile, raw
 from server_process import start
 
@@ -47,7 +48,8 @@ class Arena:
         service.datasets.register("calm", "calm.parquet", free)
         service.datasets.register("busy", "busy.parquet", replace(free, seconds=2.0))
         service.boards.register("open", "y.csv", {"target": "y", "rate": 10**6}, blind=False)
-        service.boards.register("blind", "y.csv", {"target": "y", "rate": 10**6}, blind=True)
+        labels = varied(service, "y.csv", "blind")
+        service.boards.register("blind", labels, {"target": "y", "rate": 10**6}, blind=True)
         self.tokens = {
             role: service.tokens.issue(role, role=role)[0] for role in ("owner", "analyst", "participant")
         }

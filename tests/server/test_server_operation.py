@@ -161,7 +161,7 @@ def test_every_reply_has_a_request_id_and_a_token_is_none(running):
         running.call("POST", "/datasets/people/questions", token, content=b" " * (65 * 2**20)),
         running.client.get("/"),
     ]
-    assert [reply.status_code for reply in replies] == [404, 401, 422, 413, 200]
+    assert [reply.status_code for reply in replies] == [401, 401, 422, 413, 200]
     ids = {reply.headers["X-Request-Id"] for reply in replies}
     assert len(ids) == len(replies)
     assert running.call("GET", "/live", headers={"X-Request-Id": token}).headers["X-Request-Id"] != token

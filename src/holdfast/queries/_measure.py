@@ -42,6 +42,7 @@ _TOKEN = re.compile(
     | (?P<word>\w++)
     | (?P<odd>[\[{;?]|->)
     | (?P<dot>[.])
+    | (?P<power>\*\*)
     | (?P<open>[(])
     | (?P<close>[)])
     | (?P<sign>[-+~])
@@ -61,7 +62,7 @@ def measure(text: str) -> None:
             f"The expression has {len(text):,} characters and at most {MOST_CHARACTERS:,} are read; "
             "put part of it in a column of its own."
         )
-    tokens = depth = prefixes = odd = dots = 0
+    tokens = depth = prefixes = odd = dots = powers = 0
     for token in _TOKEN.finditer(text):
         kind, word = token.lastgroup, token[0]
         if word.isspace():
@@ -77,7 +78,8 @@ def measure(text: str) -> None:
         name = word.lower() if kind == "word" else ""
         depth += (kind == "open" or name == "case") - (kind == "close" or name == "end")
         prefixes = prefixes + 1 if kind == "sign" or name == "not" else 0
-        if depth > MOST_DEEP or prefixes > MOST_DEEP:
+        powers += kind == "power"
+        if max(depth, prefixes, powers) > MOST_DEEP:
             raise too_deep()
     if tokens > MOST_TOKENS:
         raise QueryRejected(
