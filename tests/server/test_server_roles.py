@@ -61,10 +61,11 @@ def test_a_route_without_a_row_is_closed_to_everybody(service):
     app.add_api_route("/v1/new", lambda: entered.append(1), methods=["GET"])
     with TestClient(app) as client:
         owner = service.tokens.issue("olga", role="owner")[0]
-        for token in (None, "hf_guess", owner):
-            refused = Caller(client, token)("GET", "/new")
-            assert refused.status_code == 403
-            assert "table of roles" in refused.json()["detail"]
+        for token in (None, "hf_guess"):
+            assert Caller(client, token)("GET", "/new").status_code == 401
+        refused = Caller(client, owner)("GET", "/new")
+        assert refused.status_code == 403
+        assert "table of roles" in refused.json()["detail"]
     assert entered == []
 
 
