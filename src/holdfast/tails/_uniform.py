@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from holdfast import checks, rounding
 
@@ -70,5 +70,9 @@ def _log_sauer(points: int, vc: int) -> float:
     if vc >= points:
         return points * math.log(2.0)
     chosen = np.arange(vc + 1.0)
-    terms = gammaln(points + 1.0) - gammaln(chosen + 1.0) - gammaln(points - chosen + 1.0)
+    terms = (
+        scipy.special.gammaln(points + 1.0)
+        - scipy.special.gammaln(chosen + 1.0)
+        - scipy.special.gammaln(points - chosen + 1.0)
+    )
     return float(np.logaddexp.reduce(terms))
