@@ -15,7 +15,7 @@ from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, mean, sample_size
 from holdfast.replicable._deviation import band_end, chernoff, divergence, mean_gap, share_gap
 from holdfast.replicable._grid import snap
-from holdfast.replicable._mean import _failure, _plan
+from holdfast.replicable._mean import _plan, rounded_failure
 
 PROMISE = {"accuracy": 0.05, "rho": 0.1, "beta": 0.01}
 
@@ -81,8 +81,8 @@ def test_the_size_is_the_least_and_below_the_agreed_limit():
     for accuracy, rho, beta in ((0.05, 0.1, 0.01), (0.2, 0.3, 0.1), (0.01, 0.02, 1e-6), (0.4, 0.9, 0.5)):
         n = sample_size("mean", accuracy=accuracy, rho=rho, beta=beta)
         fewer = max(1, n - 1)
-        assert _failure(n, mean_gap(n) / rho * (1 + 1e-12), accuracy) <= beta
-        assert n == 1 or _failure(fewer, mean_gap(fewer) / rho, accuracy) > beta
+        assert rounded_failure(n, mean_gap(n) / rho * (1 + 1e-12), accuracy) <= beta
+        assert n == 1 or rounded_failure(fewer, mean_gap(fewer) / rho, accuracy) > beta
 
 
 @given(n=st.integers(1, 400))
