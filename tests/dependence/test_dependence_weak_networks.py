@@ -10,7 +10,7 @@ import pytest
 
 from contracts.leakage import law_of, supremum
 from holdfast.dependence import BayesianNetwork, MarkovNetwork, _dobrushin
-from holdfast.dependence._dobrushin import couplings, weak_coupling
+from holdfast.dependence._network_privacy import couplings, weak_coupling
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, BayesianDP
 

@@ -11,38 +11,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks, rounding
-from holdfast.dependence import _bayesian
-from holdfast.dependence._best import BestTail, ShiftedTail, TailReport, TailRow, report
-from holdfast.dependence._chain_influence import chain_influence, chain_quilts, row_number, row_numbers
-from holdfast.dependence._chain_quilts import ChainQuilts
-from holdfast.dependence._chain_routes import chain_routes
-from holdfast.dependence._contraction import Forgetting, dobrushin, forgetting, steps_to_reach
-from holdfast.dependence._coupling import cross_ratio
-from holdfast.dependence._layouts import Layout
-from holdfast.dependence._leakage import chain_law, exact_leakage, refuse_domain
-from holdfast.dependence._mixing import block_tail
+from holdfast.dependence._chain_privacy import chain_routes, cross_ratio
+from holdfast.dependence._chain_quilts import (
+    ChainQuilts,
+    chain_influence,
+    chain_quilts,
+    row_number,
+    row_numbers,
+)
+from holdfast.dependence._forgetting import (
+    Forgetting,
+    dobrushin,
+    forgets,
+    forgetting,
+    operator_norm,
+    read_initial,
+    read_transition,
+    stationary_law,
+    steps_to_reach,
+    unreachable,
+)
+from holdfast.dependence._mixing import Layout, block_tail
 from holdfast.dependence._model import (
     LATER,
     MOST_ROWS,
+    BestTail,
     Dependence,
+    ShiftedTail,
+    Split,
+    TailReport,
+    TailRow,
+    check_split,
     column_names,
+    contiguous,
     few,
     from_squared_differences,
+    part_size,
+    report,
     row_differences,
     state_is,
     value_range,
     whole_steps,
 )
-from holdfast.dependence._quilts import Quilt
-from holdfast.dependence._split import Split, check_split, contiguous, part_size
-from holdfast.dependence._transition import (
-    forgets,
-    operator_norm,
-    read_initial,
-    read_transition,
-    stationary_law,
-    unreachable,
+from holdfast.dependence._privacy import (
+    best_bayesian_dp,
+    best_required_dp,
+    chain_law,
+    exact_leakage,
+    refuse_domain,
 )
+from holdfast.dependence._quilts import Quilt
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.tails import SubGaussian
 
@@ -443,8 +461,8 @@ class MarkovChain(Dependence):
         Assumes: the chain (not checkable from the data).
         Reference: theory 5; BDP Lemmas 2 to 4.
         """
-        return _bayesian.bayesian_dp(self, chain_routes(self), dp, method)
+        return best_bayesian_dp(self, chain_routes(self), dp, method)
 
     def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
         """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, chain_routes(self), bdp, method)
+        return best_required_dp(self, chain_routes(self), bdp, method)

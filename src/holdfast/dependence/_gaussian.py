@@ -11,9 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks, rounding
-from holdfast.dependence import _bayesian
-from holdfast.dependence._best import TailReport, TailRow, report
-from holdfast.dependence._model import Dependence, few, from_squared_differences, row_differences
+from holdfast.dependence._model import (
+    Dependence,
+    TailReport,
+    TailRow,
+    few,
+    from_squared_differences,
+    report,
+    row_differences,
+)
+from holdfast.dependence._privacy import best_bayesian_dp, best_required_dp, group_routes
 from holdfast.errors import InvalidArgument
 from holdfast.tails import Normal, SubGaussian
 
@@ -203,11 +210,11 @@ class GaussianRows(Dependence):
         Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
         Reference: BDP Lemma 2 with the empty quilt.
         """
-        return _bayesian.bayesian_dp(self, _bayesian.group_routes(self._largest_block), dp, method)
+        return best_bayesian_dp(self, group_routes(self._largest_block), dp, method)
 
     def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
         """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, _bayesian.group_routes(self._largest_block), bdp, method)
+        return best_required_dp(self, group_routes(self._largest_block), bdp, method)
 
     @property
     def _largest_block(self) -> int:

@@ -15,13 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from holdfast import checks, rounding
-from holdfast.dependence._best import TailRow
 from holdfast.dependence._chain import MarkovChain
-from holdfast.dependence._clusters import Clusters
+from holdfast.dependence._clusters import Clusters, Independent
 from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import MDependent
-from holdfast.dependence._independent import Independent
-from holdfast.dependence._model import MOST_ROWS, Dependence, from_squared_differences
+from holdfast.dependence._model import MOST_ROWS, Dependence, TailRow, from_squared_differences
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.tails import Tail

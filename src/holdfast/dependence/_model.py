@@ -1,8 +1,14 @@
-"""What a model of dependence is: it bounds the tail of a mean, and says how rows may be set aside."""
+"""What a model of dependence is: it bounds the tail of a mean, and says how rows may be set aside.
+
+Also here: several bounds on one tail, of which the best counts; the division of the rows into a training part
+and a protected part; and the fingerprint of a model.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -11,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks, rounding
-from holdfast.dependence._best import BestTail, TailReport, TailRow, report
-from holdfast.dependence._fingerprint import fingerprint_of
-from holdfast.dependence._layouts import Layout, layouts_of
-from holdfast.dependence._split import Split, all_fresh
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record, show
 from holdfast.tails import SubGaussian, Tail
+
+if TYPE_CHECKING:
+    from holdfast.dependence._mixing import Layout
 
 GIVEN_TRAINING = (
     "The training part was supplied by the caller; that it is independent of the protected rows is assumed "
@@ -28,6 +33,10 @@ LATER = "The rows of this epoch come after all rows of earlier epochs in the sam
 NEW_ROWS = "The rows of this epoch are independent of all rows of earlier epochs."
 # More than any table has; beyond, bounds that look at every block length run out of memory.
 MOST_ROWS = 10**15
+Mask = NDArray[np.bool_]
+# Numbers are rounded to so many binary digits (about twelve decimal ones), so that dividing a row by its sum
+# once more, or another machine's logarithm, does not make another model.
+_DIGITS = 40
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +106,10 @@ class Dependence(Record, ABC):
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
         Reference: ``docs/theory/dependence.md``, "Blocks".
         """
+        from holdfast.dependence._mixing import (
+            layouts_of,  # which has the models of series, made from this one
+        )
+
         beta = checks.real(beta, "beta", "(0, 1)", of=f"{type(self).__name__}.layouts")
         if self.log_remembered(np.array([1])) is None:
             return ()
@@ -285,3 +298,207 @@ def row_differences(differences: Any, n: int, *, of: str) -> NDArray[np.float64]
             of=owner,
         )
     return values
+
+
+@dataclass(frozen=True, repr=False)
+class TailRow(Record):
+    """One bound that applies to a model: what it is called, the theorem behind it, and the tail it gives."""
+
+    name: str
+    theorem: str
+    tail: Tail
+
+
+@dataclass(frozen=True, repr=False)
+class BestTail(Tail):
+    """The best of several valid tails at every distance.
+
+    Guarantee: each row bounds the same probability, so the largest exponent does too; nothing is paid for
+    choosing, because the choice depends on the distance alone and never on the data.
+
+    >>> from holdfast.tails import SubExponential, SubGaussian
+    >>> best = BestTail((TailRow("a", "", SubGaussian(2.0)), TailRow("b", "", SubExponential(1.0, 1.0))))
+    >>> best.best_at(1.0).name, best.best_at(10.0).name
+    ('b', 'a')
+    """
+
+    rows: tuple[TailRow, ...]
+
+    def gamma(self, alpha: Any) -> float:
+        """Nats of surprise at distance ``alpha``: the most that any row proves."""
+        return max(row.tail.gamma(alpha) for row in self.rows)
+
+    def radius_at(self, nats: Any) -> float:
+        """The smallest distance that any row proves to be exceeded with probability at most exp(−nats)."""
+        return self.best_at(nats).tail.radius_at(nats)
+
+    def best_at(self, nats: Any) -> TailRow:
+        """The row that gives the smallest radius at probability exp(−nats)."""
+        return min(self.rows, key=lambda row: row.tail.radius_at(nats))
+
+
+@dataclass(frozen=True, repr=False)
+class ShiftedTail(Tail):
+    """A tail about another centre: the statistic's mean is within ``shift`` of it.
+
+    Guarantee: |q − centre| ≤ |q − E q| + shift, so every radius grows by ``shift``.
+    """
+
+    tail: Tail
+    shift: float
+
+    def gamma(self, alpha: Any) -> float:
+        """Nats of surprise at distance ``alpha`` from the centre: none within ``shift`` of it."""
+        alpha = checks.real(alpha, "alpha", "[0, inf)", of=type(self).__name__)
+        return self.tail.gamma(max(0.0, rounding.down(alpha - rounding.up(self.shift))))
+
+    def radius_at(self, nats: Any) -> float:
+        """The radius about the statistic's own mean, and the shift."""
+        return rounding.up(self.tail.radius_at(nats) + self.shift)
+
+
+@dataclass(frozen=True, repr=False)
+class ReportRow(Record):
+    """One line of a :class:`TailReport`."""
+
+    name: str
+    theorem: str
+    radius: float
+    chosen: bool
+
+
+@dataclass(frozen=True, repr=False)
+class TailReport(Record):
+    """Every bound that applies to a model, with its theorem and its radius at ``nu``; the best is marked."""
+
+    model: str
+    nu: float
+    rows: tuple[ReportRow, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.model}: distance exceeded with probability at most {self.nu:g}"]
+        for row in self.rows:
+            mark = "→" if row.chosen else " "
+            lines.append(f"{mark} {row.radius:.6g}  {row.name}: {row.theorem}")
+        return "\n".join(lines)
+
+
+def report(model: str, rows: tuple[TailRow, ...], nu: Any) -> TailReport:
+    """List ``rows`` by their radius at ``nu``, smallest first."""
+    nu = checks.real(nu, "nu", "(0, 1)", of="mean_tail_report")
+    radii = sorted(((row.tail.radius(nu), row) for row in rows), key=lambda pair: pair[0])
+    lines = (ReportRow(row.name, row.theorem, radius, chosen=i == 0) for i, (radius, row) in enumerate(radii))
+    return TailReport(model, nu, tuple(lines))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Split(Record):
+    """A division of the rows into a training part, a protected part and rows that belong to neither.
+
+    ``train`` and ``protected`` are boolean masks over the rows and never overlap; rows in neither are
+    dropped, so that the two parts do not touch. ``protected_model`` is the dependence model of the protected
+    rows alone.
+
+    Guarantee: the law of (training rows, protected rows) is within total variation ``bias`` of the law in
+    which the two are independent, each with its own marginal. An event that has probability ≤ β when they are
+    independent therefore has probability ≤ β + bias: charge ``bias`` to the confidence.
+    Assumes: ``assumptions``, the sentences that the division itself needs.
+    Reference: theory 2.2, the training part.
+    """
+
+    train: Mask = field(repr=False)
+    protected: Mask = field(repr=False)
+    protected_model: Dependence
+    bias: float
+    assumptions: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for mask in (self.train, self.protected):
+            mask.setflags(write=False)
+
+    @property
+    def dropped(self) -> int:
+        """How many rows belong to neither part."""
+        return int(len(self.train) - self.train.sum() - self.protected.sum())
+
+    def _visible(self) -> dict[str, Any]:
+        counts = {
+            "train": int(self.train.sum()),
+            "protected": int(self.protected.sum()),
+            "dropped": self.dropped,
+        }
+        return {**counts, **super()._visible()}
+
+
+def check_split(share: Any, rng: Any, beta: Any, *, of: str) -> tuple[float, np.random.Generator, float]:
+    """Check the arguments that every rule takes."""
+    owner = f"{of}.split"
+    share = checks.real(share, "share", "(0, 1)", of=owner)
+    beta = checks.real(beta, "beta", "(0, 1)", of=owner)
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidArgument("rng", "a numpy.random.Generator", rng, of=owner)
+    return share, rng, beta
+
+
+def part_size(share: float, rows: int) -> int:
+    """About ``share`` of ``rows`` ≥ 2, with at least one row on each side."""
+    return min(rows - 1, max(1, round(share * rows)))
+
+
+def contiguous(train_rows: int, gap: int, n: int) -> tuple[Mask, Mask]:
+    """The first rows as the training part, ``gap`` rows dropped, the rest protected."""
+    place = np.arange(n)
+    return place < train_rows, place >= train_rows + gap
+
+
+def all_fresh(model: Dependence, sentence: str) -> Split:
+    """Every row protected: none of them depends on a row that came before."""
+    nothing, everything = (np.broadcast_to(np.bool_(mark), model.n) for mark in (False, True))
+    return Split(nothing, everything, model, 0.0, (*model.assumptions, sentence))
+
+
+def fingerprint_of(name: str, content: Iterable[Any]) -> str:
+    """SHA-256 of a model's name and content, in hexadecimal digits.
+
+    ``content`` may hold None, texts, whole numbers, floats, arrays of numbers and sequences of these.
+    """
+    digest = hashlib.sha256()
+    for item in (name, *content):
+        _add(digest, item)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, item: Any) -> None:
+    """Add one item: what it is, how long it is, and its bytes; no two contents give the same bytes."""
+    if isinstance(item, (list, tuple)) and not _whole(item):
+        digest.update(f"sequence {len(item)} ".encode())
+        for member in item:
+            _add(digest, member)
+        return
+    if isinstance(item, (list, tuple, np.ndarray)):
+        array = np.asarray(item)
+        whole = array.dtype.kind in "iub"
+        kind, plain = ("whole", array.astype("<i8")) if whole else ("real", rounded(array))
+        digest.update(f"{kind} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(plain).tobytes())
+        return
+    if isinstance(item, (float, np.floating)):
+        _add(digest, np.array([item]))
+        return
+    text = repr(int(item)) if isinstance(item, (int, np.integer)) else repr(item)
+    data = text.encode()
+    digest.update(f"{type(item).__name__ if isinstance(item, str) else 'plain'} {len(data)} ".encode())
+    digest.update(data)
+
+
+def _whole(items: Any) -> bool:
+    """Whether a sequence holds whole numbers that fit into eight bytes, as the sizes of clusters do."""
+    return bool(items) and all(type(item) is int and abs(item) < 2**63 for item in items)
+
+
+def rounded(values: Any) -> NDArray[np.float64]:
+    """Numbers with 40 binary digits each; zero without a sign."""
+    mantissa, exponent = np.frexp(np.asarray(values, dtype="<f8"))
+    scale = 2.0**_DIGITS
+    shortened: NDArray[np.float64] = np.ldexp(np.round(mantissa * scale) / scale, exponent) + 0.0
+    return shortened

@@ -10,7 +10,7 @@ import numpy as np
 from holdfast.coding import Weights, training_share
 from holdfast.dependence import Independent
 from holdfast.dependence._holdout import SimilarClusters
-from holdfast.dependence._split import part_size
+from holdfast.dependence._model import part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.planning._code import expected_width, promised_width
 from holdfast.planning._method import KINDS, Method, Promise, Setting
