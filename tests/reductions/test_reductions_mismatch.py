@@ -30,7 +30,7 @@ from holdfast.reductions import (
 )
 from holdfast.reductions._mismatch import subsampled_distance
 from holdfast.stability import DP, explain
-from holdfast.stability._mismatch import disagreement, mean_distance, spread
+from holdfast.stability._compilers import disagreement, mean_distance, spread
 
 
 def tables(n: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -16,8 +16,8 @@ from holdfast.reductions._replicable import sampled, with_law_error
 from holdfast.reductions._sampling import Sampling
 from holdfast.reductions._simulated import simulation_argument
 from holdfast.stability import PerfectGeneralization, Replicability, perfect_plan
-from holdfast.stability._mismatch import disagreement
-from holdfast.stability._path import SAME
+from holdfast.stability._compilers import disagreement
+from holdfast.stability._notion import SAME
 
 __all__ = ["amplify_generalization", "averaged_rho"]
 

@@ -11,7 +11,7 @@ from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
 from holdfast.replicable._amplify import amplify
 from holdfast.replicable._tape import Tape
 from holdfast.stability import GoodCoins, Replicability
-from holdfast.stability._path import EFFICIENT
+from holdfast.stability._notion import EFFICIENT
 
 __all__ = ["amplify_replicability"]
 

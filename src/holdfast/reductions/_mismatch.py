@@ -8,7 +8,7 @@ from typing import Any
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, Replicability
-from holdfast.stability._mismatch import (
+from holdfast.stability._compilers import (
     by_chance,
     disagreement,
     estimation,

@@ -15,8 +15,8 @@ from holdfast.reductions._parts import Progress, Workers, cut, distinct, effort,
 from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
 from holdfast.replicable._tape import Tape
 from holdfast.stability import PerfectGeneralization, Replicability, disagreement_bound
-from holdfast.stability._mismatch import by_chance
-from holdfast.stability._path import EXPLICIT
+from holdfast.stability._compilers import by_chance
+from holdfast.stability._notion import EXPLICIT
 
 __all__ = [
     "AVERAGED",

@@ -15,7 +15,7 @@ from holdfast.records import Record
 from holdfast.reductions._algorithm import Algorithm
 from holdfast.reductions._mismatch import subsampled_distance
 from holdfast.stability import DP, disagreement_bound
-from holdfast.stability._mismatch import disagreement, mean_distance, spread
+from holdfast.stability._compilers import disagreement, mean_distance, spread
 
 __all__ = ["Sampling", "printed_sampling", "sharp_sampling"]
 

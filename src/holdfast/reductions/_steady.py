@@ -7,7 +7,7 @@ from holdfast.reductions._algorithm import Algorithm
 from holdfast.reductions._mismatch import subsampled_distance
 from holdfast.reductions._sampling import Sampling
 from holdfast.stability import DP
-from holdfast.stability._mismatch import disagreement, mean_distance
+from holdfast.stability._compilers import disagreement, mean_distance
 
 __all__ = ["least_rho", "steadiest"]
 

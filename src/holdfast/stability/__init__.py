@@ -6,15 +6,8 @@ Every operation has ``method="sharp"`` (the default) and, where the literature p
 :func:`convert` and :func:`explain` follow the published arrows from one notion to another.
 """
 
-from holdfast.stability._adaptive import adaptive_failure
-from holdfast.stability._bayesian import BayesianDP
-from holdfast.stability._compilers import PerfectPlan, PrivatePlan, perfect_plan, private_plan
-from holdfast.stability._composition import composed_delta, log_composed_delta_pure, optimal_epsilon
-from holdfast.stability._dp import DP
-from holdfast.stability._generalization import PerfectGeneralization
-from holdfast.stability._graph import convert, explain
-from holdfast.stability._information import MaxInformation
-from holdfast.stability._martingales import (
+from holdfast.stability._adaptive import (
+    adaptive_failure,
     azuma,
     azuma_intervals,
     azuma_with_drift,
@@ -24,8 +17,20 @@ from holdfast.stability._martingales import (
     polya_tail,
     polya_variance,
 )
+from holdfast.stability._compilers import (
+    PerfectPlan,
+    PrivatePlan,
+    exponential_excess,
+    perfect_plan,
+    private_plan,
+    selection_threshold,
+)
+from holdfast.stability._composition import composed_delta, log_composed_delta_pure, optimal_epsilon
+from holdfast.stability._dp import DP, BayesianDP
+from holdfast.stability._generalization import MaxInformation, PerfectGeneralization
+from holdfast.stability._graph import convert, explain
 from holdfast.stability._notation import parse_notion
-from holdfast.stability._path import Path, Step
+from holdfast.stability._notion import Path, Step
 from holdfast.stability._profiles import Gaussian, Laplace, gaussian_delta, laplace_delta
 from holdfast.stability._replicability import (
     GoodCoins,
@@ -33,7 +38,6 @@ from holdfast.stability._replicability import (
     collision_probability,
     disagreement_bound,
 )
-from holdfast.stability._selection import exponential_excess, selection_threshold
 from holdfast.stability._transfer import TransferError, split_error, transfer_error
 from holdfast.stability._typical import SetStability, TwoSampleStability, TypicalStability, conditioned
 from holdfast.stability._typical_error import TypicalError, typical_gaussian_error, typical_laplace_error
