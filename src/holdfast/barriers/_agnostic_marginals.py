@@ -13,7 +13,7 @@ import numpy.typing as npt
 from holdfast import checks, rounding
 from holdfast.barriers._lower_bounds import sign_one_way_marginals_bound
 from holdfast.errors import InvalidArgument
-from holdfast.intervals._binomial import log_tail
+from holdfast.intervals._shares import log_tail
 from holdfast.records import Record
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
-from holdfast.intervals._arguments import bounds, numbers
-from holdfast.intervals._binomial import log_tail
-from holdfast.intervals._interval import Interval
+from holdfast.intervals._interval import Interval, bounds, numbers
+from holdfast.intervals._shares import log_tail
 
 Floats = NDArray[np.float64]
 

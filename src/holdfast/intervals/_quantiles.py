@@ -15,9 +15,8 @@ import scipy
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
-from holdfast.intervals._arguments import numbers, radius_at
-from holdfast.intervals._binomial import log_tail
-from holdfast.intervals._interval import Interval
+from holdfast.intervals._interval import Interval, numbers, radius_at
+from holdfast.intervals._shares import log_tail
 from holdfast.tails import Tail
 
 _LN2 = math.log(2.0)

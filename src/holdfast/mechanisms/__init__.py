@@ -4,11 +4,9 @@ Noise comes from the operating system and cannot be replayed; seeds exist only i
 Theory: ``docs/theory/mechanisms.md``.
 """
 
-from holdfast.mechanisms._exponential import exponential
 from holdfast.mechanisms._noise import Noise, gaussian, laplace
-from holdfast.mechanisms._selection import select_mode
-from holdfast.mechanisms._session import AdaptiveSession
-from holdfast.mechanisms._typical import Release, typical_gaussian, typical_laplace
+from holdfast.mechanisms._selection import exponential, select_mode
+from holdfast.mechanisms._typical import AdaptiveSession, Release, typical_gaussian, typical_laplace
 
 __all__ = [
     "AdaptiveSession",
