@@ -17,7 +17,7 @@ from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._reusable_noise import SparseNoise
 from holdfast.guard._reusable_parts import Asked, Statistic, TwoParts
 from holdfast.guard._reusable_promise import Promise
-from holdfast.mechanisms._coins import choose_coins
+from holdfast.mechanisms import choose_coins
 from holdfast.stability import DP, BayesianDP
 
 _NAME, _ALGORITHM = "ReusableHoldout", "BDP Algorithm 1"

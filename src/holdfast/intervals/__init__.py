@@ -21,6 +21,8 @@ Nothing underflows: the code guard asks for thousands of nats, where δ is no fl
 :func:`gain_steps`                  paired gains: better at all, and by how many steps (:func:`sign_test`,
                                     :func:`certified_gain`; :func:`mean_interval` for the scores themselves)
 =================================== ========================================================================
+
+Names that are imported ``as`` themselves are for other packages of Holdfast.
 """
 
 from holdfast.intervals._chain import chain_mean, chain_mean_radius, chain_share
@@ -36,6 +38,7 @@ from holdfast.intervals._means import (
     hoeffding,
 )
 from holdfast.intervals._quantiles import quantile, quantile_ranks, quantile_ranks_from_tail
+from holdfast.intervals._shares import binomial_log_tail as binomial_log_tail
 from holdfast.intervals._shares import clopper_pearson, kl
 
 __all__ = [

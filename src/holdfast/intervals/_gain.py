@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from holdfast import checks
 from holdfast.errors import InvalidArgument
 from holdfast.intervals._interval import Interval, bounds, numbers
-from holdfast.intervals._shares import log_tail
+from holdfast.intervals._shares import binomial_log_tail
 
 Floats = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ def sign_test(wins: Any, losses: Any, nats: Any) -> bool:
     nats = checks.real(nats, "nats", "[0, inf)", of=of)
     if not wins > losses:
         return False
-    return bool(log_tail(losses, wins + losses, 0.5, 0.5, nats) <= -nats)
+    return bool(binomial_log_tail(losses, wins + losses, 0.5, 0.5, nats) <= -nats)
 
 
 def gain_steps(

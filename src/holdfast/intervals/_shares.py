@@ -113,7 +113,7 @@ def _log_tail_exact(k: int, n: int, p: float, w: float) -> float:
     return math.log(value) if value > 0.0 else -math.inf
 
 
-def log_tail(k: int, n: int, p: float, w: float, nats: float) -> float:
+def binomial_log_tail(k: int, n: int, p: float, w: float, nats: float) -> float:
     """An upper bound on ln P(Bin(n, p) ≤ k), 0 ≤ k < np, w = 1 − p, for comparison with −nats.
 
     Exact but for rounding, which is covered, up to 460 nats; beyond that high by less than 0.002.
@@ -141,7 +141,7 @@ def upper_share(k: int, n: int, nats: float) -> tuple[float, float]:
     for _ in range(64):
         if w <= 0.0:
             return 1.0, 0.0
-        tail = log_tail(k, n, p, w, nats)
+        tail = binomial_log_tail(k, n, p, w, nats)
         slope = rest * math.exp(_log_mass(k, n, p, w) - tail)
         excess = tail + nats
         step = -w * math.expm1(-excess / slope)

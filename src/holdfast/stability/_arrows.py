@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast import rounding
-from holdfast.stability._compilers import by_chance, disagreement, mean_distance, perfect_plan, private_plan
+from holdfast.stability._compilers import (
+    chance_disagreement,
+    coin_disagreement,
+    mean_distance,
+    perfect_plan,
+    private_plan,
+)
 from holdfast.stability._dp import DP
 from holdfast.stability._generalization import LN2, MaxInformation, PerfectGeneralization
 from holdfast.stability._notion import EFFICIENT, EXPLICIT, SAME, Notion
@@ -122,7 +128,7 @@ def _sampled_replicability(perfect: PerfectGeneralization, at: Setting) -> Appli
     if at["method"] == "paper" or "outcomes" not in at:
         return Applied(replicable)
     outcomes = at["outcomes"]
-    rho = min(replicable.rho, by_chance(outcomes))
+    rho = min(replicable.rho, chance_disagreement(outcomes))
     return Applied(Replicability._bound(rho=rho), shown={"outcomes": outcomes})
 
 
@@ -130,7 +136,7 @@ def _dp_replicability(dp: DP, at: Setting) -> Applied:
     outcomes = at.get("outcomes")
     distance = mean_distance(dp, at["n"], outcomes=outcomes)
     shown = {} if outcomes is None else {"outcomes": outcomes}
-    return Applied(Replicability._bound(rho=disagreement(distance, outcomes)), shown=shown)
+    return Applied(Replicability._bound(rho=coin_disagreement(distance, outcomes)), shown=shown)
 
 
 def _near_independence(two: TwoSampleStability, at: Setting) -> Applied:

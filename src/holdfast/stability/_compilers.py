@@ -223,7 +223,7 @@ def _fewest_parts(
     return high, votes, missed
 
 
-def disagreement(distance: float, outcomes: int | None) -> float:
+def coin_disagreement(distance: float, outcomes: int | None) -> float:
     """How often shared coins disagree at this expected total variation: 2d/(1 + d), and d for two outcomes.
 
     With two outcomes and laws (a, 1 − a), (b, 1 − b), a < b, both sides choose the first with probability a
@@ -232,15 +232,15 @@ def disagreement(distance: float, outcomes: int | None) -> float:
     """
     if outcomes is None:
         return disagreement_bound(distance)
-    return min(distance if outcomes <= 2 else disagreement_bound(distance), by_chance(outcomes))
+    return min(distance if outcomes <= 2 else disagreement_bound(distance), chance_disagreement(outcomes))
 
 
-def by_chance(outcomes: int) -> float:
+def chance_disagreement(outcomes: int) -> float:
     """1 − 1/k, rounded up: how often two independent choices of one law among k outcomes differ, at most."""
     return rounding.up(1.0 - 1.0 / outcomes)
 
 
-def spread(epsilon: float, n: int) -> float:
+def outcome_variance(epsilon: float, n: int) -> float:
     """cosh(ε/2)^{2n} − 1: relative variance of an outcome's probability over the sample, under pure ε-DP."""
     nats = 2.0 * n * math.log1p(2.0 * math.sinh(epsilon / 4.0) ** 2) if epsilon < 1400.0 else math.inf
     return rounding.up(math.expm1(nats)) if nats < 700.0 else math.inf
@@ -256,8 +256,8 @@ def mean_distance(dp: DP, n: int, parts: int = 1, outcomes: int | None = None, r
     private = private_distance(dp, n, 1.0 / parts)
     if outcomes is None:
         return rounding.probability(private)
-    counted = min(math.sqrt((outcomes - 1) / (2.0 * parts)), by_chance(outcomes))
-    return rounding.probability(min(private + estimation(outcomes, parts, runs), counted))
+    counted = min(math.sqrt((outcomes - 1) / (2.0 * parts)), chance_disagreement(outcomes))
+    return rounding.probability(min(private + estimation_distance(outcomes, parts, runs), counted))
 
 
 def private_distance(dp: DP, n: int, share: float = 1.0) -> float:
@@ -267,11 +267,11 @@ def private_distance(dp: DP, n: int, share: float = 1.0) -> float:
     log-length 2ε, which makes v = cosh(ε)^{2n} − 1 and costs 2nδ, or of log-length ε, which keeps the v of
     pure privacy and costs 2n√δ. The smaller counts.
     """
-    clamped = math.sqrt(spread(dp.epsilon, n) * share / 2.0) + 2.0 * n * math.sqrt(dp.delta)
-    return min(clamped, math.sqrt(spread(2.0 * dp.epsilon, n) * share / 2.0) + 2.0 * n * dp.delta)
+    clamped = math.sqrt(outcome_variance(dp.epsilon, n) * share / 2.0) + 2.0 * n * math.sqrt(dp.delta)
+    return min(clamped, math.sqrt(outcome_variance(2.0 * dp.epsilon, n) * share / 2.0) + 2.0 * n * dp.delta)
 
 
-def estimation(outcomes: int, draws: int, runs: int) -> float:
+def estimation_distance(outcomes: int, draws: int, runs: int) -> float:
     """What estimating each of ``draws`` laws from ``runs`` runs adds to the expected distance."""
     return math.sqrt((outcomes - 1) / (2.0 * draws * runs)) if runs else 0.0
 

@@ -1,4 +1,4 @@
-"""What an attacker asks, whom, and what came of it."""
+"""What an attacker asks, whom, and what came of it; and conditions on one row as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Question:
+class AttackQuestion:
     """One value in [0, 1] for each row; its mean over the population, ``truth``, is known to the simulation.
 
     An answerer calls the question with the rows it holds. ``guess`` is what the attacker suggests, for
@@ -40,7 +40,7 @@ class Question:
 class Answerer(Protocol):
     """Whoever is asked: returns a number, or an answer with ``value``, ``low`` and ``high``."""
 
-    def __call__(self, question: Question, /) -> Any:
+    def __call__(self, question: AttackQuestion, /) -> Any:
         """The answer to one question; :class:`~holdfast.errors.BudgetSpent` ends the attack."""
 
 
@@ -96,7 +96,7 @@ class Transcript:
         self._answer = answer
         self.said: list[tuple[float, float, float, float]] = []
 
-    def ask(self, question: Question) -> float:
+    def ask(self, question: AttackQuestion) -> float:
         """The answer's value."""
         if self._answer is None:
             raise TypeError("there is nobody to ask")
@@ -125,3 +125,21 @@ def carried_out(name: str, answer: Answerer | None, moves: Callable[[Transcript]
         refused = str(refusal) or "refused"
     values, truths, lows, highs = zip(*transcript.said, strict=True) if transcript.said else ((), (), (), ())
     return Attack(name, values, truths, lows, highs, refused, details)
+
+
+def quoted(name: str) -> str:
+    """A column's name, whatever it is."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def total(terms: Sequence[str]) -> str:
+    """A sum that nests only as deep as the logarithm of its length."""
+    if len(terms) <= 2:
+        return " + ".join(terms) or "0"
+    middle = len(terms) // 2
+    return f"({total(terms[:middle])}) + ({total(terms[middle:])})"
+
+
+def weighted(names: Sequence[str], weights: Sequence[float]) -> str:
+    """Σ weight · column."""
+    return total([f"{float(weight)!r} * {quoted(name)}" for name, weight in zip(names, weights, strict=True)])
