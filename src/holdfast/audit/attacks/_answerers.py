@@ -107,7 +107,7 @@ def through(guard: Guard, *, tail: Tail | None = None) -> Answerer:
     A question that can be written as a condition is asked as ``guard.share``; any other as ``guard.custom``
     on the frame, with ``tail`` (independent rows without it), which not every strategy answers.
     """
-    known = BoundedDifferences(1 / guard.rows, guard.rows) if tail is None else tail
+    mean_tail = BoundedDifferences(1 / guard.rows, guard.rows) if tail is None else tail
     names = list(guard.schema)
 
     def answer(question: AttackQuestion) -> Any:
@@ -117,7 +117,7 @@ def through(guard: Guard, *, tail: Tail | None = None) -> Answerer:
         def statistic(frame: Any) -> float:
             return float(question(frame.to_numpy()).mean())
 
-        return guard.custom(statistic, tail=known, guess=question.guess)
+        return guard.custom(statistic, tail=mean_tail, guess=question.guess)
 
     return answer
 

@@ -14,8 +14,8 @@ from holdfast import checks
 from holdfast.audit.attacks._protocol import (
     Answerer,
     Attack,
-    Floats,
     AttackQuestion,
+    Floats,
     Rows,
     Transcript,
     carried_out,
@@ -53,10 +53,12 @@ def differencing_attack(answer: Answerer, rows: Rows, *, targets: Any) -> Attack
 
     def moves(transcript: Transcript) -> dict[str, Any]:
         right = 0
-        everyone = transcript.ask(AttackQuestion(_secret, 0.5, None, "everyone", _secret_said))
+        everyone = transcript.ask(AttackQuestion(_secret, 0.5, None, "everyone", _secret_condition))
         for person, secret in rows[:targets, :2]:
-            said = partial(_but_one_said, person)
-            others = transcript.ask(AttackQuestion(partial(_but_one, person), 0.5, None, f"all but {person}", said))
+            condition = partial(_but_one_condition, person)
+            others = transcript.ask(
+                AttackQuestion(partial(_but_one, person), 0.5, None, f"all but {person}", condition)
+            )
             right += int((everyone - others > 0.5 / len(rows)) == bool(secret))
         return {"right": right, "tried": targets}
 
@@ -71,11 +73,11 @@ def _but_one(person: Any, rows: Rows) -> Floats:
     return np.asarray((rows[:, 1] == 1) & (rows[:, 0] != person), dtype=np.float64)
 
 
-def _secret_said(names: Sequence[str]) -> str:
+def _secret_condition(names: Sequence[str]) -> str:
     return f"{quoted(names[1])} = 1"
 
 
-def _but_one_said(person: Any, names: Sequence[str]) -> str:
+def _but_one_condition(person: Any, names: Sequence[str]) -> str:
     return f"{quoted(names[1])} = 1 and {quoted(names[0])} <> {float(person)!r}"
 
 
@@ -111,15 +113,19 @@ def fingerprint_attack(answer: Answerer, *, columns: Any, inside: Rows, outside:
     def moves(transcript: Transcript) -> dict[str, Any]:
         means = [
             transcript.ask(
-                AttackQuestion(partial(_positive, j), 0.5, None, f"column {j}", partial(_positive_said, j))
+                AttackQuestion(
+                    partial(_positive, j), 0.5, None, f"column {j}", partial(_positive_condition, j)
+                )
             )
             for j in range(columns)
         ]
         weights = 2 * np.array(means) - 1
         weights[0] += 1e-9  # answers of exactly one half could add up to nothing
-        said = partial(_leans_said, weights)
-        transcript.ask(AttackQuestion(partial(_leans, weights), 0.5, None, "rows that the answers lean to",
-        said)) return _traced(weights, inside, outside)
+        condition = partial(_leans_condition, weights)
+        transcript.ask(
+            AttackQuestion(partial(_leans, weights), 0.5, None, "rows that the answers lean to", condition)
+        )
+        return _traced(weights, inside, outside)
 
     return carried_out("fingerprint", answer, moves)
 
@@ -143,9 +149,9 @@ def _leans(weights: Floats, rows: Rows) -> Floats:
     return np.asarray(rows[:, : len(weights)] @ weights > 0, dtype=np.float64)
 
 
-def _positive_said(column: int, names: Sequence[str]) -> str:
+def _positive_condition(column: int, names: Sequence[str]) -> str:
     return f"{quoted(names[column])} > 0"
 
 
-def _leans_said(weights: Floats, names: Sequence[str]) -> str:
+def _leans_condition(weights: Floats, names: Sequence[str]) -> str:
     return f"({weighted(names[: len(weights)], weights.tolist())}) > 0"

@@ -90,11 +90,11 @@ class Attack(Record):
 
 
 class Transcript:
-    """Asks, and keeps what was said."""
+    """Asks questions and keeps every answer beside its truth."""
 
     def __init__(self, answer: Answerer | None) -> None:
         self._answer = answer
-        self.said: list[tuple[float, float, float, float]] = []
+        self.answers: list[tuple[float, float, float, float]] = []
 
     def ask(self, question: AttackQuestion) -> float:
         """The answer's value."""
@@ -103,9 +103,9 @@ class Transcript:
         return self.hear(self._answer(question), question.truth)
 
     def hear(self, told: Any, truth: float) -> float:
-        """The value of something that was said about ``truth``."""
+        """The value of an answer about ``truth``."""
         value = float(told.value if hasattr(told, "value") else told)
-        self.said.append((value, truth, getattr(told, "low", math.nan), getattr(told, "high", math.nan)))
+        self.answers.append((value, truth, getattr(told, "low", math.nan), getattr(told, "high", math.nan)))
         return value
 
     def on_edge(self, at: float) -> float:
@@ -123,7 +123,9 @@ def carried_out(name: str, answer: Answerer | None, moves: Callable[[Transcript]
         details = moves(transcript)
     except BudgetSpent as refusal:
         refused = str(refusal) or "refused"
-    values, truths, lows, highs = zip(*transcript.said, strict=True) if transcript.said else ((), (), (), ())
+    values, truths, lows, highs = (
+        zip(*transcript.answers, strict=True) if transcript.answers else ((), (), (), ())
+    )
     return Attack(name, values, truths, lows, highs, refused, details)
 
 

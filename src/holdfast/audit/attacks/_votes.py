@@ -68,15 +68,17 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: Any, reach:
     # Columns of signs make questions of 0 and 1, which can be written down.
     binary = reach == 1 and bool(np.isin(train[:, :-1], (-1, 1)).all())
 
-    def said(column: int) -> Callable[[Sequence[str]], str] | None:
-        return partial(agrees_said, column) if binary else None
+    def condition(column: int) -> Callable[[Sequence[str]], str] | None:
+        return partial(agrees_condition, column) if binary else None
 
     def moves(transcript: Transcript) -> dict[str, Any]:
         seen = np.clip(train[:, :-1] * train[:, -1:], -reach, reach).mean(axis=0)
         told = np.array(
             [
                 transcript.ask(
-                    AttackQuestion(partial(_product, j, reach), 0.5, name=f"column {j}", condition=said(j))
+                    AttackQuestion(
+                        partial(_product, j, reach), 0.5, name=f"column {j}", condition=condition(j)
+                    )
                 )
                 for j in range(len(seen))
             ]
@@ -87,7 +89,7 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: Any, reach:
         # The training part's first choice decides where signs add up to nothing.
         signs = np.sign(seen[chosen]) * np.where(np.arange(len(chosen)) == 0, 1 + 1e-9, 1.0)
         right = AttackQuestion(
-            partial(_right, chosen, signs), 0.5, None, "classifier", partial(_right_said, chosen, signs)
+            partial(_right, chosen, signs), 0.5, None, "classifier", partial(_right_condition, chosen, signs)
         )
         transcript.ask(right)
         return {"columns": chosen.tolist(), "signs": np.sign(signs).astype(int).tolist()}
@@ -104,7 +106,7 @@ def _right(chosen: Any, signs: Floats, rows: Rows) -> Floats:
     return np.asarray((rows[:, chosen] @ signs > 0) == (rows[:, -1] > 0), dtype=np.float64)
 
 
-def _right_said(chosen: Any, signs: Floats, names: Sequence[str]) -> str:
+def _right_condition(chosen: Any, signs: Floats, names: Sequence[str]) -> str:
     score = weighted([names[j] for j in chosen], signs.tolist())
     return f"(({score}) > 0) = ({quoted(names[-1])} > 0)"
 
@@ -168,8 +170,8 @@ def _voted(name: str, answer: Answerer, columns: Any, rows: Any, repeats: Any, *
             weights[column] = math.log(share / (1 - share)) or _SURE
         weights[0] += _TIE
         expected = None if rows is None else transcript.on_edge(expected_share(columns, rows))
-        said = partial(_agreement_said, weights)
-        transcript.ask(AttackQuestion(partial(_agreement, weights), 0.5, expected, "vote", said))
+        condition = partial(_agreement_condition, weights)
+        transcript.ask(AttackQuestion(partial(_agreement, weights), 0.5, expected, "vote", condition))
         return {"weights": weights.tolist()}
 
     return carried_out(name, answer, moves)
@@ -186,7 +188,7 @@ def _once(transcript: Transcript, column: int, repetition: int, rows: int | None
     if repetition == 0:
         return transcript.ask(
             AttackQuestion(
-                partial(_agrees, column), 0.5, guess, f"column {column}", partial(agrees_said, column)
+                partial(_agrees, column), 0.5, guess, f"column {column}", partial(agrees_condition, column)
             )
         )
     mixed = repetition * 1e-7
@@ -210,11 +212,11 @@ def _agreement(weights: Floats, rows: Rows) -> Floats:
     return np.asarray((rows[:, :-1] @ weights > 0) == (rows[:, -1] > 0), dtype=np.float64)
 
 
-def agrees_said(column: int, names: Sequence[str]) -> str:
+def agrees_condition(column: int, names: Sequence[str]) -> str:
     return f"{quoted(names[column])} = {quoted(names[-1])}"
 
 
-def _agreement_said(weights: Floats, names: Sequence[str]) -> str:
+def _agreement_condition(weights: Floats, names: Sequence[str]) -> str:
     return f"(({weighted(names[:-1], weights.tolist())}) > 0) = ({quoted(names[-1])} > 0)"
 
 
@@ -326,10 +328,10 @@ def _parities(bits: int) -> npt.NDArray[np.int64]:
 
 
 def _share_of(table: npt.NDArray[np.bool_], truth: float, guess: float | None, name: str) -> AttackQuestion:
-    return AttackQuestion(partial(_within, table), truth, guess, name, partial(_within_said, table))
+    return AttackQuestion(partial(_within, table), truth, guess, name, partial(_within_condition, table))
 
 
-def _within_said(table: npt.NDArray[np.bool_], names: Sequence[str]) -> str:
+def _within_condition(table: npt.NDArray[np.bool_], names: Sequence[str]) -> str:
     inside = ", ".join(map(str, np.flatnonzero(table)))
     return f"{quoted(names[0])} in ({inside})" if inside else "1 = 0"
 
