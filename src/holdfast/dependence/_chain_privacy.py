@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.dependence._chain_quilts import MOST_STATES
 from holdfast.dependence._forgetting import unreachable
 from holdfast.dependence._privacy import Route, Routes, blanket_route, group_route, quilt_route, refused
@@ -331,14 +331,5 @@ def spectral_bdp(epsilon: float, gap: float, least: float) -> float:
 
     Guarantee: rounded up; h does not decrease with its first argument, so bisection finds the smallest value.
     """
-    high = epsilon
-    while spectral_dp(high, gap, least) < epsilon:
-        high *= 2.0
-    low = high / 2.0
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2.0
-        if spectral_dp(middle, gap, least) >= epsilon:
-            high = middle
-        else:
-            low = middle
-    return high
+    enough = search.least_real(lambda total: spectral_dp(total, gap, least) >= epsilon, start=epsilon)
+    return math.inf if enough is None else enough

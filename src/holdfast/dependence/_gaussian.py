@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.dependence._model import (
     Dependence,
     TailReport,
@@ -259,10 +259,5 @@ def _steepest(epsilon: float) -> float:
         density = math.exp(-c * c / 2.0) / math.sqrt(2.0 * math.pi)
         return c * (rest + math.erfc(c / math.sqrt(2.0)) / 2.0) >= density
 
-    low, high = 0.0, 1.0
-    while not beyond(high):
-        low, high = high, 2.0 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return high * (1.0 + 1e-9)
+    slope = search.least_real(beyond)
+    return math.inf if slope is None else slope * (1.0 + 1e-9)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.dependence._chain import MarkovChain
 from holdfast.dependence._clusters import Clusters, Independent
 from holdfast.dependence._gaussian import GaussianRows
@@ -480,18 +480,7 @@ def _printed_dp(model: Dependence, epsilon: float) -> float:
 
 def least(enough: Callable[[int], bool], start: int, *, tolerance: float, of: str) -> int:
     """The least n with ``enough(n)``, up to a relative ``tolerance``; fewer rows are never better."""
-    high = max(1, start)
-    while not enough(high):
-        high *= 2
-        if high > MOST_ROWS:
-            raise InvalidArgument("error", "reachable with 10¹⁵ rows under this model", "more", of=of)
-    low = high // 2
-    while low > 0 and enough(low):
-        high, low = low, low // 2
-    while high - low > max(1.0, tolerance * high):
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    rows = search.least_whole(enough, start=max(1, start), most=MOST_ROWS, tolerance=tolerance)
+    if rows is None:
+        raise InvalidArgument("error", "reachable with 10¹⁵ rows under this model", "more", of=of)
+    return rows

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.dependence._model import (
     LATER,
     MOST_ROWS,
@@ -102,18 +102,7 @@ def _least_gap(log_remembered: LogRemembered, n: int, length: int, allowance: fl
     def fits(gap: int) -> bool:
         return price_of(log_remembered, blocks_in(n, length, gap), gap) <= allowance
 
-    high = 1
-    while not fits(high):
-        high *= 2
-        if high >= n:
-            return None
-    low = 0 if high == 1 else high // 2
-    if fits(low):
-        return low
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+    return search.least_whole(fits, above=-1, start=1, most=n - 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -272,19 +261,7 @@ class Series(Dependence):
 
         What is remembered does not increase. None if 2^40 steps are not enough.
         """
-        high = 1
-        while not float(self.log_remembered(high)) <= target:
-            high *= 2
-            if high > 1 << 40:
-                return None
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            if float(self.log_remembered(middle)) <= target:
-                high = middle
-            else:
-                low = middle
-        return high
+        return search.least_whole(lambda steps: float(self.log_remembered(steps)) <= target, most=1 << 40)
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.intervals._interval import Interval, around, bounds, inside, numbers, placed
 
@@ -164,8 +164,8 @@ def _peak(rows: NDArray[np.float64], stakes: NDArray[np.float64], m: float) -> f
 def _least(rows: NDArray[np.float64], stakes: NDArray[np.float64], target: float) -> float:
     """The largest m, up to the mean of the rows, whose peak reaches the target; 0 if none does.
 
-    Every smaller m reaches it too, and what is returned does reach it: the search (ITP, Oliveira and
-    Takahashi 2020: as safe as bisection, in a third of the evaluations) only decides how near the edge it is.
+    Every smaller m reaches it too, and what is returned does reach it: the search only decides how near the
+    edge it is.
     """
     low, high = 0.0, float(rows.mean())
     above = _peak(rows, stakes, low) - target
@@ -174,24 +174,9 @@ def _least(rows: NDArray[np.float64], stakes: NDArray[np.float64], target: float
     below = _peak(rows, stakes, high) - target
     if below >= 0.0:
         return high
-    narrow = max(1e-10 * high, 1e-300)
-    left, bend = narrow * 2.0 ** math.ceil(math.log2(high / narrow)), 0.2 / high
-    while high - low > narrow:
-        middle, half = 0.5 * (low + high), 0.5 * (high - low)
-        falsi = low + (high - low) * (above / (above - below))
-        toward = math.copysign(1.0, middle - falsi)
-        nudged = falsi + toward * min(bend * (high - low) ** 2, abs(middle - falsi))
-        reach = max(0.0, left - half)
-        m = nudged if abs(nudged - middle) <= reach else middle - toward * reach
-        if not low < m < high:
-            m = middle
-        left *= 0.5
-        found = _peak(rows, stakes, m) - target
-        if found >= 0.0:
-            low, above = m, found
-        else:
-            high, below = m, found
-    return low
+    return search.safe_root(
+        lambda m: _peak(rows, stakes, m) - target, low, high, above, below, narrow=max(1e-10 * high, 1e-300)
+    )
 
 
 def e_mean(
@@ -292,14 +277,10 @@ def _best_rate(distance: float, variance: float, n: int, level: float, width: fl
     distance = max(distance, 1e-9 * width)
     # Where level·distance/(share·n) + κ(share)·share·variance/distance is least, its derivative is 0:
     wanted = level * distance**2 / (n * variance)
-    low, high = 0.0, 1 - 1e-9
-    while high - low > 1e-6 * high:
-        share = (low + high) / 2
-        if _slope(share) - _slope(norm * share) < wanted:
-            low = share
-        else:
-            high = share
-    return high / distance
+    share = search.edge(
+        lambda share: _slope(share) - _slope(norm * share) >= wanted, 1 - 1e-9, 0.0, relative=1e-6
+    )
+    return share / distance
 
 
 def _slope(share: float) -> float:
@@ -344,12 +325,7 @@ def _lower_end(
         if outside >= reach or outside * _STEP <= outside:
             return lo
         inside, outside = outside, min(outside * _STEP, reach)
-    while inside < (middle := (inside + outside) / 2) < outside and outside - inside > _NEAR * outside:
-        if suffices(middle):
-            outside = middle
-        else:
-            inside = middle
-    return rounding.down(mean - outside)
+    return rounding.down(mean - search.edge(suffices, outside, inside, relative=_NEAR))
 
 
 def _log_product(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.mechanisms._coins import choose_coins
 from holdfast.mechanisms._noise import WIDTHS, Floats, Noise, checked_values, noisy_values
@@ -196,16 +196,7 @@ def widest_ratio(eta: float, tau: float) -> float:
     def allowed(ratio: float) -> bool:
         return gaussian_delta(eta, ratio) <= tau
 
-    high = 1.0
-    while allowed(high):
-        high *= 2.0
-    low = high / 2.0
-    while not allowed(low):
-        high, low = low, low / 2.0
-    while high - low > 1e-9 * low:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if allowed(middle) else (low, middle)
-    return low
+    return search.greatest_real(allowed, relative=1e-9)
 
 
 class AdaptiveSession:

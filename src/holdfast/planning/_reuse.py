@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
+from holdfast import search
 from holdfast.dependence import Dependence, MDependent
 from holdfast.dependence._holdout import (
     HoldoutSettings,
@@ -69,14 +70,15 @@ class ReusableHoldout(Method):
         model = self.setting.rows(rows)
         if not self._keeps(model, queries, 1.0):
             return Promise(1.0, {})
-        low, high = _SMALLEST, 1.0
-        while high - low > 1e-6 * high:
-            middle = (low * high) ** 0.5
-            if self._keeps(model, queries, middle):
-                high = middle
-            else:
-                low = middle
-        return Promise(high, self._parameters(queries, high))
+        log_error = search.edge(
+            lambda log: self._keeps(model, queries, math.exp(log)),
+            0.0,
+            math.log(_SMALLEST),
+            relative=0.0,
+            absolute=1e-6,
+        )
+        error = math.exp(log_error)
+        return Promise(error, self._parameters(queries, error))
 
     def keeping(self, error: float, rows: int, queries: int) -> Promise:
         """Threshold and noise follow from the error itself."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.stability._dp import DP
@@ -202,25 +202,20 @@ def private_plan(
 def _fewest_parts(
     seeds: int, threshold: float, coins: GoodCoins, failure: float, room: float
 ) -> tuple[int, int, float] | None:
-    """The fewest parts per seed (found by doubling and bisection) whose failure fits into ``room``."""
+    """The fewest parts per seed whose failure fits into ``room``."""
 
     def at(parts: int) -> tuple[float, int]:
         return _vote_failure(parts, threshold, coins, failure * seeds * parts)
 
-    low = math.floor(2.0 * threshold)
-    high = low + 1
-    while not at(high)[0] < room * (1.0 - 1e-12):
-        low, high = high, 2 * high
-        if high > 1000 * (threshold + 100.0) / (0.5 - coins.eta):
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if at(middle)[0] < room * (1.0 - 1e-12):
-            high = middle
-        else:
-            low = middle
-    missed, votes = at(high)
-    return high, votes, missed
+    parts = search.least_whole(
+        lambda parts: at(parts)[0] < room * (1.0 - 1e-12),
+        above=math.floor(2.0 * threshold),
+        most=math.floor(1000 * (threshold + 100.0) / (0.5 - coins.eta)),
+    )
+    if parts is None:
+        return None
+    missed, votes = at(parts)
+    return parts, votes, missed
 
 
 def coin_disagreement(distance: float, outcomes: int | None) -> float:

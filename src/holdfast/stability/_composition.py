@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 
 __all__ = ["composed_delta", "log_composed_delta_pure", "optimal_epsilon"]
 
@@ -121,13 +121,10 @@ def optimal_epsilon(epsilon_step: Any, k: Any, slack: Any) -> float:
         return total
     wanted = math.log(slack)
     # At ε = (k − 2m)·step the losses above are those with fewer than m adverse answers; the largest such m:
-    low, high = 0, k // 2
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _safe(_log_tail(k, step, middle - 1, 2.0 * step)) <= wanted:
-            low = middle
-        else:
-            high = middle - 1
+    too_many = search.least_whole(
+        lambda m: _safe(_log_tail(k, step, m - 1, 2.0 * step)) > wanted, start=max(1, k // 2), most=k // 2
+    )
+    low = k // 2 if too_many is None else too_many - 1
     at_lattice = _safe(_log_tail(k, step, low - 1, 2.0 * step)) if low > 0 else -math.inf
     # Between two points δ(ε − x) = δ(ε) + (1 − e^-x) · (mass above ε under the other input, times e^ε).
     log_scale, index, weight = lower_window(k, low, step)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from holdfast import checks
+from holdfast import checks, search
 from holdfast.errors import InvalidArgument
 from holdfast.stability._arrows import ARROWS, COMPOSITIONS, Arrow, Window, looseness, strain
 from holdfast.stability._notation import NODES, advice, node_named, node_of
@@ -24,7 +24,6 @@ Found = tuple[Key, tuple[float, ...]]
 
 # How near to the two ends of its window a parameter is tried, as a share of the window.
 _SHARES = {"beta": (1e-20, 0.99), "d": (1e-20, 0.999), "nu": (1e-9, 0.999), "slack": (1e-20, 0.99)}
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def _real(domain: str) -> Callable[[Any, str], Any]:
@@ -322,18 +321,8 @@ def _best_in_window(
         raise refused[-1]
     if fine and name == "nu":
         a, b = around_best(a, b, 4 * scan)
-    left, right = b - _GOLDEN * (b - a), a + _GOLDEN * (b - a)
-    at_left, at_right = key(left), key(right)
-    for _ in range(sections):
-        if at_left <= at_right:
-            b, right, at_right = right, left, at_left
-            left = b - _GOLDEN * (b - a)
-            at_left = key(left)
-        else:
-            a, left, at_left = left, right, at_right
-            right = a + _GOLDEN * (b - a)
-            at_right = key(right)
-    return min(found, key=lambda one: one[0])
+    search.least_of_valley(key, a, b, sections=sections)
+    return min(found, key=lambda candidate: candidate[0])
 
 
 def trace(notion: Notion, route: Route, at: Mapping[str, Any], values: tuple[float, ...]) -> tuple[Step, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
+from holdfast import search
 from holdfast.errors import InvalidArgument
 from holdfast.stability._dp import DP, BayesianDP
 from holdfast.stability._generalization import MaxInformation, PerfectGeneralization
@@ -138,13 +139,10 @@ def _largest(low: float, high: float, works: Callable[[float], bool]) -> float |
     """The largest number that works, to two per cent, on a log scale; None if not even ``low`` does."""
     if not works(low):
         return None
-    while high > low * 1.02:
-        middle = math.sqrt(low * high)
-        if works(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    ends = math.log(low), math.log(high)
+    return math.exp(
+        search.edge(lambda log: works(math.exp(log)), *ends, relative=0.0, absolute=math.log(1.02))
+    )
 
 
 def advice(notion: Any, start: Node, target: Node, n: int | None, reach: Reach) -> tuple[str, ...]:

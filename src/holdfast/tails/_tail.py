@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 
@@ -327,21 +327,10 @@ class Custom(Tail):
     def radius_at(self, nats: Any) -> float:
         """The smallest distance, to 1e-12 relative and on the safe side, whose gamma reaches ``nats``."""
         nats = checks.real(nats, "nats", "[0, inf)", of="Custom.radius_at")
-        high = 1.0
-        while self._two_sided(high) < nats:
-            high *= 2.0
-            if math.isinf(high):
-                return math.inf
-        low = high / 2.0
-        while low > 0.0 and self._two_sided(low) >= nats:
-            high, low = low, low / 2.0
-        while high - low > 1e-12 * high:
-            middle = (low + high) / 2.0
-            if self._two_sided(middle) >= nats:
-                high = middle
-            else:
-                low = middle
-        return high
+        if nats == 0.0:
+            return 0.0
+        radius = search.least_real(lambda alpha: self._two_sided(alpha) >= nats)
+        return math.inf if radius is None else radius
 
 
 def uniform_convergence(*, vc: Any, n: Any, deviation: Any, method: str = "sharp") -> float:
@@ -384,14 +373,9 @@ def uniform_convergence_rows(*, vc: Any, deviation: Any, beta: Any, method: str 
     def enough(n: int) -> bool:
         return bool(uniform_convergence(vc=vc, n=n, deviation=deviation, method=method) <= beta)
 
-    high = 1
-    while not enough(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    rows = search.least_whole(enough)
+    assert rows is not None
+    return rows
 
 
 def _log_sauer(points: int, vc: int) -> float:
