@@ -2,15 +2,19 @@
 
 Every model bounds the tail of a mean (:meth:`~Dependence.mean_tail`), says in words what it assumes, and,
 where a rule is proved, sets rows aside as a free training part (:meth:`~Dependence.split`).
+
+Names that are imported ``as`` themselves are for other packages of Holdfast.
 """
 
 from holdfast.dependence._chain import MarkovChain
 from holdfast.dependence._chain_privacy import coupling_bdp, spectral_dp
 from holdfast.dependence._clusters import Clusters, Independent
+from holdfast.dependence._clusters import SimilarClusters as SimilarClusters
 from holdfast.dependence._fit import fit
 from holdfast.dependence._fitted import FittedChain, FittedNetwork
 from holdfast.dependence._gaussian import GaussianRows
 from holdfast.dependence._graph import ChromaticNumber, DependencyGraph, MDependent
+from holdfast.dependence._holdout import HoldoutSettings as HoldoutSettings
 from holdfast.dependence._holdout import (
     blanket_holdout_rows,
     reusable_holdout_rows,

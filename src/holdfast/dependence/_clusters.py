@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from holdfast import checks
 from holdfast.dependence._model import (
     Dependence,
+    PlannedSplit,
     Split,
     TailRow,
     all_fresh,
@@ -23,13 +24,13 @@ from holdfast.dependence._model import (
     part_size,
     row_differences,
 )
-from holdfast.dependence._privacy import best_bayesian_dp, best_required_dp, group_routes, worst_leakage
+from holdfast.dependence._privacy import Routes, group_routes, worst_leakage
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import show
 from holdfast.tails import BoundedDifferences, SubGaussian
 
 if TYPE_CHECKING:
-    from holdfast.stability import DP, BayesianDP
+    pass
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,18 +96,31 @@ class Independent(Dependence):
         """
         return worst_leakage(mechanism, (1,) * self.n)
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism: its DP, by any method ("sharp", "quilt", "group").
+    @property
+    def exact_search(self) -> bool:
+        """Every bound has a closed form."""
+        return True
 
-        Guarantee: whoever knows any of the other rows learns no more than this about a row.
-        Assumes: independent rows (not checkable from the data).
-        Reference: BDP Lemma 2 with the empty quilt.
-        """
-        return best_bayesian_dp(self, group_routes(1), dp, method)
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> Independent:
+        """``n`` independent rows."""
+        return self if n == self.n else replace(self, n=n)
 
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return best_required_dp(self, group_routes(1), bdp, method)
+    def statistic_tail(self) -> SubGaussian:
+        """2 exp(−2nt²)."""
+        return from_squared_differences(1.0 / self.n)
+
+    def planned_split(self, share: float, beta: float) -> PlannedSplit:
+        """Any rows will do."""
+        return _independent_parts(self, share)
+
+    _printed_route: ClassVar[str] = "group"
+
+    def _routes(self) -> Routes:
+        return group_routes(1)
+
+    def blanket_influence(self, *, of: str = "blanket_influence") -> float:
+        """No row influences another one."""
+        return 0.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -291,19 +305,67 @@ class Clusters(Dependence):
         """
         return worst_leakage(mechanism, self.cluster_sizes)
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism: the largest cluster's rows times its parameter, by any
-        method ("sharp", "quilt", "group").
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> Dependence:
+        """``n`` rows in clusters whose sizes have the same proportions."""
+        if n == self.n:
+            return self
+        square = sum(size * size for size in self.cluster_sizes) / self.n
+        return SimilarClusters(n, self.most, square, extra_assumptions=self.extra_assumptions)
 
-        Guarantee: whoever knows any of the other rows learns no more than this about a row.
-        Assumes: independent clusters (not checkable from the data).
-        Reference: BDP Lemma 2 with the empty quilt.
-        """
-        return best_bayesian_dp(self, group_routes(max(self.cluster_sizes)), dp, method)
+    _printed_route: ClassVar[str] = "group"
 
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return best_required_dp(self, group_routes(max(self.cluster_sizes)), bdp, method)
+    def _routes(self) -> Routes:
+        return group_routes(self.most)
+
+
+@dataclass(frozen=True, repr=False)
+class SimilarClusters(Dependence):
+    """``n`` rows in independent clusters like given ones, for planning.
+
+    No cluster has more rows than ``largest``, and the sum of the squares of their sizes is ``square`` times
+    ``n``.
+    """
+
+    n: int
+    largest: int
+    square: float
+
+    name: ClassVar[str] = "independent clusters"
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return (
+            f"The rows form independent clusters of at most {self.largest:,} rows, in sizes like the given "
+            "ones; inside a cluster rows may depend in any way.",
+        )
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        tail = from_squared_differences(self.square * (hi - lo) ** 2 / self.n)
+        return (TailRow("whole clusters", "McDiarmid 1989, one step a cluster", tail),)
+
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> SimilarClusters:
+        """``n`` rows in clusters of the same proportions."""
+        return self if n == self.n else replace(self, n=n)
+
+    def statistic_tail(self) -> SubGaussian:
+        """McDiarmid's bound with a cluster as one step."""
+        return from_squared_differences(self.square / self.n)
+
+    def planned_split(self, share: float, beta: float) -> PlannedSplit:
+        """Whole clusters, up to the size of one."""
+        return _independent_parts(self, share)
+
+    _printed_route: ClassVar[str] = "group"
+
+    def _routes(self) -> Routes:
+        return group_routes(self.largest)
+
+
+def _independent_parts(model: Independent | SimilarClusters, share: float) -> PlannedSplit:
+    if model.n < 2:
+        raise NotEnoughRows(2, model.n, what="Setting a training part aside")
+    training = part_size(share, model.n)
+    return PlannedSplit(training, model.scaled_to(model.n - training), 0.0)
 
 
 def _checked_sizes(sizes: Any) -> tuple[int, ...]:

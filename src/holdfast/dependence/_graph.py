@@ -5,8 +5,9 @@ The chromatic numbers of the graph bound the tail of a mean; a cut of the graph 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,13 +30,13 @@ from holdfast.dependence._model import (
     row_differences,
     whole_steps,
 )
-from holdfast.dependence._privacy import best_bayesian_dp, best_required_dp, group_routes
+from holdfast.dependence._privacy import Routes, group_routes
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
 from holdfast.tails import SubGaussian
 
 if TYPE_CHECKING:
-    from holdfast.stability import DP, BayesianDP
+    pass
 
 _JANSON = "Janson 2004, theorem 2.1"
 _SWEEPS = 8
@@ -229,25 +230,23 @@ class MDependent(Dependence):
         rest = [min(length + self.m, self.n - first) for first in range(whole * length, self.n, length)]
         return min(self.n**2, whole * (length + self.m) ** 2 + sum(size * size for size in rest))
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism: the number of rows times its parameter, by any method
-        ("sharp", "quilt", "group"); its own parameter where m = 0.
+    def _routes(self) -> Routes:
+        return group_routes(1 if self.m == 0 else self.n)
 
-        Guarantee: whoever knows any of the other rows learns no more than this about a row. Known rows in
-        between may tie rows together that are far apart, so m does not enter. What is told about all rows
-        together is far less (``docs/theory/reusable-holdout.md``).
-        Assumes: m-dependence (not checkable from the data).
-        Reference: BDP Lemma 2 with the empty quilt.
+    def joint_epsilon(self, epsilon: float, *, of: str = "joint_epsilon") -> float:
+        """Rows are revealed stretch by stretch.
+
+        Reference: ``docs/theory/reusable-holdout.md``.
         """
-        return best_bayesian_dp(self, group_routes(self._tied), dp, method)
+        return rounding.up(epsilon * math.sqrt(self._stretched / self.n))
 
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return best_required_dp(self, group_routes(self._tied), bdp, method)
+    def statistic_tail(self) -> SubGaussian:
+        """McDiarmid's bound a stretch at a time, in closed form."""
+        return from_squared_differences(rounding.up(self._stretched / self.n**2))
 
-    @property
-    def _tied(self) -> int:
-        return 1 if self.m == 0 else self.n
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> MDependent:
+        """``n`` rows with the same ``m``."""
+        return self if n == self.n else replace(self, n=n)
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
         """The first rows, then ``m`` rows dropped, then the protected rows.

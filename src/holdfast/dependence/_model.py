@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks, rounding
+from holdfast.dependence._privacy import Routes, best_bayesian_dp, best_epsilon, best_required_dp
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record, show
 from holdfast.tails import SubGaussian, Tail
 
 if TYPE_CHECKING:
     from holdfast.dependence._mixing import Layout
+    from holdfast.stability import DP, BayesianDP
 
 GIVEN_TRAINING = (
     "The training part was supplied by the caller; that it is independent of the protected rows is assumed "
@@ -71,6 +73,32 @@ class Dependence(Record, ABC):
         """Whether a training part that is given is taken for the rows right before these, in one series: a
         gap is then left out and charged for, and nothing more is assumed."""
         return False
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the model speaks of means of bounded values; False where it speaks of the mean of the rows
+        themselves, which have no bounds."""
+        return True
+
+    @property
+    def exact_search(self) -> bool:
+        """Whether the fewest rows for a promise can be searched for row by row: each try takes no time."""
+        return False
+
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> Dependence:
+        """Rows of the same kind, ``n`` of them: what a planner asks about tables that are not there yet.
+
+        A model of one fixed table (a graph, a covariance, a network) has no other size and refuses. ``of`` is
+        the function that the message names.
+        """
+        if n != self.n:
+            raise InvalidArgument(
+                "model",
+                f"a model of {n:,} rows: this one describes one table of {self.n:,} rows",
+                repr(self),
+                of=of,
+            )
+        return self
 
     def with_rows(self, n: int) -> Self:
         """The same model about ``n`` rows: itself, where it was made for them."""
@@ -165,19 +193,155 @@ class Dependence(Record, ABC):
         """What is taken for granted and cannot be checked from the data, in words, for the certificate."""
         return (*self._stated, *self.extra_assumptions)
 
-    def mean_tail(self, lo: Any, hi: Any) -> Tail:
+    def mean_tail(self, lo: Any = 0.0, hi: Any = 1.0) -> Tail:
         """The tail of the mean of f(X_1), …, f(X_n), for a function fixed in advance, values in [lo, hi].
 
         Guarantee: two-sided, about the average of the rows' own means; the best bound known at every
         distance.
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
-        Reference: the table of theory 1.1; ``mean_tail_report`` names each bound.
+        Reference: ``docs/theory/dependence.md``; ``mean_tail_report`` names each bound.
         """
         return best(self._rows(*value_range(lo, hi, of=type(self).__name__)))
 
-    def mean_tail_report(self, lo: Any, hi: Any, nu: Any = 0.05) -> TailReport:
+    def mean_tail_report(self, lo: Any = 0.0, hi: Any = 1.0, nu: Any = 0.05) -> TailReport:
         """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""
         return report(self.name, self._rows(*value_range(lo, hi, of=type(self).__name__)), nu)
+
+    def share_tail(self) -> Tail:
+        """The tail of the mean of a function of a row with values in [0, 1], fast for any number of rows.
+
+        Guarantee: as ``mean_tail(0, 1)``; very long chains leave out bounds that need a table of block
+        lengths, and Gaussian rows take the bound for any statistic.
+        Assumes: the sentences in ``assumptions`` (not checkable from the data).
+        """
+        return self.mean_tail(0.0, 1.0)
+
+    def difference_tail(self, differences: Any) -> Tail:
+        """The tail of a statistic that moves by at most ``differences`` when one row takes any other value:
+        one number for all rows, or one for each row.
+
+        Guarantee: two-sided, for a statistic fixed in advance. Refused where no such bound is known.
+        Assumes: the sentences in ``assumptions``, and the differences (not checkable from the data).
+        """
+        raise InvalidArgument(
+            "dependence",
+            "a model with a bound for statistics that are no means: independent, m-dependent or Gaussian "
+            "rows, clusters, a Markov chain or a network",
+            repr(self),
+            of=f"{type(self).__name__}.difference_tail",
+        )
+
+    def statistic_tail(self) -> Tail:
+        """The tail of any statistic that one row moves by at most 1/n, as ``difference_tail(1/n)``."""
+        return self.difference_tail(1.0 / self.n)
+
+    def _routes(self) -> Routes:
+        """The proofs of Bayesian privacy that apply to the model, by the name of their method."""
+        return {}
+
+    # Of the routes, the one that BDP prints for the model; empty where it prints none.
+    _printed_route: ClassVar[str] = ""
+
+    @property
+    def has_bayesian_dp(self) -> bool:
+        """Whether a bound on the Bayesian privacy of private mechanisms on these rows is known."""
+        return bool(self._routes())
+
+    @property
+    def has_printed_dp(self) -> bool:
+        """Whether BDP prints a bound for these rows; where none is known at all, asking for it says so."""
+        return bool(self._printed_route) or not self.has_bayesian_dp
+
+    def _known_routes(self, of: str) -> Routes:
+        routes = self._routes()
+        if not routes:
+            raise InvalidArgument(
+                "model",
+                "independent, m-dependent or Gaussian rows, clusters, a Markov chain or a network: for "
+                "others no bound on Bayesian differential privacy is known",
+                repr(self),
+                of=of,
+                reference="BDP Lemma 2",
+            )
+        return routes
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism on these rows.
+
+        Every model has the methods "sharp", the best of all that apply, and "group": the parameter times the
+        number of rows that may follow one row. These are the row itself (independent rows), the largest
+        cluster, the largest independent block (Gaussian rows), the largest component (networks), and all rows
+        of a chain or of m-dependent rows with m > 0. Known rows in between may tie rows together that are far
+        apart, so m does not enter. Networks and chains also have "quilt" and "blanket", BDP Lemmas 2 and 3
+        with 2b; "quilt-paper" and "blanket-paper", as printed, with 4b; "coupling", the chain bound (on
+        networks without a loop); "pairs", the same by pairs of values, never worse. Chains have "spectral":
+        BDP Lemma 4, for irreducible chains with a spectral gap above 0. Networks have "dobrushin": from the
+        coupling of each pair of rows, where no factor vanishes. Large networks count the nearest quilts only.
+
+        Guarantee: whoever knows any of the other rows learns no more than this about a row.
+        Assumes: the sentences in ``assumptions`` (not checkable from the data).
+        Reference: BDP Lemmas 2 to 4; ``docs/theory/dependence.md``, "Bayesian differential privacy".
+        """
+        return best_bayesian_dp(self, self._known_routes(f"{type(self).__name__}.bayesian_dp"), dp, method)
+
+    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
+        return best_required_dp(self, self._known_routes(f"{type(self).__name__}.required_dp"), bdp, method)
+
+    def bayesian_epsilon(self, epsilon: float, *, of: str = "bayesian_epsilon") -> float:
+        """The Bayesian DP parameter of an ``epsilon``-DP mechanism: ``bayesian_dp`` on plain numbers.
+
+        ``of`` is the function that a refusal names.
+        """
+        routes = self._known_routes(of)
+        return 0.0 if epsilon == 0.0 else best_epsilon(self, routes, epsilon)
+
+    def joint_epsilon(self, epsilon: float, *, of: str = "joint_epsilon") -> float:
+        """The ε' for which an ``epsilon``-DP mechanism reveals at most nε'²/8 + ε'√(n ln(1/b)/2) nats about
+        all rows together, except with probability b.
+
+        It is the Bayesian DP parameter, or less where it is enough to reveal rows in order: m-dependent rows
+        stretch by stretch, Gaussian rows by their least and largest correlations. ``of`` is the function that
+        a refusal names.
+        Reference: ``docs/theory/reusable-holdout.md``.
+        """
+        return self.bayesian_epsilon(epsilon, of=of)
+
+    def printed_dp(self, epsilon: float, *, of: str = "printed_dp") -> float:
+        """The DP parameter that BDP proves to suffice for ``epsilon``-Bayesian privacy, as printed.
+
+        ``of`` is the function that a refusal names.
+        """
+        routes = self._known_routes(of)
+        if not self._printed_route:
+            raise InvalidArgument(
+                "model",
+                "independent rows, clusters, a Markov chain or a network for method 'paper': m-dependent and "
+                "Gaussian rows have the method 'sharp'",
+                repr(self),
+                of=of,
+                reference="BDP Lemma 2",
+            )
+        from holdfast.stability import BayesianDP
+
+        return float(best_required_dp(self, routes, BayesianDP(epsilon), self._printed_route).epsilon)
+
+    def blanket_influence(self, *, of: str = "blanket_influence") -> float:
+        """The largest influence of a row on its Markov blanket; ``of`` is the function that a refusal names.
+
+        Reference: BDP Lemma 3.
+        """
+        routes = self._routes()
+        if "blanket" not in routes:
+            raise InvalidArgument(
+                "model",
+                "independent rows, a Markov chain or a network: others say nothing about a row's blanket",
+                repr(self),
+                of=of,
+                reference="BDP Lemma 3",
+            )
+        # ε + 2a, at an ε that counts for nothing beside any a.
+        return best_epsilon(self, routes, 1e-300, "blanket") / 2.0
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
         """Set about ``share`` of the rows aside as the free training part (theory 2.2).
@@ -192,6 +356,11 @@ class Dependence(Record, ABC):
             self.name,
             reference="theory 2.2, the training part",
         )
+
+    def planned_split(self, share: float, beta: float) -> PlannedSplit:
+        """The sizes of the parts that ``split`` would make, without making them where rows are many."""
+        parts = self.split(share, np.random.default_rng(0), beta)
+        return PlannedSplit(int(parts.train.sum()), parts.protected_model, parts.bias)
 
     def fresh(self, beta: Any = 0.05) -> Split:
         """Which of these rows may be protected from one who may know every row that came before them.
@@ -428,6 +597,16 @@ class Split(Record):
             "dropped": self.dropped,
         }
         return {**counts, **super()._visible()}
+
+
+@dataclass(frozen=True)
+class PlannedSplit:
+    """How many rows a split would set aside, the model of those that stay protected, and the total variation
+    between the two parts and independent ones."""
+
+    training: int
+    protected_model: Dependence
+    bias: float
 
 
 def check_split(share: Any, rng: Any, beta: Any, *, of: str) -> tuple[float, np.random.Generator, float]:

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -29,8 +29,6 @@ from holdfast.dependence._network_privacy import Forest, WeakCoupling, couplings
 from holdfast.dependence._privacy import (
     Route,
     Routes,
-    best_bayesian_dp,
-    best_required_dp,
     blanket_route,
     exact_leakage,
     group_route,
@@ -59,7 +57,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.tails import SubGaussian
 
 if TYPE_CHECKING:
-    from holdfast.stability import DP, BayesianDP
+    pass
 
 _WEAK = "docs/theory/networks.md, weakly coupled networks"
 Arrows = Mapping[int, Sequence[tuple[int, float]]]
@@ -289,6 +287,8 @@ class Network(Dependence):
     def _forest(self) -> Forest | None:
         return forest(self._factors, self._graph, self._cards)
 
+    _printed_route: ClassVar[str] = "quilt-paper"
+
     def _routes(self) -> Routes:
         return {
             "group": partial(group_route, max(map(len, self._components))),
@@ -328,24 +328,6 @@ class Network(Dependence):
 
     def _quilt_route(self, weight: float) -> Route:
         return quilt_route(self._quilted, weight)
-
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism on these rows.
-
-        "quilt" and "blanket": BDP Lemmas 2 and 3 with 2b; "quilt-paper" and "blanket-paper": as printed, with
-        4b; "coupling" and "pairs": the chain bound on networks without a loop, plain and by pairs of values;
-        "dobrushin": from the coupling of each pair of rows, where no factor vanishes; "group": the largest
-        component's rows times the parameter; "sharp": the best of them. Large networks count the nearest
-        quilts only.
-        Guarantee: whoever knows any of the other rows learns no more than this about a row.
-        Assumes: the network (not checkable from the data).
-        Reference: BDP Lemmas 2 and 3; theory 5.
-        """
-        return best_bayesian_dp(self, self._routes(), dp, method)
-
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return best_required_dp(self, self._routes(), bdp, method)
 
     @property
     def _stated(self) -> tuple[str, ...]:

@@ -45,6 +45,8 @@ class Route:
 
 Routes = Mapping[str, Callable[[], Route]]
 
+_GROUPS = "docs/theory/differential-privacy.md, groups"
+
 # A blanket is one of the quilts, 2b is less than 4b, and pairs of values are never worse than the worst pair.
 _DOMINATED = ("blanket", "blanket-paper", "quilt-paper", "coupling")
 
@@ -59,7 +61,12 @@ def best_bayesian_dp(model: object, routes: Routes, dp: DP, method: Any) -> Baye
         raise InvalidArgument("dp", "a pure DP(epsilon)", dp, of=of, reference="theory 5")
     if dp.epsilon == 0.0:
         return BayesianDP(0.0)
-    return BayesianDP(min(route.bayesian_dp(dp.epsilon) for route in _applying(model, routes, method)))
+    return BayesianDP(best_epsilon(model, routes, dp.epsilon, method))
+
+
+def best_epsilon(model: object, routes: Routes, epsilon: float, method: str = "sharp") -> float:
+    """The smallest Bayesian DP parameter of an ``epsilon``-DP mechanism that the method proves."""
+    return min(route.bayesian_dp(epsilon) for route in _applying(model, routes, method))
 
 
 def best_required_dp(model: object, routes: Routes, bdp: BayesianDP, method: Any) -> DP:
@@ -90,10 +97,12 @@ def _applying(model: object, routes: Routes, method: str) -> list[Route]:
 
 def group_route(rows: int) -> Route:
     """Group privacy: at most ``rows`` rows follow any one."""
+    if rows == 1:
+        return Route(float, float, _GROUPS)
     return Route(
         lambda epsilon: rounding.up(rows * epsilon),
         lambda epsilon: rounding.down(epsilon / rows),
-        "theory 3, groups",
+        _GROUPS,
     )
 
 

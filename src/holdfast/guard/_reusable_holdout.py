@@ -9,7 +9,6 @@ from typing import Any
 
 from holdfast import checks, rounding
 from holdfast.dependence import Dependence, Independent
-from holdfast.dependence._holdout import bayesian_epsilon
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Left
 from holdfast.guard._certificate import Certificate
@@ -100,7 +99,7 @@ class ReusableHoldout:
             self.queries,
         )
         self._bayesian = BayesianDP(
-            bayesian_epsilon(self._model, self._noise.epsilon(self.budget), of="ReusableHoldout")
+            self._model.bayesian_epsilon(self._noise.epsilon(self.budget), of="ReusableHoldout")
         )
         self._declared = False
         self._cut = self._fresh_threshold()

@@ -15,7 +15,6 @@ from functools import cached_property
 from holdfast import rounding
 from holdfast.coding import Weights
 from holdfast.dependence import Dependence
-from holdfast.dependence._holdout import mean_tail_of, statistic_tail_of, told_epsilon
 from holdfast.guard._reusable_noise import SparseNoise
 from holdfast.guard._reusable_parts import RESOLUTION
 from holdfast.stability import BayesianDP
@@ -40,12 +39,12 @@ class Promise:
     @cached_property
     def tail(self) -> Tail:
         """How far a mean that was fixed in advance is from its expectation."""
-        return mean_tail_of(self.model)
+        return self.model.share_tail()
 
     @cached_property
     def statistic_tail(self) -> Tail:
         """How far any statistic is that one row moves by at most 1/n."""
-        return statistic_tail_of(self.model)
+        return self.model.statistic_tail()
 
     def step_nats(self, step: int) -> float:
         """ln(1/w) of the weight of a question among all that may come."""
@@ -77,7 +76,7 @@ class Promise:
 
     def told(self, rounds: int) -> float:
         """What so many rounds tell about all rows together, as a Bayesian privacy parameter."""
-        return told_epsilon(self.model, self.noise.epsilon(rounds), of="ReusableHoldout")
+        return self.model.joint_epsilon(self.noise.epsilon(rounds), of="ReusableHoldout")
 
     def kept(self, step: int, releases: int) -> float:
         """How far a training value that was let through may be from the holdout's mean.

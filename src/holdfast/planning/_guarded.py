@@ -38,9 +38,6 @@ from holdfast.coding import (
     largest_tried,
     training_share,
 )
-from holdfast.dependence import Independent
-from holdfast.dependence._holdout import SimilarClusters
-from holdfast.dependence._model import part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.guard._choice import TRAINING_SHARES
 from holdfast.planning._method import KINDS, MEANS, MOST_ROWS, Method, Promise, Setting, boundary
@@ -131,16 +128,9 @@ class Code(Method):
         return self._known[rows, share]
 
     def _split(self, rows: int, share: float) -> Parts:
-        model = self.setting.rows(rows)
-        if isinstance(model, (Independent, SimilarClusters)):
-            if rows < 2:
-                raise NotEnoughRows(2, rows, what="Setting a training part aside")
-            training = part_size(share, rows)
-            kept = rows - training
-            return Parts(kept, training, self.setting.tail(kept), 0.0)
-        split = model.split(share, np.random.default_rng(0), self.setting.beta)
-        kept_model = split.protected_model
-        return Parts(kept_model.n, int(split.train.sum()), kept_model.mean_tail(0.0, 1.0), split.bias)
+        split = self.setting.rows(rows).planned_split(share, self.setting.beta)
+        kept = split.protected_model
+        return Parts(kept.n, split.training, kept.mean_tail(0.0, 1.0), split.bias)
 
     def at(self, rows: int, queries: int) -> Promise:
         """The half-width that is promised for the stated surprises, else the one to expect."""

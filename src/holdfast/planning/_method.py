@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from holdfast.dependence import Dependence, GaussianRows, Independent
-from holdfast.dependence._holdout import mean_tail_of, resized
+from holdfast.dependence import Dependence, Independent
 from holdfast.tails import BoundedDifferences, SubGaussian, Tail
 
 MOST_QUERIES = 10**9
@@ -52,7 +51,7 @@ class Setting:
     @property
     def bounded(self) -> bool:
         """Whether answers lie in [0, 1]; those about Gaussian rows do not."""
-        return not isinstance(self.model, GaussianRows)
+        return self.model is None or self.model.bounded
 
     @property
     def limit(self) -> float:
@@ -68,13 +67,13 @@ class Setting:
 
     def rows(self, n: int) -> Dependence:
         """The model with this many rows."""
-        return resized(self.model, n, of="plan")
+        return Independent(n) if self.model is None else self.model.scaled_to(n, of="plan")
 
     def tail(self, n: int) -> Tail:
         """The tail of a query fixed in advance on n rows."""
         if n not in self.tails:
             model = self.rows(n)
-            self.tails[n] = model.mean_tail() if isinstance(model, GaussianRows) else mean_tail_of(model)
+            self.tails[n] = model.share_tail() if model.bounded else model.mean_tail()
         return self.tails[n]
 
     @cached_property

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from holdfast import checks
-from holdfast.dependence import Dependence, GaussianRows
-from holdfast.dependence._holdout import resized
+from holdfast.dependence import Dependence
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.planning._guarded import AgreedCode, Code, GridCode
 from holdfast.planning._method import (
@@ -256,7 +255,7 @@ def plan(
     if surprises is not None:
         surprises = checks.whole(surprises, "surprises", at_least=0, at_most=queries, of="plan")
     if error is not None:
-        unbounded = isinstance(dependence, GaussianRows)
+        unbounded = dependence is not None and not dependence.bounded
         error = checks.real(error, "error", "(0, inf)" if unbounded else "(0, 1)", of="plan")
     rows = _rows(rows, error, dependence)
     checks.choice(promise, "promise", ("all", "each"), of="plan")
@@ -276,7 +275,7 @@ def _rows(rows: Any, error: float | None, dependence: Dependence | None) -> int 
     if error is not None:
         if dependence is not None:
             try:
-                resized(dependence, 2 * dependence.n, of="plan")
+                dependence.scaled_to(2 * dependence.n, of="plan")
             except InvalidArgument:
                 expected = f"given (rows={dependence.n}): the model describes one table and has no other size"
                 raise InvalidArgument("rows", expected, rows, of="plan") from None

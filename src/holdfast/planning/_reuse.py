@@ -11,12 +11,7 @@ import numpy as np
 from scipy import special
 
 from holdfast import search
-from holdfast.dependence import Dependence, MDependent
-from holdfast.dependence._holdout import (
-    HoldoutSettings,
-    has_bayesian_dp,
-    reusable_holdout_rows,
-)
+from holdfast.dependence import Dependence, HoldoutSettings, reusable_holdout_rows
 from holdfast.guard._calibration import transfer_noise
 from holdfast.planning._method import FILTERED, MEANS, MOST_QUERIES, MOST_ROWS, Method, Promise, boundary
 from holdfast.planning._noise import parameters_of
@@ -37,7 +32,7 @@ class ReusableHoldout(Method):
         model = self.setting.model
         if not self.setting.bounded:
             return "The rows are unbounded."
-        if model is None or has_bayesian_dp(model):
+        if model is None or model.has_bayesian_dp:
             return ""
         return "No bound on Bayesian differential privacy is known for this model."
 
@@ -126,7 +121,10 @@ class ReusableHoldout(Method):
 
     def printed(self) -> Method | None:
         """BDP Theorem 2 as printed, corrected; it says nothing about m-dependent rows."""
-        return None if isinstance(self.setting.model, MDependent) else PrintedHoldout(self.setting)
+        model = self.setting.model
+        if model is not None and model.bounded and not model.has_printed_dp:
+            return None
+        return PrintedHoldout(self.setting)
 
 
 class PrintedHoldout(ReusableHoldout):
