@@ -39,7 +39,7 @@ from holdfast.coding import (
     training_share,
 )
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.guard._choice import TRAINING_SHARES
+from holdfast.guard import TRAINING_SHARES
 from holdfast.planning._method import KINDS, MEANS, MOST_ROWS, Method, Promise, Setting, boundary
 from holdfast.planning._noise import parameters_of
 from holdfast.records import Record

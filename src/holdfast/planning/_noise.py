@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from holdfast import rounding
-from holdfast.guard._calibration import promised_with, typical_noise, typical_plan
+from holdfast.guard import promised_with, typical_noise, typical_plan
 from holdfast.planning._method import CUSTOM, FILTERED, KINDS, MEANS, QUANTILES, Method, Promise, Setting
 from holdfast.records import Record
 from holdfast.stability import split_error

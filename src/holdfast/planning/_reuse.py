@@ -12,7 +12,7 @@ from scipy import special
 
 from holdfast import search
 from holdfast.dependence import Dependence, HoldoutSettings, reusable_holdout_rows
-from holdfast.guard._calibration import transfer_noise
+from holdfast.guard import transfer_noise
 from holdfast.planning._method import FILTERED, MEANS, MOST_QUERIES, MOST_ROWS, Method, Promise, boundary
 from holdfast.planning._noise import parameters_of
 from holdfast.stability import TransferError, transfer_error

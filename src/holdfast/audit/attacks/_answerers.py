@@ -17,9 +17,7 @@ import numpy as np
 from holdfast.audit.attacks._protocol import Answerer, AttackQuestion, Rows
 from holdfast.coding import Account, Output, Weights
 from holdfast.errors import InvalidArgument
-from holdfast.guard._code import CodeStrategy, PreparedCode
-from holdfast.guard._ladder import LadderStrategy
-from holdfast.guard._question import Moments, Part, Question
+from holdfast.guard import CodeStrategy, LadderStrategy, Moments, Part, PreparedCode, Question
 from holdfast.intervals import Interval, hoeffding
 from holdfast.records import Record
 from holdfast.tails import BoundedDifferences, Tail
