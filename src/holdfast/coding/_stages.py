@@ -171,8 +171,8 @@ class Schedule(Record):
     @classmethod
     def of(cls, tail: Tail, error: float, agreement: Agreement) -> Schedule | None:
         """The schedule; None if the error does not last."""
-        found = cls(agreement, error, tuple(runs(tail, error, agreement)))
-        return found if found.stages == agreement.stages else None
+        schedule = cls(agreement, error, tuple(runs(tail, error, agreement)))
+        return schedule if schedule.stages == agreement.stages else None
 
     @property
     def stages(self) -> int:

@@ -211,7 +211,7 @@ class MarkovChain(Dependence):
 
     @cached_property
     def cross_ratio(self) -> float:
-        """κ of theory 5, rounded down: 1 for independent rows, 0 where some states cannot take a step."""
+        """The cross ratio κ, rounded down: 1 for independent rows, 0 where some states cannot take a step."""
         return cross_ratio(self.transition)
 
     @cached_property
@@ -227,7 +227,7 @@ class MarkovChain(Dependence):
                 "a chain that forgets its start: one closed class of states, without a period",
                 repr(self),
                 of="MarkovChain",
-                reference="theory 1.1, the Dobrushin row",
+                reference="docs/theory/dependence.md, The tail of a mean",
             )
 
     @cached_property
@@ -300,8 +300,9 @@ class MarkovChain(Dependence):
         mean; with another start every radius grows by TV(start, stationary) Σ_k θ_k R/n ≤ R/(n(1−θ)), how far
         apart the two means can be.
         Assumes: the chain and its start (not checkable from the data).
-        Reference: theory 1.1. Γ_ij is the Dobrushin coefficient of P^{j−i}: the means given two values of row
-        i differ, at row j, by at most R times it, so ‖Γ‖ ≤ Σ_k θ_k ≤ 1/(1−θ).
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean". Γ_ij is the Dobrushin coefficient of
+        P^{j−i}: the means given two values of row i differ, at row j, by at most R times it, so ‖Γ‖ ≤ Σ_k θ_k
+        ≤ 1/(1−θ).
 
         >>> chain = MarkovChain([[0.95, 0.05], [0.05, 0.95]], n=10_000)
         >>> chain.mean_tail(0, 1).best_at(3.0).name, round(chain.mean_tail(0, 1).radius(0.05), 6)
@@ -321,7 +322,7 @@ class MarkovChain(Dependence):
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / ‖Γc‖²), ‖Γc‖ ≤ ‖c‖ Σ_k θ_k, for a statistic fixed in
         advance, E under the actual start.
         Assumes: the chain and the differences (not checkable from the data).
-        Reference: theory 1.1, the Dobrushin row.
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean".
         """
         c = row_differences(differences, self.n, of="MarkovChain")
         total = self._row_sums[0]

@@ -21,7 +21,7 @@ from holdfast.dependence._quilts import Array
 if TYPE_CHECKING:
     from holdfast.dependence._chain import MarkovChain
 
-_THEOREM = "theory 5, the chain bound"
+_THEOREM = "docs/theory/dependence.md, Differential privacy on a chain"
 _MOST_LEVELS = 100_000
 _MOST = 10_000_000
 _SLACK = 1.0 + 1e-13
@@ -47,7 +47,7 @@ def _coupling(chain: MarkovChain) -> Route:
     return Route(
         lambda epsilon: coupling_bdp(epsilon, chain.cross_ratio, chain.n),
         lambda epsilon: coupling_dp(epsilon, chain.cross_ratio, chain.n),
-        "theory 5, the chain bound",
+        _THEOREM,
     )
 
 
@@ -55,7 +55,7 @@ def _pairs(chain: MarkovChain) -> Route:
     def bound(epsilon: float) -> float:
         return pairs_bdp(epsilon, chain.transition, chain.n)
 
-    return Route(bound, lambda epsilon: largest_below(epsilon, bound), "theory 5, the chain bound by pairs")
+    return Route(bound, lambda epsilon: largest_below(epsilon, bound), _THEOREM)
 
 
 def _spectral(chain: MarkovChain) -> Route:
@@ -122,7 +122,7 @@ def coupling_bdp(epsilon: Any, cross_ratio: Any, n: Any = None) -> float:
     ``n`` rows the recursion L_0 = 0, L_m = 2 ln((√κ + e^{(ε+L_{m−1})/2})/(1 + √κ e^{(ε+L_{m−1})/2})) and ε +
     max_i (L_{i−1} + L_{n−i}), never above nε. Rounded up.
     Assumes: a Markov chain with that cross ratio (not checkable from the data).
-    Reference: theory 5, the sharp bound for chains.
+    Reference: ``docs/theory/dependence.md``, "Differential privacy on a chain".
 
     >>> round(coupling_bdp(0.1, cross_ratio=0.4), 9)
     0.158089194
@@ -277,7 +277,8 @@ def spectral_dp(epsilon: Any, gap: Any, least: Any, c: Any = None) -> float:
     Assumes: an irreducible chain with that smallest stationary probability and 1 − g at least its operator
     norm on mean-zero functions in L²(π) (not checkable from the data). For a chain that is not reversible, 1
     − the second eigenvalue is not enough.
-    Reference: BDP Lemma 4, by the 2b form of Lemma 2 (theory 5); printed for reversible chains.
+    Reference: BDP Lemma 4, by the 2b form of Lemma 2 (``docs/theory/dependence.md``); printed for reversible
+    chains.
 
     >>> round(spectral_dp(0.1, gap=0.5, least=0.2, c=0.1), 10)
     0.0004938272
@@ -314,8 +315,10 @@ def _best(epsilon: float, gap: float, least: float, far: float) -> float:
 
     first = max(1.0, far)
     # h is at most ε/(2d − 1), so nothing beyond the d where that falls below a value already found can win.
-    found = float(values(np.array([first, first + math.ceil(1.0 / gap), first + math.ceil(3.0 / gap)])).max())
-    last = max(first, math.floor(epsilon / (2.0 * found) + 1.0))
+    near_best = float(
+        values(np.array([first, first + math.ceil(1.0 / gap), first + math.ceil(3.0 / gap)])).max()
+    )
+    last = max(first, math.floor(epsilon / (2.0 * near_best) + 1.0))
     while True:
         step = max(1.0, math.ceil((last - first + 1.0) / _CANDIDATES))
         d = np.arange(first, last + step, step)

@@ -231,7 +231,8 @@ class Clusters(Dependence):
 
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_B (Σ_{i∈B} c_i)²), for a statistic fixed in advance.
         Assumes: independent clusters and the differences (not checkable from the data).
-        Reference: McDiarmid 1989, with a cluster as one variable; theory 1.1.
+        Reference: McDiarmid 1989, with a cluster as one variable; ``docs/theory/dependence.md``, "The tail of
+        a mean".
         """
         c = row_differences(differences, self.n, of="Clusters")
         starts = np.concatenate(([0], np.cumsum(self.cluster_sizes)[:-1]))

@@ -114,7 +114,7 @@ class BlockTail(Tail):
     by at most (1−w)R. Every block length is valid, so the best is taken at every distance; and a mean of
     values in a range of length R is never farther than R from its own mean.
     Assumes: the mixing coefficients (not checkable from the data).
-    Reference: Yu 1994, lemma 4.1; theory 1.1.
+    Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
     """
 
     n: int
@@ -179,7 +179,7 @@ def beta_mixing_tail(beta: Any, n: Any, lo: Any, hi: Any) -> BlockTail:
     Guarantee: P(|mean − E| > t) ≤ 4 exp(−2μ t²/R²) + 2(μ−1) β(a) for n = 2μa; dropped rows are paid for.
     Assumes: β(a) bounds the total variation between the joint law of the rows up to i and those from i + a on
     and the product of the two, for every i (not checkable from the data).
-    Reference: Yu 1994, lemma 4.1; theory 1.1.
+    Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
 
     >>> tail = beta_mixing_tail([0.5**a for a in range(1, 60)], n=10_000, lo=0, hi=1)
     >>> round(tail.radius(0.05), 4)

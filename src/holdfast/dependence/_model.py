@@ -280,7 +280,8 @@ class Dependence(Record, ABC):
 
         Guarantee: whoever knows any of the other rows learns no more than this about a row.
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
-        Reference: BDP Lemmas 2 to 4; ``docs/theory/dependence.md``, "Bayesian differential privacy".
+        Reference: BDP Lemmas 2 to 4; ``docs/theory/networks.md``, "Bayesian differential privacy";
+        ``docs/theory/dependence.md``, "Differential privacy on a chain".
         """
         return best_bayesian_dp(self, self._known_routes(f"{type(self).__name__}.bayesian_dp"), dp, method)
 
@@ -344,7 +345,7 @@ class Dependence(Record, ABC):
         return best_epsilon(self, routes, 1e-300, "blanket") / 2.0
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
-        """Set about ``share`` of the rows aside as the free training part (theory 2.2).
+        """Set about ``share`` of the rows aside as the free training part.
 
         ``beta`` is the probability that may fail in all; only models whose parts are not exactly independent
         need it.
@@ -354,7 +355,7 @@ class Dependence(Record, ABC):
             "a model with a rule for setting rows aside; for this one give the training part yourself "
             "(train=…) or bring a guess with every question",
             self.name,
-            reference="theory 2.2, the training part",
+            reference="docs/theory/dependence.md, Setting a training part aside",
         )
 
     def planned_split(self, share: float, beta: float) -> PlannedSplit:
@@ -572,7 +573,7 @@ class Split(Record):
     which the two are independent, each with its own marginal. An event that has probability ≤ β when they are
     independent therefore has probability ≤ β + bias: charge ``bias`` to the confidence.
     Assumes: ``assumptions``, the sentences that the division itself needs.
-    Reference: theory 2.2, the training part.
+    Reference: ``docs/theory/dependence.md``, "Setting a training part aside".
     """
 
     train: Mask = field(repr=False)

@@ -179,9 +179,9 @@ def private_plan(
             break
         if no_good_seed >= beta:
             continue
-        found = _fewest_parts(seeds, threshold, coins, failure, beta - no_good_seed)
-        if found is not None and (best is None or seeds * found[0] < best.runs):
-            parts, votes, missed = found
+        candidate = _fewest_parts(seeds, threshold, coins, failure, beta - no_good_seed)
+        if candidate is not None and (best is None or seeds * candidate[0] < best.runs):
+            parts, votes, missed = candidate
             best = PrivatePlan(
                 epsilon=float(epsilon),
                 delta=float(delta),

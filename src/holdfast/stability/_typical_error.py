@@ -1,4 +1,5 @@
-"""Noise calibrated to concentration: the certified error of k adaptive answers on any rows (theory 2.1).
+"""Noise calibrated to concentration: the certified error of k adaptive answers on any rows
+(``docs/theory/adaptive-validity.md``).
 
 Every query, fixed in advance, misses the radius α with probability ν at most. With fresh noise on every
 answer the chance that any of k adaptive queries misses it is at most T(kν), T the trade-off curve of k − 1
@@ -26,7 +27,7 @@ from holdfast.tails import Tail
 
 Floats = npt.NDArray[np.float64]
 
-_SOURCE = "theory 2.1"
+_SOURCE = "docs/theory/adaptive-validity.md"
 _MOST_QUERIES = 10**9
 _EXACT = 1e-12  # relative, taken off budgets so that recomputation in other arithmetic agrees
 
@@ -61,7 +62,7 @@ def typical_gaussian_error(tail: Tail, k: Any, beta: Any) -> TypicalError:
         ``error`` of its query's expectation; the radius, the noise and the split of ``beta`` are optimised.
     Assumes: every query, fixed in advance, has ``tail``; the analyst's coins and prior knowledge are
         independent of the rows (not checkable). The rows may depend on one another.
-    Reference: Holdfast, theory 2.1; T(p) = Φ(Φ⁻¹(p) + √(k−1)·radius/scale).
+    Reference: Holdfast, ``docs/theory/adaptive-validity.md``; T(p) = Φ(Φ⁻¹(p) + √(k−1)·radius/scale).
 
     >>> from holdfast.tails import SubGaussian
     >>> round(typical_gaussian_error(SubGaussian(1.0), 10, 0.05).error, 2)
@@ -94,7 +95,8 @@ def typical_laplace_error(tail: Tail, k: Any, beta: Any) -> TypicalError:
 
     Guarantee: as for :func:`typical_gaussian_error`; TS Theorem 6.1 with explicit constants.
     Assumes: as there.
-    Reference: TS Theorem 6.1; Holdfast, theory 2.1: T(p) ≤ e^ε p + δ(ε), δ the exact composition of k − 1
+    Reference: TS Theorem 6.1; Holdfast, ``docs/theory/adaptive-validity.md``: T(p) ≤ e^ε p + δ(ε), δ the
+    exact composition of k − 1
         Laplace answers that each move by the radius.
 
     >>> from holdfast.tails import SubGaussian

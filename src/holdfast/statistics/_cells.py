@@ -147,7 +147,7 @@ class Cells:
         group: NDArray[np.int64] | None = None,
     ) -> Cells:
         """The cells of rows whose values, in units, are at hand."""
-        z, group = (np.zeros_like(x) if one is None else one for one in (z, group))
+        z, group = (np.zeros_like(x) if column is None else column for column in (z, group))
         key = (group * steps[0].number + steps[0].place(x)) * steps[1].number + steps[1].place(z)
         keys, where = np.unique(key, return_inverse=True)
         least, greatest = np.empty((len(keys), 2)), np.empty((len(keys), 2))
@@ -164,15 +164,15 @@ class Cells:
     def around(self, x: float, z: float = 0.0) -> Cells:
         """The same rows, with values counted from another centre."""
         by_x, by_z = x - self.centre[0], z - self.centre[1]
-        one, sum_x, sum_z, xx, xz, zz = self.sums.T
+        count, sum_x, sum_z, xx, xz, zz = self.sums.T
         moved = np.stack(
             [
-                one,
-                sum_x - by_x * one,
-                sum_z - by_z * one,
-                xx - 2 * by_x * sum_x + by_x**2 * one,
-                xz - by_x * sum_z - by_z * sum_x + by_x * by_z * one,
-                zz - 2 * by_z * sum_z + by_z**2 * one,
+                count,
+                sum_x - by_x * count,
+                sum_z - by_z * count,
+                xx - 2 * by_x * sum_x + by_x**2 * count,
+                xz - by_x * sum_z - by_z * sum_x + by_x * by_z * count,
+                zz - 2 * by_z * sum_z + by_z**2 * count,
             ],
             axis=1,
         )

@@ -63,10 +63,10 @@ class Form:
 
 def _least_of(row: Sequence[float], x_low: float, x_high: float, z_low: float, z_high: float) -> float:
     """The least value of a polynomial of degree two on a rectangle: at a corner, or where it is level."""
-    one, x, z, xx, xz, zz = row
+    count, x, z, xx, xz, zz = row
 
     def value(at_x: float, at_z: float) -> float:
-        return one + at_x * (x + xx * at_x + xz * at_z) + at_z * (z + zz * at_z)
+        return count + at_x * (x + xx * at_x + xz * at_z) + at_z * (z + zz * at_z)
 
     places = [(at_x, at_z) for at_x in (x_low, x_high) for at_z in (z_low, z_high)]
     if xx > 0:
@@ -283,7 +283,7 @@ def lower_end(crossing: Product, level: float, rates: Sequence[float], lowest: f
         largest = max(logs)
         if len(logs) == 1 or largest == -math.inf:
             return largest
-        return largest + math.log(math.fsum(math.exp(one - largest) for one in logs) / len(logs)) - _ROUNDING
+        return largest + math.log(math.fsum(math.exp(log - largest) for log in logs) / len(logs)) - _ROUNDING
 
     # A product is at most exp((1 − ν)·rate·rows·slope·radius), so no smaller radius has the evidence.
     start = level / ((1 - crossing.cells.norm) * max(rates) * crossing.cells.rows * crossing.slope)
@@ -310,9 +310,9 @@ def least_radius(excess: Callable[[float], float], start: float, most: float) ->
         # Excess is nearly linear in the logarithm of the radius; a guess that is off is halved away.
         share = 0.5 if not math.isfinite(below) else min(max(below / (below - above), 0.1), 0.9)
         middle = inside + (outside - inside) * share
-        found = excess(middle)
-        if found >= 0:
-            outside, above = middle, found
+        at_middle = excess(middle)
+        if at_middle >= 0:
+            outside, above = middle, at_middle
         else:
-            inside, below = middle, found
+            inside, below = middle, at_middle
     return outside

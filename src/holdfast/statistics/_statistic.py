@@ -259,7 +259,7 @@ def _means_of_groups(evidence: Evidence, groups: int, nats: float) -> list[Inter
     on each other, a group may decide the values of others."""
     low, high = evidence.cells.axes[0].low, evidence.cells.axes[0].high
     each = [Mean().interval(evidence.only(group), nats + math.log(groups)) for group in range(groups)]
-    return [Interval(max(low, one.low), min(high, one.high)) for one in each]
+    return [Interval(max(low, interval.low), min(high, interval.high)) for interval in each]
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
 
 
 class CodeAnswerer:
-    """The code guard (theory 2.2) on questions whose values are 0 and 1, thousands of answers in a second.
+    """The code guard (``docs/theory/code-guard.md``) on questions whose values are 0 and 1, thousands of
+    answers in a second.
 
     Guesses come from ``training`` rows where there are some and the question brings none. ``tail`` is that
     of a mean of values in [0, 1] on these rows where they are not independent. ``cell`` is the width of the
@@ -58,7 +59,7 @@ class CodeAnswerer:
 
     Guarantee: that of ``Guard``, whose code decides everything but how rows are counted.
     Assumes: independent rows, or rows with this ``tail`` (not checkable).
-    Reference: theory 2.2.
+    Reference: ``docs/theory/code-guard.md``, "The theorem".
     """
 
     def __init__(

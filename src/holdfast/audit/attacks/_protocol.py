@@ -102,10 +102,12 @@ class Transcript:
             raise TypeError("there is nobody to ask")
         return self.hear(self._answer(question), question.truth)
 
-    def hear(self, told: Any, truth: float) -> float:
+    def hear(self, answer: Any, truth: float) -> float:
         """The value of an answer about ``truth``."""
-        value = float(told.value if hasattr(told, "value") else told)
-        self.answers.append((value, truth, getattr(told, "low", math.nan), getattr(told, "high", math.nan)))
+        value = float(answer.value if hasattr(answer, "value") else answer)
+        self.answers.append(
+            (value, truth, getattr(answer, "low", math.nan), getattr(answer, "high", math.nan))
+        )
         return value
 
     def on_edge(self, at: float) -> float:
