@@ -278,7 +278,7 @@ def _pickled(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Running:
-    """How trials are run: none of it changes what they find but ``seed``."""
+    """How trials are run. Only ``seed`` changes their results."""
 
     of: str
     seed: int = 0

@@ -42,7 +42,7 @@ _MOST_COORDINATES = 32
 _MOST_IN_PAIRS = 8
 _BINS = 32
 _THRESHOLDS = 256
-# The best of so many candidates owes something to luck; a stricter level favours it less.
+# The best of many candidates is partly lucky. A stricter level reduces that bias.
 _STRICTER = 1000
 
 

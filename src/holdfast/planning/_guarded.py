@@ -47,7 +47,7 @@ from holdfast.tails import Tail
 
 Floats = npt.NDArray[np.float64]
 
-# So many questions are gone through one by one; beyond, each of a few stands for those up to the next.
+# The first questions are computed one by one. After them, a few questions stand for all up to the next one.
 _ONE_BY_ONE = 24
 _PLACES = 60
 # What the prior costs beyond the entropy of normal errors, until it has learned that they are.
@@ -293,7 +293,8 @@ def _base(step: int, expect: int, beta: float, promise: str) -> float:
 
 
 class AgreedCodeMethod(Code):
-    """Guesses are checked, and so many may be off; both numbers are fixed in advance."""
+    """Guesses are checked. How many questions there are, and how many guesses may be off, is fixed in
+    advance."""
 
     name = "agreed-code"
     answers = (MEANS,)
@@ -332,7 +333,7 @@ class GridCode(Method):
         return self._promised(rows, queries, None)
 
     def keeping(self, error: float, rows: int, queries: int) -> CertifiedError:
-        """The same, sought near an error that these rows hardly allow."""
+        """The same; the search starts at ``error``, which these rows just allow."""
         return self._promised(rows, queries, error)
 
     def _promised(self, rows: int, queries: int, near: float | None) -> CertifiedError:
@@ -345,8 +346,8 @@ class GridCode(Method):
         return CertifiedError(schedule.error, _numbers(schedule, tail))
 
     def rows_for(self, error: float, queries: int) -> int | None:
-        """None where nothing is bounded. Where the least number is wanted, whether one error lasts decides as
-        the least error would, at a fraction of the work."""
+        """None if the rows are unbounded. The search asks whether one error lasts, which is faster than
+        computing the least error for each number of rows."""
         if self.reason():
             return None
         if not (self.setting.normal_like and error < 1.0):
@@ -361,12 +362,12 @@ class GridCode(Method):
         )
 
     def queries_for(self, error: float, rows: int) -> int:
-        """None where nothing is bounded."""
+        """0 if the rows are unbounded."""
         return 0 if self.reason() else super().queries_for(error, rows)
 
 
 def _numbers(schedule: Schedule, tail: Tail) -> dict[str, object]:
-    """``cells`` are pairs: so many cells, at so many stages one after the other."""
+    """``cells`` are pairs (number of cells, number of consecutive stages with it)."""
     last = schedule.stages - 1
     return {
         "k": schedule.agreement.queries,

@@ -162,12 +162,11 @@ def boundary(
     most: int,
     tolerance: float = 0.0,
 ) -> int | None:
-    """The good number next to the first bad one, where good means ``value_at`` ≤ ``target``.
-
-    ``value_at`` goes with its argument about like the power ``growth``: a positive one asks for the largest
-    good number (0 if there is none, ``most`` if all are), a negative one for the least (None if none up to
-    ``most``). The result is always good; it is up to a relative ``tolerance`` from the last good one.
-    """
+    """The good number next to the first bad one, where good means ``value_at`` ≤ ``target``. ``value_at``
+    grows about like the power ``growth`` of its argument. A positive ``growth`` asks for the largest good
+    number (0 if there is none, ``most`` if all are good). A negative one asks for the least (None if none up
+    to ``most`` is good). The result is always good; it is up to a relative ``tolerance`` from the last good
+    one."""
     rising = growth > 0.0
     good: tuple[int, float] | None = None
     bad: tuple[int, float] | None = None

@@ -141,8 +141,8 @@ class PrintedError(Record):
 def printed_laplace_error(tail: Tail, k: int, beta: float) -> PrintedError:
     """The least error that TS 4.2, 3.4 and 5.2 certify together, for checked arguments.
 
-    Guarantee: with probability 1 − ``beta`` all k answers are within ``error``. The worst answer is read off
-        the transcript by one who knows the distribution, so Theorem 3.4 is needed once and not k times.
+    Guarantee: with probability 1 − ``beta`` all k answers are within ``error``. Somebody who knows the
+    distribution can pick the worst answer from the transcript, so Theorem 3.4 is needed once and not k times.
     Assumes: as for ``typical_laplace_error``.
     Reference: TS Theorems 4.2 (k = 1: Lemma 4.5), 3.4, 5.1, 5.2 and 6.1.
     """

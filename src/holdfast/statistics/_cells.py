@@ -83,7 +83,8 @@ class Steps(NamedTuple):
 
     @classmethod
     def where_values_are(cls, axis: Axis, mean: float, deviation: float, count: int) -> Steps:
-        """Steps over what lies within five deviations of a mean, as the training part has them."""
+        """Steps over the values within five standard deviations of the mean; both are those of the training
+        rows."""
         reach = _DEVIATIONS * deviation
         return cls.between(axis, mean - reach, mean + reach, count)
 
@@ -180,8 +181,8 @@ class Cells:
         return replace(self, sums=moved, least=self.least - by, greatest=self.greatest - by, centre=(x, z))
 
     def moved(self, x: float, z: float, stretch: float) -> Cells:
-        """Rows whose values are larger by so much, after those of the first were stretched around their mean:
-        as another sample of the same law might have them."""
+        """The rows as another sample of the same law might have them: values are moved, after the first value
+        was stretched around its mean."""
         around = self.around(*self.mean)
         powers = np.array([1.0, stretch, 1.0, stretch**2, stretch, 1.0])
         sides = np.array([stretch, 1.0])
@@ -195,7 +196,8 @@ class Cells:
         return same.around(*self.centre)
 
     def times(self, factor: float) -> Cells:
-        """As many times the rows, spread the same way: what a smaller part predicts of a larger one."""
+        """So many times as many rows with the same distribution: what a small part predicts for a large
+        one."""
         return replace(self, sums=self.sums * factor)
 
     @property
@@ -211,7 +213,7 @@ class Cells:
 
     @property
     def count(self) -> float:
-        """How many independent terms these are worth: rows here, units of rows elsewhere."""
+        """How many independent terms there are: rows here, units of rows in :class:`UnitCells`."""
         return self.rows / self.variance_factor
 
     @property

@@ -123,14 +123,14 @@ def through(guard: Guard, *, tail: Tail | None = None) -> Answerer:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Stands where a table would: only its number of rows is used."""
+    """A stand-in for a table: only its number of rows is used."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class _Model:
-    """Stands where a model of dependence would: only its tail is used."""
+    """A stand-in for a model of dependence: only its tail is used."""
 
     tail: Tail
     operator_norm: float | None = None
