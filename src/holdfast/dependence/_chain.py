@@ -61,7 +61,7 @@ from holdfast.tails import SubGaussian, Tail
 if TYPE_CHECKING:
     pass
 
-# From so many rows on the tables of block lengths take long.
+# Tables of block lengths take too long for chains with more rows.
 _LONG = 10**7
 _FITTED = (
     "The transition matrix was fitted to {count:,} observed rows and is then taken as exact: that the rows "
@@ -110,10 +110,10 @@ class MarkovChain(Dependence):
     def fit(cls, states: Any, n_states: Any = None, n: Any = None, *, columns: Any = None) -> MarkovChain:
         """A chain with the observed frequencies of transitions, started at its stationary law.
 
-        ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, theirs unless given; ``columns``
-        names the columns that make up the state. Fitting is an assumption, warned of here and listed on every
-        certificate; ``dependence.fit`` accounts for the error of the fit. Fit on rows that no question is
-        asked about: a model read off the protected rows would be an answer nobody paid for.
+        ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, by default that of ``states``;
+        ``columns`` names the columns that make up the state. Fitting is an assumption, warned of here and
+        listed on every certificate; ``dependence.fit`` accounts for the error of the fit. Fit on rows that no
+        question is asked about: a model read off the protected rows would be an answer nobody paid for.
         """
         observed = np.asarray(states)
         if observed.ndim != 1 or len(observed) < 2 or observed.dtype.kind not in "iu" or observed.min() < 0:
@@ -200,8 +200,8 @@ class MarkovChain(Dependence):
         return 1.0 - self.spectral_gap
 
     def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
-        """Ways to cut these rows into blocks; none for a chain with another start than its stationary law,
-        whose blocks have means of their own."""
+        """Ways to cut these rows into blocks. There is none if the chain does not start at its stationary
+        law: then the blocks have different means."""
         return super().layouts(beta) if self.initial is None else ()
 
     @cached_property
@@ -458,8 +458,8 @@ class MarkovChain(Dependence):
         return from_squared_differences(rounding.up(self._row_sums[0] ** 2 / self.n))
 
     def share_tail(self) -> Tail:
-        """Very long chains leave out the bounds that need a table of block lengths; these are not the best
-        there."""
+        """As ``mean_tail(0, 1)``. Very long chains leave out the bounds that need a table of block lengths:
+        other bounds are better there."""
         if self.n <= _LONG:
             return self.mean_tail(0.0, 1.0)
         squares = []

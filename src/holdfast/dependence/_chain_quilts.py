@@ -170,7 +170,7 @@ def _ratios(logs: Array) -> Array:
 @lru_cache(maxsize=16)
 def reach(content: bytes, states: int, farthest: int) -> Reach:
     """Tabulate a transition matrix: every distance up to 128, from there on each 3 % farther than the last,
-    until nothing of a row is left to see."""
+    until a row has no visible influence."""
     transition = np.frombuffer(content).reshape(states, states)
     doubled, patterns = [transition], [transition > 0.0]
     distances, rows, columns, powers = [], [], [], []
@@ -199,7 +199,8 @@ def reach(content: bytes, states: int, farthest: int) -> Reach:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Rows ``first`` to ``last`` with bounds that hold for each of them: left_a, right_b, both together."""
+    """Rows ``first`` to ``last``, with bounds that hold for each of them: on the left, on the right, on both
+    sides."""
 
     first: int
     last: int
@@ -375,7 +376,7 @@ def _log_odds(laws: Array, possible: NDArray[np.bool_]) -> Array:
     """ln p(x')/p(x) for all x, x', row by row; −∞ where a row cannot have both values."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(laws)
-        # A possible value whose probability underflowed may be as rare as it likes.
+        # A possible value whose probability underflowed may have any small probability.
         odds = np.where(laws[:, :, None] > _TINY, logs[:, None, :] - logs[:, :, None], np.inf)
     odds += (8.0 * laws.shape[1] * _EPS) * np.arange(1, len(laws) + 1)[:, None, None]
     both: Array = np.where(possible[:, None, :] & possible[:, :, None], odds, -np.inf)

@@ -110,7 +110,7 @@ class Independent(Dependence):
         return from_squared_differences(1.0 / self.n)
 
     def planned_split(self, share: float, beta: float) -> PlannedSplit:
-        """Any rows will do."""
+        """Any rows can be set aside, so only their number matters."""
         return _independent_parts(self, share)
 
     _printed_route: ClassVar[str] = "group"
@@ -159,7 +159,7 @@ class Clusters(Dependence):
 
     @cached_property
     def n(self) -> int:
-        """The number of rows; None for a column whose table is not there yet."""
+        """The number of rows; None for a column before its table is read."""
         return None if self.sizes is None else sum(self.sizes)  # type: ignore[return-value]
 
     @property
@@ -169,7 +169,7 @@ class Clusters(Dependence):
 
     @property
     def cluster_sizes(self) -> tuple[int, ...]:
-        """The sizes of the clusters. Refused where a column names them whose table is not there yet."""
+        """The sizes of the clusters. Refused if a column names the clusters and no table was read yet."""
         if self.sizes is None:
             raise InvalidArgument(
                 "dependence",
@@ -379,7 +379,7 @@ def _checked_sizes(sizes: Any) -> tuple[int, ...]:
         )
     plain = np.asarray(sizes)
     numbers = plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all()
-    # In a list, a truth value among whole numbers becomes one of them.
+    # In a list, numpy would turn a truth value among whole numbers into a number.
     if numbers and (isinstance(sizes, np.ndarray) or {bool, np.bool_}.isdisjoint(map(type, sizes))):
         checked = tuple(plain.tolist())
     else:

@@ -132,8 +132,8 @@ def perfect_plan(epsilon: Any, delta: Any, *, coins: Any = None, failure: Any = 
 def _vote_failure(parts: int, threshold: float, coins: GoodCoins, wrong: float) -> tuple[float, int]:
     """The best number of votes to wait for, and how likely it is that they do not come or wrong ones win.
 
-    ``wrong`` is the expected number of wrong outputs. With m votes for a canonical output, whatever is
-    selected occurs at least m − 2A times; if it were wrong, at least ⌈m − 2A⌉ outputs would be.
+    ``wrong`` is the expected number of wrong outputs. With m votes for a canonical output, the selected
+    output occurs at least m − 2A times. If it were wrong, at least ⌈m − 2A⌉ outputs would be wrong.
     """
     least = math.floor(2.0 * threshold) + 1
     if least > parts:

@@ -15,10 +15,11 @@ from holdfast.stability._arrows import ARROWS, COMPOSITIONS, Arrow, Window, loos
 from holdfast.stability._notation import NODES, advice, node_named, node_of
 from holdfast.stability._notion import Notion, Path, Step
 
-# A path with a composition on it has at most so many parameters to search.
+# The largest number of open parameters on a path with a composition.
 _MOST_OPEN = 2
 Route = tuple[Arrow, ...]
-# Whether the end is vacuous, the strain at the end (or before it, if it is), and the factor in rows.
+# A key orders paths: whether the end is vacuous, the strain at the end (or before it, if it is), the factor
+# in rows.
 Key = tuple[bool, float, int]
 Found = tuple[Key, tuple[float, ...]]
 
@@ -104,7 +105,7 @@ def explain(notion: Any, to: Any, **context: Any) -> Path:
     if several:
         # Each open parameter multiplies the search: paths with many of them are not worth the wait.
         routes = [route for route in routes if _open(route, at) <= _MOST_OPEN]
-    # A parameter that is given is meant: a path on which it plays no role answers another question.
+    # A path that does not use a parameter which the caller gave answers another question.
     most = max((_given(route, at) for route in routes), default=0)
     routes = [route for route in routes if _given(route, at) == most]
     if not routes:
@@ -215,7 +216,7 @@ def _choose(
 
 
 def _rounded(value: float) -> float:
-    """Equal to nine digits counts as equally tight."""
+    """Numbers that agree to nine digits count as equally tight."""
     return float(f"{value:.9g}")
 
 

@@ -129,14 +129,15 @@ def _checked(tail: Any, k: Any, beta: Any, *, of: str) -> tuple[Tail, int, float
 
 
 def _without_noise(tail: Tail, beta: float, kind: str) -> TypicalError:
-    """One query is fixed in advance: its own tail is all there is to pay."""
+    """One query is fixed in advance, so its own tail is the whole error."""
     nats = rounding.up(-math.log(beta))
     radius = tail.radius_at(nats)
     return TypicalError(kind, 1, beta, radius, radius, 0.0, 0.0, -nats, 0.0, beta)
 
 
 def _largest_of(failure: Floats, k: int) -> Floats:
-    """The chance each of k independent noises may have to be large, so that none is but with ``failure``."""
+    """How likely each of k independent noises may be to be large, so that one of them is with probability
+    ``failure``."""
     result: Floats = -np.expm1(np.log1p(-failure) / k)
     return result
 
@@ -154,7 +155,8 @@ def _laplace_quantile(failure: Floats, k: int) -> Floats:
 
 
 def _most_log_nats(k: int) -> float:
-    """Where searches end: a Laplace answer is best moved by no more than some ten scales, ten nats each."""
+    """The upper end of searches. The best shift of a Laplace answer is at most some ten scales, at ten nats
+    each."""
     return max(13.0, math.log(50.0 * k))
 
 
@@ -215,7 +217,7 @@ def _laplace_place(tail: Tail, k: int, beta: float) -> tuple[float, float, float
         epsilon = np.clip(epsilon, 0.0, (k - 1) * ratio)
         nats = epsilon + math.log(k) - np.log(b2 * (1.0 - delta_share))
         radius = np.exp(np.interp(np.log(nats), log_grid, log_radius))
-        # Beyond the grid the radius is not known; nothing good lies there.
+        # The radius is not computed beyond the grid: errors there are never the least.
         radius = np.where(nats <= grid[-1], radius, np.inf)
         values = radius * (1.0 + _laplace_quantile(beta * share, k) / ratio)
         best = int(np.argmin(values))
