@@ -1,4 +1,5 @@
-"""No private name crosses the border of a package, and packages have few, full modules.
+"""No private name crosses the border of a package, packages have few, full modules, and names say what they
+hold.
 
 The rules hold for the packages in ``FINISHED``; the list grows.
 """
@@ -6,6 +7,7 @@ The rules hold for the packages in ``FINISHED``; the list grows.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,3 +106,46 @@ def test_a_package_has_few_modules_and_none_is_too_long(room):
     assert len(modules) <= FINISHED[room]
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in modules}
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+# Names that say nothing about what they hold.
+EMPTY_NAMES = {"found", "known", "one", "said", "told"}
+# A public argument, and the state of a prior as books keep it.
+ALLOWED = {("_adaptive.py", "known"), ("_learned.py", "found")}
+
+
+def empty_names(text: str) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+    return names & EMPTY_NAMES
+
+
+@pytest.mark.parametrize("room", sorted(FINISHED))
+def test_names_say_what_they_hold(room):
+    used = {
+        (path.name, name)
+        for path in (SOURCE / room).rglob("*.py")
+        for name in empty_names(path.read_text(encoding="utf-8"))
+    }
+    assert used <= ALLOWED
+    assert empty_names("found = 1\ndef f(told, row):\n    return [one for one in told]") == {
+        "found",
+        "told",
+        "one",
+    }
+
+
+@pytest.mark.parametrize("room", sorted(FINISHED))
+def test_references_name_a_page_that_is_there(room):
+    """A number such as "theory 2.2" points nowhere for a reader of the repository."""
+    for path in (SOURCE / room).rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert re.findall(r"\btheory \d", text) == [], path
+        for page, heading in re.findall(r"(docs/theory/[\w-]+\.md)(?:``)?(?:, \"([^\"]+)\")?", text):
+            document = (SOURCE.parents[1] / page).read_text(encoding="utf-8")
+            wanted = " ".join(heading.split())
+            assert not wanted or wanted in document, (path, page, wanted)

@@ -27,7 +27,7 @@ _WORK = 1e8
 _NEGLIGIBLE = 1e-8
 _EXACT_ROWS = 1 << 20
 _STEPS = 512
-# With so many states all sets of them are looked at one by one.
+# Up to this many states, all sets of states are tried one by one.
 _FEW_STATES = 10
 _MOST_COUNTS = 1_000_000
 _MOST_NUMBERS = 5_000_000
@@ -82,7 +82,7 @@ def read_initial(initial: Any, states: int) -> Matrix:
 
 
 def _steps(transition: Matrix, at_least: int, *, stay: bool) -> NDArray[np.bool_]:
-    """Which states are reached from which in 2^j ≥ ``at_least`` steps, fewer too if one may ``stay``."""
+    """Which states are reached from which in 2^j ≥ ``at_least`` steps; with ``stay``, also in fewer."""
     reach = transition > 0.0
     if stay:
         reach = reach | np.eye(len(reach), dtype=np.bool_)
@@ -319,7 +319,7 @@ def radii(counts: Counts, allowed: Mask, budget: Matrix) -> Matrix:
             distances[i] = float((highest(shares, limit) - shares).max()) + 1e-12
         elif total <= _MOST_COUNTS:
             distances[i] = _largest_rise(_sums(parts.astype(np.int64), total) / total, limit)
-        else:  # Sums of so many parts are almost everywhere, also where Pinsker's inequality is sharp.
+        else:  # So many parts have sums nearly everywhere, so Pinsker's inequality is nearly attained.
             distances[i] = math.sqrt(limit / 2.0) * (1.0 + 1e-12)
     return np.minimum(1.0, distances)
 

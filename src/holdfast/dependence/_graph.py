@@ -56,7 +56,8 @@ _LARGEST_COLOURING = 3_000_000
 
 @dataclass(frozen=True, repr=False)
 class DependencyGraph(Dependence):
-    """Rows joined by an edge wherever they may depend: rows of which no two are joined are independent.
+    """Rows that may depend on each other are joined by an edge. Rows of which no two are joined are
+    independent.
 
     ``graph`` is a list of pairs of row numbers (with ``n``), a dictionary {row: neighbours}, a square numpy
     or scipy sparse matrix whose non-zero entries are edges, or any object with ``nodes`` and ``edges``. Rows
@@ -223,7 +224,7 @@ class MDependent(Dependence):
     def _stretched(self) -> int:
         """Σ_k s_k², s_k the number of rows in the k-th stretch of max(m, 1) rows and the m rows after it.
 
-        It stands where n stands for independent rows.
+        It takes the place of n in the bounds for independent rows.
         """
         length = max(self.m, 1)
         whole = max(0, (self.n - self.m) // length)
@@ -267,7 +268,7 @@ class MDependent(Dependence):
         return Split(*contiguous(size, self.m, self.n), rest, 0.0, self.assumptions)
 
     def fresh(self, beta: Any = 0.05) -> Split:
-        """All rows but the first ``m``, which earlier rows may reach.
+        """All rows but the first ``m``, which may depend on earlier rows.
 
         Proof that the bias is 0: any earlier row and any protected row are more than m places apart.
 
