@@ -1,4 +1,4 @@
-"""``holdfast audit``: what an audit shows, for a terminal, for a machine, or as one HTML page for a reviewer."""
+"""``holdfast audit``: what an audit shows, for a terminal, a machine, or as one page for a reviewer."""
 
 from __future__ import annotations
 
