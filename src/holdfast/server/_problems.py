@@ -15,10 +15,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import errors
 from holdfast.ledger import BookError, Closed
+from holdfast.server._administration import Conflict
+from holdfast.server._archives import ArchiveError
 from holdfast.server._epochs import Overtaken
 from holdfast.server._places import Broken, Unknown
 from holdfast.server._provider import NoProvider
 from holdfast.server._rate import TooMany
+from holdfast.server._states import Archived, Deleted
 from holdfast.server._store import StoreError
 from holdfast.server._tokens import Forbidden, Refused
 
@@ -36,6 +39,10 @@ _KINDS: list[tuple[type[Exception], int, str]] = [
     (Forbidden, 403, "not-allowed"),
     (Refused, 401, "not-signed-in"),
     (Overtaken, 409, "another-epoch"),
+    (Archived, 409, "archived"),
+    (Deleted, 410, "deleted"),
+    (Conflict, 409, "conflict"),
+    (ArchiveError, 422, "not-a-bundle"),
     (Closed, 409, "account-closed"),
     (BookError, 503, "account-book"),
     (StoreError, 503, "service-store"),
