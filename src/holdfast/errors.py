@@ -14,6 +14,7 @@ __all__ = [
     "NotEnoughRows",
     "QueryRejected",
     "ResultsRejected",
+    "ServiceRefused",
 ]
 
 
@@ -91,6 +92,15 @@ class NotEnoughRows(HoldfastError):
 class ResultsRejected(HoldfastError, ValueError):
     """A result file of an evaluation tool cannot be used as it is; the message says what to do about it, and
     shows no score."""
+
+
+class ServiceRefused(HoldfastError):
+    """A service does not do this as things stand, or not for this token; the message says what to do first.
+    ``status`` is the HTTP status."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        self.status = status
+        super().__init__(message)
 
 
 class MissingExtra(HoldfastError, ImportError):
