@@ -7,6 +7,7 @@ from holdfast.distribution import pip_install
 
 __all__ = [
     "BudgetSpent",
+    "DatabaseAway",
     "DependenceWarning",
     "HoldfastError",
     "InvalidArgument",
@@ -87,6 +88,11 @@ class NotEnoughRows(HoldfastError):
         self.needed = needed
         self.got = got
         super().__init__(f"{what} needs at least {needed:,} {unit}; the sample has {got:,}.")
+
+
+class DatabaseAway(HoldfastError):
+    """The database that a table is in does not answer. No row was read and nothing was charged: ask again
+    later."""
 
 
 class ResultsRejected(HoldfastError, ValueError):

@@ -126,7 +126,7 @@ def test_killed_on_purpose_after_a_write_a_batch_is_gone_on_with(tmp_path, momen
 # 200 kills of each kind in all, in pieces of a few minutes.
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", range(3))
-def test_kills_of_batches(place, tmp_path, seed, piece):
+def test_two_hundred_kills_of_batches(place, tmp_path, seed, piece):
     told, again = crashes(ask_together_and_tell, place, tmp_path, 67, 100 * piece + seed)
     print(f"piece {piece}: {told} answers, {again} read again")
     assert told > 67
@@ -136,7 +136,7 @@ def test_kills_of_batches(place, tmp_path, seed, piece):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", range(3))
-def test_kills_while_several_wait(place, tmp_path, seed, piece):
+def test_two_hundred_kills_while_several_wait(place, tmp_path, seed, piece):
     told, again = crashes(ask_at_once_and_tell, place, tmp_path, 67, 100 * piece + seed)
     print(f"piece {piece}: {told} answers, {again} read again")
     assert told > 67

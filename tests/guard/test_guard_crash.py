@@ -84,7 +84,7 @@ def test_no_answer_without_its_charge_however_a_process_dies(place, tmp_path, se
 # 300 kills in all, in pieces of a few minutes.
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", range(4))
-def test_seventy_five_kills(place, tmp_path, seed, piece):
+def test_three_hundred_kills(place, tmp_path, seed, piece):
     acknowledged, interrupted = crashes(place, tmp_path, 75, 100 * piece + seed)
     print(f"piece {piece}: {acknowledged} answers, {interrupted} read again")
     assert acknowledged > 75

@@ -47,6 +47,7 @@ _KINDS: list[tuple[type[Exception], int, str]] = [
     (BookError, 503, "account-book"),
     (StoreError, 503, "service-store"),
     (NoProvider, 503, "no-provider"),
+    (errors.DatabaseAway, 503, "database-away"),
     (Broken, 503, "broken"),
 ]
 
@@ -92,7 +93,7 @@ def _told(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
     if status == 503:
         # Where the book lies is the owner's business.
         _log.error("%s", error)
-        if isinstance(error, (StoreError, Broken, NoProvider)):
+        if isinstance(error, (StoreError, Broken, NoProvider, errors.DatabaseAway)):
             return status, kind, str(error), {}
         return status, kind, "The account book cannot be used; nothing is answered until it can.", {}
     account = ("asked", "spent", "left", "unit")
