@@ -37,7 +37,7 @@ from holdfast.server._observation import STEPS, Request
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MEMORY_STEP = 64 * 2**20
 _EPOCH = re.compile(r"(.+)\.epoch-(\d+)")
-_OTHER_BOOKS = re.compile(r"board-.*|.*\.gate")
+_OTHER_BOOKS = re.compile(r"board-.*|.*\.gate|service\.admin")
 _QUESTIONS = re.compile(r"/v1/datasets/\{name\}/(questions|batches|tables|curves|discoveries)")
 _REFUSED = (403, 409, 422, 429)
 
