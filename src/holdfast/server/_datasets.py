@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from threading import RLock
@@ -23,6 +24,7 @@ from holdfast.server._policy import Policy
 from holdfast.server._rate import require_rate
 from holdfast.server._store import Store, adopt
 from holdfast.server._tokens import Person
+from holdfast.server._training_view import column_data
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS [datasets] (
@@ -117,6 +119,17 @@ class Dataset:
         """The last word, if the policy lets this person give it: ends the account of this epoch."""
         self.policy.require_reporter(person)
         return self.guard.report(questions, asker=Asker(person.account))
+
+    @cached_property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns with what the training rows show of each. These rows never change, so they are looked
+        at once."""
+        return column_data(self.guard.schema, self.guard.training_rows(), pictures=True)
+
+    @property
+    def training_rows(self) -> int:
+        """How many training rows there are."""
+        return int(self.guard.certificate.numbers.get("training rows", 0))
 
     def share_left(self, person: Person) -> float | None:
         """What is left of the person's share, or of their team's; None without one."""
