@@ -128,6 +128,14 @@ def train(name: str, service: TheService, person: Who) -> Response:
     return Response(buffer.getvalue(), media_type="application/vnd.apache.parquet")
 
 
+@router.get("/{name}/columns")
+def columns(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """The columns with their kinds, what the training rows show of each, and which ones only number the rows.
+    Free: says nothing about the protected rows."""
+    dataset = service.dataset(person, name)
+    return {"columns": dataset.columns, "training_rows": dataset.training_rows}
+
+
 @router.get("/{name}/certificate")
 def certificate(
     name: str,
