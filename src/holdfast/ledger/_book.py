@@ -122,8 +122,9 @@ class Book:
 
     def lines(self, after: int = 0) -> Iterator[Line]:
         """The same, as they are stored; a page at a time, so that a long book needs little memory."""
-        previous, expected = "", after
-        if after:
+        end, digest = self._end
+        previous, expected = digest if end == after else "", after
+        if after and not previous:
             first = self._lines.page(after, 1)
             if not first or first[0].sequence != after:
                 raise BookError(f"The account book {self.name} has lost line {after}.")

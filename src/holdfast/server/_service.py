@@ -13,6 +13,7 @@ from holdfast.server._contents import Contents
 from holdfast.server._datasets import Dataset, Datasets
 from holdfast.server._gates import Gates, OpenGate, unknown_gate
 from holdfast.server._places import Places, Unknown, named
+from holdfast.server._recorded import Recorded
 from holdfast.server._sign_in import SignIn
 from holdfast.server._store import PostgresStore, Store
 from holdfast.server._tokens import Person, Tokens
@@ -75,6 +76,7 @@ class Service:
         self.datasets = Datasets(self.home, self.places, contents)
         self.boards = Boards(self.home, self.places, contents)
         self.gates = Gates(self.home, self.places)
+        self.recorded = Recorded()
         self.tokens.name_kinds(datasets=self.datasets.names(), boards=self.boards.names())
 
     def _derived(self, purpose: str) -> bytes:
