@@ -23,6 +23,7 @@ from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
 from holdfast.guard._former import failed_before, terms_to_compare
 from holdfast.guard._readers import killed_for_memory, may_be_alive, memory_kills
+from holdfast.guard._turn import Turn
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 from holdfast.spans import traced
 
@@ -194,7 +195,7 @@ class Session:
         self._exact = self.balance.micro_nats / MICRO
         self._lock = RLock()
         self._left = False
-        self._turn = RLock()
+        self._turn = Turn(book.turns)
         self._fresh: dict[str, tuple[Event, str]] = {}  # releases that were written here, and their texts
         self.waiting: deque[Any] = deque()  # what is asked in this process and has no turn yet
         self._begin({"format": _FORMAT, **agreed})
@@ -237,7 +238,7 @@ class Session:
     def turn(self) -> AbstractContextManager[Any]:
         """Wait until it is this question's turn: from reserving to settling there is one at a time. One that
         is prepared while another is read would be answered as if that one cost the most it can."""
-        return self._turn
+        return self._turn.held()
 
     def close(self) -> None:
         """Close the book; what was read of it is remembered."""
