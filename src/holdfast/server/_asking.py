@@ -67,7 +67,10 @@ def ask(
     found = service.dataset(person, name)
     watch_answers(found.guard)
     answer = found.ask(person, body.query, request, precise=body.precise, nats=body.nats)
-    return JSONResponse(answer.to_dict())
+    reply = JSONResponse(answer.to_dict())
+    if not request and body.nats is None and not body.precise:
+        service.recorded.keep(found.guard, body.query, bytes(reply.body))
+    return reply
 
 
 @router.post("/{name}/tables", response_model=dict[str, Any])

@@ -361,6 +361,19 @@ class Datasets:
                 return replace(one, earlier=())
         raise _unknown(name)
 
+    def at_hand(self, name: str) -> Dataset | None:
+        """The same if it is open with all its epochs and nobody changed the list since; None if it has to be
+        looked for. Opens nothing."""
+        base, number = named(name)
+        changes = self._database.changes()
+        with self._lock:
+            if changes != self._changes or base not in self._current:
+                return None
+            newest = self._open[base]
+        if number is None:
+            return newest
+        return next((one for one in newest.epochs if one.guard.epoch.number == number), None)
+
     def epochs(self, name: str) -> tuple[Dataset, ...]:
         """Every epoch of the dataset of this name, or of that one of its epochs."""
         return self._newest(named(name)[0]).epochs
