@@ -20,20 +20,19 @@ from holdfast.lazy import lazy_names
 
 if TYPE_CHECKING:
     from holdfast.guard._board import Board, FinalScore, Submission
-    from holdfast.guard._calibration import promised_with as promised_with
-    from holdfast.guard._calibration import transfer_noise as transfer_noise
-    from holdfast.guard._calibration import typical_noise as typical_noise
-    from holdfast.guard._calibration import typical_plan as typical_plan
+    from holdfast.guard._board_rules import LadderStrategy as LadderStrategy
     from holdfast.guard._choice import TRAINING_SHARES as TRAINING_SHARES
     from holdfast.guard._code import CodeStrategy as CodeStrategy
     from holdfast.guard._code import PreparedCode as PreparedCode
     from holdfast.guard._gate import Gate
-    from holdfast.guard._ladder import LadderStrategy as LadderStrategy
+    from holdfast.guard._noise import promised_with as promised_with
+    from holdfast.guard._noise import transfer_noise as transfer_noise
+    from holdfast.guard._noise import typical_noise as typical_noise
+    from holdfast.guard._noise import typical_plan as typical_plan
     from holdfast.guard._question import Moments as Moments
     from holdfast.guard._question import Part as Part
     from holdfast.guard._question import Question as Question
-    from holdfast.guard._reusable_code import CodeHoldout
-    from holdfast.guard._reusable_holdout import ReusableHoldout
+    from holdfast.guard._reusable_holdout import CodeHoldout, ReusableHoldout
     from holdfast.guard._verdict import GateReport, Verdict, Version
 
 __all__ = [
@@ -69,7 +68,7 @@ __getattr__, _ = lazy_names(
     __name__,
     {
         "Board": "_board",
-        "CodeHoldout": "_reusable_code",
+        "CodeHoldout": "_reusable_holdout",
         "FinalScore": "_board",
         "Gate": "_gate",
         "GateReport": "_verdict",
@@ -79,15 +78,15 @@ __getattr__, _ = lazy_names(
         "Version": "_verdict",
         # For holdfast.planning and holdfast.audit.
         "CodeStrategy": "_code",
-        "LadderStrategy": "_ladder",
+        "LadderStrategy": "_board_rules",
         "Moments": "_question",
         "Part": "_question",
         "PreparedCode": "_code",
         "Question": "_question",
         "TRAINING_SHARES": "_choice",
-        "promised_with": "_calibration",
-        "transfer_noise": "_calibration",
-        "typical_noise": "_calibration",
-        "typical_plan": "_calibration",
+        "promised_with": "_noise",
+        "transfer_noise": "_noise",
+        "typical_noise": "_noise",
+        "typical_plan": "_noise",
     },
 )

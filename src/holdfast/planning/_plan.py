@@ -29,7 +29,7 @@ from holdfast.planning._method import (
 )
 from holdfast.planning._noise import Naive, Split, TypicalGaussian, TypicalLaplace
 from holdfast.planning._reuse import ReusableHoldoutMethod, TransferGaussian
-from holdfast.records import Record, plain
+from holdfast.records import Record, framed_html, html_table, plain
 
 METHODS: tuple[type[Method], ...] = (
     Split,
@@ -209,13 +209,13 @@ class Plan(Record):
         return f"{rows}, answers within ±{self.error:g}, {promise}: {fit} ({best.name})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("method", "error", "rows", "questions", "remark"))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in self.cells(entry)) + "</tr>"
-            for entry in self.table
-        )
+        heads = ("method", "error", "rows", "questions", "remark")
+        rows = []
+        for entry in self.table:
+            name, *others = map(html.escape, self.cells(entry))
+            rows.append([f"<b>{name}</b>" if entry is self.best else name, *others])
         other = f"<p>{html.escape(self.other_questions())}</p>" if self.other_questions() else ""
-        return f"<table><caption>{html.escape(self.headline())}</caption><tr>{head}</tr>{body}</table>{other}"
+        return framed_html(html_table(heads, rows, caption=self.headline()), other)
 
 
 def plan(

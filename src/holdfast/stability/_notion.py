@@ -17,7 +17,7 @@ from itertools import zip_longest
 from typing import Any, Self
 
 from holdfast import rounding
-from holdfast.records import Record, plain, show
+from holdfast.records import Record, framed_html, html_table, plain, show
 
 _ULP = sys.float_info.epsilon
 SAME = "same algorithm"
@@ -187,13 +187,6 @@ class Path(Record):
         return f"Path({self.summary})"
 
     def _repr_html_(self) -> str:
-        def row(cells: tuple[str, ...], tag: str) -> str:
-            return (
-                "<tr>"
-                + "".join(f"<{tag} style='text-align:left'>{html.escape(c)}</{tag}>" for c in cells)
-                + "</tr>"
-            )
-
-        body = row(self.headings, "th") + "".join(row(step.cells, "td") for step in self.steps)
+        rows = ([html.escape(cell) for cell in step.cells] for step in self.steps)
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        return f"<table><caption>{html.escape(self.summary)}</caption>{body}</table><ul>{notes}</ul>"
+        return framed_html(html_table(self.headings, rows, caption=self.summary), f"<ul>{notes}</ul>")
