@@ -336,10 +336,10 @@ class Session:
     def released(self, key: str) -> Released | None:
         """What the book has about a question that was settled; None if it has not been asked."""
         if (fresh := self._fresh.pop(key, None)) is not None:
-            event, text = fresh
+            written, text = fresh
             # What a release says is told as it is read from the book, to the order of its words.
-            said = json.loads(json.dumps(event.body, sort_keys=True))
-            return self._released(replace(event, body=said), text)
+            said = json.loads(json.dumps(written.body, sort_keys=True))
+            return self._released(replace(written, body=said), text)
         event = self._book.about(key, "release")
         return None if event is None else self._released(event)
 
