@@ -487,7 +487,8 @@ class Session:
         """Questions prepared against the account that all of them are answered from, and the lines that
         reserve the most they can cost."""
         while True:
-            account, held = self.account.for_batch(len(asked)), self.balance.copy()
+            alone = len(asked) == 1  # Nobody comes after it, so nothing has to be held for it here.
+            account, held = self.account.for_batch(len(asked)), self.balance if alone else self.balance.copy()
             batch = self.balance.batch(len(asked))
             prepared: dict[str, _Prepared] = {}
             entries: list[Entry] = []
@@ -502,8 +503,8 @@ class Session:
                         break
                     continue
                 entries.append(entry)
-                held.apply(Event(self._last + len(entries), entry.kind, dict(entry.body), "", one.key))
-                if len(asked) > 1:
+                if not alone:
+                    held.apply(Event(self._last + len(entries), entry.kind, dict(entry.body), "", one.key))
                     del entry.body["before"]
                     entry.body.pop("plan", None)
                     entry.body["batch"] = {**batch, "place": place}
