@@ -105,7 +105,7 @@ def plain(value: object) -> Any:
 
 
 @cache
-def _visible_names(kind: type[Record]) -> tuple[str, ...]:
+def _visible_names(kind: Any) -> tuple[str, ...]:
     if not is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is a Record and must be a dataclass")
     return tuple(field.name for field in fields(kind) if field.repr)
