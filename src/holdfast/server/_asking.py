@@ -67,7 +67,10 @@ def ask(
     found = service.dataset(person, name)
     watch_answers(found.guard)
     answer = found.ask(person, body.query, request, precise=body.precise, nats=body.nats)
-    return JSONResponse(answer.to_dict())
+    reply = JSONResponse(answer.to_dict())
+    if not request and body.nats is None and not body.precise:
+        service.recorded.keep(found.guard, body.query, bytes(reply.body))
+    return reply
 
 
 @router.post("/{name}/tables", response_model=dict[str, Any])
@@ -126,6 +129,14 @@ def train(name: str, service: TheService, person: Who) -> Response:
     if rows is not None:
         rows.to_parquet(buffer, index=False)
     return Response(buffer.getvalue(), media_type="application/vnd.apache.parquet")
+
+
+@router.get("/{name}/columns")
+def columns(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """The columns with their kinds, what the training rows show of each, and which ones only number the rows.
+    Free: says nothing about the protected rows."""
+    dataset = service.dataset(person, name)
+    return {"columns": dataset.columns, "training_rows": dataset.training_rows}
 
 
 @router.get("/{name}/certificate")

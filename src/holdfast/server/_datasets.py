@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from threading import RLock
@@ -26,6 +27,7 @@ from holdfast.server._states import DELETED, STATE_COLUMNS, Archived, Deleted, S
 from holdfast.server._store import Store, adopt
 from holdfast.server._terms import with_terms
 from holdfast.server._tokens import Person
+from holdfast.server._training_view import column_data
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS [datasets] (
@@ -125,6 +127,17 @@ class Dataset:
         """The last word, if the policy lets this person give it: ends the account of this epoch."""
         self.policy.require_reporter(person)
         return self.guard.report(questions, asker=Asker(person.account))
+
+    @cached_property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns with what the training rows show of each. These rows never change, so they are looked
+        at once."""
+        return column_data(self.guard.schema, self.guard.training_rows(), pictures=True)
+
+    @property
+    def training_rows(self) -> int:
+        """How many training rows there are."""
+        return int(self.guard.certificate.numbers.get("training rows", 0))
 
     def share_left(self, person: Person) -> float | None:
         """What is left of the person's share, or of their team's; None without one."""
@@ -347,6 +360,19 @@ class Datasets:
             if one.guard.epoch.number == number:
                 return replace(one, earlier=())
         raise _unknown(name)
+
+    def at_hand(self, name: str) -> Dataset | None:
+        """The same if it is open with all its epochs and nobody changed the list since; None if it has to be
+        looked for. Opens nothing."""
+        base, number = named(name)
+        changes = self._database.changes()
+        with self._lock:
+            if changes != self._changes or base not in self._current:
+                return None
+            newest = self._open[base]
+        if number is None:
+            return newest
+        return next((one for one in newest.epochs if one.guard.epoch.number == number), None)
 
     def epochs(self, name: str) -> tuple[Dataset, ...]:
         """Every epoch of the dataset of this name, or of that one of its epochs."""
