@@ -17,8 +17,7 @@ from holdfast.dependence import Clusters, DependencyGraph, Independent, MarkovCh
 from holdfast.dependence._holdout import HoldoutSettings, reusable_holdout_rows, reusable_holdout_tail
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard import CodeHoldout, Guard, ReusableHoldout
-from holdfast.guard._reusable_noise import SparseNoise
-from holdfast.guard._reusable_promise import Promise
+from holdfast.guard._reusable_parts import Promise, SparseNoise
 from holdfast.mechanisms import Noise
 from holdfast.queries import share
 from holdfast.stability import DP, BayesianDP

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from holdfast.coding import Account, Output, Weights
+from holdfast.guard._board_rules import LadderStrategy
 from holdfast.guard._code import CodeStrategy, PreparedCode
-from holdfast.guard._ladder import LadderStrategy
 from holdfast.guard._question import Moments, Part, Question
 from holdfast.intervals import Interval
 from holdfast.tails import Tail

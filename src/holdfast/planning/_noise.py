@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast import rounding
-from holdfast.guard._calibration import typical_noise, typical_plan
+from holdfast.guard._noise import typical_noise, typical_plan
 from holdfast.planning._method import CUSTOM, FILTERED, MEANS, Method, Promise, Setting
 from holdfast.planning._printed import PrintedError, printed_laplace_error
 from holdfast.records import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from holdfast import rounding
-from holdfast.guard._calibration import promised_with
+from holdfast.guard._noise import promised_with
 from holdfast.planning._method import FILTERED, KINDS, MEANS, QUANTILES, Method, Promise
 from holdfast.stability import split_error
 

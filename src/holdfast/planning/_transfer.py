@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from holdfast.guard._calibration import transfer_noise
+from holdfast.guard._noise import transfer_noise
 from holdfast.planning._boundary import boundary
 from holdfast.planning._method import FILTERED, MEANS, MOST_QUERIES, MOST_ROWS, Method, Promise
 from holdfast.planning._noise import parameters_of

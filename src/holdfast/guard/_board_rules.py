@@ -1,8 +1,8 @@
-"""How a board compares a submission with its best one, row by row.
+"""How a board judges a submission: row by row against the best one, or by its own score on a ladder of steps.
 
-The output is "not shown to be better" or "better by more than i steps". The rows on which both are right, or
-both wrong, cancel out, so this sees much smaller gains than two scores side by side. What is shown is true of
-new rows too: it is a test at the error probability that the account has for this submission.
+Row by row, the output is "not shown to be better" or "better by more than i steps". Rows on which both are
+right, or both wrong, cancel out, so this sees much smaller gains than two scores side by side. What is shown
+is true of new rows too: it is a test at the error probability that the account has for this submission.
 Proofs: ``docs/theory/code-guard.md``, "Compared row by row".
 """
 
@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.coding import Account, PromotionAlphabet
+from holdfast.coding import Account, LadderAlphabet, LadderGrid, PromotionAlphabet
 from holdfast.guard._answer import Preview
+from holdfast.guard._code import PreparedCode
 from holdfast.guard._question import Part, Question
+from holdfast.guard._readings import BoundedMean, Reading, Share
 from holdfast.guard._release import released
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.guard._strategy import Outcome
@@ -188,3 +190,33 @@ class ComparisonStrategy:
         """Everything about a comparison but its outcome, from public facts alone."""
         assert isinstance(question, ScoreQuestion)
         return PreparedComparison(question, account, self.best(question, account), self.step, self.upward)
+
+
+def score_reading(question: Question, nats: float, rows: int) -> Reading:
+    """How a score of all rows is read: as a share, or as a mean of bounded values."""
+    if question.binary:
+        return Share(question, nats, None, rows)
+    return BoundedMean(question, nats, None, rows)
+
+
+@dataclass(frozen=True)
+class LadderStrategy:
+    """How a board prepares a submission: against the best score there is at this moment."""
+
+    rows: int
+    step: float
+    upward: bool
+    best: Callable[[], float]
+
+    theorem = "the code guard on a ladder (docs/theory/code-guard.md)"
+    failure_closes = False  # A failure is one of the outputs that have a price.
+    joins = False
+
+    def look(self, questions: Sequence[Question]) -> None:
+        """The guess is the best score: nothing is needed of the free rows."""
+
+    def prepare(self, question: Question, account: Account) -> PreparedCode:
+        """Everything about a submission but its score, from public facts alone."""
+        reading = score_reading(question, account.nats(), self.rows)
+        grid = LadderGrid(question.low, question.high, self.best(), self.step, self.upward)
+        return PreparedCode(question, account, reading, LadderAlphabet(grid, account.experience), None)
