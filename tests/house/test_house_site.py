@@ -70,6 +70,19 @@ def test_light_and_dark_are_offered(site):
     assert 'data-md-color-scheme="default"' in text
 
 
+def test_every_version_keeps_its_site_and_the_newest_comes_first(tmp_path):
+    for name in ("0.2.0", "0.10.0", "0.9.1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").write_text("a site", encoding="utf-8")
+    make = runpy.run_path(str(ROOT / "docs" / "make_site.py"))
+    make["list_versions"](tmp_path)
+    entries = json.loads((tmp_path / "versions.json").read_text(encoding="utf-8"))
+    assert [entry["version"] for entry in entries] == ["0.10.0", "0.9.1", "0.2.0"]
+    assert [entry["aliases"] for entry in entries] == [["latest"], [], []]
+    assert "url=0.10.0/index.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", make["version"]())
+
+
 def test_a_broken_link_would_be_caught(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("# A page\n\n[gone](gone.md)\n", encoding="utf-8")
