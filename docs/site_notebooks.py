@@ -7,6 +7,7 @@ notebook itself stays on the site too, to be downloaded.
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,9 @@ def _fenced(text: str, kind: str) -> str:
 
 
 def _plain_table(html: str) -> str:
-    """The table without the style that pandas puts before it, and without empty lines, which end HTML in
-    Markdown."""
+    """The table without the style that pandas gives it, so that it looks like other tables of the site, and
+    without empty lines, which end HTML in Markdown."""
     _, style, after = html.partition("</style>")
-    lines = (after if style else html).removesuffix("</div>").splitlines()
+    table = re.sub(r"<(table|tr)\b[^>]*>", r"<\1>", after if style else html)
+    lines = table.removesuffix("</div>").splitlines()
     return "\n".join(line.strip() for line in lines if line.strip() and line.strip() != "<div>")
