@@ -1060,9 +1060,10 @@ class Guard(Verbs):
 
     def _checked(self, query: Query | str) -> TableQuestion:
         training = None if self._setup.training is None else self._setup.training.rows
-        if self._record(query).kind == "cdf":
-            return self._curve(self._record(query))
-        record = resolved(self._record(query), self.schema, training, self._setup.nullable)
+        record = self._record(query)
+        if record.kind == "cdf":
+            return self._curve(record)
+        record = resolved(record, self.schema, training, self._setup.nullable)
         question = self._possible(TableQuestion.of(record.check(self.schema, self._setup.nullable)))
         return self._hints.heeded(question, self._session.released)
 

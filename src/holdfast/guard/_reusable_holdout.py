@@ -17,7 +17,6 @@ import numpy as np
 
 from holdfast import checks, rounding
 from holdfast.dependence import Dependence, Independent
-from holdfast.dependence._holdout import bayesian_epsilon
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Left
@@ -35,7 +34,7 @@ from holdfast.guard._reusable_parts import (
     Sums,
     TwoParts,
 )
-from holdfast.mechanisms._coins import choose_coins
+from holdfast.mechanisms import choose_coins
 from holdfast.stability import DP, BayesianDP
 
 _NAME, _ALGORITHM = "ReusableHoldout", "BDP Algorithm 1"
@@ -118,7 +117,7 @@ class ReusableHoldout:
             self.queries,
         )
         self._bayesian = BayesianDP(
-            bayesian_epsilon(self._model, self._noise.epsilon(self.budget), of="ReusableHoldout")
+            self._model.bayesian_epsilon(self._noise.epsilon(self.budget), of="ReusableHoldout")
         )
         self._declared = False
         self._cut = self._fresh_threshold()

@@ -33,7 +33,6 @@ import numpy as np
 from holdfast import checks, queries, rounding
 from holdfast.coding import Weights
 from holdfast.dependence import Dependence
-from holdfast.dependence._holdout import mean_tail_of, statistic_tail_of, told_epsilon
 from holdfast.engines import SCALE_BITS, open_rows, require_unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard._columns import require_columns
@@ -354,12 +353,12 @@ class Promise:
     @cached_property
     def tail(self) -> Tail:
         """How far a mean that was fixed in advance is from its expectation."""
-        return mean_tail_of(self.model)
+        return self.model.share_tail()
 
     @cached_property
     def statistic_tail(self) -> Tail:
         """How far any statistic is that one row moves by at most 1/n."""
-        return statistic_tail_of(self.model)
+        return self.model.statistic_tail()
 
     def step_nats(self, step: int) -> float:
         """ln(1/w) of the weight of a question among all that may come."""
@@ -391,7 +390,7 @@ class Promise:
 
     def told(self, rounds: int) -> float:
         """What so many rounds tell about all rows together, as a Bayesian privacy parameter."""
-        return told_epsilon(self.model, self.noise.epsilon(rounds), of="ReusableHoldout")
+        return self.model.joint_epsilon(self.noise.epsilon(rounds), of="ReusableHoldout")
 
     def kept(self, step: int, releases: int) -> float:
         """How far a training value that was let through may be from the holdout's mean.
