@@ -45,7 +45,7 @@ _MOST_FRESH = 256
 _REPEATS = "repeats"
 
 _CLOSED = "The account is closed; nothing more is answered from it."
-_REPORTED = "Its last word is a report."
+_REPORTED = "It ended with a report. To go on, bring new rows and open the next epoch."
 _FAILED = (
     "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
     "so it ended the account. The answers given before keep their intervals."
