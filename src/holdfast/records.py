@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 __all__ = ["Record", "amount", "framed_html", "html_table", "interval_words", "plain", "show"]
@@ -88,6 +89,8 @@ def framed_html(*parts: str) -> str:
 
 def plain(value: object) -> Any:
     """Turn records, tuples and mappings into what ``json.dumps`` takes."""
+    if value is None or type(value) in (str, int, bool):
+        return value
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, dict):
@@ -101,13 +104,18 @@ def plain(value: object) -> Any:
     return str(value)
 
 
+@cache
+def _visible_names(kind: type[Record]) -> tuple[str, ...]:
+    if not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is a Record and must be a dataclass")
+    return tuple(field.name for field in fields(kind) if field.repr)
+
+
 class Record:
     """Base of every result; subclasses are ``@dataclass(frozen=True, repr=False)``."""
 
     def _visible(self) -> dict[str, Any]:
-        if not is_dataclass(self):
-            raise TypeError(f"{type(self).__name__} is a Record and must be a dataclass")
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        return {name: getattr(self, name) for name in _visible_names(type(self))}
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={show(value)}" for name, value in self._visible().items())
