@@ -85,6 +85,7 @@ CASES = {
             response(0.6, PerfectGeneralization(0.0, 1e-6, 0.0, kind="one-way")),
             epsilon=50.0,
             delta=0.9,
+            method="seeds",
             simulation=True,
             **effort,
         ),
