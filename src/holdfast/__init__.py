@@ -21,6 +21,7 @@ _HOME = {
     "QueryRejected": "holdfast.errors",
     "ReusableHoldout": "holdfast.guard",
     "Verdict": "holdfast.guard",
+    "admin": "holdfast.admin",
     "audit": "holdfast.audit",
     "barriers": "holdfast.barriers",
     "client": "holdfast.client",

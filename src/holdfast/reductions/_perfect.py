@@ -14,8 +14,7 @@ from holdfast.reductions._perfect_plan import METHODS, PerfectVote, cheapest_per
 from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
 from holdfast.reductions._vote import elect
 from holdfast.replicable._tape import Tape
-from holdfast.stability import PerfectPlan
-from holdfast.stability._path import EFFICIENT
+from holdfast.stability import EFFICIENT, PerfectPlan
 
 __all__ = ["replicable_to_perfect"]
 

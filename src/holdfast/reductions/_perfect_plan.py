@@ -12,8 +12,7 @@ from holdfast.records import Record
 from holdfast.reductions._ballot import cheapest_vote
 from holdfast.reductions._coins import cheapest
 from holdfast.reductions._vote import VotePlan
-from holdfast.stability import GoodCoins, PerfectGeneralization, PerfectPlan, perfect_plan
-from holdfast.stability._notion import Notion
+from holdfast.stability import GoodCoins, Notion, PerfectGeneralization, PerfectPlan, perfect_plan
 
 __all__ = ["METHODS", "PerfectVote", "cheapest_perfect"]
 

@@ -8,8 +8,7 @@ from holdfast import rounding
 from holdfast.reductions._algorithm import Algorithm
 from holdfast.reductions._mismatch import subsampled_distance
 from holdfast.reductions._sampling import Sampling
-from holdfast.stability import DP
-from holdfast.stability._mismatch import disagreement, mean_distance, spread
+from holdfast.stability import DP, coin_disagreement, mean_distance, outcome_variance
 
 __all__ = ["steadiest"]
 
@@ -43,8 +42,8 @@ def _subsets(algorithm: Algorithm, dp: DP, m: int, outcomes: int, runs: int) -> 
     n = algorithm.rows_needed
     cap = _MOST_CALLS if algorithm.batch_probabilities is None else _MOST_IN_BATCHES
     most = outcomes - 1.0
-    single = most if runs or dp.delta > 0.0 else min(spread(dp.epsilon, n), most)
-    left = max(min(spread(dp.subsample(n, m).epsilon, m), single * n / m), 1e-12)
+    single = most if runs or dp.delta > 0.0 else min(outcome_variance(dp.epsilon, n), most)
+    left = max(min(outcome_variance(dp.subsample(n, m).epsilon, m), single * n / m), 1e-12)
     return max(1, math.ceil(min(cap, single / (_FOR_SUBSETS * left))))
 
 
@@ -57,7 +56,9 @@ def _of_parts(algorithm: Algorithm, parts: int, of: str) -> Sampling:
 
 
 def _rho(algorithm: Algorithm, distance: float, outcomes: int) -> float:
-    return max(_LEAST, disagreement(rounding.probability(distance + 2.0 * algorithm.law_error), outcomes))
+    return max(
+        _LEAST, coin_disagreement(rounding.probability(distance + 2.0 * algorithm.law_error), outcomes)
+    )
 
 
 def _runs(algorithm: Algorithm) -> int:

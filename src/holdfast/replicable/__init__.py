@@ -7,6 +7,8 @@ from holdfast.lazy import lazy_names
 
 # Where each public name lives. Names are imported on first use: a mean does not wait for scikit-learn.
 _HOME = {
+    "LittlestonePlan": "_littlestone_plan",
+    "LittlestoneWay": "_littlestone_plan",
     "PointwiseClassifier": "_pointwise",
     "ReplicableClassifier": "_classifier",
     "ReplicableSearchCV": "_search",
@@ -32,7 +34,7 @@ _HOME = {
     "histogram": "_histogram",
     "identity_test": "_identity",
     "interior_point": "_interior",
-    "learn_littlestone": "_littlestone",
+    "learn_littlestone": "_learn_littlestone",
     "learn_threshold": "_interior",
     "least_eigenvalue": "_eigenvalue",
     "list_heavy_hitter": "_list_heavy",
@@ -41,6 +43,7 @@ _HOME = {
     "median": "_quantile",
     "modular_position": "_cantor",
     "modular_words": "_cantor",
+    "plan_littlestone": "_littlestone_plan",
     "plan_several": "_several",
     "pointwise_learners": "_pointwise",
     "pointwise_rho": "_pointwise",
