@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 from urllib.parse import quote
 
 from holdfast import checks, errors, queries
@@ -48,6 +48,16 @@ from holdfast.guard._plot import plot_answers
 from holdfast.guard._score_queries import compare_query, score_query
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
+
+if TYPE_CHECKING:
+    from holdfast.typing import (
+        BoundsLike,
+        ExpressionLike,
+        Label,
+        MetricName,
+        NullValue,
+        TableLike,
+    )
 
 __all__ = ["Client"]
 
@@ -139,11 +149,11 @@ class Client(Verbs):
         predictions: str,
         *,
         target: str,
-        metric: str = "accuracy",
-        guess: Any = None,
+        metric: MetricName = "accuracy",
+        guess: float | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer: ...
@@ -153,11 +163,11 @@ class Client(Verbs):
         predictions: str,
         *,
         target: str,
-        metric: list[str] | tuple[str, ...],
+        metric: list[MetricName] | tuple[MetricName, ...],
         guess: None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> dict[str, Answer]: ...
@@ -166,11 +176,11 @@ class Client(Verbs):
         predictions: str,
         *,
         target: str,
-        metric: Any = "accuracy",
-        guess: Any = None,
+        metric: MetricName | list[MetricName] | tuple[MetricName, ...] = "accuracy",
+        guess: float | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
@@ -193,11 +203,11 @@ class Client(Verbs):
         predictions: Sequence[str],
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         names: Sequence[str] | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> list[Answer]:
@@ -211,10 +221,10 @@ class Client(Verbs):
         b: str,
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -235,10 +245,10 @@ class Client(Verbs):
 
     def cdf(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
-        where: Any = None,
-        nulls: Any = None,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Curve:
@@ -252,7 +262,14 @@ class Client(Verbs):
         parts = (tuple(said[name]) for name in ("points", "value", "low", "high"))
         return Curve(answer, *parts)
 
-    def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
+    def histogram(
+        self,
+        x: ExpressionLike,
+        bins: int | Sequence[float] = 10,
+        *,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
+    ) -> Table:
         """The share of rows in each bin, as in :meth:`holdfast.Guard.histogram`."""
         return self.table(queries.histogram(x, bins, where=where, nulls=nulls))
 
@@ -261,7 +278,7 @@ class Client(Verbs):
         function: Any,
         *,
         tail: Any,
-        guess: Any = None,
+        guess: float | None = None,
         name: str | None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -534,7 +551,7 @@ class Client(Verbs):
         scores: list[dict[str, Any]] = self._call("POST", f"/boards/{_quoted(board)}/final")["final"]
         return scores
 
-    def submit(self, board: str, predictions: Any) -> dict[str, Any]:
+    def submit(self, board: str, predictions: TableLike) -> dict[str, Any]:
         """Submit a table with the columns ``id`` and ``prediction``, or a map from one to the other, to a
         board; returns what it is told.
 

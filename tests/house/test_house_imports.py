@@ -48,6 +48,7 @@ GROUND_FLOOR = {
     "records",
     "rounding",
     "spans",
+    "typing",
     "workers",
 }
 

@@ -72,27 +72,28 @@ __all__ = [
 ]
 
 # Most tables need no chain and no network. Those are imported on first use, so that Guard is imported fast.
-__getattr__, _ = lazy_names(
-    __name__,
-    {
-        "BayesianNetwork": "_bayesian_network",
-        "Blocks": "_blocks",
-        "ChromaticNumber": "_colouring",
-        "DependencyGraph": "_graph",
-        "ExponentialChoice": "_disclosure",
-        "FittedChain": "_fitted",
-        "FittedNetwork": "_fitted_network",
-        "GaussianRows": "_gaussian",
-        "LaplaceAnswer": "_disclosure",
-        "MDependent": "_graph",
-        "MarkovChain": "_chain",
-        "MarkovNetwork": "_markov_network",
-        "Quilt": "_quilts",
-        "blanket_holdout_rows": "_holdout",
-        "coupling_bdp": "_coupling",
-        "fit": "_fit",
-        "reusable_holdout_rows": "_holdout",
-        "reusable_holdout_tail": "_holdout",
-        "spectral_dp": "_spectral",
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, _ = lazy_names(
+        __name__,
+        {
+            "BayesianNetwork": "_bayesian_network",
+            "Blocks": "_blocks",
+            "ChromaticNumber": "_colouring",
+            "DependencyGraph": "_graph",
+            "ExponentialChoice": "_disclosure",
+            "FittedChain": "_fitted",
+            "FittedNetwork": "_fitted_network",
+            "GaussianRows": "_gaussian",
+            "LaplaceAnswer": "_disclosure",
+            "MDependent": "_graph",
+            "MarkovChain": "_chain",
+            "MarkovNetwork": "_markov_network",
+            "Quilt": "_quilts",
+            "blanket_holdout_rows": "_holdout",
+            "coupling_bdp": "_coupling",
+            "fit": "_fit",
+            "reusable_holdout_rows": "_holdout",
+            "reusable_holdout_tail": "_holdout",
+            "spectral_dp": "_spectral",
+        },
+    )

@@ -51,17 +51,18 @@ __all__ = [
 ]
 
 # What a Guard does not need is imported on first use, so that importing Guard stays fast.
-__getattr__, _ = lazy_names(
-    __name__,
-    {
-        "Board": "_board",
-        "CodeHoldout": "_reusable_code",
-        "FinalScore": "_board",
-        "Gate": "_gate",
-        "GateReport": "_verdict",
-        "ReusableHoldout": "_reusable_holdout",
-        "Submission": "_board",
-        "Verdict": "_verdict",
-        "Version": "_verdict",
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, _ = lazy_names(
+        __name__,
+        {
+            "Board": "_board",
+            "CodeHoldout": "_reusable_code",
+            "FinalScore": "_board",
+            "Gate": "_gate",
+            "GateReport": "_verdict",
+            "ReusableHoldout": "_reusable_holdout",
+            "Submission": "_board",
+            "Verdict": "_verdict",
+            "Version": "_verdict",
+        },
+    )
