@@ -3,7 +3,8 @@
 The service runs as people run it (`holdfast serve`, SQLite books, every answer's reservation and release on
 disk before it leaves); a second process asks over a few connections that are kept open. Rates are compared
 with what the disk allows: a computed question is two appends, each one fsync, which questions that wait for
-the same account share.
+the same account share. And they are compared with a bare FastAPI + DuckDB endpoint (``bare_service.py``) in
+the same run, with 1, 8 and 32 clients.
 
     python benchmarks/service_load.py [--seconds 5] [--lines 1000000]
 """
@@ -11,7 +12,6 @@ the same account share.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import statistics
@@ -20,12 +20,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
+from load_client import Target, measured, rate_of
 from machine import keep
 
 from holdfast import Guard
@@ -35,6 +36,8 @@ from holdfast.server import Policy, Service
 
 ROWS = 20_000
 CONNECTIONS = 8
+CLIENTS = (1, 8, 32)
+TURNS = 3
 
 
 def fsyncs_a_second(folder: Path, count: int = 300) -> float:
@@ -75,111 +78,69 @@ class Served:
         self._process.wait(timeout=30)
 
 
-class Connection(asyncio.Protocol):
-    """One connection that is kept open and asks one question after the other; it does as little as it can,
-    because it runs on the cores that it measures."""
+class Bare:
+    """The bare endpoint in a process of its own, over the same table."""
 
-    def __init__(self, url: str, token: str) -> None:
-        self._before = (
-            f"POST /v1/datasets/people/questions HTTP/1.1\r\nHost: {urlsplit(url).netloc}\r\n"
-            f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: "
-        ).encode()
-        self._arrived, self._needed = b"", 0
-        self._answered: asyncio.Future[bytes] | None = None
+    def __init__(self, table: Path) -> None:
+        command = [sys.executable, str(Path(__file__).parent / "bare_service.py"), str(table)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-
-    async def ask(self, question: str) -> bytes:
-        """The whole response to one question."""
-        body = json.dumps({"query": question}).encode()
-        self._answered = asyncio.get_running_loop().create_future()
-        self._arrived, self._needed = b"", 0
-        self._transport.write(b"%b%d\r\n\r\n%b" % (self._before, len(body), body))  # type: ignore[attr-defined]
-        return await self._answered
-
-    def data_received(self, data: bytes) -> None:
-        self._arrived += data
-        if not self._needed and (end := self._arrived.find(b"\r\n\r\n")) >= 0:
-            head = self._arrived[:end].lower()
-            length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
-            self._needed = end + 4 + int(length)
-        if self._needed and len(self._arrived) >= self._needed and self._answered is not None:
-            self._answered.set_result(self._arrived)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if self._answered is not None and not self._answered.done():
-            self._answered.set_exception(error or ConnectionResetError())
-
-    def close(self) -> None:
-        self._transport.close()
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=30)
 
 
-async def load(
-    url: str, token: str, question: Callable[[int], str], seconds: float, rate: float | None = None
-) -> list[float]:
-    """Ask for some seconds, as fast as it goes or at a rate; the milliseconds each answer took, counted from
-    when it was due."""
-    taken: list[float] = []
-    number = 0
-    loop, place = asyncio.get_running_loop(), urlsplit(url)
-    made = [
-        await loop.create_connection(lambda: Connection(url, token), place.hostname, place.port)
-        for _ in range(CONNECTIONS)
-    ]
-    started = time.perf_counter()
-
-    async def person(connection: Connection) -> None:
-        nonlocal number
-        while True:
-            number, mine = number + 1, number
-            due = started + mine / rate if rate else time.perf_counter()
-            if due > started + seconds or time.perf_counter() > started + 3 * seconds:
-                return
-            if (wait := due - time.perf_counter()) > 0:
-                await asyncio.sleep(wait)
-            answer = await connection.ask(question(mine))
-            assert answer.startswith(b"HTTP/1.1 200"), answer
-            taken.append((time.perf_counter() - due) * 1e3)
-
-    await asyncio.gather(*(person(connection) for _, connection in made))
-    for _, connection in made:
-        connection.close()
-    return taken
+def _condition(first: int, number: int) -> str:
+    """A condition that was not asked about before."""
+    return f"score > {(first + number + 1) / 1e8}"
 
 
-def measured(url: str, token: str, question: Callable[[int, int], str], seconds: float) -> dict[str, Any]:
-    """The median of three highest rates, then the times at half of it."""
-    asyncio.run(load(url, token, lambda number: question(0, number), 1.0))
-    rates = [
-        len(asyncio.run(load(url, token, lambda number, run=run: question(run, number), seconds))) / seconds
-        for run in (1, 2, 3)
-    ]
-    rate = statistics.median(rates)
-    at_half = sorted(asyncio.run(load(url, token, lambda number: question(4, number), seconds, rate / 2)))
-    return {
-        "a second": round(rate, 1),
-        "of": [round(one, 1) for one in rates],
-        "p50 ms at half": round(statistics.median(at_half), 2),
-        "p99 ms at half": round(at_half[int(0.99 * len(at_half))], 2),
-    }
+def over_bare(folder: Path, seconds: float) -> dict[str, Any]:
+    """Answers a second over those of a bare FastAPI + DuckDB endpoint, in turns, by the number of clients."""
+    place, token = home(folder / "ratio")
+    served, bare = Served(place), Bare(place / "data" / "people.parquet")
+    path, ratios = "/v1/datasets/people/questions", {}
+    try:
+        for clients in CLIENTS:
+            ours = [Target(served.url, path, token)] * clients
+            theirs = [Target(bare.url, "/questions")] * clients
+            rates: dict[str, list[float]] = {}
+            for turn in range(TURNS + 1):  # The first is for warming up.
+                first = (clients * 10 + turn) * 10**5
+                asked: dict[str, tuple[list[Target], Callable[[int], str]]] = {
+                    "bare": (theirs, partial(_condition, first)),
+                    "computed": (ours, lambda i, first=first: f"share({_condition(first, i)}, guess = 0.9)"),
+                    "cached": (ours, lambda i: f"share(age > {20 + i % 50})"),
+                }
+                for name, (targets, question) in asked.items():
+                    rates.setdefault(name, []).append(rate_of(targets, question, seconds))
+            medians = {name: statistics.median(found[1:]) for name, found in rates.items()}
+            ratios[str(clients)] = {
+                **{f"{name} a second": round(rate, 1) for name, rate in medians.items()},
+                "computed over bare": round(medians["computed"] / medians["bare"], 3),
+                "cached over bare": round(medians["cached"] / medians["bare"], 3),
+            }
+    finally:
+        served.stop()
+        bare.stop()
+    return ratios
 
 
 def throughput(folder: Path, seconds: float) -> dict[str, Any]:
     place, token = home(folder / "load")
     served = Served(place)
+    targets = [Target(served.url, "/v1/datasets/people/questions", token)] * CONNECTIONS
     try:
         limit = fsyncs_a_second(folder)
         computed = measured(
-            served.url,
-            token,
+            targets,
             lambda run, i: f"share(score > {(run * 10**6 + i + 1) / 1e7}, guess = 0.9)",
             seconds,
         )
-        unguessed = measured(
-            served.url, token, lambda run, i: f"share(score < {(run * 10**6 + i + 1) / 1e7})", seconds
-        )
-        cached = measured(served.url, token, lambda run, i: f"share(age > {20 + i % 50})", seconds)
+        unguessed = measured(targets, lambda run, i: f"share(score < {(run * 10**6 + i + 1) / 1e7})", seconds)
+        cached = measured(targets, lambda run, i: f"share(age > {20 + i % 50})", seconds)
     finally:
         served.stop()
     return {
@@ -221,7 +182,8 @@ def write_lines(path: Path, key: SigningKey, source: Path, lines: int) -> None:
             subject = f"{sequence:064x}"
             # As if somebody had asked ten times a second.
             at = reserve.body["at"] - (lines - sequence) // 20
-            write("reserve", subject, {**reserve.body, "micro_nats": 1, "at": at})
+            account = {"before": balance.before, "learned": balance.learned}
+            write("reserve", subject, {**reserve.body, **account, "micro_nats": 1, "at": at})
             write("release", subject, {**release.body, "micro_nats": 0, "reservation": sequence})
         connection.execute("COMMIT")
         checkpoint = book.checkpoint(balance, after=sequence)
@@ -264,17 +226,23 @@ def long_books(folder: Path, sizes: tuple[int, int], asked: int = 300) -> dict[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--only", choices=["bare"], help="Only the ratios; nothing is kept.")
     parser.add_argument("--lines", type=int, default=10**6)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if arguments.only:
+            print(json.dumps(over_bare(folder, arguments.seconds), indent=1))
+            return
         found = throughput(folder, arguments.seconds)
+        ratios = over_bare(folder, arguments.seconds)
         books = long_books(folder, (1_000, arguments.lines))
     keep(
         "service_load",
         {
             "load average": [round(value, 2) for value in os.getloadavg()],
             "throughput": found,
+            "over a bare endpoint, by clients": ratios,
             "books": books,
         },
     )

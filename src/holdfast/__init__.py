@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast import (
+        admin,
         audit,
         barriers,
         client,
@@ -71,6 +72,7 @@ __all__ = [
     "ReusableHoldout",
     "Verdict",
     "__version__",
+    "admin",
     "audit",
     "barriers",
     "client",

@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
-__all__ = ["Record", "amount", "interval_words", "plain", "show"]
+__all__ = ["Record", "amount", "framed_html", "html_table", "interval_words", "plain", "show"]
 
 _DIGITS = 3  # of a half-width; what lies below them says nothing
+
+
+# No colour of its own: a notebook is light or dark, and what is shown in it follows. Notebooks set cells to
+# the right and stripe rows by themselves, which these rules take back.
+_NOTEBOOK_STYLE = (
+    "<style>"
+    ".holdfast { overflow-x: auto; max-width: 60em; }"
+    ".holdfast table { border-collapse: collapse; margin: .4em 0; }"
+    ".holdfast caption { caption-side: top; text-align: left; font-weight: 600; color: inherit; }"
+    ".holdfast th, .holdfast td { text-align: left !important; vertical-align: top; "
+    "padding: .25em 1em .25em 0; background: none !important; border: 0; "
+    "border-bottom: 1px solid rgba(128, 128, 128, .4); font-variant-numeric: tabular-nums; }"
+    ".holdfast tr { background: none !important; }"
+    ".holdfast pre { white-space: pre-wrap; }"
+    ".holdfast p { margin: .3em 0; }"
+    ".holdfast meter { width: 12em; vertical-align: middle; }"
+    "</style>"
+)
 
 
 def show(value: object) -> str:
@@ -44,8 +64,33 @@ def interval_words(value: float, low: float, high: float) -> tuple[str, str]:
     return f"{value:.{decimals}f}", f"[{least:.{decimals}f}, {most:.{decimals}f}]"
 
 
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
+    """A table as HTML. ``heads`` and ``caption`` are text. The cells of ``rows`` are HTML, so escape what
+    comes from data.
+
+    >>> html_table(["a"], [["<b>1</b>"]])
+    '<table><tr><th>a</th></tr><tr><td><b>1</b></td></tr></table>'
+    """
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{title}<tr>{head}</tr>{body}</table>"
+
+
+def framed_html(*parts: str) -> str:
+    """Pieces of HTML as one output of a notebook, in the style that all results share: it scrolls sideways by
+    itself where the screen is narrow, and takes the notebook's colours.
+
+    >>> framed_html("<p>Done.</p>").endswith("<p>Done.</p></div>")
+    True
+    """
+    return f"<div class='holdfast'>{_NOTEBOOK_STYLE}{''.join(parts)}</div>"
+
+
 def plain(value: object) -> Any:
     """Turn records, tuples and mappings into what ``json.dumps`` takes."""
+    if value is None or type(value) in (str, int, bool):
+        return value
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, dict):
@@ -59,13 +104,18 @@ def plain(value: object) -> Any:
     return str(value)
 
 
+@cache
+def _visible_names(kind: type[Record]) -> tuple[str, ...]:
+    if not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is a Record and must be a dataclass")
+    return tuple(field.name for field in fields(kind) if field.repr)
+
+
 class Record:
     """Base of every result; subclasses are ``@dataclass(frozen=True, repr=False)``."""
 
     def _visible(self) -> dict[str, Any]:
-        if not is_dataclass(self):
-            raise TypeError(f"{type(self).__name__} is a Record and must be a dataclass")
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        return {name: getattr(self, name) for name in _visible_names(type(self))}
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={show(value)}" for name, value in self._visible().items())
@@ -77,8 +127,7 @@ class Record:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            "<tr><th "
-            f"style='text-align:left'>{html.escape(name)}</th><td>{html.escape(show(value))}</td></tr>"
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(show(value))}</td></tr>"
             for name, value in self._visible().items()
         )
-        return f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>"
+        return framed_html(f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>")

@@ -17,8 +17,8 @@ from scipy.special import betaincinv
 from holdfast.coding import LadderGrid
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard import Asker, Board, _board
+from holdfast.guard._board_rules import PreparedComparison
 from holdfast.guard._code import PreparedCode
-from holdfast.guard._comparison import PreparedComparison
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Book, SigningKey
 

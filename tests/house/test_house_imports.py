@@ -47,6 +47,7 @@ GROUND_FLOOR = {
     "lazy",
     "records",
     "rounding",
+    "search",
     "spans",
     "typing",
     "workers",

@@ -22,8 +22,8 @@ PAGES = sorted(
 LAZY = [
     path for path in sorted(SOURCE.rglob("__init__.py")) if "__getattr__" in path.read_text(encoding="utf-8")
 ]
-# What a page may do that a strict program does not: leave its own functions and lists without types, use a name
-# twice, and take for granted that a result is not None.
+# What a page may do that a strict program does not: leave its own functions and lists without types, use a
+# name twice, and take for granted that a result is not None.
 RELAXED = """
 [[tool.mypy.overrides]]
 module = ["pages.*"]
@@ -33,10 +33,12 @@ disallow_untyped_calls = false
 disallow_untyped_defs = false
 disallow_incomplete_defs = false
 disallow_any_generics = false
-disable_error_code = ["no-redef", "var-annotated", "has-type", "operator", "union-attr", "assignment", "import-untyped"]
+disable_error_code = [
+    "no-redef", "var-annotated", "has-type", "operator", "union-attr", "assignment", "import-untyped",
+]
 """
-# A type checker cannot follow these: options that a page keeps in a dict, and the guarantee of an algorithm that
-# was compiled, which is one of several notions.
+# A type checker cannot follow these: options that a page keeps in a dict, and the guarantee of an algorithm
+# that was compiled, which is one of several notions.
 NOT_FOLLOWED = ('has incompatible type "**dict[', '"Notion" has no attribute')
 USER = """
 import holdfast
@@ -165,6 +167,7 @@ def test_a_lazy_package_gives_type_checkers_the_same_names(path):
         for part in ([node] if isinstance(node, ast.ImportFrom) else getattr(node, "body", []))
         if isinstance(part, ast.ImportFrom) and (part.module or "").startswith("holdfast")
         for alias in part.names
+        if alias.asname is None
     }
     assert set(module.__all__) - {"__version__"} == seen - {"lazy_names"}
     for name in module.__all__:

@@ -17,10 +17,13 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         marginals_from_learner,
         overflow_probability,
     )
+    from holdfast.barriers._bucket_plan import BucketPlan, bucket_plan
+    from holdfast.barriers._buckets import AffineInverter, Bucket, BucketInverter
     from holdfast.barriers._circuits import Circuit
     from holdfast.barriers._distinguish import Advantage, advantage_bound, distinguish, measure_advantage
     from holdfast.barriers._droplets import droplet
     from holdfast.barriers._fingerprint import ExactFingerprint, Fingerprint, exact_fingerprint, fingerprint
+    from holdfast.barriers._gates import Gates
     from holdfast.barriers._goldwasser_micali import PrivateKey, PublicKey, generate_key
     from holdfast.barriers._hashing import ToeplitzHash
     from holdfast.barriers._implicit import ImplicitSample, implicit_correlated_sample
@@ -35,16 +38,22 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         sign_one_way_marginals_rows,
     )
     from holdfast.barriers._rerandomised import Rerandomised, dp_rand_enc, dp_rand_enc_rows
+    from holdfast.barriers._sat import SatInverter
     from holdfast.barriers._solvers import FactoringSolver, PrivateSolver
 
 # Where each public name lives. Names are imported on first use, so that marginals do not wait for number
 # theory.
 _HOME = {
     "Advantage": "_distinguish",
+    "AffineInverter": "_buckets",
+    "Bucket": "_buckets",
+    "BucketInverter": "_buckets",
+    "BucketPlan": "_bucket_plan",
     "Circuit": "_circuits",
     "ExactFingerprint": "_fingerprint",
     "FactoringSolver": "_solvers",
     "Fingerprint": "_fingerprint",
+    "Gates": "_gates",
     "ImplicitPlan": "_implicit_plan",
     "ImplicitSample": "_implicit",
     "Inverter": "_inverter",
@@ -55,10 +64,12 @@ _HOME = {
     "PrivateSolver": "_solvers",
     "PublicKey": "_goldwasser_micali",
     "Rerandomised": "_rerandomised",
+    "SatInverter": "_sat",
     "TableInverter": "_inverter",
     "ToeplitzHash": "_hashing",
     "advantage_bound": "_distinguish",
     "agnostic_bound": "_agnostic_marginals",
+    "bucket_plan": "_bucket_plan",
     "distinguish": "_distinguish",
     "dp_rand_enc": "_rerandomised",
     "dp_rand_enc_rows": "_rerandomised",
@@ -81,10 +92,15 @@ _HOME = {
 
 __all__ = [
     "Advantage",
+    "AffineInverter",
+    "Bucket",
+    "BucketInverter",
+    "BucketPlan",
     "Circuit",
     "ExactFingerprint",
     "FactoringSolver",
     "Fingerprint",
+    "Gates",
     "ImplicitPlan",
     "ImplicitSample",
     "Inverter",
@@ -95,10 +111,12 @@ __all__ = [
     "PrivateSolver",
     "PublicKey",
     "Rerandomised",
+    "SatInverter",
     "TableInverter",
     "ToeplitzHash",
     "advantage_bound",
     "agnostic_bound",
+    "bucket_plan",
     "distinguish",
     "dp_rand_enc",
     "dp_rand_enc_rows",

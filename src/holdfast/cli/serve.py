@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
-import signal
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from threading import Event, Thread, Timer, current_thread, main_thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -24,13 +22,8 @@ from holdfast.cli._output import print_data
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
-    import socket
-    from types import FrameType
-
-    from fastapi import FastAPI
-
+    from holdfast.cli._serving import Settings
     from holdfast.server import Service
-    from holdfast.server._limits import Limits
 
 _WITNESS_SECONDS = 60
 
@@ -126,6 +119,15 @@ _WITNESS_SECONDS = 60
     type=click.IntRange(1, 100_000),
     help="How many connections one address may have open. A proxy is one address: give it room.",
 )
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    envvar="HOLDFAST_WORKERS",
+    show_envvar=True,
+    help="How many processes serve the folder, behind one port.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the address and new tokens as data.")
 def serve(
     home: Path | None,
@@ -146,6 +148,7 @@ def serve(
     drain: float,
     demo: bool,
     per_address: int,
+    workers: int,
     as_json: bool,
 ) -> None:
     """Let many people ask the datasets in HOME, each dataset from one account.
@@ -156,12 +159,9 @@ def serve(
     """
     if (home is None) != demo:
         raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
-    from holdfast.server import Service, create_app
-    from holdfast.server._connections import connections_here
-    from holdfast.server._limits import Limits
+    from holdfast.cli._serving import Settings, serve_here, stopped_by_signal
+    from holdfast.cli._workers import supervise
     from holdfast.server._logs import logging_to
-    from holdfast.server._metrics import serve_metrics
-    from holdfast.server._traces import tracing_from_environment
 
     # Whatever is written from here on is for the eyes of its owner only.
     os.umask(0o077)
@@ -169,58 +169,27 @@ def serve(
         books = _with_password(books, books_password_file)
         _require_books(books)
     with ExitStack() as at_end:
-        at_end.enter_context(_stopped_by_signal())
+        at_end.enter_context(stopped_by_signal())
         # Before a token is made: one that cannot be shown would be lost.
         places = [at_end.enter_context(place) for place in listen(host, port)]
         scraped = [at_end.enter_context(place) for place in listen(*_address(metrics))] if metrics else []
         if home is None:
             home = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
         at_end.enter_context(logging_to(log_level, log_format))
-        tracing = tracing_from_environment()
-        at_end.callback(tracing.close)
-        service = Service(
-            home,
-            sources=sources,
-            books=books,
-            allow=allow,
-            key=key,
-            replace_key=replace_key,
-            sign_in=sign_in,
+        settings = Settings(
+            home, sources, books, allow, key, sign_in, log_level, log_format, drain, per_address, workers
         )
+        service = settings.service(replace_key=replace_key)
         at_end.callback(service.close)
         _hold_against_marks(service, restored)
-        limits = Limits(connections=connections_here(per_address), connections_per_address=per_address)
-        app = create_app(service, limits=limits, tracing=tracing)
-        at_end.callback(app.state.readiness.close)
-        if scraped:
-            at_end.enter_context(serve_metrics(app.state.metrics, scraped))
+        tokens = _demonstration(service) if demo else _first_owner(service)
         if witness is not None:
             at_end.enter_context(_witnessed(witness, service))
-        tokens = _demonstration(service) if demo else _first_owner(service)
-        _run(service, app, limits, host, places, tokens, drain, as_json, demo=demo)
-
-
-@contextmanager
-def _stopped_by_signal() -> Iterator[None]:
-    """Leave in order at SIGTERM: the server raises the signal again once it has stopped, and whoever started
-    us expects status 0. Further signals do not interrupt the end."""
-    leaving = False
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        nonlocal leaving
-        leaving = True
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise SystemExit(0)
-
-    if current_thread() is not main_thread():  # Signals are for the main thread.
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        if not leaving:
-            signal.signal(signal.SIGTERM, before)
+        announce = partial(_announce, settings, service, host, tokens=tokens, as_json=as_json, demo=demo)
+        if workers > 1:
+            supervise(settings, service, places, scraped, lambda port: announce(port=port))
+        else:
+            serve_here(settings, service, places, lambda port: announce(port=port), scraped=scraped)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -357,73 +326,28 @@ def _expensive(stones: Path, labels: Path) -> None:
     )
 
 
-def _run(
+def _announce(
+    settings: Settings,
     service: Service,
-    app: FastAPI,
-    limits: Limits,
     host: str,
-    places: list[socket.socket],
+    port: int,
     tokens: dict[str, str],
-    drain: float,
     as_json: bool,
-    *,
     demo: bool,
 ) -> None:
-    import uvicorn
-
-    from holdfast.server._connections import watched_protocol
-
-    draining = Event()
-
-    def started(port: int) -> None:
-        url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
-        if as_json:
-            print_data({"url": url, "tokens": tokens, "key": service.key.public})
-            return
-        console = Console(highlight=False)
-        console.print(f"Holdfast serves {url}", style="bold")
-        if tokens and not demo:
-            console.print(f"The owner's token is in {service.home / 'owner-token'}.", soft_wrap=True)
-            console.print("Keep it somewhere safe, then delete the file.", style="dim")
-            return
-        for role, token in tokens.items():
-            console.print(f"  {role:<11} {token}", markup=False, soft_wrap=True)
-        if tokens:
-            console.print("Tokens are shown this once. Ctrl-C stops the service.", style="dim")
-
-    class Announced(uvicorn.Server):
-        async def startup(self, sockets: object = None) -> None:
-            await super().startup(sockets)  # type: ignore[arg-type]
-            if self.started:
-                started(self.servers[0].sockets[0].getsockname()[1])
-
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            """Say that the service is about to stop, and stop after the time to drain. A second signal stops
-            it now."""
-            if drain and not draining.is_set():
-                draining.set()
-                app.state.readiness.drain()
-                timer = Timer(drain, lambda: super(Announced, self).handle_exit(sig, frame))
-                timer.daemon = True
-                timer.start()
-                return
-            app.state.readiness.drain()
-            super().handle_exit(sig, frame)
-
-    # Who asked what is in the book, and in no log. Who forwards requests is no business of ours either: a
-    # token says who asks.
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        http=watched_protocol(limits),
-        ws="none",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-    )
-    # The event loop waits for Python's lock behind threads that compute, for up to this long behind each.
-    sys.setswitchinterval(0.001)
-    # What is here now stays until the end: no collection needs to look through it while people wait.
-    gc.collect()
-    gc.freeze()
-    Announced(config).run(sockets=places)
+    """Say where the service is, and where the first token is."""
+    url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
+    if as_json:
+        print_data({"url": url, "tokens": tokens, "key": service.key.public})
+        return
+    console = Console(highlight=False)
+    processes = f", in {settings.workers} processes" if settings.workers > 1 else ""
+    console.print(f"Holdfast serves {url}{processes}", style="bold")
+    if tokens and not demo:
+        console.print(f"The owner's token is in {service.home / 'owner-token'}.", soft_wrap=True)
+        console.print("Keep it somewhere safe, then delete the file.", style="dim")
+        return
+    for role, token in tokens.items():
+        console.print(f"  {role:<11} {token}", markup=False, soft_wrap=True)
+    if tokens:
+        console.print("Tokens are shown this once. Ctrl-C stops the service.", style="dim")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
+from holdfast import search
 from holdfast.coding._account import MICRO
 from holdfast.records import Record
 from holdfast.tails import Tail
@@ -251,20 +252,13 @@ def least_error(
             beyond *= 16.0
     if not low < high or not lasts(high):
         return None
-    while high - low > _FINENESS * high:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if lasts(middle) else (middle, high)
-    return high
+    return search.edge(lasts, high, low, relative=_FINENESS)
 
 
 def largest_tried(error: float) -> float:
     """The largest error that :func:`least_error` tries up to an ``error`` in (0, 1) and that does not last
     where the least one is above ``error``: the least is at most ``error`` if and only if this one lasts."""
-    low, high = 0.0, 1.0
-    while high - low > _FINENESS * high:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if middle <= error else (low, middle)
-    return low
+    return search.edge(lambda tried: tried <= error, 0.0, 1.0, relative=_FINENESS)
 
 
 def grid_schedule(tail: Tail, queries: int, failure: float, *, near: float | None = None) -> Schedule | None:

@@ -18,8 +18,7 @@ from holdfast.lazy import lazy_names
 if TYPE_CHECKING:
     from holdfast.guard._board import Board, FinalScore, Submission
     from holdfast.guard._gate import Gate
-    from holdfast.guard._reusable_code import CodeHoldout
-    from holdfast.guard._reusable_holdout import ReusableHoldout
+    from holdfast.guard._reusable_holdout import CodeHoldout, ReusableHoldout
     from holdfast.guard._verdict import GateReport, Verdict, Version
 
 __all__ = [
@@ -56,7 +55,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "Board": "_board",
-            "CodeHoldout": "_reusable_code",
+            "CodeHoldout": "_reusable_holdout",
             "FinalScore": "_board",
             "Gate": "_gate",
             "GateReport": "_verdict",

@@ -19,7 +19,6 @@ from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._answered import Answered
-from holdfast.guard._arrival import earlier_rows, model_after, set_up_in
 from holdfast.guard._asking import Member, answer_together, read_interrupted
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._choice import (
@@ -33,18 +32,26 @@ from holdfast.guard._code import CodeStrategy
 from holdfast.guard._columns import require_described
 from holdfast.guard._content import bound_later
 from holdfast.guard._curve import Curve, CurveQuestion, curve_question
-from holdfast.guard._custom import custom_question
 from holdfast.guard._diagnose import Doubts, diagnosed
 from holdfast.guard._diagnosis import Diagnosis
 from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim, whole_rate
 from holdfast.guard._earlier import not_compared
-from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
+from holdfast.guard._epoch import (
+    After,
+    Epoch,
+    closed_in_time,
+    confidence_after,
+    earlier_rows,
+    model_after,
+    open_account,
+    set_up_in,
+)
 from holdfast.guard._former import FAILURE, blocks_in
 from holdfast.guard._hints import Hints, not_in_training
 from holdfast.guard._metrics import METRICS, Scale
 from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._notebook import History, guard_html
-from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion
+from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion, custom_question
 from holdfast.guard._release import INTERRUPTED, Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
 from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
@@ -1073,9 +1080,10 @@ class Guard(Verbs):
 
     def _checked(self, query: Query | str) -> TableQuestion:
         training = None if self._setup.training is None else self._setup.training.rows
-        if self._record(query).kind == "cdf":
-            return self._curve(self._record(query))
-        record = resolved(self._record(query), self.schema, training, self._setup.nullable)
+        record = self._record(query)
+        if record.kind == "cdf":
+            return self._curve(record)
+        record = resolved(record, self.schema, training, self._setup.nullable)
         question = self._possible(TableQuestion.of(record.check(self.schema, self._setup.nullable)))
         return self._hints.heeded(question, self._session.released)
 

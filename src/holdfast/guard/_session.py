@@ -8,6 +8,7 @@ Proof: ``docs/theory/adaptive-validity.md``, "A question that was interrupted".
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
 import time
@@ -20,8 +21,9 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
+from holdfast.guard._clean_room import killed_for_memory, may_be_alive, memory_kills
 from holdfast.guard._former import failed_before, terms_to_compare
-from holdfast.guard._readers import killed_for_memory, may_be_alive, memory_kills
+from holdfast.guard._turn import Turn
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 from holdfast.spans import traced
 
@@ -37,6 +39,8 @@ _PAUSE = 0.005
 # Micro-nats above the worst price of a question that is reserved behind others: its cells may be finer when
 # they turn out to cost less.
 _ROOM = 8 * MICRO
+# So many releases wait to be taken by whoever asked for them.
+_MOST_FRESH = 256
 # In a line that repeats an answer: the question that was answered.
 _REPEATS = "repeats"
 
@@ -191,7 +195,8 @@ class Session:
         self._exact = self.balance.micro_nats / MICRO
         self._lock = RLock()
         self._left = False
-        self._turn = RLock()
+        self._turn = Turn(book.turns)
+        self._fresh: dict[str, tuple[Event, str]] = {}  # releases that were written here, and their texts
         self.waiting: deque[Any] = deque()  # what is asked in this process and has no turn yet
         self._begin({"format": _FORMAT, **agreed})
 
@@ -233,7 +238,7 @@ class Session:
     def turn(self) -> AbstractContextManager[Any]:
         """Wait until it is this question's turn: from reserving to settling there is one at a time. One that
         is prepared while another is read would be answered as if that one cost the most it can."""
-        return self._turn
+        return self._turn.held()
 
     def close(self) -> None:
         """Close the book; what was read of it is remembered."""
@@ -330,6 +335,11 @@ class Session:
 
     def released(self, key: str) -> Released | None:
         """What the book has about a question that was settled; None if it has not been asked."""
+        if (fresh := self._fresh.pop(key, None)) is not None:
+            event, text = fresh
+            # What a release says is told as it is read from the book, to the order of its words.
+            said = json.loads(json.dumps(event.body, sort_keys=True))
+            return self._released(replace(event, body=said), text)
         event = self._book.about(key, "release")
         return None if event is None else self._released(event)
 
@@ -676,14 +686,23 @@ class Session:
                     entries.append(_closing())
                 for line in given_back:
                     entries.append(Entry("return", {"reservation": line}, self.balance.open[line]["subject"]))
+                texts = {one.key: self.balance.open[one.line]["text"] for one in mine}
                 for event in self._book.append_all(entries, after=self._last) if entries else []:
                     self._apply(event, exact=exact if event.kind in ("release", "fail") else None)
+                    if event.kind == "release":
+                        self._remember(event, texts[event.subject])
                 self._perhaps_checkpoint()
                 return mine
             self.read()
         raise BookError(
             "The account book is too busy to record the answers; they stay charged and are not released."
         )
+
+    def _remember(self, event: Event, text: str) -> None:
+        """Keep a release at hand for whoever waits for it: it need not be looked up again."""
+        if len(self._fresh) >= _MOST_FRESH:
+            self._fresh.pop(next(iter(self._fresh)), None)
+        self._fresh[event.subject] = event, text
 
     def _await(self, key: str) -> None:
         """Wait while another process is reading a question.

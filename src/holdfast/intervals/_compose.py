@@ -6,8 +6,7 @@ from typing import Any
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.intervals._arguments import bounds, inside, radius_at
-from holdfast.intervals._interval import Interval, around
+from holdfast.intervals._interval import Interval, around, bounds, inside, radius_at
 from holdfast.intervals._shares import kl
 from holdfast.tails import Tail
 

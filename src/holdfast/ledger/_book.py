@@ -44,7 +44,8 @@ class Book:
     Guarantee: an append is one transaction that is on disk when it returns; the database refuses UPDATE and
     DELETE; every line carries the digest of all lines before it, and a line that does not is never returned.
     With a ``key``, :meth:`receipt` signs how the book ends; with ``marks`` too, a book that runs behind the
-    mark that was kept outside of it is refused.
+    mark that was kept outside of it is refused. ``turns`` is a file by which the processes of one machine
+    that ask from this book take turns.
     Assumes: the disk keeps what it acknowledged. Someone who can rewrite the whole database can rewrite an
     unsigned book; receipts that others hold show it (:func:`holdfast.ledger.verify`).
 
@@ -54,7 +55,12 @@ class Book:
     """
 
     def __init__(
-        self, place: str | Path | None = None, *, key: SigningKey | None = None, marks: Marks | None = None
+        self,
+        place: str | Path | None = None,
+        *,
+        key: SigningKey | None = None,
+        marks: Marks | None = None,
+        turns: Path | None = None,
     ) -> None:
         self._lines: Lines = (
             PostgresLines(place)
@@ -62,6 +68,7 @@ class Book:
             else SqliteLines(None if place is None else Path(place))
         )
         self._place, self._marks = place, marks
+        self.turns = turns  # the file by which processes of one machine take turns; None for one process
         self._marker: Marker | None = None
         if marks is not None and key is not None and place is not None:
             try:
@@ -122,8 +129,9 @@ class Book:
 
     def lines(self, after: int = 0) -> Iterator[Line]:
         """The same, as they are stored; a page at a time, so that a long book needs little memory."""
-        previous, expected = "", after
-        if after:
+        end, digest = self._end
+        previous, expected = digest if end == after else "", after
+        if after and not previous:
             first = self._lines.page(after, 1)
             if not first or first[0].sequence != after:
                 raise BookError(f"The account book {self.name} has lost line {after}.")
@@ -224,7 +232,10 @@ class Book:
 
     def of_epoch(self, number: int) -> Book:
         """The book of another epoch of the same table, kept beside this one and signed with the same key."""
-        return Book(place_of_epoch(self._place, number), key=self.key, marks=self._marks)
+        turns = self.turns
+        if turns is not None:
+            turns = turns.with_name(f"{turns.name.partition('.epoch-')[0]}.epoch-{number}")
+        return Book(place_of_epoch(self._place, number), key=self.key, marks=self._marks, turns=turns)
 
     def accept_restored(self, marks: Marks) -> bool:
         """Take a book that runs behind its mark as it is: write down in it how far it had come, and mark it

@@ -13,9 +13,7 @@ import scipy
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.mechanisms._coins import Coins, choose_coins
-from holdfast.mechanisms._rounded import MOST_STEPS, rounded_noise
-from holdfast.mechanisms._single import single_noise
+from holdfast.mechanisms._coins import MOST_STEPS, Coins, choose_coins, rounded_noise, single_noise
 from holdfast.records import Record
 
 __all__ = ["Noise", "gaussian", "laplace"]

@@ -16,7 +16,7 @@ import numpy as np
 from holdfast import checks, rounding
 from holdfast.planning._guarded import Code
 from holdfast.planning._method import MOST_QUERIES, MOST_ROWS, Setting
-from holdfast.planning._transfer import TransferGaussian
+from holdfast.planning._reuse import TransferGaussian
 from holdfast.records import Record
 
 _SOURCE = "description length, docs/theory/planning.md"

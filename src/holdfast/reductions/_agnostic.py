@@ -18,8 +18,7 @@ from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_arg
 from holdfast.reductions._steady import least_rho
 from holdfast.reductions._vote import elect
 from holdfast.replicable._tape import Tape
-from holdfast.stability import DP
-from holdfast.stability._path import EFFICIENT
+from holdfast.stability import DP, EFFICIENT
 
 __all__ = ["private_agnostic"]
 

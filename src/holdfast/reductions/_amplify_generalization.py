@@ -15,9 +15,7 @@ from holdfast.reductions._perfect import replicable_to_perfect
 from holdfast.reductions._replicable import sampled, with_law_error
 from holdfast.reductions._sampling import Sampling
 from holdfast.reductions._simulated import simulation_argument
-from holdfast.stability import PerfectGeneralization, Replicability, perfect_plan
-from holdfast.stability._mismatch import disagreement
-from holdfast.stability._path import SAME
+from holdfast.stability import SAME, PerfectGeneralization, Replicability, coin_disagreement, perfect_plan
 
 __all__ = ["amplify_generalization", "averaged_rho"]
 
@@ -118,9 +116,9 @@ def averaged_rho(algorithm: Algorithm, parts: int, *, of: str) -> float:
     estimated = algorithm.probabilities is None
     spread = outcomes - 1.0 if estimated else min(outcomes * square, outcomes - 1.0)
     distance = rounding.probability(math.sqrt(spread / (2.0 * parts)) + 2.0 * algorithm.law_error)
-    rho = disagreement(distance, outcomes)
+    rho = coin_disagreement(distance, outcomes)
     if parts == 1:
-        rho = min(rho, notion.replicability().rho + 2.0 * disagreement(algorithm.stated_error, None))
+        rho = min(rho, notion.replicability().rho + 2.0 * coin_disagreement(algorithm.stated_error, None))
     return max(1e-9, rho)
 
 

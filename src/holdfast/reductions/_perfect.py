@@ -12,8 +12,7 @@ from holdfast.reductions._coins import cheapest, run_seeds
 from holdfast.reductions._parts import Progress, Workers, effort
 from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
 from holdfast.replicable._tape import Tape
-from holdfast.stability import GoodCoins, perfect_plan
-from holdfast.stability._path import EFFICIENT
+from holdfast.stability import EFFICIENT, GoodCoins, perfect_plan
 
 __all__ = ["replicable_to_perfect"]
 

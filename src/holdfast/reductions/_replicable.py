@@ -14,9 +14,13 @@ from holdfast.reductions._algorithm import Algorithm, Floats, algorithm_argument
 from holdfast.reductions._parts import Progress, Workers, cut, distinct, effort, ordered_subset, run_all, take
 from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
 from holdfast.replicable._tape import Tape
-from holdfast.stability import PerfectGeneralization, Replicability, disagreement_bound
-from holdfast.stability._mismatch import by_chance
-from holdfast.stability._path import EXPLICIT
+from holdfast.stability import (
+    EXPLICIT,
+    PerfectGeneralization,
+    Replicability,
+    chance_disagreement,
+    disagreement_bound,
+)
 
 __all__ = [
     "AVERAGED",
@@ -111,7 +115,7 @@ def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Alg
     if error > 0.0:
         rho = min(1.0, rho + 2.0 * disagreement_bound(error))
     if method == "sharp":
-        rho = min(rho, by_chance(len(outcomes)))
+        rho = min(rho, chance_disagreement(len(outcomes)))
     plan = Sampling(1, algorithm.rows_needed, rho, True)
     return sampled(algorithm, plan, theorem="SIS Theorem 3.17, Algorithm 2")
 

@@ -6,8 +6,7 @@ from holdfast import rounding
 from holdfast.reductions._algorithm import Algorithm
 from holdfast.reductions._mismatch import subsampled_distance
 from holdfast.reductions._sampling import Sampling
-from holdfast.stability import DP
-from holdfast.stability._mismatch import disagreement, mean_distance
+from holdfast.stability import DP, coin_disagreement, mean_distance
 
 __all__ = ["least_rho", "steadiest"]
 
@@ -48,7 +47,9 @@ def _of_parts(algorithm: Algorithm, parts: int, of: str) -> Sampling:
 
 
 def _rho(algorithm: Algorithm, distance: float, outcomes: int) -> float:
-    return max(_LEAST, disagreement(rounding.probability(distance + 2.0 * algorithm.law_error), outcomes))
+    return max(
+        _LEAST, coin_disagreement(rounding.probability(distance + 2.0 * algorithm.law_error), outcomes)
+    )
 
 
 def _runs(algorithm: Algorithm) -> int:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.replicable._histogram import histogram
     from holdfast.replicable._identity import identity_test
     from holdfast.replicable._interior import interior_point, learn_threshold
+    from holdfast.replicable._learn_littlestone import learn_littlestone
     from holdfast.replicable._list_heavy import list_heavy_hitter
-    from holdfast.replicable._littlestone import StandardOptimal, learn_littlestone, littlestone_dimension
+    from holdfast.replicable._littlestone import StandardOptimal, littlestone_dimension
+    from holdfast.replicable._littlestone_plan import LittlestonePlan, LittlestoneWay, plan_littlestone
     from holdfast.replicable._mean import mean
     from holdfast.replicable._opt import estimate_opt
     from holdfast.replicable._pointwise import PointwiseClassifier, pointwise_learners, pointwise_rho
@@ -37,6 +39,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
 
 # Where each public name lives. Names are imported on first use: a mean does not wait for scikit-learn.
 _HOME = {
+    "LittlestonePlan": "_littlestone_plan",
+    "LittlestoneWay": "_littlestone_plan",
     "PointwiseClassifier": "_pointwise",
     "ReplicableClassifier": "_classifier",
     "ReplicableSearchCV": "_search",
@@ -62,7 +66,7 @@ _HOME = {
     "histogram": "_histogram",
     "identity_test": "_identity",
     "interior_point": "_interior",
-    "learn_littlestone": "_littlestone",
+    "learn_littlestone": "_learn_littlestone",
     "learn_threshold": "_interior",
     "least_eigenvalue": "_eigenvalue",
     "list_heavy_hitter": "_list_heavy",
@@ -71,6 +75,7 @@ _HOME = {
     "median": "_quantile",
     "modular_position": "_cantor",
     "modular_words": "_cantor",
+    "plan_littlestone": "_littlestone_plan",
     "plan_several": "_several",
     "pointwise_learners": "_pointwise",
     "pointwise_rho": "_pointwise",
@@ -81,6 +86,8 @@ _HOME = {
 }
 
 __all__ = [
+    "LittlestonePlan",
+    "LittlestoneWay",
     "PointwiseClassifier",
     "ReplicableClassifier",
     "ReplicableSearchCV",
@@ -115,6 +122,7 @@ __all__ = [
     "median",
     "modular_position",
     "modular_words",
+    "plan_littlestone",
     "plan_several",
     "pointwise_learners",
     "pointwise_rho",

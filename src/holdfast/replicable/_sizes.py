@@ -19,7 +19,7 @@ _MODULES = {
     "histogram": "_histogram",
     "identity_test": "_identity",
     "interior_point": "_interior",
-    "learn_littlestone": "_littlestone",
+    "learn_littlestone": "_learn_littlestone",
     "learn_threshold": "_interior",
     "least_eigenvalue": "_eigenvalue",
     "list_heavy_hitter": "_list_heavy",

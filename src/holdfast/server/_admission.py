@@ -20,6 +20,7 @@ from holdfast.server._access import PERSON, identify
 from holdfast.server._limits import Limits, largest_body, needs_token, place_of
 from holdfast.server._problems import problem
 from holdfast.server._rate import FreeRate, TooMany
+from holdfast.server._recorded import AskedRoute
 from holdfast.server._service import Service
 from holdfast.server._tokens import Forbidden, Person, Refused
 from holdfast.server._turns import Busy, Turns
@@ -117,6 +118,26 @@ class Admission:
             return
         except _Gone:
             return
+        try:
+            if await self._replied(person, body, scope, receive, send):
+                return
+            await self._in_turn(person, body, scope, receive, send)
+        finally:
+            self._held -= len(body)
+
+    async def _replied(self, person: Person, body: bytes, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Give a reply that was given before: it needs no turn. False where there is none."""
+        if scope["method"] != "POST":
+            return False
+        recorded = self._service.recorded
+        reply = await recorded.reply(self._service, person, scope["path"], Headers(scope=scope), body)
+        if reply is None:
+            return False
+        scope["route"] = AskedRoute
+        await reply(scope, receive, send)
+        return True
+
+    async def _in_turn(self, person: Person, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         status = 0
 
         async def noted(message: Message) -> None:
@@ -131,8 +152,6 @@ class Admission:
                 self._free.take(person.account, 1 + min(len(body), _MOST_COUNTED) / _BYTES_A_TOKEN)
         except Busy as busy:
             await _busy(busy)(scope, receive, send)
-        finally:
-            self._held -= len(body)
 
     async def _body(self, receive: Receive, most: int) -> bytes:
         """The whole body; its bytes are counted as held until the request has ended."""

@@ -13,6 +13,7 @@ from collections import Counter
 from typing import Any
 
 from holdfast.server._limits import Limits
+from holdfast.server._shared_counts import SharedCounts
 
 _LOOK_EVERY = 0.5
 # How many bytes of an answer a client must read in a second.
@@ -28,20 +29,23 @@ class Connections:
     has waited longest for a header, so that half-requests cannot shut others out.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, counts: SharedCounts | None = None) -> None:
         self.limits = limits
+        self._counts = counts
         self._open: dict[Any, str] = {}
         self._by_address: Counter[str] = Counter()
         self._watch: asyncio.Task[None] | None = None
 
     def enter(self, connection: Any, address: str) -> bool:
         """Take in a new connection; False if there is no room for it."""
-        if self._by_address[address] >= self.limits.connections_per_address:
+        if self._of(address) >= self.limits.connections_per_address:
             return False
         if len(self._open) >= self.limits.connections and not self._make_room():
             return False
         self._open[connection] = address
         self._by_address[address] += 1
+        if self._counts is not None:
+            self._counts.add(address, 1)
         if self._watch is None or self._watch.done():
             self._watch = asyncio.get_running_loop().create_task(self._look_after())
         return True
@@ -51,8 +55,14 @@ class Connections:
         address = self._open.pop(connection, None)
         if address is not None:
             self._by_address[address] -= 1
+            if self._counts is not None:
+                self._counts.add(address, -1)
             if not self._by_address[address]:
                 del self._by_address[address]
+
+    def _of(self, address: str) -> int:
+        """How many connections an address has, in all processes of the service."""
+        return self._by_address[address] if self._counts is None else self._counts.total(address)
 
     def _make_room(self) -> bool:
         waiting = [connection for connection in self._open if connection.awaits_header]
@@ -107,14 +117,15 @@ def connections_here(per_address: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else max(16, min(wanted, soft // 2))
 
 
-def watched_protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """Uvicorn's HTTP protocol with a watch over its connections: the ``http`` of a ``uvicorn.Config``."""
+def watched_protocol(limits: Limits, counts: SharedCounts | None = None) -> type[asyncio.Protocol]:
+    """Uvicorn's HTTP protocol with a watch over its connections: the ``http`` of a ``uvicorn.Config``.
+    ``counts`` are shared with the other processes of the service, where there are any."""
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
     except ImportError:
         from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol  # type: ignore[assignment]
 
-    connections = Connections(limits)
+    connections = Connections(limits, counts)
 
     class Watched(Protocol):
         """One connection. ``since`` is when it began to wait for a header; ``_unread`` is how much of an

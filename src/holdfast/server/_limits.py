@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.server._roles import ROUTES
 
@@ -18,7 +19,9 @@ _BODIES: tuple[tuple[str, str, int], ...] = (
     ("POST", r"/v1/boards/[^/]+/submissions", 64 * _MB),
     ("POST", r"/v1/gates/[^/]+/submissions", 32 * _MB),
     ("POST", r"/v1/gates", 32 * _MB),
+    ("POST", r"/v1/imports", 64 * _MB),
     ("POST", r"/v1/datasets/[^/]+/(batches|report)", 2 * _MB),
+    ("PATCH", r"/v1/datasets/[^/]+/terms", 1 * _MB),
     ("POST", r"/v1/datasets(/[^/]+/epochs)?", 1 * _MB),
     ("POST", r"/v1/datasets/[^/]+/(preview|questions|tables|curves|discoveries)", 64 * _KB),
     ("POST", r"/v1/boards", 64 * _KB),
@@ -88,3 +91,13 @@ class Limits:
     running_per_place: int = 16
     waiting_per_place: int = 64
     free_per_minute: int = 600
+
+    def of_one_in(self, processes: int) -> Limits:
+        """The limits of one of so many processes of a service. What they hold in all is shared out among
+        them. A place may be busy in one of them alone, and an address is counted in all of them together."""
+        return replace(
+            self,
+            connections=math.ceil(self.connections / processes),
+            body_bytes=math.ceil(self.body_bytes / processes),
+            running=max(self.running_per_place, math.ceil(self.running / processes)),
+        )

@@ -29,15 +29,19 @@ from prometheus_client import (
     make_wsgi_app,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
 
 import holdfast
 from holdfast.ledger import BookError, LineCounter
 from holdfast.server._observation import STEPS, Request
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+COUNTED = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder in which the processes of a service count."""
+
 MEMORY_STEP = 64 * 2**20
 _EPOCH = re.compile(r"(.+)\.epoch-(\d+)")
-_OTHER_BOOKS = re.compile(r"board-.*|.*\.gate")
+_OTHER_BOOKS = re.compile(r"board-.*|.*\.gate|service\.admin")
 _QUESTIONS = re.compile(r"/v1/datasets/\{name\}/(questions|batches|tables|curves|discoveries)")
 _REFUSED = (403, 409, 422, 429)
 
@@ -47,36 +51,46 @@ class Metrics:
 
     Args:
         books: returns the folder of account books, or the PostgreSQL URL they are in, when it is needed.
+        counted: the folder in which the processes of the service count, where there are several. Each of them
+            then tells what all of them did.
     """
 
-    def __init__(self, books: Callable[[], str | Path]) -> None:
+    def __init__(self, books: Callable[[], str | Path], *, counted: str | None = None) -> None:
         # They would tell exactly when a route was first used.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = CollectorRegistry()
+        self.registry = own = CollectorRegistry()
+        if counted is not None:
+            # What all processes count is read from their files; their own registries are for counting only.
+            own = CollectorRegistry()
+            MultiProcessCollector(self.registry, counted)  # type: ignore[no-untyped-call]
         self._requests = Counter(
-            "holdfast_requests", "Finished requests.", ["route", "method", "status"], registry=self.registry
+            "holdfast_requests", "Finished requests.", ["route", "method", "status"], registry=own
         )
         self._durations = Histogram(
             "holdfast_request_duration_seconds",
             "Durations of requests in coarse steps; the sum adds up the steps.",
             ["route"],
             buckets=STEPS,
-            registry=self.registry,
+            registry=own,
         )
         self._bytes = Counter(
-            "holdfast_bytes", "Bytes of bodies, received and sent.", ["direction"], registry=self.registry
+            "holdfast_bytes", "Bytes of bodies, received and sent.", ["direction"], registry=own
         )
         self._questions = Counter(
             "holdfast_questions",
             "Questions by what came of them: answered (new), cached, refused or failed.",
             ["kind", "outcome"],
-            registry=self.registry,
+            registry=own,
         )
-        version = Gauge("holdfast_info", "The version that runs.", ["version"], registry=self.registry)
+        version = Gauge(
+            "holdfast_info", "The version that runs.", ["version"], registry=own, multiprocess_mode="max"
+        )
         version.labels(holdfast.__version__).set(1)
-        started = Gauge("holdfast_start_time_seconds", "When this process started.", registry=self.registry)
+        started = Gauge(
+            "holdfast_start_time_seconds", "When the service started.", registry=own, multiprocess_mode="min"
+        )
         started.set(int(time.time()))
-        self.registry.register(_Memory())
+        self.registry.register(_Memory(counted))
         self.registry.register(_Books(books))
 
     def observe(self, request: Request) -> None:
@@ -112,20 +126,35 @@ def _outcomes(kind: str, request: Request) -> dict[str, int]:
 
 
 class _Memory:
-    """What this process holds in memory, rounded up: the exact size may depend on the rows it reads."""
+    """What the processes of the service hold in memory, rounded up: the exact size may depend on the rows
+    that they read. ``counted`` is the folder in which they count, and names them."""
+
+    def __init__(self, counted: str | None = None) -> None:
+        self._counted = counted
 
     def collect(self) -> Iterator[Any]:
-        size = -(-resident_bytes() // MEMORY_STEP) * MEMORY_STEP
+        sizes = [resident_bytes(process) for process in self._processes()]
+        size = -(-sum(sizes) // MEMORY_STEP) * MEMORY_STEP
         yield GaugeMetricFamily(
-            "holdfast_memory_bytes", "Memory of this process, in 64 MiB steps.", value=size
+            "holdfast_memory_bytes", "Memory of the service, in 64 MiB steps.", value=size
         )
 
+    def _processes(self) -> list[int | None]:
+        if self._counted is None:
+            return [None]
+        names = (path.stem.rpartition("_")[2] for path in Path(self._counted).glob("counter_*.db"))
+        return sorted(int(name) for name in names if name.isdecimal())
 
-def resident_bytes() -> int:
-    """The memory of this process in bytes; where the system does not say, the most it ever had."""
+
+def resident_bytes(process: int | None = None) -> int:
+    """The memory of a process in bytes, of this one unless another is named; where the system does not say,
+    the most it ever had. 0 for one that is gone."""
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        place = Path(f"/proc/{process or 'self'}/statm")
+        pages = int(place.read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
+        if process is not None:
+            return 0
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

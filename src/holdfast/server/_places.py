@@ -52,7 +52,8 @@ class Places:
     """The folder of sources, the books, and the key they are signed with.
 
     ``books`` is a PostgreSQL URL, or None for files in the service's folder. ``allow`` are the beginnings of
-    addresses of databases whose tables may be registered.
+    addresses of databases whose tables may be registered. Where ``shared``, other processes of this machine
+    serve the same folder.
     """
 
     home: Path
@@ -60,6 +61,7 @@ class Places:
     key: SigningKey
     books: str | None
     allow: tuple[str, ...] = ()
+    shared: bool = False
 
     def allowed(self, source: str) -> str:
         """A source as it is written down: the address of a database that is allowed, or the path of a file
@@ -115,14 +117,17 @@ class Places:
     def book(self, name: str, *, marked: bool = True) -> Book:
         """The account book of this name, held against its mark."""
         marks = Marks(self.home / "marks") if marked else None
+        turns = self.home / "turns" / name if self.shared else None
         if self.books is not None:
             joint = "&" if "?" in self.books else "?"
-            return Book(f"{self.books}{joint}holdfast_book={quote(name)}", key=self.key, marks=marks)
+            return Book(
+                f"{self.books}{joint}holdfast_book={quote(name)}", key=self.key, marks=marks, turns=turns
+            )
         folder = self.home / "books"
         folder.mkdir(mode=0o700, exist_ok=True)
         path = folder / f"{name}.holdfast"
         make_private(path)
-        return Book(path, key=self.key, marks=marks)
+        return Book(path, key=self.key, marks=marks, turns=turns)
 
     def store(self, kind: str) -> Store:
         """Where things of a kind are written down: with the books if those are in a database."""

@@ -8,11 +8,14 @@ from holdfast.errors import HoldfastError
 from holdfast.guard import Board
 from holdfast.ledger import SigningKey
 from holdfast.ledger._marks import Marks
+from holdfast.server._administration import Administration
 from holdfast.server._boards import Boards
+from holdfast.server._bundles import Bundles
 from holdfast.server._contents import Contents
 from holdfast.server._datasets import Dataset, Datasets
 from holdfast.server._gates import Gates, OpenGate, unknown_gate
 from holdfast.server._places import Places, Unknown, named
+from holdfast.server._recorded import Recorded
 from holdfast.server._sign_in import SignIn
 from holdfast.server._store import PostgresStore, Store
 from holdfast.server._tokens import Person, Tokens
@@ -41,6 +44,7 @@ class Service:
         key: The file of the signing key (default: the folder's ``key``).
         replace_key: Sign with this key from now on, though the books name another one.
         sign_in: A file that says who may sign in by a provider or a proxy (docs/guides/sign-in.md).
+        shared: Other processes of this machine serve the same folder; questions of all of them take turns.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Service:
         key: str | Path | None = None,
         replace_key: bool = False,
         sign_in: str | Path | None = None,
+        shared: bool = False,
     ) -> None:
         self.home = Path(home)
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -61,7 +66,7 @@ class Service:
         self.sources.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.books = books
         self.key = SigningKey.at(self.home / "key" if key is None else key)
-        self.places = Places(self.home, self.sources, self.key, books, tuple(allow))
+        self.places = Places(self.home, self.sources, self.key, books, tuple(allow), shared)
         self._store = self.places.store("contents")
         if books is not None:
             _require_key(self._store, self.key, replace=replace_key)
@@ -75,6 +80,9 @@ class Service:
         self.datasets = Datasets(self.home, self.places, contents)
         self.boards = Boards(self.home, self.places, contents)
         self.gates = Gates(self.home, self.places)
+        self.administration = Administration(self.places, self.datasets)
+        self.bundles = Bundles(self.places, self.datasets, self.administration)
+        self.recorded = Recorded()
         self.tokens.name_kinds(datasets=self.datasets.names(), boards=self.boards.names())
 
     def _derived(self, purpose: str) -> bytes:
@@ -146,6 +154,7 @@ class Service:
         self.datasets.close()
         self.boards.close()
         self.gates.close()
+        self.administration.close()
         self.tokens.close()
         if self.sign_in is not None:
             self.sign_in.close()

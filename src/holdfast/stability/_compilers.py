@@ -1,7 +1,11 @@
 """How many runs of a replicable algorithm make a private or perfectly generalising one (SIS algorithms 1, 3).
 
-SIS states both with O(·). The constants here are derived in ``docs/theory/``; the plans below are what the
-compilers of ``holdfast.reductions`` run, and what the conversion graph charges in rows.
+SIS states both with O(·). The constants here are derived in ``docs/theory/reductions.md``; the plans below
+are what the compilers of ``holdfast.reductions`` run, and what the conversion graph charges in rows. Also
+here: how far below the best a private choice can be (SIS lemma 2.7 and theorem 3.2), and how often shared
+coins disagree. Shared coins at total variation d disagree with probability at most 2d/(1 + d). That is
+concave, so the expected distance is enough: neither max-information nor a union bound over good samples is
+needed.
 """
 
 from __future__ import annotations
@@ -13,14 +17,13 @@ from typing import Any
 import numpy as np
 import scipy
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.stability._dp import DP
 from holdfast.stability._generalization import PerfectGeneralization
 from holdfast.stability._notion import exp_up, log
-from holdfast.stability._replicability import GoodCoins
-from holdfast.stability._selection import selection_threshold
+from holdfast.stability._replicability import GoodCoins, disagreement_bound
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,22 +202,114 @@ def private_plan(
 def _fewest_parts(
     seeds: int, threshold: float, coins: GoodCoins, failure: float, room: float
 ) -> tuple[int, int, float] | None:
-    """The fewest parts per seed (found by doubling and bisection) whose failure fits into ``room``."""
+    """The fewest parts per seed whose failure fits into ``room``."""
 
     def at(parts: int) -> tuple[float, int]:
         return _vote_failure(parts, threshold, coins, failure * seeds * parts)
 
-    low = math.floor(2.0 * threshold)
-    high = low + 1
-    while not at(high)[0] < room * (1.0 - 1e-12):
-        low, high = high, 2 * high
-        if high > 1000 * (threshold + 100.0) / (0.5 - coins.eta):
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if at(middle)[0] < room * (1.0 - 1e-12):
-            high = middle
-        else:
-            low = middle
-    missed, votes = at(high)
-    return high, votes, missed
+    parts = search.least_whole(
+        lambda parts: at(parts)[0] < room * (1.0 - 1e-12),
+        above=math.floor(2.0 * threshold),
+        most=math.floor(1000 * (threshold + 100.0) / (0.5 - coins.eta)),
+    )
+    if parts is None:
+        return None
+    missed, votes = at(parts)
+    return parts, votes, missed
+
+
+def coin_disagreement(distance: float, outcomes: int | None) -> float:
+    """How often shared coins disagree at this expected total variation: 2d/(1 + d), and d for two outcomes.
+
+    With two outcomes and laws (a, 1 − a), (b, 1 − b), a < b, both sides choose the first with probability a
+    and the second with probability 1 − b (``stability.collision_probability``). Never above 1 − 1/k for k
+    outcomes: given the coins, the two choices are independent and have the same law.
+    """
+    if outcomes is None:
+        return disagreement_bound(distance)
+    return min(distance if outcomes <= 2 else disagreement_bound(distance), chance_disagreement(outcomes))
+
+
+def chance_disagreement(outcomes: int) -> float:
+    """1 − 1/k, rounded up: how often two independent choices of one law among k outcomes differ, at most."""
+    return rounding.up(1.0 - 1.0 / outcomes)
+
+
+def outcome_variance(epsilon: float, n: int) -> float:
+    """cosh(ε/2)^{2n} − 1: relative variance of an outcome's probability over the sample, under pure ε-DP."""
+    nats = 2.0 * n * math.log1p(2.0 * math.sinh(epsilon / 4.0) ** 2) if epsilon < 1400.0 else math.inf
+    return rounding.up(math.expm1(nats)) if nats < 700.0 else math.inf
+
+
+def mean_distance(dp: DP, n: int, parts: int = 1, outcomes: int | None = None, runs: int = 0) -> float:
+    """Expected total variation between averages of the law over ``parts`` samples of ``n`` rows each.
+
+    ``runs`` > 0: each law is estimated from so many runs. That adds to the variance; the two bounds that
+    count outcomes cover it already. √((k − 1)/2 parts): a run on a fresh sample has variance P(1 − P) in all.
+    1 − 1/k: Σ min(p, p') ≥ Σ pp', whose mean is Σ P² ≥ 1/k.
+    """
+    private = private_distance(dp, n, 1.0 / parts)
+    if outcomes is None:
+        return rounding.probability(private)
+    counted = min(math.sqrt((outcomes - 1) / (2.0 * parts)), chance_disagreement(outcomes))
+    return rounding.probability(min(private + estimation_distance(outcomes, parts, runs), counted))
+
+
+def private_distance(dp: DP, n: int, share: float = 1.0) -> float:
+    """√(share·v/2) plus what δ costs: v the relative variance of an outcome's probability over n rows.
+
+    Pure privacy: v = cosh(ε/2)^{2n} − 1. With δ > 0 each row's likelihood ratio is clamped to an interval of
+    log-length 2ε, which makes v = cosh(ε)^{2n} − 1 and costs 2nδ, or of log-length ε, which keeps the v of
+    pure privacy and costs 2n√δ. The smaller counts.
+    """
+    clamped = math.sqrt(outcome_variance(dp.epsilon, n) * share / 2.0) + 2.0 * n * math.sqrt(dp.delta)
+    return min(clamped, math.sqrt(outcome_variance(2.0 * dp.epsilon, n) * share / 2.0) + 2.0 * n * dp.delta)
+
+
+def estimation_distance(outcomes: int, draws: int, runs: int) -> float:
+    """What estimating each of ``draws`` laws from ``runs`` runs adds to the expected distance."""
+    return math.sqrt((outcomes - 1) / (2.0 * draws * runs)) if runs else 0.0
+
+
+def exponential_excess(epsilon: Any, sensitivity: Any, outcomes: Any, failure: Any) -> float:
+    """How far below the best the exponential mechanism's choice scores, except with probability ``failure``.
+
+    Guarantee: 2Δ(ln|L| + ln(1/failure))/ε for weights exp(ε u/(2Δ)) over |L| = ``outcomes`` candidates.
+    Assumes: each score moves by at most ``sensitivity`` between neighbouring data (not checkable).
+    Reference: SIS Lemma 2.7 (McSherry and Talwar 2007).
+
+    >>> round(exponential_excess(epsilon=1.0, sensitivity=1.0, outcomes=10, failure=0.05), 6)
+    10.596635
+    """
+    of, by = "exponential_excess", "SIS Lemma 2.7"
+    epsilon = checks.real(epsilon, "epsilon", "(0, inf)", of=of, by=by)
+    sensitivity = checks.real(sensitivity, "sensitivity", "(0, inf)", of=of, by=by)
+    outcomes = checks.whole(outcomes, "outcomes", of=of, by=by)
+    failure = checks.real(failure, "failure", "(0, 1)", of=of, by=by)
+    return rounding.up(2.0 * sensitivity * (math.log(outcomes) - math.log(failure)) / epsilon)
+
+
+def selection_threshold(epsilon: Any, delta: Any) -> float:
+    """The threshold A of private selection of a frequent item, which is also the bound on its noise.
+
+    Guarantee: counts of the items that occur get truncated Laplace noise of scale 2/ε on [−A, A]; noisy
+    counts ≤ A are dropped; the largest is returned. This is (ε, δ)-DP when one item is replaced, a returned
+    item is at most 2A below the mode, and nothing is returned only if the mode occurs at most 2A times. A =
+    (2/ε) ln(1 + (e^{ε/2} − 1)/δ).
+    Assumes: nothing about the items. A smaller A breaks (ε, δ).
+    Reference: SIS Theorem 3.2, with the constant of Holdfast.
+
+    >>> round(selection_threshold(epsilon=1.0, delta=1e-6), 6)
+    26.76552
+    """
+    of, by = "selection_threshold", "SIS Theorem 3.2"
+    epsilon = checks.real(epsilon, "epsilon", "(0, inf)", of=of, by=by)
+    delta = checks.real(delta, "delta", "(0, 1)", of=of, by=by)
+    half = epsilon / 2.0
+    gained = half + math.log(-math.expm1(-half)) - math.log(delta)
+    threshold = rounding.up((math.log1p(math.exp(gained)) if gained < 700.0 else gained) / half)
+    if math.isinf(threshold):
+        raise InvalidArgument(
+            "epsilon", "so large that the threshold is a finite number", epsilon, of=of, reference=by
+        )
+    return threshold

@@ -16,7 +16,7 @@ import scipy
 
 from holdfast import checks, rounding
 from holdfast.records import Record
-from holdfast.stability._composition_lattice import Floats
+from holdfast.stability._composition import Floats
 from holdfast.stability._profiles import gaussian_delta, log_gaussian_delta
 
 __all__ = ["TransferError", "split_error", "transfer_error"]

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from holdfast import search
 from holdfast.statistics._cells import Cells
 from holdfast.statistics._product import Crossing, Form, best_rate, least_radius, lower_end
 from holdfast.statistics._units import UnitCells, crossing_of
@@ -142,18 +143,16 @@ class Tails(Evidence):
 
     def _sure(self, form: Form, offset: float, middle: float, start: float) -> float:
         """How far below the estimate the declared ranges keep the crossing; infinite where they do not."""
+
+        def excluded(radius: float) -> bool:
+            return not form.least(middle - radius, self.cells.axes, self.cells.centre) < offset
+
         low, high = 0.0, start
-        while form.least(middle - high, self.cells.axes, self.cells.centre) < offset:
+        while not excluded(high):
             low, high = high, 2 * high
             if not high < _FAR * start:
                 return math.inf
-        while high - low > 1e-6 * high:
-            between = (low + high) / 2
-            if form.least(middle - between, self.cells.axes, self.cells.centre) < offset:
-                low = between
-            else:
-                high = between
-        return high
+        return search.edge(excluded, high, low, relative=1e-6)
 
     def _with(self, cells: Cells, trained: Cells | None) -> Evidence:
         return Tails(cells, trained, self.tail, self.rows)

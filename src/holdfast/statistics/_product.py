@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast import search
 from holdfast.statistics._cells import ONE, XX, XZ, ZZ, Axis, Cells, Floats, X, Z
 
 # More than the rounding errors of the few operations behind each number, relative to what is added up.
@@ -240,14 +241,10 @@ def best_rate(distance: float, moment: float, rows: float, level: float, norm: f
     """The rate λ with the least level/((1 − ν)·λ·rows) + κ(λ·distance)·λ·moment: about the arm it leads to; κ
     is that of factors (1 + y)/(1 + νy), for a chain of norm ν."""
     wanted = level * distance**2 / (rows * moment)
-    low, high = 0.0, 1 - 1e-9
-    while high - low > 1e-4 * high:
-        share = (low + high) / 2
-        if _marginal(share) - _marginal(norm * share) < wanted:
-            low = share
-        else:
-            high = share
-    return high / distance
+    share = search.edge(
+        lambda share: _marginal(share) - _marginal(norm * share) >= wanted, 1 - 1e-9, 0.0, relative=1e-4
+    )
+    return share / distance
 
 
 def _marginal(share: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast import queries
-from holdfast.audit.attacks._sql import quoted, total
+from holdfast.audit.attacks._protocol import quoted, total
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.records import Record
 

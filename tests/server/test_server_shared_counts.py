@@ -1,0 +1,65 @@
+"""What the processes of a service count together, and what they share out."""
+
+from __future__ import annotations
+
+import asyncio
+from multiprocessing import get_context
+
+from holdfast.server._connections import Connections
+from holdfast.server._limits import Limits
+from holdfast.server._shared_counts import SharedCounts
+
+
+def two_processes():
+    numbers = get_context("spawn").RawArray("i", SharedCounts.size(2))
+    first, second = SharedCounts(numbers, 2, b"key"), SharedCounts(numbers, 2, b"key")
+    second.row = 1
+    return first, second
+
+
+def test_an_address_is_counted_in_all_processes():
+    first, second = two_processes()
+    first.add("10.0.0.1", 1)
+    second.add("10.0.0.1", 2)
+    assert first.total("10.0.0.1") == second.total("10.0.0.1") == 3
+    assert first.total("10.0.0.2") == 0
+    second.add("10.0.0.1", -1)
+    assert first.total("10.0.0.1") == 2
+
+
+def test_what_a_dead_process_counted_is_forgotten():
+    first, second = two_processes()
+    first.add("10.0.0.1", 1)
+    second.add("10.0.0.1", 5)
+    first.clear(1)
+    assert second.total("10.0.0.1") == 1
+
+
+def test_connections_of_one_address_are_limited_in_all_processes_together():
+    first, second = two_processes()
+    limits = Limits(connections_per_address=2)
+
+    class Quiet(Connections):
+        async def _look_after(self):
+            pass
+
+    async def enter():
+        here, there = Quiet(limits, first), Quiet(limits, second)
+        assert here.enter("a", "10.0.0.1")
+        assert there.enter("b", "10.0.0.1")
+        assert not here.enter("c", "10.0.0.1")
+        assert not there.enter("d", "10.0.0.1")
+        here.leave("a")
+        assert there.enter("d", "10.0.0.1")
+
+    asyncio.run(enter())
+
+
+def test_limits_are_shared_out_among_processes():
+    limits = Limits()
+    one = limits.of_one_in(4)
+    assert 4 * one.connections >= limits.connections
+    assert 4 * one.body_bytes >= limits.body_bytes
+    assert one.running_per_place <= one.running < limits.running
+    assert one.connections_per_address == limits.connections_per_address
+    assert limits.of_one_in(1) == limits
