@@ -162,8 +162,8 @@ def _counted(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
         result = replicable.list_heavy_hitter(lists, eta=threshold, list_size=1, **terms.promise())
         return result, asked, {}
     accuracy = threshold / 2.0 if terms.accuracy is None else terms.accuracy
-    agreed = {"accuracy": accuracy}
-    return replicable.heavy_hitters(items, threshold=threshold, **agreed, **terms.promise()), asked, agreed
+    hitters = replicable.heavy_hitters(items, threshold=threshold, accuracy=accuracy, **terms.promise())
+    return hitters, asked, {"accuracy": accuracy}
 
 
 def _difference(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
