@@ -237,7 +237,8 @@ def _shares(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
         )
     categories = [_category(text) for text in listed]
     agreed = {"accuracy": 0.1 if terms.accuracy is None else terms.accuracy}
-    result = replicable.histogram(items_of(rows, column), categories, **agreed, **terms.promise())
+    items, accuracy = items_of(rows, column), agreed["accuracy"]
+    result = replicable.histogram(items, categories, accuracy=accuracy, **terms.promise())
     return result, f"{name}({', '.join([column, *listed])})", agreed
 
 
