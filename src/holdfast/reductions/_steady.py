@@ -18,7 +18,7 @@ _LEAST = 1e-9
 # more than this: many where laws are computed in batches, fewer where each is a call.
 _FOR_SUBSETS = 0.25
 _MOST_IN_BATCHES = 2**23
-_MOST_CALLS = 2**15
+_MOST_CALLS = 2**12
 
 
 def steadiest(algorithm: Algorithm, parts: int, *, of: str) -> Sampling:
