@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from holdfast import checks, errors, queries
 from holdfast._connection import PASSING, Connection, quoted
@@ -46,6 +46,16 @@ from holdfast.guard._plot import plot_answers
 from holdfast.guard._score_queries import compare_query, score_query
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
+
+if TYPE_CHECKING:
+    from holdfast.typing import (
+        BoundsLike,
+        ExpressionLike,
+        Label,
+        MetricName,
+        NullValue,
+        TableLike,
+    )
 
 __all__ = ["Client"]
 
@@ -117,11 +127,11 @@ class Client(Connection, Verbs):
         predictions: str,
         *,
         target: str,
-        metric: str = "accuracy",
-        guess: Any = None,
+        metric: MetricName = "accuracy",
+        guess: float | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer: ...
@@ -131,11 +141,11 @@ class Client(Connection, Verbs):
         predictions: str,
         *,
         target: str,
-        metric: list[str] | tuple[str, ...],
+        metric: list[MetricName] | tuple[MetricName, ...],
         guess: None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> dict[str, Answer]: ...
@@ -144,11 +154,11 @@ class Client(Connection, Verbs):
         predictions: str,
         *,
         target: str,
-        metric: Any = "accuracy",
-        guess: Any = None,
+        metric: MetricName | list[MetricName] | tuple[MetricName, ...] = "accuracy",
+        guess: float | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
@@ -171,11 +181,11 @@ class Client(Connection, Verbs):
         predictions: Sequence[str],
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         names: Sequence[str] | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> list[Answer]:
@@ -189,10 +199,10 @@ class Client(Connection, Verbs):
         b: str,
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -213,10 +223,10 @@ class Client(Connection, Verbs):
 
     def cdf(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
-        where: Any = None,
-        nulls: Any = None,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Curve:
@@ -230,7 +240,14 @@ class Client(Connection, Verbs):
         parts = (tuple(said[name]) for name in ("points", "value", "low", "high"))
         return Curve(answer, *parts)
 
-    def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
+    def histogram(
+        self,
+        x: ExpressionLike,
+        bins: int | Sequence[float] = 10,
+        *,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
+    ) -> Table:
         """The share of rows in each bin, as in :meth:`holdfast.Guard.histogram`."""
         return self.table(queries.histogram(x, bins, where=where, nulls=nulls))
 
@@ -239,7 +256,7 @@ class Client(Connection, Verbs):
         function: Any,
         *,
         tail: Any,
-        guess: Any = None,
+        guess: float | None = None,
         name: str | None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -512,7 +529,7 @@ class Client(Connection, Verbs):
         scores: list[dict[str, Any]] = self._call("POST", f"/boards/{quoted(board)}/final")["final"]
         return scores
 
-    def submit(self, board: str, predictions: Any) -> dict[str, Any]:
+    def submit(self, board: str, predictions: TableLike) -> dict[str, Any]:
         """Submit a table with the columns ``id`` and ``prediction``, or a map from one to the other, to a
         board; returns what it is told.
 

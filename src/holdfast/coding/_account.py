@@ -22,7 +22,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
 import numpy as np
-import scipy
 
 from holdfast.coding._learned import Experience, Learned
 from holdfast.records import Record
@@ -187,11 +186,13 @@ class Account(Record):
 
 def cell_entropy(half_cell: float) -> float:
     """Nats that the cell of a normal error reveals on average, on cells of this half-width."""
+    from scipy import special
+
     far = math.ceil(6 / half_cell) + 1
     places = np.arange(-far, far + 1)
-    reached = scipy.special.erfc((2 * places - 1) * half_cell / math.sqrt(2)) / 2
+    reached = special.erfc((2 * places - 1) * half_cell / math.sqrt(2)) / 2
     probabilities = -np.diff(np.append(reached, 0.0))
-    return float(-np.sum(scipy.special.xlogy(probabilities, probabilities)))
+    return float(-np.sum(special.xlogy(probabilities, probabilities)))
 
 
 @cache

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-import scipy
-
 from holdfast import search
 from holdfast.coding._account import MICRO
 from holdfast.records import Record
@@ -43,8 +41,10 @@ _Stretch = tuple[int, int, float, int, float]
 def honest_deviations(queries: int, failure: float, surprises: int) -> float:
     """The half-cell, in standard deviations of a guess's error, at which honest guesses surprise by chance at
     most max(``failure``, surprises/20) times in expectation."""
+    from scipy import special
+
     by_chance = max(failure, _CHANCE * surprises) / queries
-    return max(_LEAST_DEVIATIONS, float(-scipy.special.ndtri(min(0.5, by_chance / 2.0))))
+    return max(_LEAST_DEVIATIONS, float(-special.ndtri(min(0.5, by_chance / 2.0))))
 
 
 def guess_deviation(tail: Tail, nats: float, rows_a_training_row: float = 1.0) -> float:

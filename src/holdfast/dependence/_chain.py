@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, rounding
 from holdfast.dependence._chain_privacy import chain_routes, cross_ratio
@@ -91,6 +92,18 @@ class MarkovChain(Dependence):
     _content: bytes = field(init=False, repr=False)
 
     name: ClassVar[str] = "Markov chain"
+
+    if TYPE_CHECKING:  # anything that is an array of numbers is taken; an array is kept
+
+        def __init__(
+            self,
+            transition: ArrayLike,
+            n: int,
+            initial: ArrayLike | None = None,
+            *,
+            columns: Collection[str] | None = None,
+            extra_assumptions: tuple[str, ...] = (),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         matrix = read_transition(self.transition)

@@ -4,6 +4,7 @@ user.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -143,6 +144,16 @@ class Clusters(Dependence):
     column: str | None = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "independent clusters"
+
+    if TYPE_CHECKING:  # any sequence of sizes is taken; a tuple of them is kept
+
+        def __init__(
+            self,
+            sizes: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+            *,
+            column: str | None = None,
+            extra_assumptions: tuple[str, ...] = (),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if self.column is not None and (not isinstance(self.column, str) or not self.column):

@@ -69,6 +69,11 @@ class Dependence(Record, ABC):
         return 0.0
 
     @property
+    def fitted_rows(self) -> int:
+        """How many rows the model was fitted to; 0 for one that is given, or that does not count them."""
+        return 0
+
+    @property
     def follows_training(self) -> bool:
         """Whether a training part that the caller gives is taken to be the rows right before these, in one
         series. Then a gap is left out and charged for, and nothing more is assumed."""

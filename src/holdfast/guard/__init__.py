@@ -64,29 +64,30 @@ __all__ = [
 ]
 
 # What a Guard does not need is imported on first use, so that importing Guard stays fast.
-__getattr__, _ = lazy_names(
-    __name__,
-    {
-        "Board": "_board",
-        "CodeHoldout": "_reusable_holdout",
-        "FinalScore": "_board",
-        "Gate": "_gate",
-        "GateReport": "_verdict",
-        "ReusableHoldout": "_reusable_holdout",
-        "Submission": "_board",
-        "Verdict": "_verdict",
-        "Version": "_verdict",
-        # For holdfast.planning and holdfast.audit.
-        "CodeStrategy": "_code",
-        "LadderStrategy": "_board_rules",
-        "Moments": "_question",
-        "Part": "_question",
-        "PreparedCode": "_code",
-        "Question": "_question",
-        "TRAINING_SHARES": "_choice",
-        "promised_with": "_noise",
-        "transfer_noise": "_noise",
-        "typical_noise": "_noise",
-        "typical_plan": "_noise",
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, _ = lazy_names(
+        __name__,
+        {
+            "Board": "_board",
+            "CodeHoldout": "_reusable_holdout",
+            "FinalScore": "_board",
+            "Gate": "_gate",
+            "GateReport": "_verdict",
+            "ReusableHoldout": "_reusable_holdout",
+            "Submission": "_board",
+            "Verdict": "_verdict",
+            "Version": "_verdict",
+            # For holdfast.planning and holdfast.audit.
+            "CodeStrategy": "_code",
+            "LadderStrategy": "_board_rules",
+            "Moments": "_question",
+            "Part": "_question",
+            "PreparedCode": "_code",
+            "Question": "_question",
+            "TRAINING_SHARES": "_choice",
+            "promised_with": "_noise",
+            "transfer_noise": "_noise",
+            "typical_noise": "_noise",
+            "typical_plan": "_noise",
+        },
+    )

@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from holdfast.engines import Rows
@@ -114,10 +113,12 @@ def _too_many(hits: int, tries: int, chance: float, *tables: int) -> bool:
     """Whether so many hits have probability at most ``MISTAKEN`` where each try hits with probability at most
     ``chance``, independently if the sizes of the tables were Poisson numbers; that they are fixed makes any
     event likelier by at most e √rows for each table."""
+    from scipy import special
+
     if not hits:
         return False
     fixed_sizes = math.prod(math.e * math.sqrt(rows) for rows in tables)
-    return bool(scipy.special.betainc(hits, tries - hits + 1, chance) * fixed_sizes <= MISTAKEN)
+    return bool(special.betainc(hits, tries - hits + 1, chance) * fixed_sizes <= MISTAKEN)
 
 
 def telling(digests: Digests) -> bool:

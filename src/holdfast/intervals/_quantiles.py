@@ -11,7 +11,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
@@ -108,12 +107,14 @@ def quantile_ranks_from_tail(n: Any, q: Any, tail: Tail, nats: Any) -> tuple[int
 
 def _rare(n: int, p: float, w: float, nats: float) -> int:
     """The largest k with ln P(Bin(n, p) ≤ k) ≤ −nats, nats ≥ ln 2; −1 if there is none."""
+    from scipy import special
+
     top = math.ceil(n * p) - 1
     if top < 0 or binomial_log_tail(0, n, p, w, nats) > -nats:
         return -1
     # The normal approximation with its first correction is rarely off by more than a rank or two; from there
     # the search gallops, and bisects what it has bracketed.
-    score = float(scipy.special.ndtri_exp(-nats))
+    score = float(special.ndtri_exp(-nats))
     guess = math.floor(n * p + score * math.sqrt(n * p * w) + (score * score - 1.0) * (w - p) / 6.0)
     low, high, step = 0, top + 1, 1
     while high - low > 1:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import scipy
-
 from holdfast import checks, rounding
 from holdfast.intervals._interval import Interval, bounds, inside, placed
 
@@ -107,9 +105,9 @@ def _log_tail_far(k: int, n: int, p: float, w: float) -> float:
 
 
 def _log_tail_exact(k: int, n: int, p: float, w: float) -> float:
-    value = float(
-        scipy.special.betaincc(k + 1, n - k, p) if p <= w else scipy.special.betainc(n - k, k + 1, w)
-    )
+    from scipy import special
+
+    value = float(special.betaincc(k + 1, n - k, p) if p <= w else special.betainc(n - k, k + 1, w))
     return math.log(value) if value > 0.0 else -math.inf
 
 
@@ -129,12 +127,14 @@ def upper_share(k: int, n: int, nats: float) -> tuple[float, float]:
     root of the divergence. Inverse incomplete beta functions are not used: they return NaN for k near n and
     small probabilities, and miss by up to 3·10⁻⁶ nats on the unsafe side.
     """
+    from scipy import special
+
     rest = n - k
     if rest == 0:
         return 1.0, 0.0
     if k == 0:
         return reach(0.0, 1.0, nats / n)
-    score = float(scipy.special.ndtri_exp(-nats))
+    score = float(special.ndtri_exp(-nats))
     p, w = reach((k + 0.5) / n, (rest - 0.5) / n, 0.5 * score * score / n)
     if w == 0.0:
         p, w = reach(k / n, rest / n, nats / n)

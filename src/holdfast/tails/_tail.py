@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 
 from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
@@ -380,12 +379,12 @@ def uniform_convergence_rows(*, vc: Any, deviation: Any, beta: Any, method: str 
 
 def _log_sauer(points: int, vc: int) -> float:
     """ln of the largest number of subsets of ``points`` points that a class of this dimension cuts out."""
+    from scipy import special
+
     if vc >= points:
         return points * math.log(2.0)
     chosen = np.arange(vc + 1.0)
     terms = (
-        scipy.special.gammaln(points + 1.0)
-        - scipy.special.gammaln(chosen + 1.0)
-        - scipy.special.gammaln(points - chosen + 1.0)
+        special.gammaln(points + 1.0) - special.gammaln(chosen + 1.0) - special.gammaln(points - chosen + 1.0)
     )
     return float(np.logaddexp.reduce(terms))
