@@ -22,20 +22,26 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "holdfast"
 SHARD_LINES = 130
 EMPTY_NAMES = {"found", "known", "one", "said", "told"}
 
-Trees = dict[Path, ast.Module]
+Nodes = list[ast.AST]
+Trees = dict[Path, Nodes]
+_KEPT = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
 
 
 def trees(source: Path) -> Trees:
-    """The modules of a source tree, parsed."""
+    """The nodes that are looked at, of every module of a source tree; the module itself comes first."""
     return {
-        path.relative_to(source): ast.parse(path.read_text(encoding="utf-8"))
+        path.relative_to(source): [
+            node
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, _KEPT) or (isinstance(node, ast.Name) and node.id in EMPTY_NAMES)
+        ]
         for path in sorted(source.rglob("*.py"))
     }
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[str, ...]]:
+def imports(nodes: Nodes) -> Iterator[tuple[str, ...]]:
     """Everything that a module imports from Holdfast, as ("guard", "_code", "CodeStrategy")."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and not node.level and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
@@ -55,16 +61,16 @@ def private_crossings(modules: Trees) -> int:
     """Private names that are imported across the border of a package, or of a module beside packages."""
     return sum(
         parts[0] != path.parts[0].removesuffix(".py") and any(map(_private, parts))
-        for path, tree in modules.items()
-        for parts in set(imports(tree))
+        for path, nodes in modules.items()
+        for parts in set(imports(nodes))
     )
 
 
 def shards(modules: Trees, lengths: dict[Path, int]) -> int:
     """Short private modules that only one other module imports."""
     importers: dict[Path, set[Path]] = defaultdict(set)
-    for path, tree in modules.items():
-        for parts in imports(tree):
+    for path, nodes in modules.items():
+        for parts in imports(nodes):
             for depth in range(len(parts), 0, -1):
                 module = Path(*parts[:depth]).with_suffix(".py")
                 if module in modules:
@@ -77,8 +83,10 @@ def shards(modules: Trees, lengths: dict[Path, int]) -> int:
 
 def _public_functions(modules: Trees) -> Iterator[tuple[str, ast.FunctionDef]]:
     """Functions and methods without an underscore, with the docstrings that may name their parameters."""
-    for tree in modules.values():
-        for node in tree.body:
+    for nodes in modules.values():
+        module = nodes[0]
+        assert isinstance(module, ast.Module)
+        for node in module.body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 yield ast.get_docstring(node) or "", node
             elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -105,17 +113,16 @@ def figures(source: Path = SOURCE) -> dict[str, float]:
             undocumented += not re.search(rf"\b{re.escape(argument.arg)}\b", docstring)
     words = [
         len(sentence.split())
-        for tree in modules.values()
-        for node in ast.walk(tree)
+        for nodes in modules.values()
+        for node in nodes
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
-        for sentence in re.split(r"[.:;]\s", re.split(r"\n\s*>>>", ast.get_docstring(node) or "")[0])
+        for sentence in re.split(r"[.:;]\s", (ast.get_docstring(node, clean=False) or "").split(">>>")[0])
         if len(sentence.split()) > 1
     ]
-    stores = (
-        node.id
-        for tree in modules.values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    empty = sum(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        for nodes in modules.values()
+        for node in nodes
     )
     return {
         "lines": sum(lengths.values()),
@@ -125,7 +132,7 @@ def figures(source: Path = SOURCE) -> dict[str, float]:
         "public parameters": parameters,
         "public parameters of type Any": any_parameters,
         "public parameters that no docstring names": undocumented,
-        "locals with empty names": sum(name in EMPTY_NAMES for name in stores),
+        "locals with empty names": empty,
         "mean words of a clause in docstrings": round(statistics.fmean(words), 2),
     }
 
