@@ -42,12 +42,21 @@ define install
 	fi
 endef
 
+# Leave out what the demo never loads: tests inside packages, headers, and Arrow's network parts. That is 100 MB.
+define trim
+	@find $(1)/lib -depth -type d \( -path '*/site-packages/*/tests' -o -path '*/pyarrow/include' \) -exec rm -rf {} +
+	@for part in arrow_flight arrow_python_flight arrow_s3; do \
+		rm -f $(1)/lib/python*/site-packages/pyarrow/lib$$part.*; \
+	done
+endef
+
 site: $(VENV)/.ready
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/python -m mkdocs build --strict
+	PYTHONPATH=src $(BIN)/python docs/make_site.py
 
 $(DEMO)/.ready: requirements-demo.lock
 	@echo "Setting up $(DEMO): the packages that the demo needs."
 	$(call install,$(DEMO),--requirement requirements-demo.lock)
+	$(call trim,$(DEMO))
 	@touch $@
 
 $(VENV)/.ready: requirements.lock pyproject.toml

@@ -20,7 +20,7 @@ from peers import PEERS, Peer, chain_error, non_adaptive_error
 from holdfast.coding import Weights, training_share
 from holdfast.dependence import MarkovChain
 from holdfast.planning import Plan, plan
-from holdfast.planning._code import expected_width
+from holdfast.planning._guarded import expected_width
 from holdfast.stability import split_error
 from holdfast.tails import BoundedDifferences
 
@@ -198,7 +198,7 @@ def honest() -> list[dict[str, Any]]:
                     k=queries,
                     beta=BETA,
                     rows_a_training_row=kept / training,
-                    told=told,
+                    expecting=told,
                 )
                 widths[name] = min(NOTHING, forecast.mean)
             widths["a fixed list on half"] = min(NOTHING, non_adaptive_error(rows // 2, queries, BETA))

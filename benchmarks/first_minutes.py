@@ -62,6 +62,18 @@ def megabytes(folder: Path) -> float:
     return round(sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6, 1)
 
 
+def largest(environment: Path, least: float = 5.0) -> dict[str, float]:
+    """The packages of an environment that take at least ``least`` megabytes, largest first. Libraries that a
+    wheel keeps in a folder of its own count for its package."""
+    sizes: dict[str, float] = {}
+    (packages,) = environment.glob("lib/python*/site-packages")
+    for path in packages.iterdir():
+        name = path.name.split(".")[0].lstrip("_")
+        size = megabytes(path) if path.is_dir() else path.lstat().st_size / 1e6
+        sizes[name] = round(sizes.get(name, 0.0) + size, 1)
+    return {name: size for name, size in sorted(sizes.items(), key=lambda item: -item[1]) if size >= least}
+
+
 def seconds(command: list[str], where: Path) -> float:
     started = time.perf_counter()
     subprocess.run(command, cwd=where, check=True, stdout=subprocess.DEVNULL)
@@ -87,6 +99,7 @@ def measure() -> dict[str, object]:
         clone = clean_copy(Path(folder))
         set_up = seconds(["make", "--silent", ".venv-demo/.ready"], clone)
         installed = megabytes(clone / ".venv-demo")
+        packages = largest(clone / ".venv-demo")
         story = seconds(["make", "--silent", "demo"], clone)
         imported, opened, answered, low, high = numbers(FIRST_ANSWER, clone)
         (large,) = numbers(LARGE_TABLE, clone)
@@ -95,6 +108,7 @@ def measure() -> dict[str, object]:
         "installer": "uv" if shutil.which("uv") else "pip",
         "set_up_seconds": set_up,
         "installed_megabytes": installed,
+        "largest_packages_megabytes": packages,
         "demo_seconds": story,
         "total_seconds": round(set_up + story, 2),
         "import_guard_seconds": round(imported, 3),

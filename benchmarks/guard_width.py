@@ -19,7 +19,7 @@ from math import log
 import numpy as np
 from machine import keep
 
-from holdfast.audit._counted import CountedGuard, CountedShare
+from holdfast.audit.attacks._answerers import CountedGuard, CountedShare
 from holdfast.coding import Account, Weights, training_share
 from holdfast.intervals import clopper_pearson
 from holdfast.stability import split_error

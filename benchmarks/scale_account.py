@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.audit._counted import CountedGuard, CountedShare
+from holdfast.audit.attacks._answerers import CountedGuard, CountedShare
 from holdfast.errors import BudgetSpent
 
 ROWS = (10**6, 10**8, 10**10, 10**12)

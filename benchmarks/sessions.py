@@ -12,7 +12,7 @@ from coins import Words
 from numpy.typing import NDArray
 from peers import GuessAndCheck, Ladder, ParameterFreeLadder, Thresholdout
 
-from holdfast.audit._counted import CountedBoard, CountedGuard, CountedShare
+from holdfast.audit.attacks._answerers import CountedBoard, CountedGuard, CountedShare
 from holdfast.coding import Schedule
 from holdfast.errors import BudgetSpent
 from holdfast.guard._agreed import EvenCells

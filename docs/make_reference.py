@@ -32,6 +32,7 @@ MODULES = (
     "holdfast.figures",
     "holdfast.server",
     "holdfast.client",
+    "holdfast.admin",
     "holdfast.audit",
     "holdfast.audit.attacks",
     "holdfast.engines",

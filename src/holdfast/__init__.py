@@ -4,12 +4,45 @@ answers."""
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from holdfast import (
+        admin,
+        audit,
+        barriers,
+        client,
+        dependence,
+        engines,
+        errors,
+        figures,
+        guard,
+        inspect,
+        intervals,
+        ledger,
+        mechanisms,
+        mlflow,
+        optuna,
+        planning,
+        queries,
+        reductions,
+        replicable,
+        results,
+        server,
+        sklearn,
+        stability,
+        statistics,
+        tails,
+    )
+    from holdfast.errors import BudgetSpent, QueryRejected
+    from holdfast.guard import Answer, Certificate, Gate, Guard, Preview, ReusableHoldout, Verdict
+    from holdfast.planning import gate_gain, gate_power, gate_tasks, plan
+    from holdfast.queries import Query
 
 __version__ = "0.1.0"
 
-# Where each public name lives. Names are imported on first use, so `import holdfast` stays fast and a part
-# that is not used never has to be installed.
+# Where each public name lives that is not a module. Names are imported on first use, so `import holdfast` is
+# fast, and a part that is not used never has to be installed.
 _HOME = {
     "Answer": "holdfast.guard",
     "BudgetSpent": "holdfast.errors",
@@ -21,45 +54,64 @@ _HOME = {
     "QueryRejected": "holdfast.errors",
     "ReusableHoldout": "holdfast.guard",
     "Verdict": "holdfast.guard",
-    "audit": "holdfast.audit",
-    "barriers": "holdfast.barriers",
-    "client": "holdfast.client",
-    "dependence": "holdfast.dependence",
-    "engines": "holdfast.engines",
-    "errors": "holdfast.errors",
-    "figures": "holdfast.figures",
     "gate_gain": "holdfast.planning",
     "gate_power": "holdfast.planning",
     "gate_tasks": "holdfast.planning",
-    "guard": "holdfast.guard",
-    "inspect": "holdfast.inspect",
-    "intervals": "holdfast.intervals",
-    "ledger": "holdfast.ledger",
-    "mechanisms": "holdfast.mechanisms",
-    "mlflow": "holdfast.mlflow",
-    "optuna": "holdfast.optuna",
     "plan": "holdfast.planning",
-    "planning": "holdfast.planning",
-    "queries": "holdfast.queries",
-    "reductions": "holdfast.reductions",
-    "replicable": "holdfast.replicable",
-    "results": "holdfast.results",
-    "server": "holdfast.server",
-    "sklearn": "holdfast.sklearn",
-    "stability": "holdfast.stability",
-    "statistics": "holdfast.statistics",
-    "tails": "holdfast.tails",
 }
 
-__all__ = ["__version__", *_HOME]
+__all__ = [
+    "Answer",
+    "BudgetSpent",
+    "Certificate",
+    "Gate",
+    "Guard",
+    "Preview",
+    "Query",
+    "QueryRejected",
+    "ReusableHoldout",
+    "Verdict",
+    "__version__",
+    "admin",
+    "audit",
+    "barriers",
+    "client",
+    "dependence",
+    "engines",
+    "errors",
+    "figures",
+    "gate_gain",
+    "gate_power",
+    "gate_tasks",
+    "guard",
+    "inspect",
+    "intervals",
+    "ledger",
+    "mechanisms",
+    "mlflow",
+    "optuna",
+    "plan",
+    "planning",
+    "queries",
+    "reductions",
+    "replicable",
+    "results",
+    "server",
+    "sklearn",
+    "stability",
+    "statistics",
+    "tails",
+]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
-    home = _HOME[name]
-    module = importlib.import_module(home)
-    return module if home == f"holdfast.{name}" else getattr(module, name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+        if name not in _HOME:
+            return importlib.import_module(f"holdfast.{name}")
+        return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

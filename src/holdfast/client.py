@@ -9,14 +9,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, overload
 
 from holdfast import checks, errors, queries
+from holdfast._connection import PASSING, Connection, quoted
 from holdfast._replies import (
     answer_of,
     certificate_of,
-    error_of,
     gate_report_of,
     left_of,
     parquet_of,
@@ -28,7 +27,6 @@ from holdfast._replies import (
     verdict_of,
 )
 from holdfast.engines import Column, Schema
-from holdfast.engines._address import shown
 from holdfast.guard import (
     Answer,
     Certificate,
@@ -49,10 +47,18 @@ from holdfast.guard._score_queries import compare_query, score_query
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 
+if TYPE_CHECKING:
+    from holdfast.typing import (
+        BoundsLike,
+        ExpressionLike,
+        Label,
+        MetricName,
+        NullValue,
+        TableLike,
+    )
+
 __all__ = ["Client"]
 
-# What a later try may find gone: a lost connection, a service that restarts, a minute that is full.
-_PASSING = (429, 502, 503, 504)
 _NO_MODELS = (
     "A service scores predictions that are an expression over its columns, as text. Predictions of your "
     "own, or a "
@@ -62,7 +68,7 @@ _NO_MODELS = (
 _TOGETHER = 100
 
 
-class Client(Verbs):
+class Client(Connection, Verbs):
     """Ask a dataset of a service; the methods are those of :class:`holdfast.Guard`.
 
     Guarantee: that of the service's guard: every interval released from the dataset's account holds, for all
@@ -84,23 +90,7 @@ class Client(Verbs):
         tries: int = 5,
         timeout: float = 120.0,
     ) -> None:
-        try:
-            import httpx
-        except ImportError:
-            raise errors.MissingExtra("server", what="The client") from None
-        if not (token.isascii() and token.isprintable()):
-            raise errors.InvalidArgument("token", "one that the service issued", "another text", of="Client")
-        # Sockets take no longer waits than about three hundred years.
-        seconds = checks.real(timeout, "timeout", "(0, 9e9]", of="Client")
-        self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=seconds)
-        try:
-            self._http.base_url = url.rstrip("/") + "/v1"
-            self._url = shown(url)
-        except (httpx.InvalidURL, ValueError):
-            self._url = ""
-        if not self._url.startswith(("http://", "https://")):
-            wanted = "the address of a service, http://… or https://…"
-            raise errors.InvalidArgument("url", wanted, self._url or "none", of="Client")
+        super().__init__(url, token, tries=tries, timeout=timeout)
         self._there: dict[str, Any] = {
             "url": url,
             "token": token,
@@ -108,8 +98,6 @@ class Client(Verbs):
             "tries": tries,
             "timeout": timeout,
         }
-        self._passing: tuple[type[Exception], ...] = (httpx.TransportError,)
-        self._tries = checks.whole(tries, "tries", of="Client")
         self._receipts = None if receipts is None else Path(receipts)
         self._given = dataset
 
@@ -139,11 +127,11 @@ class Client(Verbs):
         predictions: str,
         *,
         target: str,
-        metric: str = "accuracy",
-        guess: Any = None,
+        metric: MetricName = "accuracy",
+        guess: float | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer: ...
@@ -153,11 +141,11 @@ class Client(Verbs):
         predictions: str,
         *,
         target: str,
-        metric: list[str] | tuple[str, ...],
+        metric: list[MetricName] | tuple[MetricName, ...],
         guess: None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> dict[str, Answer]: ...
@@ -166,11 +154,11 @@ class Client(Verbs):
         predictions: str,
         *,
         target: str,
-        metric: Any = "accuracy",
-        guess: Any = None,
+        metric: MetricName | list[MetricName] | tuple[MetricName, ...] = "accuracy",
+        guess: float | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
@@ -193,11 +181,11 @@ class Client(Verbs):
         predictions: Sequence[str],
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         names: Sequence[str] | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> list[Answer]:
@@ -211,10 +199,10 @@ class Client(Verbs):
         b: str,
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -235,10 +223,10 @@ class Client(Verbs):
 
     def cdf(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
-        where: Any = None,
-        nulls: Any = None,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Curve:
@@ -252,7 +240,14 @@ class Client(Verbs):
         parts = (tuple(said[name]) for name in ("points", "value", "low", "high"))
         return Curve(answer, *parts)
 
-    def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
+    def histogram(
+        self,
+        x: ExpressionLike,
+        bins: int | Sequence[float] = 10,
+        *,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
+    ) -> Table:
         """The share of rows in each bin, as in :meth:`holdfast.Guard.histogram`."""
         return self.table(queries.histogram(x, bins, where=where, nulls=nulls))
 
@@ -261,7 +256,7 @@ class Client(Verbs):
         function: Any,
         *,
         tail: Any,
-        guess: Any = None,
+        guess: float | None = None,
         name: str | None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -309,7 +304,7 @@ class Client(Verbs):
                 continue
             refusal = told[-1]["problem"]
             tried = 1 if found else tried + 1
-            if refusal["status"] not in _PASSING or tried >= self._tries:
+            if refusal["status"] not in PASSING or tried >= self._tries:
                 raise refusal_of(refusal, refusal["status"])
             time.sleep(float(refusal.get("wait", 0.1 * 2**tried)))
         return answers
@@ -477,7 +472,7 @@ class Client(Verbs):
         Args:
             name: The board.
         """
-        described: dict[str, Any] = self._call("GET", f"/boards/{_quoted(name)}")
+        described: dict[str, Any] = self._call("GET", f"/boards/{quoted(name)}")
         return described
 
     def board_ids(self, name: str) -> list[Any]:
@@ -486,7 +481,7 @@ class Client(Verbs):
         Args:
             name: The board.
         """
-        ids: list[Any] = self._call("GET", f"/boards/{_quoted(name)}/ids")
+        ids: list[Any] = self._call("GET", f"/boards/{quoted(name)}/ids")
         return ids
 
     def submissions(self, board: str) -> list[dict[str, Any]]:
@@ -497,7 +492,7 @@ class Client(Verbs):
             board: The board.
         """
         listed: list[dict[str, Any]] = []
-        while page := self._call("GET", f"/boards/{_quoted(board)}/submissions?skip={len(listed)}"):
+        while page := self._call("GET", f"/boards/{quoted(board)}/submissions?skip={len(listed)}"):
             listed += page
         return listed
 
@@ -511,7 +506,7 @@ class Client(Verbs):
                 any, your best submission is in the final.
         """
         body = {"submissions": list(keys)}
-        chosen: list[str] = self._call("PUT", f"/boards/{_quoted(board)}/finalists", body)["finalists"]
+        chosen: list[str] = self._call("PUT", f"/boards/{quoted(board)}/finalists", body)["finalists"]
         return chosen
 
     def unblind(self, board: str) -> dict[str, Any]:
@@ -521,7 +516,7 @@ class Client(Verbs):
         Args:
             board: The board.
         """
-        described: dict[str, Any] = self._call("POST", f"/boards/{_quoted(board)}/unblind")
+        described: dict[str, Any] = self._call("POST", f"/boards/{quoted(board)}/unblind")
         return described
 
     def final(self, board: str) -> list[dict[str, Any]]:
@@ -531,10 +526,10 @@ class Client(Verbs):
         Args:
             board: The board.
         """
-        scores: list[dict[str, Any]] = self._call("POST", f"/boards/{_quoted(board)}/final")["final"]
+        scores: list[dict[str, Any]] = self._call("POST", f"/boards/{quoted(board)}/final")["final"]
         return scores
 
-    def submit(self, board: str, predictions: Any) -> dict[str, Any]:
+    def submit(self, board: str, predictions: TableLike) -> dict[str, Any]:
         """Submit a table with the columns ``id`` and ``prediction``, or a map from one to the other, to a
         board; returns what it is told.
 
@@ -542,7 +537,7 @@ class Client(Verbs):
         """
         kind = {"Content-Type": "application/vnd.apache.parquet"}
         told: dict[str, Any] = self._send(
-            "POST", f"/boards/{_quoted(board)}/submissions", None, kind, content=parquet_of(predictions)
+            "POST", f"/boards/{quoted(board)}/submissions", None, kind, content=parquet_of(predictions)
         ).json()
         if self._receipts is not None and told.get("receipt"):
             self._keep(Receipt(**told["receipt"]))
@@ -560,7 +555,7 @@ class Client(Verbs):
         Args:
             name: The gate.
         """
-        described: dict[str, Any] = self._call("GET", f"/gates/{_quoted(name)}")
+        described: dict[str, Any] = self._call("GET", f"/gates/{quoted(name)}")
         return described
 
     def gate_tasks(self, name: str) -> list[str]:
@@ -569,7 +564,7 @@ class Client(Verbs):
         Args:
             name: The gate.
         """
-        tasks: list[str] = self._call("GET", f"/gates/{_quoted(name)}/tasks")
+        tasks: list[str] = self._call("GET", f"/gates/{quoted(name)}/tasks")
         return tasks
 
     def register_gate(
@@ -641,7 +636,7 @@ class Client(Verbs):
                 options = self.gate(gate)["reading"]
             options |= reading or {}
         body = {"name": name, **_results(_read_here(scores, options), outputs)}
-        verdict = verdict_of(self._call("POST", f"/gates/{_quoted(gate)}/submissions", body))
+        verdict = verdict_of(self._call("POST", f"/gates/{quoted(gate)}/submissions", body))
         if self._receipts is not None and verdict.receipt is not None:
             self._keep(verdict.receipt)
         return verdict
@@ -654,7 +649,7 @@ class Client(Verbs):
         """
         verdicts: list[Verdict] = []
         after = 0
-        while page := self._call("GET", f"/gates/{_quoted(gate)}/verdicts?limit=1000&after={after}")[
+        while page := self._call("GET", f"/gates/{quoted(gate)}/verdicts?limit=1000&after={after}")[
             "verdicts"
         ]:
             verdicts += [
@@ -671,7 +666,7 @@ class Client(Verbs):
         Args:
             gate: The gate.
         """
-        report = gate_report_of(self._call("POST", f"/gates/{_quoted(gate)}/report"))
+        report = gate_report_of(self._call("POST", f"/gates/{quoted(gate)}/report"))
         if self._receipts is not None and report.receipt is not None:
             self._keep(report.receipt)
         return report
@@ -683,7 +678,7 @@ class Client(Verbs):
             gate: The gate.
             path: The file to write.
         """
-        Path(path).write_bytes(self._send("GET", f"/gates/{_quoted(gate)}/book", None, {}).content)
+        Path(path).write_bytes(self._send("GET", f"/gates/{quoted(gate)}/book", None, {}).content)
 
     def export(self, path: str | Path) -> None:
         """Write the account book to a file that anyone can verify; needs an auditor's token."""
@@ -705,18 +700,8 @@ class Client(Verbs):
         key = public_key or self._call("GET", "/key")["key"]
         return verify_epochs(exports, key, receipts=self._kept())
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._http.close()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
-
     def _path(self, part: str = "") -> str:
-        return f"/datasets/{_quoted(self.dataset)}" + (f"/{part}" if part else "")
+        return f"/datasets/{quoted(self.dataset)}" + (f"/{part}" if part else "")
 
     def _received(self, said: dict[str, Any]) -> Answer:
         answer = answer_of(said)
@@ -733,41 +718,6 @@ class Client(Verbs):
         assert self._receipts is not None
         with self._receipts.open("a", encoding="utf-8") as file:
             file.write(json.dumps(receipt.to_dict()) + "\n")
-
-    def _call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
-        response = self._send(method, path, body, headers or {})
-        try:
-            return response.json()
-        except ValueError:
-            raise errors.HoldfastError(
-                f"What answers at {self._url} is not a Holdfast service: check the address and the port."
-            ) from None
-
-    def _send(
-        self, method: str, path: str, body: Any, headers: dict[str, str], *, content: bytes | None = None
-    ) -> Any:
-        """Send a request, again if need be: every request may be repeated without harm."""
-        for attempt in range(1, self._tries + 1):
-            try:
-                response = self._http.request(method, path, json=body, content=content, headers=headers)
-            except self._passing as error:
-                if attempt == self._tries:
-                    raise self._unreachable(error) from None
-                time.sleep(0.1 * 2**attempt)
-                continue
-            if response.status_code not in _PASSING or attempt == self._tries:
-                break
-            time.sleep(float(response.headers.get("Retry-After", 0.1 * 2**attempt)))
-        if response.is_error:
-            raise error_of(response)
-        return response
-
-    def _unreachable(self, error: Exception) -> errors.HoldfastError:
-        return errors.HoldfastError(
-            f"No service answers at {self._url} ({str(error) or type(error).__name__}, tries: {self._tries})."
-            " Check the address, and that the service runs. A question that did arrive was charged once, and "
-            "asking it again is free."
-        )
 
     def __repr__(self) -> str:
         # The token is never shown; and a look at a client sends no request.
@@ -816,13 +766,6 @@ def _scale(metric: str, bounds: Any, positive: Any) -> Scale:
     if bounds is None and metric in ("mae", "mse"):
         raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
     return Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
-
-
-def _quoted(name: str) -> str:
-    """A name as one part of an address, whatever characters it has: an agent may have made it up."""
-    if not name.strip("."):
-        raise errors.InvalidArgument("name", "the name of a dataset, board or gate", name, of="Client")
-    return quote(name, safe="@")
 
 
 def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from holdfast.distribution import pip_install
 
 __all__ = [
     "BudgetSpent",
+    "DatabaseAway",
     "DependenceWarning",
     "HoldfastError",
     "InvalidArgument",
@@ -14,6 +15,7 @@ __all__ = [
     "NotEnoughRows",
     "QueryRejected",
     "ResultsRejected",
+    "ServiceRefused",
 ]
 
 
@@ -80,17 +82,36 @@ class BudgetSpent(_AccountError):
 
 
 class NotEnoughRows(HoldfastError):
-    """The guarantee needs ``needed`` rows and the sample has ``got``; ``unit`` is what a row is called."""
+    """The guarantee needs ``needed`` rows and the sample has ``got``; ``unit`` is what a row is called, and
+    ``advice`` what can be done with the rows at hand."""
 
-    def __init__(self, needed: int, got: int, *, what: str = "This guarantee", unit: str = "rows") -> None:
+    def __init__(
+        self, needed: int, got: int, *, what: str = "This guarantee", unit: str = "rows", advice: str = ""
+    ) -> None:
         self.needed = needed
         self.got = got
-        super().__init__(f"{what} needs at least {needed:,} {unit}; the sample has {got:,}.")
+        self.what = what
+        said = f"{what} needs at least {needed:,} {unit}; the sample has {got:,}."
+        super().__init__(f"{said} {advice}" if advice else said)
+
+
+class DatabaseAway(HoldfastError):
+    """The database that a table is in does not answer. No row was read and nothing was charged: ask again
+    later."""
 
 
 class ResultsRejected(HoldfastError, ValueError):
     """A result file of an evaluation tool cannot be used as it is; the message says what to do about it, and
     shows no score."""
+
+
+class ServiceRefused(HoldfastError):
+    """A service does not do this as things stand, or not for this token; the message says what to do first.
+    ``status`` is the HTTP status."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        self.status = status
+        super().__init__(message)
 
 
 class MissingExtra(HoldfastError, ImportError):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import checks
 from holdfast.errors import BudgetSpent, InvalidArgument, MissingExtra
 from holdfast.guard import Guard
 from holdfast.guard._metrics import METRICS
 from holdfast.ledger import Closed
+
+if TYPE_CHECKING:
+    from holdfast.typing import MetricName
 
 __all__ = ["GuardedObjective", "stop_when_spent"]
 
@@ -51,7 +54,7 @@ class GuardedObjective:
         build: Callable[[Any], Any],
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         **options: Any,
     ) -> None:
         try:
@@ -62,7 +65,8 @@ class GuardedObjective:
         self.guard = guard
         self.build = build
         self.target = target
-        self.metric = checks.choice(metric, "metric", tuple(METRICS), of="GuardedObjective")
+        checks.choice(metric, "metric", tuple(METRICS), of="GuardedObjective")
+        self.metric: MetricName = metric
         self.options = options
 
     @property

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-__all__ = ["Record", "amount", "interval_words", "plain", "show"]
+__all__ = ["Record", "amount", "framed_html", "html_table", "interval_words", "plain", "show"]
 
 _DIGITS = 3  # of a half-width; what lies below them says nothing
+
+
+# No colour of its own: a notebook is light or dark, and what is shown in it follows. Notebooks set cells to
+# the right and stripe rows by themselves, which these rules take back.
+_NOTEBOOK_STYLE = (
+    "<style>"
+    ".holdfast { max-width: 60em; }"
+    ".holdfast table { border-collapse: collapse; margin: .4em 0; }"
+    ".holdfast caption { caption-side: top; text-align: left; font-weight: 600; color: inherit; }"
+    ".holdfast th, .holdfast td { text-align: left !important; vertical-align: top; "
+    "padding: .25em 1em .25em 0; background: none !important; border: 0; "
+    "border-bottom: 1px solid rgba(128, 128, 128, .4); font-variant-numeric: tabular-nums; }"
+    ".holdfast tr { background: none !important; }"
+    ".holdfast pre { white-space: pre-wrap; }"
+    ".holdfast p { margin: .3em 0; }"
+    ".holdfast meter { width: 12em; vertical-align: middle; }"
+    "</style>"
+)
 
 
 def show(value: object) -> str:
@@ -43,6 +62,29 @@ def interval_words(value: float, low: float, high: float) -> tuple[str, str]:
     unit = 10.0**decimals
     least, most = math.floor(low * unit) / unit, math.ceil(high * unit) / unit
     return f"{value:.{decimals}f}", f"[{least:.{decimals}f}, {most:.{decimals}f}]"
+
+
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
+    """A table as HTML. ``heads`` and ``caption`` are text. The cells of ``rows`` are HTML, so escape what
+    comes from data.
+
+    >>> html_table(["a"], [["<b>1</b>"]])
+    '<table><tr><th>a</th></tr><tr><td><b>1</b></td></tr></table>'
+    """
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{title}<tr>{head}</tr>{body}</table>"
+
+
+def framed_html(*parts: str) -> str:
+    """Pieces of HTML as one output of a notebook, in the style that all results share. It takes the colours
+    of the notebook, which also scrolls what is too wide.
+
+    >>> framed_html("<p>Done.</p>").endswith("<p>Done.</p></div>")
+    True
+    """
+    return f"<div class='holdfast'>{_NOTEBOOK_STYLE}{''.join(parts)}</div>"
 
 
 def plain(value: object) -> Any:
@@ -86,8 +128,7 @@ class Record:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            "<tr><th "
-            f"style='text-align:left'>{html.escape(name)}</th><td>{html.escape(show(value))}</td></tr>"
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(show(value))}</td></tr>"
             for name, value in self._visible().items()
         )
-        return f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>"
+        return framed_html(f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>")

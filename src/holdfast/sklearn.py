@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.guard import Answer, Guard
 from holdfast.guard._metrics import METRICS
 from holdfast.records import Record, interval_words
+
+if TYPE_CHECKING:
+    from holdfast.typing import MetricName
 
 __all__ = ["GuardedScorer", "Selection", "select"]
 
@@ -41,9 +44,10 @@ class GuardedScorer:
     True
     """
 
-    def __init__(self, guard: Guard, metric: str = "accuracy", *, target: str, **options: Any) -> None:
+    def __init__(self, guard: Guard, metric: MetricName = "accuracy", *, target: str, **options: Any) -> None:
         self.guard = guard
-        self.metric = checks.choice(metric, "metric", tuple(METRICS), of="GuardedScorer")
+        checks.choice(metric, "metric", tuple(METRICS), of="GuardedScorer")
+        self.metric: MetricName = metric
         self.target = target
         self.options = options
         self.answers: list[Answer] = []
@@ -105,7 +109,7 @@ class Selection(Record):
     best: str
     score: Answer
     answers: dict[str, Answer] = field(repr=False)
-    metric: str
+    metric: MetricName
     model: Any = field(repr=False)
 
     @property
@@ -142,7 +146,7 @@ def select(
     guard: Guard,
     *,
     target: str,
-    metric: str = "accuracy",
+    metric: MetricName = "accuracy",
     features: Sequence[str] | None = None,
     **options: Any,
 ) -> Selection:

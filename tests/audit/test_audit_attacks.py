@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.audit import attacks, coverage
-from holdfast.audit.attacks import CodeAnswerer, Question, fair_signs, naive, sticky_states, through
+from holdfast.audit.attacks import AttackQuestion, CodeAnswerer, fair_signs, naive, sticky_states, through
 from holdfast.dependence import MarkovChain
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.guard import Board
@@ -231,7 +231,7 @@ def test_conditions_say_what_values_say(name, rng):
 
 def test_a_guard_answers_what_has_no_condition(rng):
     guard = Guard({"x": rng.random(500)}, training_share=0)
-    told = through(guard)(Question(lambda rows: rows[:, 0], 0.5, 0.5))
+    told = through(guard)(AttackQuestion(lambda rows: rows[:, 0], 0.5, 0.5))
     assert told.low <= 0.5 <= told.high
 
 
@@ -264,7 +264,7 @@ def test_arguments_are_checked(rng):
         lambda: attacks.fingerprint_attack(answer, columns=6, inside=rows, outside=rows),
         lambda: attacks.chain_attack(answer, bits=13),
         lambda: attacks.ladder_boosting_attack(lambda said: 0.5, rows=5, rounds=5, rng=rng, rule="best"),
-        lambda: CodeAnswerer(rows)(Question(lambda rows: np.full(len(rows), 0.5), 0.5)),
+        lambda: CodeAnswerer(rows)(AttackQuestion(lambda rows: np.full(len(rows), 0.5), 0.5)),
     ):
         with pytest.raises(InvalidArgument):
             call()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.audit import indistinguishability
-from holdfast.audit._events import Outputs, choose
+from holdfast.audit._indistinguishability import Outputs, choose
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import clopper_pearson
 from holdfast.stability import gaussian_delta

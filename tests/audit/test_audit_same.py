@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.audit._same import key
+from holdfast.audit._finding import key
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Tape, mean
 

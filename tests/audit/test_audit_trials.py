@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.audit import coverage, indistinguishability, replicability, stability
-from holdfast.audit._trials import Running, takes_second
+from holdfast.audit._finding import Running, takes_second
 from holdfast.errors import InvalidArgument
 
 HEIGHTS = np.random.default_rng(0).normal(0.1, 1.0, 60)

@@ -27,7 +27,7 @@ from rich.console import Console
 
 from holdfast import Guard
 from holdfast.cli import _prompt
-from holdfast.cli._suggest import COMMANDS, Suggestions
+from holdfast.cli._prompt import COMMANDS, Suggestions
 
 
 @pytest.fixture

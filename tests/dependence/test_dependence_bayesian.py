@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from contracts.examples import examples
 from holdfast.dependence import MarkovChain, coupling_bdp, spectral_dp
-from holdfast.dependence._pairs import pairs_bdp
+from holdfast.dependence._chain_privacy import pairs_bdp
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, BayesianDP
 

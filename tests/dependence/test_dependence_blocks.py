@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from holdfast.dependence import Blocks, Clusters, Independent, Layout, MarkovChain, MDependent, Mixing
-from holdfast.dependence import _layouts as module
-from holdfast.dependence._layouts import blocks_in, layouts_of, price_of
+from holdfast.dependence import _mixing as module
+from holdfast.dependence._mixing import blocks_in, layouts_of, price_of
 from holdfast.errors import InvalidArgument, NotEnoughRows
 
 SYMMETRIC = np.array([[0.9, 0.1], [0.1, 0.9]])

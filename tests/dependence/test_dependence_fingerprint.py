@@ -19,7 +19,7 @@ from holdfast.dependence import (
     MarkovNetwork,
     MDependent,
 )
-from holdfast.dependence._fingerprint import fingerprint_of, rounded
+from holdfast.dependence._model import fingerprint_of, rounded
 
 STICKY = [[0.9, 0.1], [0.3, 0.7]]
 ALIKE = [[3.0, 1.0], [1.0, 2.0]]

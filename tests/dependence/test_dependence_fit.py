@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 
 from holdfast.dependence import FittedChain, MarkovChain, Mixing, fit
-from holdfast.dependence._contraction import dobrushin
-from holdfast.dependence._region import budgets, code_excess, highest, one_step, radii, slowest
-from holdfast.dependence._transition import operator_norm, stationary_law
+from holdfast.dependence._forgetting import (
+    budgets,
+    code_excess,
+    dobrushin,
+    highest,
+    one_step,
+    operator_norm,
+    radii,
+    slowest,
+    stationary_law,
+)
 from holdfast.errors import InvalidArgument, NotEnoughRows
 
 SHARES = (0.02, 0.1, 0.3, 0.5, 0.8)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_matrix
 
-from holdfast.dependence import DependencyGraph, Independent, _colouring
+from holdfast.dependence import DependencyGraph, Independent, _graph
 from holdfast.errors import InvalidArgument
 
 VALID = 1 + 1e-12
@@ -93,17 +93,17 @@ def test_large_graphs_get_a_safe_bound_and_say_which(rng, monkeypatch):
     assert found.method == "greedy colouring"
     assert found.value <= degree + 1
     assert sum(found.class_sizes) == n
-    monkeypatch.setattr(_colouring, "_LARGEST_COLOURING", 100)
+    monkeypatch.setattr(_graph, "_LARGEST_COLOURING", 100)
     crude = chromatic(edges, n)
     assert (crude.value, crude.method, crude.class_sizes) == (degree + 1, "maximum degree + 1", ())
 
 
 def test_the_bound_is_never_below_the_truth_where_the_program_is_given_up(rng, monkeypatch):
-    monkeypatch.setattr(_colouring, "_MOST_GROUPS", 3)
+    monkeypatch.setattr(_graph, "_MOST_GROUPS", 3)
     for n in (5, 7, 9):
         found = chromatic(cycle(n), n)
         assert (found.value, found.method) == (3, "greedy colouring")
-    monkeypatch.setattr(_colouring, "_LARGEST_COMPONENT", 4)
+    monkeypatch.setattr(_graph, "_LARGEST_COMPONENT", 4)
     assert chromatic(PETERSEN, 10).value >= 2.5
 
 
@@ -111,7 +111,7 @@ def test_a_colouring_never_joins_neighbours(rng):
     for _ in range(30):
         n = int(rng.integers(1, 40))
         edges = DependencyGraph([pair for pair in complete(n) if rng.random() < 0.3], n=n).edges
-        colours = np.array(_colouring._greedy(_colouring.neighbour_lists(n, edges)))
+        colours = np.array(_graph._greedy(_graph.neighbour_lists(n, edges)))
         assert (colours[edges[:, 0]] != colours[edges[:, 1]]).all()
 
 

@@ -15,17 +15,15 @@ from scipy.stats import binom
 from holdfast.dependence import (
     Clusters,
     DependencyGraph,
+    GaussianRows,
+    HoldoutSettings,
     Independent,
     MarkovChain,
     MarkovNetwork,
     MDependent,
-)
-from holdfast.dependence._holdout import (
-    HoldoutSettings,
+    Mixing,
     SimilarClusters,
     blanket_holdout_rows,
-    mean_tail_of,
-    resized,
     reusable_holdout_rows,
     reusable_holdout_tail,
 )
@@ -162,8 +160,8 @@ def test_chains():
     printed = reusable_holdout_rows(**given_, model=CHAIN, method="paper")
     assert alone < sharp < printed / 10
     settings = HoldoutSettings(50, 2, 0.3, 0.05, 0.5)
-    assert settings.failure(resized(CHAIN, sharp, of="")) <= 0.05
-    assert settings.failure(resized(CHAIN, round(sharp * 0.98), of="")) > 0.05
+    assert settings.failure(CHAIN.scaled_to(sharp)) <= 0.05
+    assert settings.failure(CHAIN.scaled_to(round(sharp * 0.98))) > 0.05
     dp = DP(settings.total_epsilon / sharp)
     assert CHAIN.bayesian_dp(dp).epsilon > dp.epsilon
     cycle = MarkovChain([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]], n=100)
@@ -174,25 +172,72 @@ def test_chains():
 
 
 def test_very_long_chains_keep_a_tail():
-    long = resized(CHAIN, 10**8, of="")
-    quick, best = mean_tail_of(long), CHAIN.mean_tail(0, 1)
+    long = CHAIN.scaled_to(10**8)
+    quick, best = long.share_tail(), CHAIN.mean_tail(0, 1)
     scaled = best.radius_at(50.0) * math.sqrt(CHAIN.n / 10**8)
     assert quick.radius_at(50.0) == pytest.approx(scaled, rel=1e-6)
     started = MarkovChain(CHAIN.transition, 10**8, initial=[1.0, 0.0])
-    assert mean_tail_of(started).radius_at(50.0) >= quick.radius_at(50.0)
+    assert started.share_tail().radius_at(50.0) >= quick.radius_at(50.0)
 
 
 def test_models_of_other_sizes():
-    assert resized(None, 7, of="") == Independent(7)
-    assert resized(MDependent(10, 2), 50, of="") == MDependent(50, 2)
-    similar = resized(Clusters([1, 3] * 5), 200, of="")
+    assert Independent(10).scaled_to(7) == Independent(7)
+    assert MDependent(10, 2).scaled_to(50) == MDependent(50, 2)
+    similar = Clusters([1, 3] * 5).scaled_to(200)
     assert isinstance(similar, SimilarClusters)
     assert (similar.n, similar.largest, similar.square) == (200, 3, 2.5)
     real = Clusters([1, 3] * 50)
     assert similar.mean_tail(0, 1).radius(0.05) == pytest.approx(real.mean_tail(0, 1).radius(0.05))
-    assert resized(similar, 400, of="").n == 400
+    assert similar.scaled_to(400).n == 400
     with pytest.raises(InvalidArgument, match="one table of 9 rows"):
-        resized(DependencyGraph([(0, 1)], n=9), 10, of="")
+        DependencyGraph([(0, 1)], n=9).scaled_to(10)
+
+
+MODELS = [
+    Independent(40),
+    MDependent(40, 3),
+    MDependent(40, 0),
+    Clusters([1, 3] * 10),
+    SimilarClusters(40, 3, 2.5),
+    MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=40),
+    MarkovNetwork([([0, 1], [[2, 1], [1, 2]])]),
+    GaussianRows([[1.0, 0.5], [0.5, 1.0]]),
+    DependencyGraph([(0, 1)], n=9),
+    Mixing(0.5, n=40),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_every_model_answers_the_same_questions(model):
+    """One signature for all: a model that has no bound says so, and names those that have one."""
+    assert model.scaled_to(model.n) is model
+    assert model.share_tail().radius(0.05) > 0.0
+    assert model.mean_tail().radius(0.05) > 0.0
+    if not model.has_bayesian_dp:
+        for question in (model.bayesian_epsilon, model.joint_epsilon, model.printed_dp):
+            with pytest.raises(InvalidArgument, match="no bound on Bayesian differential privacy is known"):
+                question(0.1)
+        with pytest.raises(InvalidArgument, match="statistics that are no means"):
+            model.statistic_tail()
+        return
+    bayesian = model.bayesian_epsilon(0.1)
+    assert bayesian == model.bayesian_dp(DP(0.1)).epsilon >= 0.1
+    assert model.bayesian_epsilon(0.0) == 0.0
+    assert 0.0 < model.joint_epsilon(0.1) <= bayesian * (1 + 1e-12)
+    assert model.statistic_tail().radius(0.05) == pytest.approx(
+        model.difference_tail(1.0 / model.n).radius(0.05) if type(model) is not SimilarClusters else 0.3395,
+        rel=1e-3,
+    )
+    if model.has_printed_dp:
+        assert 0.0 < model.printed_dp(0.1) <= 0.1
+
+
+def test_only_rows_with_a_blanket_say_how_it_is_influenced():
+    assert Independent(9).blanket_influence() == 0.0
+    chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=40)
+    assert chain.blanket_influence() == pytest.approx(2 * math.log(3.0))
+    with pytest.raises(InvalidArgument, match="blanket"):
+        Clusters([2, 2]).blanket_influence()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from holdfast.dependence import BayesianNetwork, LaplaceAnswer, MarkovNetwork, _tree
+from holdfast.dependence import BayesianNetwork, LaplaceAnswer, MarkovNetwork, _network_privacy
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, BayesianDP
 
@@ -299,8 +299,8 @@ def test_ten_thousand_rows_of_a_tree_take_few_passes_of_few_levels(monkeypatch):
     assert messages.row_size == 10_000
     assert messages.edge_size == 9_999
     calls = []
-    carried = _tree.carried_by_pairs
-    monkeypatch.setattr(_tree, "carried_by_pairs", lambda *a: calls.append(1) or carried(*a))
+    carried = _network_privacy.carried_by_pairs
+    monkeypatch.setattr(_network_privacy, "carried_by_pairs", lambda *a: calls.append(1) or carried(*a))
     bound = tree.bayesian_dp(DP(0.01), "pairs").epsilon
     assert len(calls) == 2 * len(messages.levels)
     needed = tree.required_dp(BayesianDP(bound), "pairs").epsilon

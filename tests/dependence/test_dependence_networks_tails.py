@@ -11,7 +11,7 @@ from scipy.stats import beta as beta_law
 
 from holdfast import Guard
 from holdfast.dependence import BayesianNetwork, Clusters, Independent, MarkovChain, MarkovNetwork
-from holdfast.dependence._network_tails import _all_others, _in_order, along_arrows
+from holdfast.dependence._network_base import _all_others, _in_order, along_arrows
 from holdfast.errors import InvalidArgument
 
 STICKY = np.array([[0.85, 0.15], [0.2, 0.8]])

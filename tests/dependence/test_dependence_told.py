@@ -12,7 +12,6 @@ from scipy.stats import binom, norm
 
 from holdfast.dependence import GaussianRows, Independent, MDependent
 from holdfast.dependence._gaussian import _steepest
-from holdfast.dependence._holdout import mean_tail_of, statistic_tail_of, told_epsilon
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, BayesianDP
 
@@ -99,7 +98,7 @@ def test_bayesian_privacy_of_m_dependent_rows_is_that_of_all_rows():
     assert MDependent(9, 2).bayesian_dp(DP(0.1)).epsilon == pytest.approx(0.9)
     assert MDependent(9, 0).bayesian_dp(DP(0.1)).epsilon == pytest.approx(0.1)
     assert MDependent(9, 2).required_dp(BayesianDP(0.9), "group").epsilon == pytest.approx(0.1)
-    assert told_epsilon(MDependent(900, 2), 0.1, of="") < 0.3
+    assert MDependent(900, 2).joint_epsilon(0.1) < 0.3
 
 
 def equicorrelated(n, correlation):
@@ -124,12 +123,12 @@ def test_gaussian_rows_keep_both_bounds(n, correlation, above):
     for values in (counts, np.minimum(counts, n // 2), np.abs(counts - n / 2)):
         assert moment_excess(values, chances, 4 * model.difference_tail(1.0).sigma ** 2) <= 1e-9
         for epsilon in (0.02, 0.5):
-            assert told_excess(values, chances, model._told(epsilon), epsilon) <= 1e-9
+            assert told_excess(values, chances, model._revealed(epsilon), epsilon) <= 1e-9
 
 
 def test_a_twin_that_takes_gaussian_rows_for_independent_is_caught():
     chances, counts = count_law(20, 0.1), np.arange(21.0)
-    assert equicorrelated(20, 0.1)._told(0.1) < 70
+    assert equicorrelated(20, 0.1)._revealed(0.1) < 70
     assert moment_excess(counts, chances, 20) > 0.01
     assert told_excess(counts, chances, 20, 0.5) > 0.01
 
@@ -149,11 +148,11 @@ def test_gaussian_blocks_count_apart_and_scales_do_not_matter():
     assert scaled.difference_tail(1.0).sigma == pytest.approx(model.difference_tail(1.0).sigma, rel=1e-9)
     independent = GaussianRows(np.diag([1.0, 2.0, 0.0, 3.0]))
     assert independent.difference_tail(0.5).sigma == pytest.approx(0.5, rel=1e-9)
-    assert independent._told(0.3) == pytest.approx(4, rel=1e-9)
-    assert independent._told(0.0) == 4
+    assert independent._revealed(0.3) == pytest.approx(4, rel=1e-9)
+    assert independent._revealed(0.0) == 4
     copies = GaussianRows(np.ones((4, 4)))  # no least eigenvalue: group privacy
     assert copies.difference_tail(1.0).sigma == pytest.approx(2.0, rel=1e-9)
-    assert copies._told(0.3) == pytest.approx(16, rel=1e-9)
+    assert copies._revealed(0.3) == pytest.approx(16, rel=1e-9)
 
 
 def test_weakly_correlated_gaussian_rows_tell_little_more_than_independent_ones():
@@ -161,10 +160,10 @@ def test_weakly_correlated_gaussian_rows_tell_little_more_than_independent_ones(
     for n in (50, 400):
         lags = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
         model = GaussianRows(0.3**lags)
-        assert n < model._told(0.01) < 3 * n
+        assert n < model._revealed(0.01) < 3 * n
         assert model.bayesian_dp(DP(0.01)).epsilon == pytest.approx(0.01 * n)
-        assert told_epsilon(model, 0.01, of="") < 0.018
-        assert mean_tail_of(model).radius(0.05) == statistic_tail_of(model).radius(0.05)
+        assert model.joint_epsilon(0.01) < 0.018
+        assert model.share_tail().radius(0.05) == model.statistic_tail().radius(0.05)
     with pytest.raises(InvalidArgument, match="differences"):
         model.difference_tail([1.0, 2.0])
 

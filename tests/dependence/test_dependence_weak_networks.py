@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from contracts.leakage import law_of, supremum
-from holdfast.dependence import BayesianNetwork, MarkovNetwork, _dobrushin
-from holdfast.dependence._dobrushin import couplings, weak_coupling
+from holdfast.dependence import BayesianNetwork, MarkovNetwork, _network_privacy
+from holdfast.dependence._network_privacy import couplings, weak_coupling
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, BayesianDP
 
@@ -84,7 +84,9 @@ def test_a_twin_that_forgets_what_a_row_did_when_it_is_summed_out_is_caught(monk
     net = ising(SQUARE, 0.3)
     most = supremum(law_of(net), 0.05)
     assert net.bayesian_dp(DP(0.05), "dobrushin").epsilon >= most
-    monkeypatch.setattr(_dobrushin.np, "outer", lambda first, second: np.zeros((len(first), len(second))))
+    monkeypatch.setattr(
+        _network_privacy.np, "outer", lambda first, second: np.zeros((len(first), len(second)))
+    )
     assert ising(SQUARE, 0.3).bayesian_dp(DP(0.05), "dobrushin").epsilon < most * (1 - 1e-3)
 
 
@@ -117,7 +119,7 @@ def test_couplings_of_factors_too_large_together_are_bounded_one_by_one(rng, mon
         [((0, 1, 2), np.exp(rng.normal(size=(2, 2, 2)))), ((0, 1, 3), np.exp(rng.normal(size=(2, 2, 2))))]
     )
     exact = couplings(net._factors, net._cards)
-    monkeypatch.setattr(_dobrushin, "_MOST_TOGETHER", 8)
+    monkeypatch.setattr(_network_privacy, "_MOST_TOGETHER", 8)
     bounded = couplings(net._factors, net._cards)
     assert exact[0, 1] <= bounded[0, 1] < 1
     assert exact[0, 2] == bounded[0, 2]
@@ -132,7 +134,7 @@ def test_each_step_bounds_the_coupling_that_is_left_exactly(seed):
         edges += [(i, i + 1) for i in range(n - 1) if (i, i + 1) not in edges]
         net = random_network(rng, edges, states=int(rng.integers(2, 4)))
         law = law_of(net)
-        bound = _dobrushin._dense(couplings(net._factors, net._cards), range(n))
+        bound = _network_privacy._dense(couplings(net._factors, net._cards), range(n))
         for gone in rng.permutation(n)[: n - 2]:
             law = law.sum(axis=gone, keepdims=True)
             through = np.outer(bound[gone], bound[gone])
@@ -184,7 +186,7 @@ def test_large_grids_have_dobrushins_multiple_and_never_less_than_summing_out(mo
     epsilon = 0.01
     small = grid(8, 8, 0.15)
     exact = small.bayesian_dp(DP(epsilon), "dobrushin").epsilon
-    monkeypatch.setattr(_dobrushin, "_MOST_ROWS", 1)
+    monkeypatch.setattr(_network_privacy, "_MOST_ROWS", 1)
     large = grid(8, 8, 0.15).bayesian_dp(DP(epsilon), "dobrushin").epsilon
     assert exact < large < epsilon / (1 - 4 * math.tanh(0.15))
     wide = grid(40, 40, 0.1).bayesian_dp(DP(epsilon)).epsilon
@@ -198,7 +200,7 @@ def test_what_is_too_strong_or_impossible_is_refused(monkeypatch):
         )
     strong = grid(8, 8, 0.6)
     assert strong.bayesian_dp(DP(0.1), "dobrushin").epsilon <= 6.4 * (1 + 1e-9)
-    monkeypatch.setattr(_dobrushin, "_MOST_ROWS", 1)
+    monkeypatch.setattr(_network_privacy, "_MOST_ROWS", 1)
     with pytest.raises(InvalidArgument, match="weak ones"):
         grid(8, 8, 0.6).bayesian_dp(DP(0.1), "dobrushin")
     assert grid(8, 8, 0.6).bayesian_dp(DP(0.1)).epsilon <= 6.4 * (1 + 1e-9)
@@ -208,7 +210,7 @@ def test_what_is_too_strong_or_impossible_is_refused(monkeypatch):
 
 
 def test_too_many_updates_fall_back_on_the_multiple(monkeypatch):
-    monkeypatch.setattr(_dobrushin, "_MOST_UPDATES", 100)
+    monkeypatch.setattr(_network_privacy, "_MOST_UPDATES", 100)
     assert weak_coupling({}, {0: set()}, [[0]]).bayesian_dp(0.3) == pytest.approx(0.3)
     net = grid(5, 5, 0.1)
     assert net._weak.eliminated == ()

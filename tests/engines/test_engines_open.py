@@ -424,3 +424,34 @@ def test_nullable_columns_are_asked_about_like_any_other(kind: str) -> None:
     }.items():
         found = rows.sums(queries.read(line).check(rows.schema))
         assert (found.rows, found.total) == counted, line
+
+
+def test_parts_are_the_same_whether_or_not_a_digest_was_taken_before() -> None:
+    """A digest keeps a small table in memory, and the parts are then cut from there."""
+    frame = pd.DataFrame(
+        {
+            "number": [1.5, np.nan, 3.0, -0.0, 2.0, 7.25],
+            "text": ["a", None, "c", "", "e", "f"],
+            "flag": [True, False, True, True, False, False],
+            "day": pd.to_datetime(
+                ["2024-01-01", "2024-02-29", None, "1969-12-31", "2030-06-01", "2000-01-01"]
+            ),
+        }
+    )
+    train = np.array([True, False, False, True, False, False])
+    protected = np.array([False, True, True, False, False, True])
+    joined, digested = open_rows(frame), open_rows(frame)
+    digested.content()
+    for expected, part in zip(joined.split(train, protected), digested.split(train, protected), strict=True):
+        pd.testing.assert_frame_equal(part.frame(), expected.frame())
+        assert part.count == expected.count
+        assert part.schema == expected.schema
+        assert part.content() == expected.content()
+
+
+def test_a_table_in_memory_is_sealed_like_any_other() -> None:
+    rows = open_rows({"x": [1.0, 2.0, 3.0, 4.0]})
+    rows.content()
+    rows.seal()
+    with pytest.raises(Exception, match="clean room"):
+        rows.frame()

@@ -11,8 +11,8 @@ import pytest
 from holdfast import Guard
 from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard import Asker, _answered, _session
+from holdfast.guard._clean_room import may_be_alive, reader
 from holdfast.guard._code import PreparedCode
-from holdfast.guard._readers import may_be_alive, reader
 from holdfast.ledger import Book, BookError, SigningKey, verify
 from holdfast.ledger import export as export_book
 

@@ -16,7 +16,7 @@ from holdfast import Guard
 from holdfast.dependence import Clusters, Independent, MDependent
 from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
 from holdfast.guard._diagnosis import NOTHING
-from holdfast.guard._pairs import (
+from holdfast.guard._resemblance import (
     Pairs,
     agreement_moments,
     agreement_resemblance,

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.errors import BudgetSpent
-from holdfast.guard import _code, _readers, _session
+from holdfast.guard import _clean_room, _code, _session
 from holdfast.guard._session import Session
 from holdfast.ledger import Balance, Book, BookError, Closed, export, verify
 
@@ -185,7 +185,7 @@ def attack(table, place, monkeypatch, counts):
     many did, and the account."""
     bits, kills = [], [0]
     monkeypatch.setattr(_session, "memory_kills", lambda: ["start", kills[0] if counts else 0])
-    monkeypatch.setattr(_readers, "_count_kills", lambda: ["start", kills[0] if counts else 0])
+    monkeypatch.setattr(_clean_room, "_count_kills", lambda: ["start", kills[0] if counts else 0])
     for row in range(8):
         one = int(table["x"][row] > 0.5)
         with process(table, place, dies=bool(one)) as guard:

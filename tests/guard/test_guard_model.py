@@ -67,7 +67,7 @@ def as_it_was():
 
     landed = _setup.set_up
     with pytest.MonkeyPatch.context() as change:
-        change.setattr("holdfast.guard._arrival.set_up", set_up)
+        change.setattr("holdfast.guard._epoch.set_up", set_up)
         yield change
 
 

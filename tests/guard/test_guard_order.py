@@ -12,7 +12,7 @@ from scipy import stats
 from holdfast import Guard
 from holdfast.engines import _rows, open_rows, unsealed
 from holdfast.errors import QueryRejected
-from holdfast.guard import _arrival, _setup
+from holdfast.guard import _epoch, _setup
 from holdfast.ledger import Book, BookError
 
 ROWS = 2_000
@@ -142,7 +142,7 @@ def test_a_model_of_dependence_keeps_its_order_and_is_refused_as_before(penguins
 
 
 def test_the_next_epoch_trains_on_a_random_few_of_the_earlier_rows(penguins, monkeypatch):
-    monkeypatch.setattr(_arrival, "_MOST_TRAINING", 200)
+    monkeypatch.setattr(_epoch, "_MOST_TRAINING", 200)
     guard = Guard(penguins)
     guard.close_account()
     later = {name: values[::-1].copy() for name, values in penguins.items()}

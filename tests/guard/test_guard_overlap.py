@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from holdfast.guard import _overlap
-from holdfast.guard._overlap import MISTAKEN, Sketch, commonest_share, numbered_again, telling
+from holdfast.guard import _earlier
+from holdfast.guard._earlier import MISTAKEN, Sketch, commonest_share, numbered_again, telling
 
 
 def digests(values):
@@ -74,7 +74,7 @@ def test_a_chance_that_is_a_little_too_small_is_caught():
 @pytest.mark.parametrize("rate", [0.05, 0.5, 1.0, 2.0, 5.0])
 def test_no_row_occurs_exactly_once_more_often_than_in_one_of_e_tables(rate):
     law = {(hits, 10 - hits): float(stats.binom.pmf(hits, 10, rate * math.exp(-rate))) for hits in range(11)}
-    assert _worst(law, _overlap._UNIQUE) <= 1 + 1e-9
+    assert _worst(law, _earlier._UNIQUE) <= 1 + 1e-9
     if rate == 1.0:
         assert _worst(law, 0.33) > 1.2
 
@@ -145,7 +145,7 @@ def test_tables_of_other_laws_that_meet_in_few_rows_are_let_in(rng):
 def test_a_looser_limit_would_refuse_honest_tables(rng, monkeypatch):
     """The twin: what is allowed is what honest tables need. As many values as rows straddle in half of the
     pairs."""
-    monkeypatch.setattr(_overlap, "MISTAKEN", 1e6)
+    monkeypatch.setattr(_earlier, "MISTAKEN", 1e6)
     old, new = (Sketch.of(digests(rng.integers(0, 1_000, 1_000))) for _ in range(2))
     assert old.again_in(new)
 

@@ -13,12 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from holdfast.dependence import Clusters, DependencyGraph, Independent, MarkovChain
-from holdfast.dependence._holdout import HoldoutSettings, reusable_holdout_rows, reusable_holdout_tail
+from holdfast.dependence import (
+    Clusters,
+    DependencyGraph,
+    HoldoutSettings,
+    Independent,
+    MarkovChain,
+    reusable_holdout_rows,
+    reusable_holdout_tail,
+)
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard import CodeHoldout, Guard, ReusableHoldout
-from holdfast.guard._reusable_noise import SparseNoise
-from holdfast.guard._reusable_promise import Promise
+from holdfast.guard._reusable_parts import Promise, SparseNoise
 from holdfast.mechanisms import Noise
 from holdfast.queries import share
 from holdfast.stability import DP, BayesianDP

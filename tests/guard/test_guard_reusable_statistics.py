@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from holdfast.dependence import Clusters, GaussianRows, MarkovChain, MDependent
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard import ReusableHoldout
-from holdfast.guard._reusable_noise import SparseNoise
+from holdfast.guard._reusable_parts import SparseNoise
 
 SETTINGS = {"threshold": 0.1, "noise": 0.01, "budget": 4}
 

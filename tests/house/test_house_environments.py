@@ -65,6 +65,14 @@ def test_a_command_installs_from_its_own_lock_only(target, lock):
     assert set(re.findall(r"--requirement (\S+\.lock)", planned)) == {lock}
 
 
+def test_only_the_demo_leaves_out_parts_of_packages():
+    for target, trimmed in (("demo", True), ("test", False)):
+        command = ["make", "-n", target, "VENV=never-made/all", "DEMO=never-made/demo"]
+        planned = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        assert ("site-packages/*/tests" in planned) == trimmed
+        assert "rm -rf never-made/all" not in planned
+
+
 # The name of the package on the public index that is not ours, where a command would install it.
 STRANGER = re.compile(r"""(?:install|add)\b[^\n]*[\s'"]holdfast(?![\w.-])|['"`]holdfast\[""")
 

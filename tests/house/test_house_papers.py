@@ -18,10 +18,16 @@ def _wrong(rows) -> list[str]:
     """Rows that name no tests, or tests that do not exist, without saying why."""
     wrong = []
     for result, _, tests, differs in rows:
-        named = re.findall(r"`(tests/[\w/]+\.py)`", tests)
-        if not all((ROOT / path).is_file() for path in named) or not (named or differs):
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", tests)
+        if not all(_exists(*test) for test in named) or not (named or differs):
             wrong.append(result)
     return wrong
+
+
+def _exists(path: str, test: str) -> bool:
+    """Whether the file is there and, if a test is named, defines it."""
+    file = ROOT / path
+    return file.is_file() and (not test or f"def {test}(" in file.read_text(encoding="utf-8"))
 
 
 def test_every_result_has_its_row_and_its_tests():
@@ -33,4 +39,5 @@ def test_every_result_has_its_row_and_its_tests():
 
 def test_a_row_without_tests_is_noticed():
     broken = [["SIS T0", "nowhere", "`tests/house/test_nothing.py`", ""], ["SIS T1", "nowhere", "–", ""]]
-    assert _wrong(broken) == ["SIS T0", "SIS T1"]
+    broken.append(["SIS T2", "here", "`tests/house/test_house_papers.py::test_nothing`", ""])
+    assert _wrong(broken) == ["SIS T0", "SIS T1", "SIS T2"]

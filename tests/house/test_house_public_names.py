@@ -33,6 +33,7 @@ PUBLIC_MODULES = [
     "holdfast.figures",
     "holdfast.server",
     "holdfast.client",
+    "holdfast.admin",
     "holdfast.sklearn",
     "holdfast.audit",
     "holdfast.mlflow",

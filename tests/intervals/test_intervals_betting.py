@@ -11,7 +11,7 @@ import pytest
 from intervals_oracles import TOLERANCE, misses, refuted
 
 from holdfast.intervals import Interval, betting, empirical_bernstein, kl
-from holdfast.intervals._betting import _gains, _least, _peak, _stakes
+from holdfast.intervals._means import _gains, _least, _peak, _stakes
 
 NATS = [0.0, 0.3, 1.0, 3.0]
 

@@ -19,7 +19,7 @@ from holdfast.dependence import MarkovChain
 from holdfast.intervals import (
     Interval,
     _chain,
-    _e_mean,
+    _means,
     chain_mean,
     chain_mean_radius,
     chain_share,
@@ -303,7 +303,7 @@ def test_the_e_value_of_a_chain_has_expectation_at_most_1():
 def test_kappa_bounds_the_logarithm_of_a_factor_from_below_and_no_tighter_one_would():
     for norm in (0.0, 0.3, 0.9, 0.999, 1 - 1e-6):
         for share in (1e-9, 1e-5, 9e-4, 1.1e-3, 0.01, 0.3, 0.9, 0.999):
-            kappa = mp.mpf(_e_mean._kappa(share, norm))
+            kappa = mp.mpf(_means._kappa(share, norm))
             with mp.workdps(60):
                 for y in (-share, -share / 2, share, 1.0, 100.0):
                     y = mp.mpf(y)

@@ -17,7 +17,7 @@ from scipy import stats
 
 from contracts.examples import thinned
 from holdfast.errors import InvalidArgument
-from holdfast.intervals import _e_mean, e_mean, e_mean_rates, empirical_bernstein, hoeffding
+from holdfast.intervals import _means, e_mean, e_mean_rates, empirical_bernstein, hoeffding
 
 NATS = (math.log(2), 3.0, 6 * math.log(10))
 
@@ -86,7 +86,7 @@ def test_a_twin_that_forgets_how_far_a_loss_can_go_is_caught(monkeypatch) -> Non
     upper, n, nats = 0.74, 100, 10.0
     rate = 0.999 / upper
     assert misses((0.0, 1.0), (1 - upper, upper), n, nats, (rate, 0.5))[0] <= math.exp(-nats) / 2
-    monkeypatch.setattr(_e_mean, "_kappa", lambda share, norm: 0.5)
+    monkeypatch.setattr(_means, "_kappa", lambda share, norm: 0.5)
     assert misses((0.0, 1.0), (1 - upper, upper), n, nats, (rate, 0.5))[0] > 2 * math.exp(-nats) / 2
 
 

@@ -13,7 +13,7 @@ from mechanisms_oracles import LEVEL, power
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
-from holdfast.mechanisms import _exponential, exponential
+from holdfast.mechanisms import _selection, exponential
 from holdfast.mechanisms._coins import Coins
 from holdfast.stability import exponential_excess
 
@@ -69,7 +69,7 @@ def test_proposals_are_exactly_uniform(size, monkeypatch):
 def test_every_fast_choice_is_the_exact_one(seed, monkeypatch):
     scores = np.random.default_rng(seed).normal(size=50)
     fast = [exponential(scores, 3.0, 1.0, simulation=True, seed=s) for s in range(200)]
-    monkeypatch.setattr(_exponential, "_DOUBT", 2.0)
+    monkeypatch.setattr(_selection, "_DOUBT", 2.0)
     assert [exponential(scores, 3.0, 1.0, simulation=True, seed=s) for s in range(200)] == fast
 
 

@@ -16,8 +16,7 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import Noise, gaussian, laplace
-from holdfast.mechanisms._coins import Coins
-from holdfast.mechanisms._rounded import rounded_noise
+from holdfast.mechanisms._coins import Coins, rounded_noise
 
 MECHANISMS = {"laplace": laplace, "gaussian": gaussian}
 kinds = st.sampled_from(sorted(MECHANISMS))

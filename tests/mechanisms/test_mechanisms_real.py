@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from holdfast.mechanisms._coins import Coins
-from holdfast.mechanisms._real import UniformReal, exp_bounds
+from holdfast.mechanisms._coins import Coins, UniformReal, exp_bounds
 
 exponents = st.fractions(min_value=0, max_value=3000, max_denominator=2**60)
 

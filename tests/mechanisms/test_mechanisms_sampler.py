@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from mechanisms_oracles import LEVEL, cells, p_value, power, rounded_law
 from scipy import stats
 
-from holdfast.mechanisms import Noise, _rounded
-from holdfast.mechanisms._coins import Coins
-from holdfast.mechanisms._rounded import FARTHEST, MOST_STEPS, rounded_noise, settle
+from holdfast.mechanisms import Noise, _coins
+from holdfast.mechanisms._coins import FARTHEST, MOST_STEPS, Coins, rounded_noise, settle
 
 KINDS = ["laplace", "gaussian"]
 DRAWS = 400_000
@@ -30,7 +29,7 @@ def coins(seed: int) -> Coins:
 def test_every_fast_decision_is_the_exact_one(kind, steps, seed):
     # The same first bits, once through the vector path and once each through exact arithmetic.
     count, rows = 1000, 3 if kind == "gaussian" else 2
-    fast = _rounded._candidates(count, steps, coins(seed), kind == "gaussian")
+    fast = _coins._candidates(count, steps, coins(seed), kind == "gaussian")
     replay = coins(seed)
     fraction = replay.words(count)
     short = replay.words((rows * count + 1) // 2).view(np.uint32)[: rows * count].reshape(rows, count)
@@ -55,8 +54,8 @@ def test_unsettled_decisions_are_settled(kind, seed, monkeypatch):
         asked.append(1)
         return settle(*arguments[:-1], coins(1), **options)
 
-    monkeypatch.setattr(_rounded, "settle", counted)
-    monkeypatch.setattr(_rounded, "_DOUBT", 2.0)
+    monkeypatch.setattr(_coins, "settle", counted)
+    monkeypatch.setattr(_coins, "_DOUBT", 2.0)
     assert rounded_noise(200, 12345, coins(seed), gaussian=kind == "gaussian").tolist() == fast.tolist()
     assert len(asked) >= 200
 
@@ -145,7 +144,7 @@ def test_neighbouring_draws_signs_and_low_digits_are_independent(kind, seed):
 
 @given(st.integers(1, MOST_STEPS), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))
 def test_the_product_of_pieces_is_the_product(steps, fractions):
-    nearest, crossing = _rounded._nearest(steps, np.array(fractions, dtype=np.uint64))
+    nearest, crossing = _coins._nearest(steps, np.array(fractions, dtype=np.uint64))
     for i, fraction in enumerate(fractions):
         least = (steps * fraction + 2**63) >> 64
         most = (steps * (fraction + 1) - 1 + 2**63) >> 64
@@ -156,10 +155,10 @@ def test_the_product_of_pieces_is_the_product(steps, fractions):
 def test_a_crossing_is_seen_at_both_ends_of_the_half():
     steps = 2**40 + 1
     at = [((2 * k + 1) * 2**63) // steps for k in (0, 5, 2**39 - 1)]
-    nearest, crossing = _rounded._nearest(steps, np.array(at, dtype=np.uint64))
+    nearest, crossing = _coins._nearest(steps, np.array(at, dtype=np.uint64))
     assert crossing.all()
     assert nearest.tolist() == [0, 5, 2**39 - 1]
-    after, settled = _rounded._nearest(steps, np.array(at, dtype=np.uint64) + np.uint64(1))
+    after, settled = _coins._nearest(steps, np.array(at, dtype=np.uint64) + np.uint64(1))
     assert not settled.any()
     assert after.tolist() == [1, 6, 2**39]
 
@@ -167,7 +166,7 @@ def test_a_crossing_is_seen_at_both_ends_of_the_half():
 def test_the_whole_part_is_exact_or_doubted():
     edges = [math.exp(-j) * 2**31 for j in range(1, 22)]
     prefixes = np.unique([max(0, int(e) + d) for e in edges for d in range(-3, 4)] + list(range(2000)))
-    whole, doubted = _rounded._whole_part(prefixes.astype(np.uint32))
+    whole, doubted = _coins._whole_part(prefixes.astype(np.uint32))
     with mpmath.workdps(40):
         for prefix, value, doubt in zip(prefixes, whole, doubted, strict=True):
             if prefix == 0:
@@ -201,7 +200,7 @@ def test_noise_stays_below_two_to_the_53_steps(monkeypatch):
             return 0
 
     # A uniform number of zeros only is below every e^-k: such a draw ends at the limit and is rejected.
-    monkeypatch.setattr(_rounded, "FARTHEST", 50)
+    monkeypatch.setattr(_coins, "FARTHEST", 50)
     assert settle(0, 0, [0], 5, Zeros()) is None
 
 

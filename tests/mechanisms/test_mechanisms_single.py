@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from mechanisms_oracles import LEVEL, cells, p_value, power
 
-from holdfast.mechanisms import _rounded, _single
-from holdfast.mechanisms._coins import Coins
-from holdfast.mechanisms._rounded import MOST_STEPS, settle
-from holdfast.mechanisms._single import single_noise
+from holdfast.mechanisms import _coins
+from holdfast.mechanisms._coins import MOST_STEPS, Coins, settle, single_noise
 
 KINDS = ["laplace", "gaussian"]
 
@@ -28,7 +26,7 @@ def test_every_fast_decision_is_the_exact_one(kind, steps, seed):
         *source.integers(0, 2**32, (tests, 1000)).tolist(),
         strict=True,
     ):
-        fast = _single._proposal(whole_bits, fraction, short, steps, coins(seed))
+        fast = _coins._proposal(whole_bits, fraction, short, steps, coins(seed))
         assert fast == settle(whole_bits, fraction, short, steps, coins(seed))
 
 
@@ -39,7 +37,7 @@ def test_every_fast_decision_is_the_exact_one(kind, steps, seed):
 def test_doubtful_first_bits_are_settled(kind, whole_bits, fraction, test):
     # On the boundaries of every decision the plain path asks exact arithmetic, and both read the same coins.
     tests = [test, test] if kind == "gaussian" else [test]
-    fast = _single._proposal(whole_bits, fraction, tests, 7, coins(0))
+    fast = _coins._proposal(whole_bits, fraction, tests, 7, coins(0))
     assert fast == settle(whole_bits, fraction, tests, 7, coins(0))
 
 
@@ -58,9 +56,9 @@ def test_draws_have_the_declared_law_and_a_scale_wrong_by_10_percent_is_caught(k
 def test_a_twin_that_never_settles_is_caught(monkeypatch):
     # Without doubt, a proposal on a boundary is decided by its first bits alone, and wrongly.
     whole_bits, fraction, tests = round(2**31 / np.e), 2**63, [round(2**32 / np.e**0.5)]
-    monkeypatch.setattr(_rounded, "_DOUBT", -1.0)
-    monkeypatch.setattr(_rounded, "_FLOAT_ERROR", -1.0)
-    decided = {_single._proposal(whole_bits, fraction, tests, 7, coins(seed)) for seed in range(40)}
+    monkeypatch.setattr(_coins, "_DOUBT", -1.0)
+    monkeypatch.setattr(_coins, "_FLOAT_ERROR", -1.0)
+    decided = {_coins._proposal(whole_bits, fraction, tests, 7, coins(seed)) for seed in range(40)}
     exact = {settle(whole_bits, fraction, tests, 7, coins(seed)) for seed in range(40)}
     assert len(decided) == 1
     assert len(exact) > 1

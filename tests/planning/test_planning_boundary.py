@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planning._boundary import boundary
+from holdfast.planning._method import boundary
 
 
 @given(

@@ -15,7 +15,7 @@ from holdfast.dependence import MarkovChain
 from holdfast.errors import BudgetSpent
 from holdfast.guard import Guard
 from holdfast.planning import plan
-from holdfast.planning._code import expected_width, place_price, promised_width, sequence_price
+from holdfast.planning._guarded import expected_width, place_price, promised_width, sequence_price
 from holdfast.tails import BoundedDifferences
 
 

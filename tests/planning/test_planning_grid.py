@@ -8,8 +8,8 @@ import pytest
 
 from holdfast import plan
 from holdfast.coding import Agreement, _stages, grid_schedule, lacking, largest_tried, least_error
-from holdfast.planning import _agreed
-from holdfast.planning._agreed import GridCode
+from holdfast.planning import _guarded
+from holdfast.planning._guarded import GridCode
 from holdfast.planning._method import Method, Setting
 from holdfast.tails import BoundedDifferences, SubGaussian
 
@@ -61,7 +61,7 @@ def test_a_million_questions_take_few_tries(monkeypatch):
         return lacking(*arguments)
 
     monkeypatch.setattr(_stages, "lacking", counted)
-    monkeypatch.setattr(_agreed, "lacking", counted)
+    monkeypatch.setattr(_guarded, "lacking", counted)
     entry = plan(queries=10**6, confidence=0.95, error=0.01).method("grid-code")
     assert entry.rows == 26_188_353_359
     grid = [arguments for arguments in tries if arguments[2].surprises is None]

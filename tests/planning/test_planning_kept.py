@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast import Guard, plan
 from holdfast.dependence import Clusters, MarkovChain
 from holdfast.errors import BudgetSpent
-from holdfast.guard import _calibration
+from holdfast.guard import _noise
 
 STRATEGIES = (
     "split",
@@ -156,7 +156,7 @@ def test_splitting_refuses_before_reading_what_no_rows_could_keep():
 @pytest.mark.parametrize(("strategy", "k"), [("typical-gaussian", 20), ("transfer-gaussian", 1)])
 def test_a_plan_without_the_grid_would_be_refused(strategy, k, monkeypatch):
     """The twin: the error of the continuous noise alone, which is what plans certified before."""
-    monkeypatch.setattr(_calibration.Calibrated, "promise", lambda noise, planned: planned)
+    monkeypatch.setattr(_noise.Calibrated, "promise", lambda noise, planned: planned)
     error = plan(queries=k, confidence=0.95, rows=20_000).method(strategy).error
     with pytest.raises(BudgetSpent):
         guard_for(20_000, k, strategy, error).mean("x", bounds=(0, 1))

@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from holdfast.errors import InvalidArgument
 from holdfast.planning import typical_gaussian_error, typical_laplace_error
-from holdfast.planning._printed import printed_laplace_error
+from holdfast.planning._noise import printed_laplace_error
 from holdfast.stability import Gaussian as GaussianNoise
 from holdfast.stability import TypicalStability, adaptive_failure
 from holdfast.tails import BoundedDifferences, Custom, SubExponential, SubGaussian

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.errors import QueryRejected
-from holdfast.queries import Expression, _reading
+from holdfast.queries import Expression, _expression
 from holdfast.queries._canonical import canonical
 from holdfast.queries._measure import MOST_CHARACTERS
 from holdfast.queries._nodes import Call, Literal, number
@@ -92,7 +92,7 @@ def parsed(text):
 
 def read(text):
     try:
-        return _reading.read_text(text)
+        return _expression.read_text(text)
     except QueryRejected as refused:
         return str(refused)
 
@@ -121,9 +121,9 @@ def test_a_number_that_a_text_says_itself_is_not_taken_for_a_place():
 
 
 def test_texts_that_differ_in_numbers_are_parsed_once(monkeypatch):
-    _reading._pattern.cache_clear()
+    _expression._pattern.cache_clear()
     seen, original = [], read_tree
-    monkeypatch.setattr(_reading, "read_tree", lambda text: (seen.append(text), original(text))[1])
+    monkeypatch.setattr(_expression, "read_tree", lambda text: (seen.append(text), original(text))[1])
     for limit in range(50):
         text = f"age > {limit} and (income <= {limit * 1.5e3!r} or sex = 'F')"
         assert Expression.read(text).node == canonical(parsed(text))
@@ -131,8 +131,8 @@ def test_texts_that_differ_in_numbers_are_parsed_once(monkeypatch):
 
 
 def test_the_comparison_notices_a_place_that_is_filled_wrongly(monkeypatch):
-    filled = _reading._filled
-    monkeypatch.setattr(_reading, "_filled", lambda node, numbers: filled(node, numbers[::-1]))
+    filled = _expression._filled
+    monkeypatch.setattr(_expression, "_filled", lambda node, numbers: filled(node, numbers[::-1]))
     assert read("x > 1 and y > 2") != parsed("x > 1 and y > 2")
 
 
@@ -147,5 +147,5 @@ def test_the_comparison_notices_a_place_that_is_filled_wrongly(monkeypatch):
     ],
 )
 def test_trees_that_differ_in_more_are_no_pattern(first, second):
-    with pytest.raises(_reading._Differs):
-        _reading._with_places(first, second, {(7_000_001.0, 1.25e-9): 0})
+    with pytest.raises(_expression._Differs):
+        _expression._with_places(first, second, {(7_000_001.0, 1.25e-9): 0})

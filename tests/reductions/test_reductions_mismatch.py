@@ -30,7 +30,7 @@ from holdfast.reductions import (
 )
 from holdfast.reductions._mismatch import subsampled_distance
 from holdfast.stability import DP, explain
-from holdfast.stability._mismatch import disagreement, mean_distance, spread
+from holdfast.stability._compilers import coin_disagreement, mean_distance, outcome_variance
 
 
 def tables(n: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -80,8 +80,8 @@ def test_the_spread_is_attained_by_randomised_response(epsilon):
         float((p * values[0] ** 2 + (1 - p) * values[1] ** 2) / (p * values[0] + (1 - p) * values[1]) ** 2)
         for p in np.linspace(0.001, 0.999, 9999)
     )
-    assert worst - 1.0 <= spread(epsilon, 1) + 1e-12
-    assert worst - 1.0 >= spread(epsilon, 1) * (1.0 - 1e-4)
+    assert worst - 1.0 <= outcome_variance(epsilon, 1) + 1e-12
+    assert worst - 1.0 >= outcome_variance(epsilon, 1) * (1.0 - 1e-4)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 6])
@@ -216,7 +216,7 @@ def test_the_budget_is_the_largest_that_keeps_the_promise(rho, n, parts, outcome
     budget = replicability_budget(rho, n, parts=parts, outcomes=outcomes)
     more = DP(budget.epsilon * (1.0 + 1e-9))
     within, beyond = (
-        distance if outcomes == 2 else disagreement(distance, None)
+        distance if outcomes == 2 else coin_disagreement(distance, None)
         for distance in (mean_distance(dp, n, parts) for dp in (budget, more))
     )
     assert within <= rho

@@ -76,6 +76,10 @@ ALLOWED = {
         ("GET", "/datasets/{name}/discoveries"),
         ("GET", "/datasets/{name}/certificate"),
         ("GET", "/datasets/{name}/ledger"),
+        ("GET", "/datasets/{name}/terms"),
+        ("GET", "/states"),
+        ("GET", "/administration"),
+        ("GET", "/administration/ledger"),
         ("GET", "/datasets/{name}/verify"),
         ("GET", "/datasets/{name}/epochs"),
         ("GET", "/datasets/{name}/report"),
@@ -102,6 +106,7 @@ BODIES = {
     "/datasets/{name}/discoveries": {"claim": "share(age > 40) > 0.2"},
     "/datasets/{name}/epochs": {"source": "other.parquet"},
     "/datasets/{name}/report": {"questions": ["share(age > 40)"]},
+    "/datasets/{name}/export": {},
     "/boards/{name}/finalists": {"submissions": []},
     "/gates": {"name": "new", "results": {"scores": {str(number): 1 for number in range(100)}}},
     "/gates/{name}/submissions": {
@@ -149,6 +154,8 @@ def expected(role, reach, method, path):
         return 404 if out_of_reach and role == "analyst" and path == "/datasets/{name}/report" else 403
     if out_of_reach:
         return 404
+    if path.startswith("/administration") and reach != "*":
+        return 403  # It speaks of everything that the service has.
     return 404 if path.endswith("/report") else 200  # They may look, and nobody has given a report yet.
 
 

@@ -52,7 +52,7 @@ def test_an_owner_opens_an_epoch_and_everyone_asks_the_new_rows(house, tmp_path,
         return response
 
     monkeypatch.setattr(owner._http, "request", losing)
-    monkeypatch.setattr("holdfast.client.time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr("holdfast._connection.time", SimpleNamespace(sleep=lambda seconds: None))
     later = owner.next_epoch("1.parquet", together=0.9)
     assert len(sent) == 3
     assert len(set(sent)) == 1

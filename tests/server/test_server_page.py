@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
-
-def chromium() -> str:
-    """Debian's Chromium, installed if it is missing and may be."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    if not any(map(shutil.which, names)) and shutil.which("apt-get") and os.geteuid() == 0:
-        subprocess.run(["apt-get", "update", "-qq"], check=True, capture_output=True)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "chromium"], check=True, capture_output=True)
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        pytest.skip("there is no Chromium, and it cannot be installed without root")
-    return found
+from browser import Visitor, browsing, sticks_out
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+    with browsing() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
 def visit(browser, served):
     """Opens the page; whatever the page throws fails the test."""
-    contexts, thrown = [], []
+    visitor = Visitor(browser, served["url"], served["tokens"])
 
     def visit(role=None, **options):
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.on("pageerror", lambda error: thrown.append(str(error)))
-        page.goto(served["url"])
+        page = visitor(role, **options)
         if role is not None:
-            page.get_by_label("Your token").fill(served["tokens"][role])
-            page.keyboard.press("Enter")
             expect(page.locator("#dataset-name")).to_have_text("diamonds")
+            expect(page.locator("#statement")).not_to_be_empty()
         return page
 
     yield visit
-    for context in contexts:
-        context.close()
-    assert thrown == []
+    visitor.leave()
 
 
 def test_a_wrong_token_is_told_and_nothing_is_shown(visit):
@@ -68,23 +46,44 @@ def test_asking_without_a_mouse_with_the_price_before_and_the_interval_after(vis
     expect(preview).to_contain_text("If the rows agree")
     page.keyboard.press("Enter")
     expect(page.locator("#answers")).to_contain_text("share(table_width > 57)")
-    expect(preview).to_contain_text("nats")
+    expect(page.locator("#answer")).to_contain_text("nats")
+    expect(preview).to_be_empty()
     expect(page.locator("#drawing circle").first).to_be_visible()
-    spent = page.locator("#facts dd").nth(3).inner_text()
+    spent = page.locator("#facts dd").nth(2).inner_text()
     page.keyboard.press("Enter")  # Once more: the recorded answer, for nothing.
-    expect(page.locator("#facts dd").nth(3)).to_have_text(spent)
+    expect(page.locator("#facts dd").nth(2)).to_have_text(spent)
     expect(page.get_by_label("Question", exact=True)).to_be_focused()
 
 
 def test_mistakes_are_told_in_place_and_cost_nothing(visit):
     page = visit("analyst")
-    spent = page.locator("#facts dd").nth(3).inner_text()
+    spent = page.locator("#facts dd").nth(2).inner_text()
     page.get_by_label("Question", exact=True).fill("share(<img src=x onerror=alert(1)> > 2)")
-    expect(page.locator("#preview")).not_to_be_empty()
-    page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    preview = page.locator("#preview")
+    expect(preview).to_have_class("refused")
+    words = preview.inner_text()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text(words)
+    expect(preview).to_be_empty()  # Said once.
     assert page.locator("img").count() == 0
-    assert page.locator("#facts dd").nth(3).inner_text() == spent
+    assert page.locator("#facts dd").nth(2).inner_text() == spent
+    page.get_by_role("button", name="Dismiss this refusal").press("Enter")
+    expect(page.get_by_role("alert")).to_be_hidden()
+    expect(page.get_by_label("Question", exact=True)).to_be_focused()
+
+
+def test_what_goes_wrong_elsewhere_is_told_once_and_can_be_dismissed(visit):
+    page = visit("analyst")
+    page.route("**/verify", lambda route: route.abort())
+    for dismiss in (
+        lambda: page.keyboard.press("Escape"),
+        lambda: page.get_by_role("button", name="Dismiss this message").click(),
+    ):
+        page.get_by_role("button", name="Verify the book").click()
+        expect(page.get_by_role("alert")).to_contain_text("The service does not answer. Try again.")
+        expect(page.get_by_text("The service does not answer.")).to_have_count(1)
+        dismiss()
+        expect(page.get_by_role("alert")).to_be_hidden()
 
 
 def test_an_account_that_counts_answers_is_shown_in_answers(visit):
@@ -104,7 +103,7 @@ def test_an_account_that_counts_answers_is_shown_in_answers(visit):
     page.route("**/preview", told(**prices, why="The width is that for all rows."))
     page.reload()
     expect(page.locator("#left")).to_have_text("98 of 100 answers")
-    expect(page.locator("#facts dd").nth(3)).to_have_text("2 answers")
+    expect(page.locator("#facts dd").nth(2)).to_have_text("2 answers")
     expect(page.locator("#meter")).to_have_attribute("aria-label", "2 % of the account is spent")
     page.get_by_label("Question", exact=True).fill("share(carat > 3.3)")
     expect(page.locator("#preview")).to_have_text("About ±0.1 for 1 answer. The width is that for all rows.")
@@ -139,7 +138,7 @@ def luminance(colour: str) -> float:
 def test_text_stands_out_in_the_light_and_in_the_dark(visit, scheme):
     page = visit("analyst", color_scheme=scheme)
     style = "node => [getComputedStyle(node).color, getComputedStyle(document.body).backgroundColor]"
-    for place in ("#dataset-name", ".quiet", "#left"):
+    for place in ("#dataset-name", "#columns-help", "#left"):
         pair = page.locator(place).locator("visible=true").first.evaluate(style)
         darker, lighter = sorted(map(luminance, pair))
         assert (lighter + 0.05) / (darker + 0.05) >= 4.5
@@ -150,9 +149,8 @@ def test_text_stands_out_in_the_light_and_in_the_dark(visit, scheme):
 
 def test_nothing_sticks_out_on_a_phone(visit):
     page = visit("analyst", viewport={"width": 360, "height": 740})
-    width = page.locator("html").evaluate("node => node.scrollWidth")
-    assert width <= 360
-    assert page.get_by_role("button", name="Ask").bounding_box()["height"] >= 40
+    assert sticks_out(page) == 0
+    assert page.get_by_role("button", name="Ask", exact=True).bounding_box()["height"] >= 40
 
 
 def test_the_page_may_load_nothing_from_elsewhere(served):

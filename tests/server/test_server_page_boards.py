@@ -8,15 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from server_process import serving
-from test_server_page import chromium
 
+from browser import PHONE, sticks_out, visiting
 from holdfast.client import Client
 from holdfast.server import Service
 
 ROWS = 800
-PHONE = {"width": 390, "height": 740}
 LABELS = pd.DataFrame({"id": np.arange(ROWS), "y": np.random.default_rng(1).integers(0, 2, ROWS)})
 
 
@@ -51,32 +50,21 @@ def site(tmp_path):
         )
     }
     service.close()
-    with serving(tmp_path) as started, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        thrown = []
+    with serving(tmp_path) as started, visiting(started["url"], tokens) as visitor:
 
         def visit(name, **options):
-            page = browser.new_context(**options).new_page()
-            page.on("pageerror", lambda error: thrown.append(str(error)))
-            page.goto(started["url"])
-            page.get_by_label("Your token").fill(tokens[name])
-            page.keyboard.press("Enter")
-            expect(page.get_by_role("region", name="Board race")).to_contain_text("accuracy, more is better")
+            page = visitor(name, **options)
+            expect(page.get_by_role("region", name="Board race")).to_contain_text("Accuracy, more is better")
+            expect(page.locator("#board-submissions")).not_to_be_empty()
             return page
 
         yield started["url"], tokens, visit
-        browser.close()
-        assert thrown == []
-
-
-def sticks_out(page):
-    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
 def test_a_participant_uploads_without_a_mouse_on_a_phone(site):
     url, tokens, visit = site
     page = visit("ann", viewport=PHONE)
-    expect(page.locator("#datasets")).to_be_hidden()
+    expect(page.locator("#dataset-places")).to_be_hidden()
     expect(page.get_by_role("alert")).to_be_hidden()
     status = page.get_by_role("status").locator("visible=true")
     files = page.get_by_label("Predictions: CSV, Parquet or JSON")
@@ -166,7 +154,17 @@ def test_finalists_are_ticked_and_the_final_is_shown_to_everyone(site):
         expect(everything.locator("tbody tr")).to_have_count(4)
         expect(everything.get_by_role("checkbox")).to_have_count(0)
         expect(everything.locator("tbody tr").first).to_contain_text("/bob")
-        final = olga.final("race")
+        owner = visit("olga")
+        owner.get_by_role("button", name="Hold the final").press("Enter")
+        expect(owner.get_by_role("dialog")).to_contain_text("once and for good")
+        owner.keyboard.press("Enter")  # The first button is the one that changes nothing.
+        expect(owner.get_by_role("dialog")).to_be_hidden()
+        assert olga._call("GET", "/boards/race")["final"] is None
+        owner.get_by_role("button", name="Hold the final").click()
+        owner.get_by_role("dialog").get_by_role("button", name="Hold the final").click()
+        expect(owner.locator("#board-status")).to_have_text("The final was held.")
+        expect(owner.locator("#board-owner")).to_be_hidden()
+        final = olga._call("GET", "/boards/race")["final"]
         assert {entry["key"] for entry in final} == {keys[1], theirs}
         page.reload()
         rows = page.get_by_role("table", name="Final scores").locator("tbody tr")

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from server_process import serving
-from test_server_page import chromium
 
-from holdfast.client import Client
+from browser import sticks_out, visiting
 from holdfast.server import Policy, Service
 
 
 @pytest.fixture
 def house(tmp_path):
-    """A dataset with one epoch: its service's address, the owner's client, and an analyst's token."""
+    """A dataset with one epoch: its service's address, and tokens."""
     service = Service(tmp_path)
     for part in range(3):
         values = np.random.default_rng(part).random(1000)
@@ -24,21 +23,25 @@ def house(tmp_path):
     tokens = {role: service.tokens.issue(role, role=role)[0] for role in ("owner", "analyst")}
     service.close()
     with serving(tmp_path) as said:
-        owner = Client(said["url"], tokens["owner"], dataset="t")
-        yield said["url"], owner, tokens["analyst"]
-        owner.close()
+        yield said["url"], tokens
+
+
+def open_epoch(page):
+    """An owner opens an epoch, after a file that is not there."""
+    for source, words in (("9.parquet", "9.parquet"), ("1.parquet", "The epoch is open.")):
+        page.get_by_label("File or table with the rows").fill(source)
+        page.get_by_role("button", name="Open an epoch").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text(f"a new epoch of t for the rows in {source}")
+        dialog.get_by_role("button", name="Open the epoch").click()
+        expect(page.locator("#epoch-status")).to_contain_text(words)
+    expect(page.locator("#facts")).to_contain_text("2 of 2")
 
 
 def test_the_page_says_which_epoch_one_is_in_and_leads_to_the_others(house):
-    url, owner, token = house
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 360, "height": 740})
-        thrown = []
-        page.on("pageerror", lambda error: thrown.append(str(error)))
-        page.goto(url)
-        page.get_by_label("Your token").fill(token)
-        page.keyboard.press("Enter")
+    url, tokens = house
+    with visiting(url, tokens) as visit:
+        page = visit("analyst", viewport={"width": 360, "height": 740})
         expect(page.locator("#facts")).to_contain_text("667")
         epochs = page.get_by_role("navigation", name="Epochs")
         expect(page.locator("#epochs")).to_be_hidden()  # A table that does not grow says nothing of it.
@@ -47,7 +50,8 @@ def test_the_page_says_which_epoch_one_is_in_and_leads_to_the_others(house):
         question.press("Enter")
         expect(page.locator("#answers tbody tr")).to_have_count(1)
 
-        owner.next_epoch("1.parquet").close()
+        expect(page.locator("#new-epoch")).to_be_hidden()  # For owners only.
+        open_epoch(visit("owner"))
         question.fill("share(x > 0.5, guess = 0.5)")
         question.press("Enter")  # Asked of the new rows, and the page turns to them.
         expect(epochs.get_by_role("button")).to_have_count(2)
@@ -61,9 +65,7 @@ def test_the_page_says_which_epoch_one_is_in_and_leads_to_the_others(house):
         expect(page.locator("#facts")).to_contain_text("1 of 2")
         expect(page.locator("#answers")).to_contain_text("share(x > 0.25)")
         expect(page.locator("#answers tbody tr")).to_have_count(1)
-        expect(page.locator("#datasets [aria-current=true]")).to_contain_text("t")
-        assert page.locator("html").evaluate("node => node.scrollWidth") <= 360
+        expect(page.locator("#dataset-list [aria-current=true]")).to_contain_text("t")
+        assert sticks_out(page) == 0
         page.get_by_role("button", name="Verify the book").press("Enter")
         expect(page.locator("#verified")).to_contain_text("Whole")
-        browser.close()
-    assert thrown == []

@@ -1,4 +1,4 @@
-"""The page's six files hold together, without a browser: what the script looks for and calls is there, and
+"""The page's files hold together, without a browser: what the script looks for and calls is there, and
 nothing comes from elsewhere."""
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from importlib import resources
 import pytest
 
 PAGE = resources.files("holdfast.server").joinpath("page")
-PAGE_SCRIPT, BOARDS, GATES, RESULTS, STYLE, INDEX = (
-    PAGE.joinpath(name).read_text(encoding="utf-8")
-    for name in ("page.js", "boards.js", "gates.js", "results.js", "page.css", "index.html")
-)
-SCRIPT = PAGE_SCRIPT + BOARDS + GATES + RESULTS
+SCRIPTS = sorted(file.name for file in PAGE.iterdir() if file.name.endswith(".js"))
+STYLE, INDEX = (PAGE.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "index.html"))
+SCRIPT = "".join(PAGE.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
 
 
 class Elements(HTMLParser):
@@ -93,14 +91,7 @@ def test_every_control_says_what_it_is_for():
 
 @pytest.mark.parametrize(
     ("path", "kind"),
-    [
-        ("/", "text/html"),
-        ("/page.css", "text/css"),
-        ("/page.js", "text/javascript"),
-        ("/boards.js", "text/javascript"),
-        ("/gates.js", "text/javascript"),
-        ("/results.js", "text/javascript"),
-    ],
+    [("/", "text/html"), ("/page.css", "text/css"), *((f"/{name}", "text/javascript") for name in SCRIPTS)],
 )
 def test_the_files_are_served_to_anyone_under_a_policy_that_allows_only_themselves(client, path, kind):
     response = client.get(path)

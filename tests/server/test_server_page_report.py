@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from server_process import serving
-from test_server_page import chromium
 
+from browser import sticks_out, visiting
 from holdfast.client import Client
 from holdfast.server import Policy, Service
 
@@ -19,16 +19,10 @@ def test_an_owner_ends_the_account_with_a_report_that_everyone_sees(tmp_path):
     service.datasets.register("t", "t.parquet", Policy(promise="each"))
     tokens = {role: service.tokens.issue(role, role=role)[0] for role in ("owner", "analyst")}
     service.close()
-    with serving(tmp_path) as said, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        thrown = []
+    with serving(tmp_path) as said, visiting(said["url"], tokens) as visitor:
 
         def visit(role, **options):
-            page = browser.new_context(**options).new_page()
-            page.on("pageerror", lambda error: thrown.append(str(error)))
-            page.goto(said["url"])
-            page.get_by_label("Your token").fill(tokens[role])
-            page.keyboard.press("Enter")
+            page = visitor(role, **options)
             expect(page.locator("#facts")).to_contain_text("confidence 0.95 for each interval by itself")
             return page
 
@@ -60,7 +54,4 @@ def test_an_owner_ends_the_account_with_a_report_that_everyone_sees(tmp_path):
         analyst.reload()
         expect(analyst.locator("#report-rows tbody tr")).to_have_count(2)
         expect(analyst.locator("#give-report")).to_be_hidden()
-        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        assert analyst.evaluate(wide) == 0
-        browser.close()
-        assert thrown == []
+        assert sticks_out(analyst) == 0

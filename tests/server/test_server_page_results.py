@@ -7,14 +7,14 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from server_process import serving
-from test_server_page import chromium
 
+from browser import PHONE, sticks_out, visiting
 from holdfast.client import Client
+from holdfast.records import interval_words
 from holdfast.server import Policy, Service
 
-PHONE = {"width": 390, "height": 740}
 ROWS = 6_000
 
 
@@ -35,23 +35,16 @@ def site(tmp_path_factory):
     service.datasets.register("people", "people.csv", Policy(expect=100))
     token = service.tokens.issue("ann", role="analyst", dataset="people")[0]
     service.close()
-    with serving(home) as started, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        thrown = []
+    with serving(home) as started, visiting(started["url"], {"ann": token}) as visitor:
 
         def visit(**options):
-            page = browser.new_context(**options).new_page()
-            page.on("pageerror", lambda error: thrown.append(str(error)))
-            page.goto(started["url"])
-            page.get_by_label("Your token").fill(token)
-            page.keyboard.press("Enter")
+            page = visitor("ann", **options)
             expect(page.locator("#dataset-name")).to_have_text("people")
+            expect(page.locator("#statement")).not_to_be_empty()
             return page
 
         with Client(started["url"], token) as client:
             yield client, visit
-        browser.close()
-        assert thrown == []
 
 
 def ask(page, question):
@@ -68,12 +61,8 @@ def cells(table):
 
 
 def shown(value):
-    """A number as the page shows it: four digits."""
+    """A number without an interval, as the page shows it: four digits."""
     return float(f"{value:.4g}")
-
-
-def ends(text):
-    return [float(part) for part in text.strip("[]").split(", ")]
 
 
 def corners(path):
@@ -88,12 +77,12 @@ def test_a_distribution_is_a_curve_with_its_band_and_the_numbers_of_a_client(sit
     picture = result.get_by_role("img", name="Curve of cdf(income) from")
     expect(picture).to_be_visible()
     curve = client.cdf("income")
-    expect(page.locator("#preview")).to_contain_text(f"{len(curve.points)} points")
+    expect(page.locator("#answer")).to_contain_text(f"{len(curve.points)} points")
     result.get_by_text(f"All {len(curve.points)} points").press("Enter")
     rows = cells(result.get_by_role("table", name="All points of cdf(income)"))
-    assert [[float(row[0]), float(row[1]), *ends(row[2])] for row in rows] == [
-        list(map(shown, numbers))
-        for numbers in zip(curve.points, curve.value, curve.low, curve.high, strict=True)
+    assert [[float(row[0]), *row[1:]] for row in rows] == [
+        [shown(point), *interval_words(*numbers)]
+        for point, *numbers in zip(curve.points, curve.value, curve.low, curve.high, strict=True)
     ]
     short = cells(result.get_by_role("table", name="Points of cdf(income)", exact=True))
     assert len(short) == 7
@@ -135,8 +124,9 @@ def test_a_histogram_is_bars_with_intervals_and_the_numbers_of_a_client(site, bi
     picture = result.get_by_role("img", name=question)
     expect(picture).to_be_visible()
     table = client.table(question)
-    assert [[row[0], float(row[1]), *ends(row[2])] for row in cells(result.get_by_role("table"))] == [
-        [row.group[0], *map(shown, (row.answer.value, row.answer.low, row.answer.high))] for row in table.rows
+    assert cells(result.get_by_role("table")) == [
+        [row.group[0], *interval_words(row.answer.value, row.answer.low, row.answer.high)]
+        for row in table.rows
     ]
     bars = [float(bar.get_attribute("height")) for bar in picture.locator(".bar").all()]
     scale = 200 / max(answer.high for answer in table.answers)
@@ -157,8 +147,7 @@ def test_a_question_by_groups_is_a_table(site):
         if row.answer is None:
             assert cell[1:] == ["–", row.note]
         else:
-            numbers = [row.answer.value, row.answer.low, row.answer.high]
-            assert [float(cell[1]), *ends(cell[2])] == list(map(shown, numbers))
+            assert cell[1:] == list(interval_words(row.answer.value, row.answer.low, row.answer.high))
 
 
 @pytest.mark.parametrize(
@@ -184,8 +173,7 @@ def test_pictures_fit_a_phone(site, scheme):
     for question in ("cdf(income)", "cdf(same)", "histogram(income, 40)", "share(age > 40, by = city)"):
         result = ask(page, question)
         expect(result.get_by_role("heading", name=question)).to_be_visible()
-        sticks_out = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        assert page.evaluate(sticks_out) == 0
+        assert sticks_out(page) == 0
         # No number of a picture is cut off at its right or left edge.
         for box in (text.bounding_box() for text in result.locator("svg text").all()):
             edges = result.locator("svg").bounding_box()

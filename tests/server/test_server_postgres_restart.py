@@ -10,8 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psycopg
 import pytest
 
+from holdfast import Guard
+from holdfast.errors import DatabaseAway, QueryRejected
 from holdfast.ledger import Book, BookError, _pool
 from holdfast.server import Policy, Service
 from holdfast.server._store import StoreError
@@ -152,3 +155,38 @@ def test_readiness_tells_the_truth_while_the_database_is_away(cluster, tmp_path,
     assert insisting(lambda: service.tokens.holder(secret)).name == "ann"
     assert service.ready() == []
     service.close()
+
+
+def test_a_table_whose_database_is_away_costs_nobody_a_question(cluster):
+    """A question was charged as failed, and so was every one after the database was back."""
+    rows = np.random.default_rng(0).random(2_000)
+    with psycopg.connect(cluster.get_uri(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE towns (x FLOAT8)")
+        with connection.cursor().copy("COPY towns FROM STDIN") as copy:
+            copy.write("".join(f"{value!r}\n" for value in rows.tolist()))
+    guard = Guard(f"{cluster.get_uri()}#towns", training_share=0.0)
+    first = guard.share("x > 0.5", guess=0.5)
+    spent = guard.spent
+    control(cluster, "-m", "fast", "stop")
+    asked = {
+        "a share": lambda: guard.share("x > 0.4", guess=0.6),
+        "several": lambda: guard.ask_all(["share(x > 0.3)", "share(x > 0.2)"]),
+        "a claim": lambda: guard.discover("share(x > 0.1) > 0.5"),
+        "a report": lambda: guard.report(["share(x > 0.7)"]),
+    }
+    for name, ask in asked.items():
+        with pytest.raises(DatabaseAway, match="nothing was charged"):
+            ask()
+        assert (guard.spent, guard.closed) == (spent, False), name
+    assert guard.share("x > 0.5", guess=0.5).value == first.value  # What was answered needs no rows.
+    socket = cluster.get_uri().partition("host=")[2]
+    control(cluster, "-o", '-h ""', "-o", f"-k {socket}", "-l", str(cluster.log), "start")
+    assert guard.share("x > 0.4", guess=0.6).low < 0.6 < guard.share("x > 0.4", guess=0.6).high
+    assert guard.spent > spent
+    control(cluster, "-m", "fast", "stop")
+    control(cluster, "-o", '-h ""', "-o", f"-k {socket}", "-l", str(cluster.log), "start")
+    with psycopg.connect(cluster.get_uri(), autocommit=True) as connection:
+        connection.execute("INSERT INTO towns VALUES (0.5)")
+    with pytest.raises(QueryRejected, match="had 2,000 rows and has 2,001"):
+        guard.share("x > 0.8")  # A connection that was lost is a reason to count at once.
+    guard.close()

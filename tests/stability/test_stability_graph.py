@@ -34,10 +34,9 @@ from holdfast.stability import (
     perfect_plan,
     private_plan,
 )
-from holdfast.stability._arrows import ARROWS
+from holdfast.stability._arrows import ARROWS, strain
+from holdfast.stability._graph import tightest, trace
 from holdfast.stability._notation import NODES
-from holdfast.stability._search import tightest, trace
-from holdfast.stability._tightness import strain
 
 STARTS = {
     "dp": DP(1e-5),

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
 from holdfast.stability._composition import log_composed_delta_pure
-from holdfast.stability._laplace import log_delta
-from holdfast.stability._profiles import Gaussian, Laplace, gaussian_delta, laplace_delta
+from holdfast.stability._profiles import Gaussian, Laplace, gaussian_delta, laplace_delta, log_delta
 
 
 def exact_gaussian(epsilon, ratio, k=1):

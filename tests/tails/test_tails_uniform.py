@@ -10,7 +10,7 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.tails import uniform_convergence, uniform_convergence_rows
-from holdfast.tails._uniform import _log_sauer
+from holdfast.tails._tail import _log_sauer
 
 
 @pytest.mark.parametrize("points", range(1, 12))

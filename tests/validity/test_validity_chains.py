@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from scipy.stats import binomtest
 
 from holdfast import Guard
-from holdfast.audit._counted import CountedGuard, CountedShare
+from holdfast.audit.attacks._answerers import CountedGuard, CountedShare
 from holdfast.dependence import MarkovChain
 from holdfast.errors import DependenceWarning
 

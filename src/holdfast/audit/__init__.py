@@ -1,12 +1,10 @@
 """Attacks, what published scores leaked, empirical bounds and coverage: the guarantees, tried."""
 
 from holdfast.audit import attacks
-from holdfast.audit._coverage import coverage
+from holdfast.audit._coverage import coverage, prior
 from holdfast.audit._finding import Finding, Report
 from holdfast.audit._indistinguishability import indistinguishability
-from holdfast.audit._prior import prior
-from holdfast.audit._replicability import replicability
-from holdfast.audit._stability import stability
+from holdfast.audit._stability import replicability, stability
 from holdfast.planning import leak
 
 __all__ = [

@@ -1,4 +1,6 @@
-"""How often some interval of a guard misses its truth, against any analyst."""
+"""How often some interval of a guard misses its truth, against any analyst; and whether the prior behind the
+prices sums to more than one.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,15 @@ import numpy as np
 from holdfast import checks
 from holdfast.audit._finding import (
     Finding,
+    Progress,
+    Running,
     claim_argument,
     confidence_argument,
     name_of,
     rate_finding,
     subject_of,
+    takes_second,
 )
-from holdfast.audit._trials import Progress, Running, takes_second
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.guard import Discovery
 from holdfast.intervals import kl
@@ -37,7 +41,7 @@ class _Session:
         world, coins = rng.spawn(2)
         guard = self.guard_factory(world)
         more = (coins,) if self.with_coins else ()
-        asked = missed = refused = found = false = 0
+        asked = missed = refused = discoveries = false = 0
         try:
             for item in self.analyst(guard, *more):
                 asked += 1
@@ -45,11 +49,11 @@ class _Session:
                 if claim is None:
                     missed += not _holds(item)
                 elif claim[0]:
-                    found += 1
+                    discoveries += 1
                     false += not claim[1]
         except BudgetSpent:
             refused = 1
-        return [asked, missed, refused, found, false]
+        return [asked, missed, refused, discoveries, false]
 
 
 def _claim(item: Any) -> tuple[bool, bool] | None:
@@ -104,7 +108,7 @@ def coverage(
     session with this analyst misses lies in [low, high]. Another analyst may do worse: only refutation
     carries over to the guard's promise.
     Assumes: truths that are right (not checkable).
-    Reference: Clopper and Pearson 1934; theory 2.2 for what is promised.
+    Reference: Clopper and Pearson 1934; ``docs/theory/code-guard.md`` for what is promised.
 
     >>> from holdfast.intervals import hoeffding
     >>> def plain(rng):
@@ -151,7 +155,7 @@ def _of_discoveries(
 ) -> Finding:
     """The expected share of false discoveries, by the interval of a mean of values in [0, 1]."""
     trials = len(sessions)
-    found, false = (sum(session[place] for session in sessions) for place in (3, 4))
+    discoveries, false = (sum(session[place] for session in sessions) for place in (3, 4))
     share = math.fsum(session[4] / session[3] for session in sessions if session[3]) / trials
     limits = kl(share, trials, -math.log1p(-confidence))
     return Finding(
@@ -164,9 +168,47 @@ def _of_discoveries(
         limits.high,
         confidence,
         rate,
-        statement=f"Of {found:,} discoveries in {trials:,} sessions {false:,} were false; on the average of "
-        f"all sessions the share was {share:.3g}.",
+        statement=f"Of {discoveries:,} discoveries in {trials:,} sessions {false:,} were false; on average "
+        f"over all sessions the share was {share:.3g}.",
         assumes=("The truths that the analyst states are right.", "Another analyst may do worse."),
         seed=seed,
-        details={"found": found, "false": false},
+        details={"found": discoveries, "false": false},
+    )
+
+
+def prior(prices: Iterable[Any], *, name: str = "prices") -> Finding:
+    """What the prior behind a question's prices sums to, at least: Σ exp(−price) over different outputs.
+
+    ``prices`` are in nats, one for each output that the question could have; of infinitely many outputs, give
+    as many as you like. A guard whose prices sum to more than 1 sells knowledge too cheaply.
+
+    Guarantee: deterministic; the sum over all outputs is at least ``low``. More than 1 contradicts the code
+    guard's validity, however long an analyst would need to use it.
+    Assumes: that the prices belong to different outputs of one question (not checkable).
+    Reference: ``docs/theory/code-guard.md``, Kraft's inequality.
+
+    >>> import math
+    >>> prior([math.log(2)] * 2).verdict
+    'not refuted'
+    >>> prior([math.log(4 / 3)] * 2).verdict
+    'refuted'
+    """
+    listed = checks.reals(prices, "prices", "[0, inf)", of="prior", by="docs/theory/code-guard.md")
+    # Each exponential is within an ulp and fsum rounds once; a fair prior must not be refuted by rounding.
+    mass = math.fsum(math.exp(-price) for price in listed) * (1 - 1e-12)
+    if not math.isfinite(mass):
+        raise InvalidArgument("prices", "numbers whose exponentials can be added", prices, of="prior")
+    return Finding(
+        "prior",
+        name,
+        "sum of the prior",
+        len(listed),
+        mass,
+        mass,
+        math.inf,
+        1.0,
+        1.0,
+        statement=f"{len(listed):,} outputs have prices that stand for a total probability of {mass:.6g}.",
+        assumes=("The prices belong to different outputs of one question.",),
+        details={"outputs": len(listed)},
     )

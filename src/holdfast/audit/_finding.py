@@ -1,20 +1,41 @@
-"""What an audit found, in one shape for every audit, and the report that collects findings."""
+"""What an audit found, in one shape for every audit; the report that collects findings; and the trials behind
+them.
+
+Trials are independent. Their results are the same for any number of workers, and no finished trial is run
+twice. Two results are the same if the texts that write down all there is to a result are the same.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
 import math
-from dataclasses import dataclass, field, fields
+import os
+import pickle
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, fields, is_dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import holdfast
 from holdfast import checks
+from holdfast import workers as hands
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import clopper_pearson
 from holdfast.records import Record, show
+from holdfast.workers import Progress, Workers
 
 _FORMAT = "holdfast audit report 1"
+_LONGEST = 200
+__all__ = ["Journal", "Progress", "Running", "Trial", "Workers", "takes_second"]
+
+# One trial: its number and its own generator, to a value that JSON can write without loss.
+Trial = Callable[[int, np.random.Generator], Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,19 +95,19 @@ class Finding(Record):
         return {**super().to_dict(), "verdict": self.verdict}
 
     @classmethod
-    def from_dict(cls, said: Any) -> Finding:
+    def from_dict(cls, values: Any) -> Finding:
         """The finding that :meth:`to_dict` wrote."""
         try:
-            known = {f.name: said[f.name] for f in fields(cls) if f.name in said}
-            known["high"] = math.inf if known["high"] is None else known["high"]
-            known["estimate"] = math.nan if known["estimate"] is None else known["estimate"]
+            own_values = {f.name: values[f.name] for f in fields(cls) if f.name in values}
+            own_values["high"] = math.inf if own_values["high"] is None else own_values["high"]
+            own_values["estimate"] = math.nan if own_values["estimate"] is None else own_values["estimate"]
             for name in ("low", "high", "estimate", "confidence", "claim"):
-                if not (name == "claim" and known.get(name) is None):
-                    known[name] = float(known[name])
-            known["assumes"] = tuple(map(str, known.get("assumes", ())))
-            return cls(**known)
+                if not (name == "claim" and own_values.get(name) is None):
+                    own_values[name] = float(own_values[name])
+            own_values["assumes"] = tuple(map(str, own_values.get("assumes", ())))
+            return cls(**own_values)
         except (KeyError, TypeError, ValueError):
-            raise InvalidArgument("finding", "what Finding.to_dict wrote", said, of="Report") from None
+            raise InvalidArgument("finding", "what Finding.to_dict wrote", values, of="Report") from None
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +126,9 @@ class Report(Record):
 
     def __post_init__(self) -> None:
         listed = self.findings
-        if not isinstance(listed, (tuple, list)) or not all(isinstance(one, Finding) for one in listed):
+        if not isinstance(listed, (tuple, list)) or not all(
+            isinstance(finding, Finding) for finding in listed
+        ):
             raise InvalidArgument(
                 "findings", "a tuple of findings, as audits return them", listed, of="Report"
             )
@@ -141,18 +164,20 @@ class Report(Record):
     def load(cls, path: str | Path) -> Report:
         """The report in a file that :meth:`save` wrote."""
         try:
-            said = json.loads(Path(path).read_text(encoding="utf-8"))
+            values = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
             raise InvalidArgument(
                 "path", f"a report that can be read ({error})", str(path), of="Report"
             ) from None
-        if not isinstance(said, dict) or said.get("format") != _FORMAT:
+        if not isinstance(values, dict) or values.get("format") != _FORMAT:
             raise InvalidArgument("path", f"a file of format {_FORMAT!r}", str(path), of="Report")
-        findings = said.get("findings")
+        findings = values.get("findings")
         if not isinstance(findings, list):
             raise InvalidArgument("findings", "a list of findings", findings, of="Report")
         return cls(
-            tuple(map(Finding.from_dict, findings)), str(said.get("title", "")), str(said.get("version", ""))
+            tuple(map(Finding.from_dict, findings)),
+            str(values.get("title", "")),
+            str(values.get("version", "")),
         )
 
 
@@ -193,3 +218,153 @@ def name_of(thing: Any) -> str:
     """A function's own name, without addresses, which differ from run to run."""
     inner = getattr(thing, "func", thing)
     return str(getattr(inner, "__qualname__", type(inner).__qualname__))
+
+
+def key(value: Any) -> str:
+    """A text that is the same for two results exactly when they are the same.
+
+    Numbers count by their value (1 is 1.0, NaN is NaN), arrays by kind, shape and every bit, sets without
+    order. A result that carries a guarantee stands for its value. Long texts are shortened to a digest.
+    """
+    text = _written(value)
+    return text if len(text) <= _LONGEST else hashlib.sha256(text.encode()).hexdigest()
+
+
+def _written(value: Any) -> str:
+    if value is None or isinstance(value, (bool, np.bool_, str, bytes)):
+        return repr(bool(value) if isinstance(value, np.bool_) else value)
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
+    if hasattr(value, "guarantee") and hasattr(value, "value"):
+        return _written(value.value)
+    if isinstance(value, np.ndarray):
+        return _array(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(sorted(f"{_written(k)}: {_written(v)}" for k, v in value.items())) + "}"
+    if isinstance(value, (set, frozenset)):
+        return "{" + ", ".join(sorted(map(_written, value))) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = ", ".join(f"{f.name}={_written(getattr(value, f.name))}" for f in fields(value) if f.compare)
+        return f"{type(value).__qualname__}({inside})"
+    if hasattr(value, "to_numpy"):  # a data frame or a series
+        names = list(getattr(value, "columns", [getattr(value, "name", None)]))
+        return f"frame({_written(names)}, {_written(value.to_numpy().tolist())})"
+    return _pickled(value)
+
+
+def _array(values: np.ndarray[Any, Any]) -> str:
+    if values.ndim == 0:
+        return _written(values.item())
+    if values.dtype.kind not in "fiub" or values.size <= 8:
+        return f"array{values.shape}{_written(values.ravel().tolist())}"
+    wide = values.astype(np.float64) + 0.0 if values.dtype.kind == "f" else values.astype(np.int64)
+    digest = hashlib.sha256(np.ascontiguousarray(wide).tobytes()).hexdigest()
+    return f"array{values.shape}{values.dtype.kind in 'f'}{digest}"
+
+
+def _pickled(value: Any) -> str:
+    try:
+        return f"{type(value).__qualname__}:{hashlib.sha256(pickle.dumps(value)).hexdigest()}"
+    except (pickle.PicklingError, AttributeError, TypeError):
+        raise InvalidArgument(
+            "result", "numbers, texts, arrays or records, or what pickle can write", value, of="audit"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Running:
+    """How trials are run. Only ``seed`` changes their results."""
+
+    of: str
+    seed: int = 0
+    workers: Workers = 1
+    resume: str | Path | None = None
+    progress: Progress = False
+
+    def run(self, trial: Trial, trials: int, about: dict[str, Any]) -> list[Any]:
+        """The results of trials 0, 1, …, each with its own child of the seed sequence.
+
+        ``about`` says what is audited; a file of finished trials is taken up only by the same audit.
+        """
+        workers = hands.checked(self.workers, of=self.of)
+        journal = (
+            None
+            if self.resume is None
+            else Journal(Path(self.resume), {"audit": self.of, "seed": self.seed, **about})
+        )
+        done = {} if journal is None else journal.finished
+        pending = [number for number in range(trials) if number not in done]
+        work = hands.spread(_Seeded(trial, self.seed), [(number,) for number in pending], workers=workers)
+        with (
+            hands.meter(self.progress, trials, self.of, done=trials - len(pending)) as tick,
+            closing(work) as finished,
+        ):
+            for bundle in finished:
+                results = {pending[place]: result for place, result in bundle.items()}
+                done.update(results)
+                if journal is not None:
+                    journal.add(results)
+                tick(len(results))
+        return [done[number] for number in range(trials)]
+
+
+class Journal:
+    """A JSON-lines file of finished trials: a line about the audit, then one for each trial."""
+
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        self._path = path
+        self.finished: dict[int, Any] = {}
+        about = json.loads(json.dumps(about))
+        if path.exists() and path.stat().st_size:
+            self._take_up(about)
+        else:
+            path.write_text(json.dumps(about) + "\n", encoding="utf-8")
+
+    def _take_up(self, about: dict[str, Any]) -> None:
+        data = self._path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]  # a line that was cut off while being written is run again
+        try:
+            first, *lines = [json.loads(line) for line in whole.splitlines()] or [None]
+            self.finished = {int(line["trial"]): line["result"] for line in lines}
+        except (ValueError, KeyError, TypeError):
+            first = None
+        if first != about:
+            raise InvalidArgument(
+                "resume", f"a file of finished trials of this audit, {about}", str(self._path)
+            )
+        if len(whole) < len(data):
+            os.truncate(self._path, len(whole))
+
+    def add(self, results: dict[int, Any]) -> None:
+        """Keep finished trials."""
+        lines = [json.dumps({"trial": number, "result": result}) + "\n" for number, result in results.items()]
+        with self._path.open("a", encoding="utf-8") as file:
+            file.writelines(lines)
+
+
+class _Seeded:
+    """A trial by its number: a generator of its own, whoever runs it and whatever ran before."""
+
+    def __init__(self, trial: Trial, seed: int) -> None:
+        self._trial, self._seed = trial, seed
+
+    def __call__(self, number: int) -> Any:
+        child = np.random.SeedSequence(self._seed, spawn_key=(number,))
+        return self._trial(number, np.random.default_rng(child))
+
+
+def takes_second(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function wants a second argument: it requires one, or calls it ``name``."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(positional) < 2:
+        return False
+    return positional[1].default is inspect.Parameter.empty or positional[1].name == name

@@ -6,16 +6,54 @@ time, and the toy keys are meant to be broken: for study, never for secrecy.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdfast.lazy import lazy_names
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from holdfast.barriers._agnostic_marginals import (
+        LearnedSigns,
+        agnostic_bound,
+        marginals_from_learner,
+        overflow_probability,
+    )
+    from holdfast.barriers._bucket_plan import BucketPlan, bucket_plan
+    from holdfast.barriers._buckets import AffineInverter, Bucket, BucketInverter
+    from holdfast.barriers._circuits import Circuit
+    from holdfast.barriers._distinguish import Advantage, advantage_bound, distinguish, measure_advantage
+    from holdfast.barriers._droplets import droplet
+    from holdfast.barriers._fingerprint import ExactFingerprint, Fingerprint, exact_fingerprint, fingerprint
+    from holdfast.barriers._gates import Gates
+    from holdfast.barriers._goldwasser_micali import PrivateKey, PublicKey, generate_key
+    from holdfast.barriers._hashing import ToeplitzHash
+    from holdfast.barriers._implicit import ImplicitSample, implicit_correlated_sample
+    from holdfast.barriers._implicit_plan import ImplicitPlan, implicit_plan
+    from holdfast.barriers._inverter import Inverter, OneAtATime, TableInverter
+    from holdfast.barriers._lower_bounds import one_way_marginals_bound, sign_one_way_marginals_bound
+    from holdfast.barriers._marginals import (
+        Marginals,
+        one_way_marginals,
+        one_way_marginals_rows,
+        sign_one_way_marginals,
+        sign_one_way_marginals_rows,
+    )
+    from holdfast.barriers._rerandomised import Rerandomised, dp_rand_enc, dp_rand_enc_rows
+    from holdfast.barriers._sat import SatInverter
+    from holdfast.barriers._solvers import FactoringSolver, PrivateSolver
 
 # Where each public name lives. Names are imported on first use, so that marginals do not wait for number
 # theory.
 _HOME = {
     "Advantage": "_distinguish",
+    "AffineInverter": "_buckets",
+    "Bucket": "_buckets",
+    "BucketInverter": "_buckets",
+    "BucketPlan": "_bucket_plan",
     "Circuit": "_circuits",
     "ExactFingerprint": "_fingerprint",
     "FactoringSolver": "_solvers",
     "Fingerprint": "_fingerprint",
+    "Gates": "_gates",
     "ImplicitPlan": "_implicit_plan",
     "ImplicitSample": "_implicit",
     "Inverter": "_inverter",
@@ -26,10 +64,12 @@ _HOME = {
     "PrivateSolver": "_solvers",
     "PublicKey": "_goldwasser_micali",
     "Rerandomised": "_rerandomised",
+    "SatInverter": "_sat",
     "TableInverter": "_inverter",
     "ToeplitzHash": "_hashing",
     "advantage_bound": "_distinguish",
     "agnostic_bound": "_agnostic_marginals",
+    "bucket_plan": "_bucket_plan",
     "distinguish": "_distinguish",
     "dp_rand_enc": "_rerandomised",
     "dp_rand_enc_rows": "_rerandomised",
@@ -50,6 +90,52 @@ _HOME = {
     "sign_one_way_marginals_rows": "_marginals",
 }
 
-__all__ = list(_HOME)
+__all__ = [
+    "Advantage",
+    "AffineInverter",
+    "Bucket",
+    "BucketInverter",
+    "BucketPlan",
+    "Circuit",
+    "ExactFingerprint",
+    "FactoringSolver",
+    "Fingerprint",
+    "Gates",
+    "ImplicitPlan",
+    "ImplicitSample",
+    "Inverter",
+    "LearnedSigns",
+    "Marginals",
+    "OneAtATime",
+    "PrivateKey",
+    "PrivateSolver",
+    "PublicKey",
+    "Rerandomised",
+    "SatInverter",
+    "TableInverter",
+    "ToeplitzHash",
+    "advantage_bound",
+    "agnostic_bound",
+    "bucket_plan",
+    "distinguish",
+    "dp_rand_enc",
+    "dp_rand_enc_rows",
+    "droplet",
+    "exact_fingerprint",
+    "fingerprint",
+    "generate_key",
+    "implicit_correlated_sample",
+    "implicit_plan",
+    "marginals_from_learner",
+    "measure_advantage",
+    "one_way_marginals",
+    "one_way_marginals_bound",
+    "one_way_marginals_rows",
+    "overflow_probability",
+    "sign_one_way_marginals",
+    "sign_one_way_marginals_bound",
+    "sign_one_way_marginals_rows",
+]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOME)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from holdfast import checks, rounding
 from holdfast.barriers._lower_bounds import sign_one_way_marginals_bound
 from holdfast.errors import InvalidArgument
-from holdfast.intervals._binomial import log_tail
+from holdfast.intervals import binomial_log_tail
 from holdfast.records import Record
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
@@ -108,7 +108,7 @@ def overflow_probability(d: Any, *, rows: Any, examples: Any) -> float:
     if not (rows + 1) * d > examples:
         return 1.0
     nats = 460.0
-    tail = log_tail(examples - rows - 1, examples, 1.0 - 1.0 / d, 1.0 / d, nats)
+    tail = binomial_log_tail(examples - rows - 1, examples, 1.0 - 1.0 / d, 1.0 / d, nats)
     return rounding.probability(math.exp(min(0.0, tail + math.log(d))))
 
 

@@ -13,10 +13,12 @@ import numpy.typing as npt
 from holdfast import checks
 from holdfast.errors import InvalidArgument
 
-__all__ = ["MOST_INPUTS", "MOST_OUTPUTS", "Circuit", "Strings", "circuit_argument"]
+__all__ = ["MOST_INPUTS", "MOST_OUTPUTS", "MOST_TABLE", "Circuit", "Strings", "circuit_argument"]
 
-MOST_INPUTS = 16
+MOST_INPUTS = 64
 MOST_OUTPUTS = 32
+# Inputs of a circuit whose table can be written down.
+MOST_TABLE = 16
 _BY = "SIS Definition 4.10"
 
 # Strings of bits as whole numbers, the first bit the last digit.
@@ -28,7 +30,8 @@ class Circuit:
     """``function`` takes an array of ``inputs``-bit numbers to an array of ``outputs``-bit numbers.
 
     Its law gives x the share of the 2^inputs strings that are mapped to x: an element of probability p has
-    p·2^inputs preimages. The table of all values is computed once, when it is first needed.
+    p·2^inputs preimages. The table of all values is computed once, when it is first needed, and only for
+    circuits of at most 16 inputs; larger ones, up to 64, are evaluated and inverted.
     Guarantee: ``probabilities`` and ``total_variation`` are exact (multiples of 2^-16 at most).
     Assumes: a function that gives equal answers to equal questions (not checkable).
     Reference: SIS Definition 4.10.
@@ -64,8 +67,8 @@ class Circuit:
         counts = [checks.whole(c, f"counts[{i}]", at_least=0, of=of, by=_BY) for i, c in enumerate(counts)]
         total = sum(counts)
         inputs = max(total.bit_length() - 1, 1)
-        if total != 1 << inputs or inputs > MOST_INPUTS:
-            expected = f"numbers that add up to 2, 4, 8, … or 2^{MOST_INPUTS}"
+        if total != 1 << inputs or inputs > MOST_TABLE:
+            expected = f"numbers that add up to 2, 4, 8, … or 2^{MOST_TABLE}"
             raise InvalidArgument("counts", expected, counts, of=of, reference=_BY)
         table = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
         return cls(lambda r: table[r], inputs, max((len(counts) - 1).bit_length(), 1))
@@ -73,9 +76,20 @@ class Circuit:
     @cached_property
     def table(self) -> Strings:
         """The value at every string, in order."""
-        values = np.asarray(self.function(np.arange(1 << self.inputs, dtype=np.uint64)))
-        whole = values.shape == (1 << self.inputs,) and values.dtype.kind in "biu"
-        if not whole or values.min() < 0 or int(values.max()) >> self.outputs:
+        if self.inputs > MOST_TABLE:
+            expected = f"at most {MOST_TABLE} for a table; give an accuracy and an inverter that needs none"
+            raise InvalidArgument("inputs", expected, self.inputs, of="Circuit.table", reference=_BY)
+        return self.evaluate(np.arange(1 << self.inputs, dtype=np.uint64))
+
+    def evaluate(self, strings: Strings) -> Strings:
+        """The values at these strings, checked.
+
+        >>> Circuit.of_counts([5, 3]).evaluate(np.array([4, 5], dtype=np.uint64)).tolist()
+        [0, 1]
+        """
+        values = np.asarray(self.function(strings))
+        whole = values.shape == strings.shape and values.dtype.kind in "biu"
+        if not whole or (len(values) and (values.min() < 0 or int(values.max()) >> self.outputs)):
             expected = f"a function with one whole number of {self.outputs} bits for each string"
             raise InvalidArgument("function", expected, values, of="Circuit", reference=_BY)
         return values.astype(np.uint64)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.barriers._bucket_plan import BucketPlan, bucket_plan
+from holdfast.barriers._buckets import BucketInverter, sample_by_buckets
 from holdfast.barriers._circuits import Circuit, circuit_argument
 from holdfast.barriers._hashing import ToeplitzHash
 from holdfast.barriers._implicit_plan import ImplicitPlan, implicit_plan
@@ -39,34 +41,55 @@ def implicit_correlated_sample(
     *,
     tape: Tape,
     accuracy: Any = None,
-    plan: ImplicitPlan | None = None,
-    inverter: Inverter | None = None,
+    plan: ImplicitPlan | BucketPlan | None = None,
+    inverter: Inverter | BucketInverter | None = None,
 ) -> ImplicitSample:
     """A sample of a circuit's law that another circuit of nearly the same law will give too, on the same
     tape.
 
     The circuit is only evaluated and inverted: nobody writes down its law. Give an ``accuracy``, or a
-    ``plan``.
+    ``plan``. A ``BucketPlan``, the default, asks the inverter for all strings of small buckets: by a table up
+    to 16 inputs (the default), by ``AffineInverter`` or ``SatInverter`` up to 64. An ``ImplicitPlan`` is the
+    algorithm as printed, which asks for one preimage at a time.
     Guarantee: within ``plan.accuracy`` of the law in total variation, over the tape; two circuits differ with
-    probability at most ``plan.disagreement(d)``, d the total variation of their laws.
-    Assumes: an inverter as good as the plan says (a table by default: it never fails), and, for agreement,
-    circuits of the same number of inputs and outputs and the same plan.
-    Reference: SIS Algorithms 6, 7 and 8, Lemmas 4.14 and 4.16, with T₂ corrected.
+    probability at most ``plan.disagreement(d)``, d the total variation of their laws. With a bucket plan the
+    inverter is called ``plan.rounds`` times at most, whatever 2^inputs is.
+    Assumes: an inverter that lists whole buckets, or one as good as the printed plan says (a table never
+    fails); for agreement, circuits of the same number of inputs and outputs and the same plan.
+    Reference: SIS Algorithms 6, 7 and 8, Lemmas 4.14 and 4.16, with T₂ corrected; buckets: Holdfast.
 
     >>> circuit = Circuit.of_counts([5, 3])
     >>> implicit_correlated_sample(circuit, accuracy=0.5, tape=Tape("study-7"))  # doctest: +ELLIPSIS
     ImplicitSample(value=..., tape='tape:holdfast-1:study-7')
+    >>> from holdfast.barriers import AffineInverter
+    >>> low = Circuit(lambda r: r & np.uint64(255), inputs=64, outputs=8)
+    >>> sample = implicit_correlated_sample(low, accuracy=0.5, tape=Tape("a"), inverter=AffineInverter())
+    >>> 0 <= sample.value < 256
+    True
     """
     of = "implicit_correlated_sample"
     circuit, tape = circuit_argument(circuit, of=of), tape_argument(tape, of=of)
     if (accuracy is None) == (plan is None):
         raise InvalidArgument("accuracy", "given, or else a plan, and not both", accuracy, of=of)
-    if plan is None:
-        plan = implicit_plan(circuit.inputs, accuracy)
-    if not isinstance(plan, ImplicitPlan) or plan.inputs != circuit.inputs:
-        raise InvalidArgument("plan", f"an ImplicitPlan for {circuit.inputs} inputs", plan, of=of)
     inverter = TableInverter() if inverter is None else inverter
-    value, last = _sample(circuit, plan, tape, inverter)
+    if plan is None:
+        if isinstance(inverter, BucketInverter):
+            plan = bucket_plan(circuit.inputs, circuit.outputs, accuracy)
+        else:
+            plan = implicit_plan(circuit.inputs, accuracy)
+    if not isinstance(plan, (ImplicitPlan, BucketPlan)) or plan.inputs != circuit.inputs:
+        expected = f"a BucketPlan or an ImplicitPlan for {circuit.inputs} inputs"
+        raise InvalidArgument("plan", expected, plan, of=of)
+    if isinstance(plan, BucketPlan):
+        if plan.outputs != circuit.outputs:
+            raise InvalidArgument("plan", f"a BucketPlan for {circuit.outputs} outputs", plan, of=of)
+        if not isinstance(inverter, BucketInverter):
+            raise InvalidArgument("inverter", "one with a method strings, which lists", inverter, of=of)
+        value, last = sample_by_buckets(circuit, plan, tape, inverter)
+    else:
+        if not isinstance(inverter, Inverter):
+            raise InvalidArgument("inverter", "one with the methods possible and invert", inverter, of=of)
+        value, last = _sample(circuit, plan, tape, inverter)
     return ImplicitSample(value, plan.accuracy, last, str(tape))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast import checks, rounding
-from holdfast.barriers._circuits import MOST_INPUTS
+from holdfast.barriers._circuits import MOST_TABLE
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 
@@ -39,7 +39,7 @@ class ImplicitPlan(Record):
 
     def __post_init__(self) -> None:
         of = "ImplicitPlan"
-        inputs = checks.whole(self.inputs, "inputs", at_most=MOST_INPUTS, of=of, by="SIS Algorithm 6")
+        inputs = checks.whole(self.inputs, "inputs", at_most=MOST_TABLE, of=of, by="SIS Algorithm 6")
         slack = checks.whole(self.slack, "slack", at_most=_MOST_SLACK, of=of, by="SIS Algorithm 6")
         rounds = checks.whole(self.rounds, "rounds", of=of, by="SIS Algorithm 6")
         number = checks.whole(self.checks, "checks", at_most=2**53, of=of, by="SIS Algorithm 7")
@@ -115,7 +115,7 @@ def implicit_plan(
     ImplicitPlan(inputs=4, slack=6, rounds=1799, checks=14290, inverter_error=0)
     """
     of, by = "implicit_plan", "SIS Lemma 4.14"
-    inputs = checks.whole(inputs, "inputs", at_most=MOST_INPUTS, of=of, by=by)
+    inputs = checks.whole(inputs, "inputs", at_most=MOST_TABLE, of=of, by=by)
     accuracy = checks.real(accuracy, "accuracy", "[0.001, 0.9]", of=of, by=by)
     checks.choice(method, "method", ("paper", "sharp"), of=of)
     error = checks.real(inverter_error, "inverter_error", "[0, 1]", of=of, by="SIS Definition 4.11")

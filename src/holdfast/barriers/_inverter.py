@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.barriers._buckets import Bucket
 from holdfast.barriers._circuits import Circuit, Strings
 from holdfast.barriers._hashing import ToeplitzHash
 
@@ -18,6 +19,7 @@ _AT_ONCE = 2**19
 _BYTE = 8
 
 
+@runtime_checkable
 class Inverter(Protocol):
     """What ``implicit_correlated_sample`` asks of an inverter; without one-way functions it could be fast."""
 
@@ -70,6 +72,14 @@ class TableInverter:
         # Written backwards, so that the first of several stays.
         found[where[::-1]] = strings[which[::-1]].astype(np.int64)
         return found
+
+    def strings(self, circuit: Circuit, bucket: Bucket, most: int) -> Strings:
+        """The strings of a bucket, or ``most`` + 1 of them where there are more."""
+        places = np.flatnonzero(bucket.holds_value(circuit.support[0]))
+        if len(places) == 0:
+            return np.zeros(0, dtype=np.uint64)
+        strings = circuit.preimages(places)
+        return strings[bucket.holds_string(strings)][: most + 1]
 
 
 def _matches(

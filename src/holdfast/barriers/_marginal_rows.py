@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from holdfast import rounding
 from holdfast.barriers._droplets import VARIANCE
-from holdfast.mechanisms._typical import widest_ratio
+from holdfast.mechanisms import widest_ratio
 from holdfast.stability import DP, Replicability
 
 __all__ = ["METHODS", "Task", "fewest"]

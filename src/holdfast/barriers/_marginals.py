@@ -12,8 +12,7 @@ from holdfast import checks
 from holdfast.barriers._droplets import MOST_COLUMNS, droplet
 from holdfast.barriers._marginal_rows import METHODS, Task, fewest
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.mechanisms import Noise
-from holdfast.mechanisms._typical import widest_ratio
+from holdfast.mechanisms import Noise, widest_ratio
 from holdfast.records import Record
 from holdfast.replicable._grid import round_to_grid
 from holdfast.replicable._tape import Tape, tape_argument

@@ -1,6 +1,7 @@
 """The command line: one file a command, one way to fail.
 
-Exit status: 0 done; 1 a statistical or budget refusal; 2 bad input.
+Exit status: 0 done; 1 a refusal by statistics, by the budget or by a service that is administered; 2 bad
+input.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import holdfast
 from holdfast import errors
 from holdfast.cli._options import name_options
 from holdfast.cli._output import print_data, write_on_any_terminal
+from holdfast.cli.admin import admin
 from holdfast.cli.ask import ask
 from holdfast.cli.audit import audit
 from holdfast.cli.backup import backup, restore
@@ -47,6 +49,7 @@ def cli() -> None:
     answers."""
 
 
+cli.add_command(admin)
 cli.add_command(ask)
 cli.add_command(bench)
 cli.add_command(audit)
@@ -68,7 +71,7 @@ cli.add_command(serve)
 cli.add_command(verify)
 name_options(cli)
 
-_REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows)
+_REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows, errors.ServiceRefused)
 
 
 def _report(error: errors.HoldfastError, *, as_json: bool) -> None:

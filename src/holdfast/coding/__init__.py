@@ -4,21 +4,31 @@ Everything here is arithmetic on public facts and earlier outputs: no rows, no b
 and records, ``holdfast.planning`` forecasts and ``holdfast.audit`` simulates on these rules.
 """
 
-from holdfast.coding._account import MICRO, PROMISES, Account, Weights, look_nats
-from holdfast.coding._alphabet import WHOLE, Alphabet, ArmClasses, Output
-from holdfast.coding._cell import (
+from holdfast.coding._account import (
+    MICRO,
     PRECISE_NATS,
+    PROMISES,
+    Account,
+    Weights,
     after_expected,
     best_half_cell,
     cell_entropy,
     coming_questions,
+    look_nats,
     training_share,
 )
-from holdfast.coding._experience import FAILURE_SHARE, Experience
-from holdfast.coding._grid import Grid
-from holdfast.coding._ladder import LadderAlphabet, LadderGrid
-from holdfast.coding._learned import COUNTING_WEIGHT, SCALES, Claims, Learned, Mixture, forgetting_price
-from holdfast.coding._promotions import PromotionAlphabet
+from holdfast.coding._alphabet import WHOLE, Alphabet, ArmClasses, Grid, LadderAlphabet, LadderGrid, Output
+from holdfast.coding._learned import (
+    COUNTING_WEIGHT,
+    FAILURE_SHARE,
+    SCALES,
+    Claims,
+    Experience,
+    Learned,
+    Mixture,
+    PromotionAlphabet,
+    forgetting_price,
+)
 from holdfast.coding._stages import (
     ROOMS,
     Agreement,

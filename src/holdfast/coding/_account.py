@@ -1,35 +1,47 @@
 """The account: how much of the promise has been used, and at which error probability the next question is
 answered.
 
-Question j is answered at failure probability δ_j = β w_j exp(−spent) (theory 2.2). Everything is kept in
-nats: ln(1/δ_j) grows, and nothing underflows. Prices are whole micro-nats, rounded up on the running total,
-so that a book of integers reproduces the account exactly.
+Question j is answered at failure probability δ_j = β w_j exp(−spent) (``docs/theory/code-guard.md``).
+Everything is kept in nats: ln(1/δ_j) grows, and nothing underflows. Prices are whole micro-nats, rounded up
+on the running total, so that a book of integers reproduces the account exactly.
 
 Questions that are fixed before any of them is answered are a *batch*. They do not depend on each other's
 answers, so none pays for the others: each is answered at δ = β (mean of their weights) exp(−spent before the
-batch), and whoever comes after pays for all of them.
+batch), and the questions after the batch pay for all of them.
+
+How wide a cell is depends on how many questions are expected. A wide cell makes this interval wider. A narrow
+one reveals more, and all later intervals pay for that. The rule supposes that K questions are to come and
+makes the last of them narrowest. It decides how narrow answers are, and never whether they are valid.
+Measured by ``benchmarks/guard_width.py``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from holdfast.coding._experience import Experience
-from holdfast.coding._learned import Learned
+import numpy as np
+
+from holdfast.coding._learned import Experience, Learned
 from holdfast.records import Record
 
 MICRO = 1_000_000
 PROMISES = ("all", "each")
 
-# Σ 1/(i ln² i) over i ≥ 2 is 2.1097428…; rounded up, so that the weights sum to 1 − 3.4e-6. What they leave
-# pays for looks at the rows that are no questions.
+# Σ 1/(i ln² i) over i ≥ 2 is 2.1097428…; rounded up, so that the weights sum to 1 − 3.4e-6. The rest pays for
+# looks at the rows that are not questions.
 _SERIES_SUM = 2.10975
 _FOR_LOOKS = 3e-6
 _FOR_QUESTIONS = 1 - 3.4e-6
 # With a hint: this share of the weight goes evenly to the questions that are expected.
 _EXPECTED_SHARE = 0.8
+_COMING_PER_ASKED = 3.0
+_FEW = 10
+PRECISE_NATS = 3.0
+"""What a question that is asked with ``precise=True`` is expected to cost."""
+
+_HALF_CELLS = np.geomspace(0.02, 8.0, 120)  # in predicted deviations of the guess's error
 
 
 @dataclass(frozen=True)
@@ -69,8 +81,8 @@ class Weights:
         return _mean_nats(self, step, questions)
 
     def last_nats(self, asked: int, questions: int) -> float:
-        """ln(1/w), where w is what ``asked`` questions leave of the weights, shared out among the last
-        ``questions`` ones: nothing is asked after them."""
+        """ln(1/w), where w is the weight that ``asked`` questions leave, shared out among the last
+        ``questions`` questions. Nothing is asked after them."""
         if self.promise == "each":
             return -math.log(_FOR_QUESTIONS)
         used = math.fsum(self.weight(step) for step in range(1, asked + 1))
@@ -87,7 +99,8 @@ def look_nats(number: int) -> float:
     """What the ``number``-th look at the rows costs where it says "yes"; where it says "no" it is free.
 
     Looks have the weights 3·10⁻⁶/(i(i+1)), which together with those of all questions sum to less than 1, so
-    a "no" has all the weight that it had before (``docs/theory/epochs.md``, "What a refusal costs").
+    a "no" has all the weight that it had before (``docs/theory/epochs.md``, "What a refusal says, and what it
+    costs").
     """
     return math.log(number * (number + 1) / _FOR_LOOKS)
 
@@ -169,3 +182,68 @@ class Account(Record):
             learned=self.learned if learned is None else learned,
             together=1,
         )
+
+
+def cell_entropy(half_cell: float) -> float:
+    """Nats that the cell of a normal error reveals on average, on cells of this half-width."""
+    from scipy import special
+
+    far = math.ceil(6 / half_cell) + 1
+    places = np.arange(-far, far + 1)
+    reached = special.erfc((2 * places - 1) * half_cell / math.sqrt(2)) / 2
+    probabilities = -np.diff(np.append(reached, 0.0))
+    return float(-np.sum(special.xlogy(probabilities, probabilities)))
+
+
+@cache
+def _entropies() -> np.ndarray:
+    """The entropy of each half-cell that is tried; made on first use: scipy.special is slow to import."""
+    return np.array([cell_entropy(half_cell) for half_cell in _HALF_CELLS])
+
+
+def training_share(weights: Weights) -> float:
+    """The share of the rows that is best set aside for guesses: a third, or a quarter where few questions are
+    expected."""
+    return 1 / 4 if weights.expect is not None and weights.expect <= _FEW else 1 / 3
+
+
+def after_expected(account: Account, error: float, arm: float, questions: int) -> Account:
+    """About what the account will be after so many more questions like one with this predicted ``error`` and
+    ``arm``, if their guesses are as good as expected: a forecast."""
+    start, spent = account.nats(), account.spent
+    for asked in range(questions):
+        now = replace(account, steps=account.steps + asked, micro_nats=round(spent * MICRO), together=1)
+        half_cell = best_half_cell(now, error, arm * math.sqrt(now.nats() / start))
+        spent += float(np.interp(half_cell / error, _HALF_CELLS, _entropies()))
+    return replace(account, steps=account.steps + questions, micro_nats=round(spent * MICRO))
+
+
+def coming_questions(asked: int, expect: float | None) -> float:
+    """How many questions to suppose after the next one, of which ``asked`` came before."""
+    step = asked + 1
+    if expect is None:
+        return _COMING_PER_ASKED * step
+    return max((expect - step) / 1.5, 0.75 * step)
+
+
+def best_half_cell(account: Account, error: float, arm: float, *, nats: float | None = None) -> float:
+    """Half of a cell.
+
+    ``error`` is the predicted deviation of statistic − guess, ``arm`` the predicted half-width of the
+    fixed-query interval at the account's nats. ``nats`` is the average cost that the caller accepts, where
+    that is more than the rule would spend.
+
+    Guarantee: none is needed; any cell is valid.
+    Reference: docs/theory/code-guard.md, "The cell".
+    """
+    if nats is not None:
+        affordable = int(np.argmax(nats >= _entropies()))
+        return float(_HALF_CELLS[affordable]) * error
+    coming = coming_questions(account.steps, account.weights.expect)
+    level = account.nats()
+    growth = max(
+        0.0,
+        account.weights.nats(account.steps + 1 + math.ceil(coming)) - account.weights.nats(account.steps + 1),
+    )
+    widths = _HALF_CELLS * error + arm * np.sqrt((level + growth + coming * _entropies()) / level)
+    return float(_HALF_CELLS[int(np.argmin(widths))]) * error

@@ -1,17 +1,26 @@
-"""The alphabet of a question: everything it may reveal, each with its price.
+"""What an answer may say: the grid it is released on, and the alphabet of outputs, each with its price.
 
-An output is a cell of the grid around the guess and, where the width of the interval depends on the rows, a
-class of its arms. Two outputs are neither: "the whole range", where the rows say nothing useful, and
-"failed", where they could not be read.
+The grid has cells of one width around the guess, chosen from public facts only. An output is a cell of the
+grid and, where the width of the interval depends on the rows, a class of its arms. Two outputs are neither:
+"the whole range", where the rows say nothing useful, and "failed", where they could not be read.
+
+The alphabet of a board says "not better than the best by a step", or "better by i steps". The guess is the
+best score so far. Everything that does not beat it by a step is one cell, and the cells above have the width
+of a step. Most submissions say almost nothing and cost almost nothing; somebody who climbs pays for every
+step. The Ladder of Blum and Hardt (2015) is the rule that releases these outputs without an account of what
+they reveal. Prices follow from experience alone. Proofs and the enumeration: ``docs/theory/code-guard.md``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from holdfast.coding._grid import Grid
-from holdfast.coding._learned import MOST_FOR_FAILURE, Learned
+from holdfast.coding._learned import MOST_FOR_FAILURE, Experience, Learned
+from holdfast.records import Record
+
+_MOST_CELLS = 10**9
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,7 @@ class ArmClasses:
     """Classes for the arms of an interval around what the training part predicts of them.
 
     Class s says: neither arm is longer than e^(s·``step``) times its prediction. ``error`` is the predicted
-    deviation of the logarithm of an arm. Arms that are a little longer are mostly made up for by the cell.
+    deviation of the logarithm of an arm. The cell usually makes up for arms that are a little longer.
     """
 
     error: float
@@ -60,7 +69,7 @@ class ArmClasses:
 
     @property
     def likely(self) -> int:
-        """The class that arms are hardly ever longer than."""
+        """The class that arms rarely exceed."""
         return min(self.least(math.exp(_SURPRISING * self.error)), self.last)
 
     def least(self, stretch: float) -> int:
@@ -124,8 +133,8 @@ class Alphabet:
         return Output(math.floor(_SURPRISING * self.error / self.grid.cell) + 1)
 
     def surprises(self, output: Output) -> bool:
-        """Whether an output is farther from the guess, or wider, than was to be expected. A word for people:
-        prices do not depend on it."""
+        """Whether an output is farther from the guess, or wider, than was to be expected. This is only shown
+        to people: prices do not depend on it."""
         longer = self.arms is not None and output.arm > self.arms.likely
         return output.whole or longer or abs(output.cell) >= self.nearest_surprise.cell
 
@@ -156,3 +165,132 @@ class Alphabet:
             return replace(self.learned, cells=cells)
         arms = self.learned.arms.after(output.arm, self.arms.half_cell)
         return replace(self.learned, cells=cells, arms=arms)
+
+
+@dataclass(frozen=True, repr=False)
+class Grid(Record):
+    """Cell m covers [guess + (m − ½) cell, guess + (m + ½) cell); the first and the last reach to the ends of
+    [low, high].
+
+    The range may be infinite. Then cells are numbered up to 10⁹ cells from the guess.
+    """
+
+    low: float
+    high: float
+    guess: float
+    cell: float
+
+    @cached_property
+    def first(self) -> int:
+        """The cell of the least possible value."""
+        return self._cell_of(self.low)
+
+    @cached_property
+    def last(self) -> int:
+        """The cell of the greatest possible value."""
+        return self._cell_of(self.high)
+
+    def _cell_of(self, value: float) -> int:
+        position = (value - self.guess) / self.cell + 0.5
+        return math.floor(min(max(position, -_MOST_CELLS), _MOST_CELLS))
+
+    def index(self, value: float) -> int:
+        """The cell that holds ``value``."""
+        return min(max(self._cell_of(value), self.first), self.last)
+
+    def edges(self, index: int) -> tuple[float, float]:
+        """Both ends of a cell, moved outward by more than the rounding error of :meth:`index`."""
+        slack = 1e-12 * (abs(self.guess) + (abs(index) + 1) * self.cell)
+        low = self.guess + (index - 0.5) * self.cell
+        return (
+            self.low if index == self.first else low - slack,
+            self.high if index == self.last else low + self.cell + slack,
+        )
+
+    def middle(self, index: int) -> float:
+        """The value an answer shows for a cell."""
+        return self.guess + index * self.cell
+
+    @property
+    def farthest(self) -> int:
+        """The distance, in cells, of the farthest cell from the guess: the dearest location there is."""
+        return max(abs(self.first), abs(self.last), 1)
+
+
+@dataclass(frozen=True, repr=False)
+class LadderGrid(Grid):
+    """Steps above the best score so far; ``upward`` says whether more is better.
+
+    Cell 0 holds every value that does not beat ``guess`` by a ``cell``; cell i those that beat it by at least
+    i cells and less than i + 1.
+    """
+
+    upward: bool
+
+    def index(self, value: float) -> int:
+        """The cell that holds ``value``."""
+        return min(max(math.floor(self._gain(value) / self.cell), 0), self.farthest)
+
+    def edges(self, index: int) -> tuple[float, float]:
+        """Both ends of a cell, moved outward by more than the rounding error of :meth:`index`."""
+        slack = 1e-12 * (abs(self.guess) + (index + 1) * self.cell)
+        least = -math.inf if index == 0 else index * self.cell - slack
+        most = math.inf if index == self.farthest else (index + 1) * self.cell + slack
+        low, high = sorted(min(max(self._value(gain), self.low), self.high) for gain in (least, most))
+        return low, high
+
+    def middle(self, index: int) -> float:
+        """The value an answer shows: the best so far where it is not beaten."""
+        return self.guess if index == 0 else self._value((index + 0.5) * self.cell)
+
+    @property
+    def farthest(self) -> int:
+        """The last cell: the best value there is. At least 1, so that a surprise has a price."""
+        return max(1, math.floor(self._gain(self.high if self.upward else self.low) / self.cell))
+
+    def _gain(self, value: float) -> float:
+        return value - self.guess if self.upward else self.guess - value
+
+    def _value(self, gain: float) -> float:
+        return self.guess + gain if self.upward else self.guess - gain
+
+
+@dataclass(frozen=True)
+class LadderAlphabet:
+    """All outputs of one submission, priced by experience.
+
+    Guarantee: exp(−price) over all outputs, a failure included, sums to at most 1.
+    Reference: docs/theory/code-guard.md, "Boards".
+    """
+
+    grid: LadderGrid
+    experience: Experience
+
+    def price(self, output: Output) -> float:
+        """Nats for an output."""
+        if output.cell == 0:
+            return self.experience.confirmation_price()
+        return self.experience.surprise_price(output.cell)
+
+    @property
+    def failure_price(self) -> float:
+        """Nats for "the labels could not be read"."""
+        return self.experience.failure_price()
+
+    nearest_surprise = Output(1)
+
+    def surprises(self, output: Output) -> bool:
+        """Whether a submission climbs."""
+        return output.cell > 0
+
+    def worst_price(self, others: int = 0) -> float:
+        """The dearest output, a failure included, whatever so many ``others`` of its batch reveal before it
+        is priced: a climb is dearest if none of them climbed, and "no better" if all of them did."""
+        seen = self.experience
+        calm = replace(seen, confirmed=seen.confirmed + others)
+        stormy = replace(seen, surprised=seen.surprised + others)
+        farthest = calm.surprise_price(self.grid.farthest)
+        return max(farthest, calm.failure_price(), stormy.confirmation_price())
+
+    def after(self, output: Output | None) -> None:
+        """A ladder learns from experience only."""

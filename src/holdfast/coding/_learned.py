@@ -1,13 +1,23 @@
-"""The prior, learned from the account's own outputs: how far statistics are from their guesses.
+"""The priors: what an output is expected to be, learned from the account's own earlier outputs.
 
-An output says in which cell around the guess the statistic lies, and in which class around their prediction
-the arms of its interval lie. Both are places on a line: 0 is what was expected. Ten hypotheses say that the
-error is normal with σ times the predicted deviation. One has a polynomial tail, and one counts how often a
-question surprised (:class:`~holdfast.coding.Experience`); these two also have room for an output that is no
-place at all. The prior is their mixture. After each output the weights are multiplied by what each hypothesis
-gave to it. So a wrong scale is paid for once, and not by every question.
+:class:`Learned` predicts how far statistics are from their guesses. An output says in which cell around the
+guess the statistic lies, and in which class around their prediction the arms of its interval lie. Both are
+places on a line: 0 is what was expected. Ten hypotheses say that the error is normal with σ times the
+predicted deviation. One has a polynomial tail, and one counts how often a question surprised
+(:class:`Experience`); these two also have room for an output that is no place at all. The prior is their
+mixture. After each output the weights are multiplied by what each hypothesis gave to it. So a wrong scale is
+paid for once, and not by every question. The state is whole numbers, because a book keeps it. Proof:
+``docs/theory/code-guard.md``, "The prior".
 
-The state is whole numbers, because a book keeps it. Proof: ``docs/theory/code-guard.md``, "The prior".
+:class:`Experience` counts how often a question surprised so far. Whether the next one surprises is predicted
+by an even mixture of "never" and the Krichevsky–Trofimov rule, so k confirmations cost at most ln 2 nats in
+all. How large a surprise is follows a fixed tail, about 2 ln(distance) nats. It does not depend on the width
+of cells, and does well where surprises are rare: on a ladder, and under a promised error.
+
+:class:`PromotionAlphabet` is what a gate may say: "not shown to be better", or "better by at least i steps".
+Most candidates are not shown to be better, and that costs almost nothing: the prior counts how often a
+candidate was promoted so far. A promotion by i steps costs about 2 ln(i + 1) nats more. Proof that the prices
+are valid: ``docs/theory/gate.md``, "What leaves, and what it costs".
 """
 
 from __future__ import annotations
@@ -18,15 +28,17 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import mul
 
-from holdfast.coding._experience import Experience
+from holdfast.records import Record
 
+# What share of the surprise branch pays for a question that failed after it touched the rows.
+FAILURE_SHARE = 1 / 64
 SCALES = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0, 40.0)
 _PARTS = (1.0, 1.0, 2.0, 8.0, 4.0, 2.0, 1.0, 1.0, 0.5, 0.5)
 _TAIL_WEIGHT = 0.03
 COUNTING_WEIGHT = 0.05
 """The first weight of the hypothesis that counts surprises."""
 
-# What the polynomial tail keeps for an output that is no place: a failure, or the whole range.
+# The share of the polynomial tail for outputs without a place on the line: a failure, or the whole range.
 _ELSEWHERE = 1 / 16
 MOST_FOR_FAILURE = -math.log1p(-_ELSEWHERE)
 """The most nats that keeping room for a failure costs any other output."""
@@ -38,6 +50,55 @@ _FIRST = tuple(
 )
 # More than the rounding error of a price.
 _ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, repr=False)
+class Experience(Record):
+    """How many past questions were confirmed and how many surprised, and the prior that learns from no more
+    than that.
+
+    >>> round(Experience(confirmed=9).confirmation_price(), 4)
+    0.0078
+    """
+
+    confirmed: int = 0
+    surprised: int = 0
+
+    def after(self, *, surprise: bool) -> Experience:
+        """The experience one question later."""
+        return Experience(self.confirmed + (not surprise), self.surprised + surprise)
+
+    def surprise_probability(self) -> float:
+        """The prior probability that the next question surprises.
+
+        While nothing has surprised yet, M(c confirmations) = ½ + ½ KT(c) with KT(c) = Γ(c+½)/(Γ(c+1)√π), and
+        the next question surprises with probability ½ KT(c) · ½/(c+1) / M(c). After the first surprise
+        "never" is refuted and the Krichevsky–Trofimov rule (f + ½)/(c + f + 1) remains.
+        """
+        if self.surprised:
+            return (self.surprised + 0.5) / (self.confirmed + self.surprised + 1)
+        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1)) / math.sqrt(
+            math.pi
+        )
+        return learned / (1 + learned) * 0.5 / (self.confirmed + 1)
+
+    def confirmation_price(self) -> float:
+        """Nats paid when the next question is confirmed."""
+        return -math.log1p(-self.surprise_probability())
+
+    def calm_price(self) -> float:
+        """Nats that the confirmations so far cost in all, if nothing surprised: −ln(½ + ½ KT(confirmed))."""
+        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1))
+        return -math.log(0.5 + 0.5 * learned / math.sqrt(math.pi))
+
+    def surprise_price(self, distance: int) -> float:
+        """Nats paid when the next question surprises at this distance."""
+        share = (1 - FAILURE_SHARE) / (2 * distance * (distance + 1))
+        return -math.log(self.surprise_probability() * share)
+
+    def failure_price(self) -> float:
+        """Nats paid when the next question cannot be read."""
+        return -math.log(self.surprise_probability() * FAILURE_SHARE)
 
 
 def forgetting(step: int) -> float:
@@ -82,17 +143,17 @@ class Mixture:
         return max(self.price(0, half_cell), self.price(place, half_cell))
 
     def elsewhere_price(self) -> float:
-        """Nats for an output that is no place."""
+        """Nats for an output without a place on the line."""
         return self._price(self._given(None, 1.0))
 
     def dearest(self, place: int | None, half_cell: float, others: int) -> float:
-        """The most that a place, or no place, can cost after so many more outputs, whatever they are."""
+        """The most that any output can cost after so many more outputs, whatever they are."""
         least = min(1.0, forgetting(self._steps + others))
         given = _ELSEWHERES if place is None else _given(abs(place), half_cell)
         return -math.log(least * _share(_FIRST, (*given, 0.0))) + 1e-6
 
     def after(self, place: int | None, half_cell: float) -> Mixture:
-        """What was learned from a place; None is no place."""
+        """What was learned from a place; None stands for an output without one."""
         given = self._given(place, half_cell)
         posterior = [weight * probability for weight, probability in zip(self.weights, given, strict=True)]
         forgotten = forgetting(self._steps)
@@ -188,3 +249,40 @@ class Learned:
         """What a book kept."""
         cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in kept[:2])
         return cls(cells, arms, Claims(*kept[2]) if len(kept) > 2 else Claims())
+
+
+@dataclass(frozen=True)
+class PromotionAlphabet:
+    """All outputs of one submission to a gate, priced by experience.
+
+    Guarantee: exp(−price) over all outputs, a failure included, sums to at most 1.
+    Reference: docs/theory/gate.md, "What leaves, and what it costs".
+
+    Args:
+        most_steps: the largest number of steps that a verdict can state.
+        experience: how many earlier submissions were promoted, and how many were not.
+
+    >>> prices = PromotionAlphabet(50, Experience(confirmed=19))
+    >>> round(prices.price(None), 3), round(prices.price(0), 2)
+    (0.003, 6.57)
+    """
+
+    most_steps: int
+    experience: Experience
+
+    def price(self, steps: int | None) -> float:
+        """Nats for "better by at least ``steps`` steps"; None stands for "not shown"."""
+        if steps is None:
+            return self.experience.confirmation_price()
+        share = (1 - FAILURE_SHARE) / ((steps + 1) * (steps + 2))
+        return -math.log(self.experience.surprise_probability() * share)
+
+    @property
+    def failure_price(self) -> float:
+        """Nats for "the scores could not be compared"."""
+        return self.experience.failure_price()
+
+    @property
+    def worst_price(self) -> float:
+        """The dearest output, a failure included."""
+        return max(self.price(self.most_steps), self.price(None), self.failure_price)

@@ -3,52 +3,67 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, rounding
-from holdfast.dependence import _bayesian
-from holdfast.dependence._best import BestTail, ShiftedTail, TailReport, TailRow, report
-from holdfast.dependence._chain_influence import chain_influence, chain_quilts, row_number, row_numbers
-from holdfast.dependence._chain_quilts import ChainQuilts
-from holdfast.dependence._chain_routes import chain_routes
-from holdfast.dependence._contraction import Forgetting, dobrushin, forgetting, steps_to_reach
-from holdfast.dependence._coupling import cross_ratio
-from holdfast.dependence._layouts import Layout
-from holdfast.dependence._leakage import chain_law, exact_leakage, refuse_domain
-from holdfast.dependence._mixing import block_tail
+from holdfast.dependence._chain_privacy import chain_routes, cross_ratio
+from holdfast.dependence._chain_quilts import (
+    ChainQuilts,
+    chain_influence,
+    chain_quilts,
+    row_number,
+    row_numbers,
+)
+from holdfast.dependence._forgetting import (
+    Forgetting,
+    dobrushin,
+    forgets,
+    forgetting,
+    operator_norm,
+    read_initial,
+    read_transition,
+    stationary_law,
+    steps_to_reach,
+    unreachable,
+)
+from holdfast.dependence._mixing import Layout, block_tail
 from holdfast.dependence._model import (
     LATER,
     MOST_ROWS,
+    BestTail,
     Dependence,
+    ShiftedTail,
+    Split,
+    TailReport,
+    TailRow,
+    check_split,
     column_names,
+    contiguous,
     few,
     from_squared_differences,
+    part_size,
+    report,
     row_differences,
     state_is,
     value_range,
     whole_steps,
 )
+from holdfast.dependence._privacy import Routes, chain_law, exact_leakage, refuse_domain
 from holdfast.dependence._quilts import Quilt
-from holdfast.dependence._split import Split, check_split, contiguous, part_size
-from holdfast.dependence._transition import (
-    forgets,
-    operator_norm,
-    read_initial,
-    read_transition,
-    stationary_law,
-    unreachable,
-)
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.tails import SubGaussian
+from holdfast.tails import SubGaussian, Tail
 
 if TYPE_CHECKING:
-    from holdfast.stability import DP, BayesianDP
+    pass
 
+# Tables of block lengths take too long for chains with more rows.
+_LONG = 10**7
 _FITTED = (
     "The transition matrix was fitted to {count:,} observed rows and is then taken as exact: that the rows "
     "form such a chain, and the error of the fit, are assumptions that no interval accounts for."
@@ -78,6 +93,18 @@ class MarkovChain(Dependence):
 
     name: ClassVar[str] = "Markov chain"
 
+    if TYPE_CHECKING:  # anything that is an array of numbers is taken; an array is kept
+
+        def __init__(
+            self,
+            transition: ArrayLike,
+            n: int,
+            initial: ArrayLike | None = None,
+            *,
+            columns: Collection[str] | None = None,
+            extra_assumptions: tuple[str, ...] = (),
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         matrix = read_transition(self.transition)
         matrix.setflags(write=False)
@@ -96,10 +123,10 @@ class MarkovChain(Dependence):
     def fit(cls, states: Any, n_states: Any = None, n: Any = None, *, columns: Any = None) -> MarkovChain:
         """A chain with the observed frequencies of transitions, started at its stationary law.
 
-        ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, theirs unless given; ``columns``
-        names the columns that make up the state. Fitting is an assumption, warned of here and listed on every
-        certificate; ``dependence.fit`` accounts for the error of the fit. Fit on rows that no question is
-        asked about: a model read off the protected rows would be an answer nobody paid for.
+        ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, by default that of ``states``;
+        ``columns`` names the columns that make up the state. Fitting is an assumption, warned of here and
+        listed on every certificate; ``dependence.fit`` accounts for the error of the fit. Fit on rows that no
+        question is asked about: a model read off the protected rows would be an answer nobody paid for.
         """
         observed = np.asarray(states)
         if observed.ndim != 1 or len(observed) < 2 or observed.dtype.kind not in "iu" or observed.min() < 0:
@@ -186,8 +213,8 @@ class MarkovChain(Dependence):
         return 1.0 - self.spectral_gap
 
     def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
-        """Ways to cut these rows into blocks; none for a chain with another start than its stationary law,
-        whose blocks have means of their own."""
+        """Ways to cut these rows into blocks. There is none if the chain does not start at its stationary
+        law: then the blocks have different means."""
         return super().layouts(beta) if self.initial is None else ()
 
     @cached_property
@@ -197,7 +224,7 @@ class MarkovChain(Dependence):
 
     @cached_property
     def cross_ratio(self) -> float:
-        """κ of theory 5, rounded down: 1 for independent rows, 0 where some states cannot take a step."""
+        """The cross ratio κ, rounded down: 1 for independent rows, 0 where some states cannot take a step."""
         return cross_ratio(self.transition)
 
     @cached_property
@@ -213,7 +240,7 @@ class MarkovChain(Dependence):
                 "a chain that forgets its start: one closed class of states, without a period",
                 repr(self),
                 of="MarkovChain",
-                reference="theory 1.1, the Dobrushin row",
+                reference="docs/theory/dependence.md, The tail of a mean",
             )
 
     @cached_property
@@ -277,7 +304,7 @@ class MarkovChain(Dependence):
             for row in rows
         )
 
-    def mean_tail(self, lo: Any, hi: Any, *, target: str = "rows") -> BestTail:
+    def mean_tail(self, lo: Any = 0.0, hi: Any = 1.0, *, target: str = "rows") -> BestTail:
         """The tail of the mean of f(X_1), …, f(X_n), for a function fixed in advance, values in [lo, hi].
 
         Guarantee: two-sided, the best at every distance of Dobrushin's row (any start), Yu's blocks (any
@@ -286,8 +313,9 @@ class MarkovChain(Dependence):
         mean; with another start every radius grows by TV(start, stationary) Σ_k θ_k R/n ≤ R/(n(1−θ)), how far
         apart the two means can be.
         Assumes: the chain and its start (not checkable from the data).
-        Reference: theory 1.1. Γ_ij is the Dobrushin coefficient of P^{j−i}: the means given two values of row
-        i differ, at row j, by at most R times it, so ‖Γ‖ ≤ Σ_k θ_k ≤ 1/(1−θ).
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean". Γ_ij is the Dobrushin coefficient of
+        P^{j−i}: the means given two values of row i differ, at row j, by at most R times it, so ‖Γ‖ ≤ Σ_k θ_k
+        ≤ 1/(1−θ).
 
         >>> chain = MarkovChain([[0.95, 0.05], [0.05, 0.95]], n=10_000)
         >>> chain.mean_tail(0, 1).best_at(3.0).name, round(chain.mean_tail(0, 1).radius(0.05), 6)
@@ -295,7 +323,9 @@ class MarkovChain(Dependence):
         """
         return BestTail(self._rows_about(lo, hi, target))
 
-    def mean_tail_report(self, lo: Any, hi: Any, nu: Any = 0.05, *, target: str = "rows") -> TailReport:
+    def mean_tail_report(
+        self, lo: Any = 0.0, hi: Any = 1.0, nu: Any = 0.05, *, target: str = "rows"
+    ) -> TailReport:
         """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""
         return report(self.name, self._rows_about(lo, hi, target), nu)
 
@@ -305,7 +335,7 @@ class MarkovChain(Dependence):
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / ‖Γc‖²), ‖Γc‖ ≤ ‖c‖ Σ_k θ_k, for a statistic fixed in
         advance, E under the actual start.
         Assumes: the chain and the differences (not checkable from the data).
-        Reference: theory 1.1, the Dobrushin row.
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean".
         """
         c = row_differences(differences, self.n, of="MarkovChain")
         total = self._row_sums[0]
@@ -432,19 +462,27 @@ class MarkovChain(Dependence):
         refuse_domain((len(self.transition),) * self.n, of=of)
         return exact_leakage(chain_law(self._start, self.transition, self.n), mechanism, of=of)
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism on these rows.
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> MarkovChain:
+        """The same chain over ``n`` rows."""
+        return self if n == self.n else replace(self, n=n)
 
-        "coupling": the chain bound; "pairs": the same by pairs of values, never worse; "spectral": BDP Lemma
-        4, for irreducible chains with a ``spectral_gap`` above 0; "quilt" and "blanket": BDP Lemmas 2 and 3
-        with 2b; "quilt-paper" and "blanket-paper": as printed, with 4b; "group": n times the parameter;
-        "sharp": the best of them.
-        Guarantee: whoever knows any of the other rows learns no more than this about a row.
-        Assumes: the chain (not checkable from the data).
-        Reference: theory 5; BDP Lemmas 2 to 4.
-        """
-        return _bayesian.bayesian_dp(self, chain_routes(self), dp, method)
+    def statistic_tail(self) -> SubGaussian:
+        """The Dobrushin bound, in closed form."""
+        return from_squared_differences(rounding.up(self._row_sums[0] ** 2 / self.n))
 
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, chain_routes(self), bdp, method)
+    def share_tail(self) -> Tail:
+        """As ``mean_tail(0, 1)``. Very long chains leave out the bounds that need a table of block lengths:
+        other bounds are better there."""
+        if self.n <= _LONG:
+            return self.mean_tail(0.0, 1.0)
+        squares = []
+        if self.contraction < 1.0:
+            squares.append(1.0 / (1.0 - self.contraction) ** 2)
+        if self.initial is None and self.spectral_gap > 0.0:
+            squares.append((2.0 - self.spectral_gap) / self.spectral_gap)
+        return from_squared_differences(min(squares) / self.n) if squares else self.mean_tail(0.0, 1.0)
+
+    _printed_route: ClassVar[str] = "spectral"
+
+    def _routes(self) -> Routes:
+        return chain_routes(self)

@@ -1,7 +1,10 @@
-"""Independent clusters of rows: families, patients with several visits, sessions of one user."""
+"""Independent rows, and independent clusters of rows: families, patients with several visits, sessions of one
+user.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,17 +13,115 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks
-from holdfast.dependence import _bayesian
-from holdfast.dependence._best import TailRow
-from holdfast.dependence._leakage import worst_leakage
-from holdfast.dependence._model import Dependence, few, from_squared_differences, row_differences
-from holdfast.dependence._split import Split, all_fresh, check_split
-from holdfast.errors import InvalidArgument
+from holdfast.dependence._model import (
+    Dependence,
+    PlannedSplit,
+    Split,
+    TailRow,
+    all_fresh,
+    check_split,
+    few,
+    from_squared_differences,
+    part_size,
+    row_differences,
+)
+from holdfast.dependence._privacy import Routes, group_routes, worst_leakage
+from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import show
-from holdfast.tails import SubGaussian
+from holdfast.tails import BoundedDifferences, SubGaussian
 
 if TYPE_CHECKING:
-    from holdfast.stability import DP, BayesianDP
+    pass
+
+
+@dataclass(frozen=True, repr=False)
+class Independent(Dependence):
+    """``n`` rows that are independent of one another; they need not have the same law.
+
+    >>> Independent(400).mean_tail(0, 1).radius(0.05) == BoundedDifferences(delta=1 / 400, n=400).radius(0.05)
+    True
+    """
+
+    n: int
+
+    name: ClassVar[str] = "independent rows"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", checks.whole(self.n, "n", of="Independent"))
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return ("The rows are independent of one another.",)
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        tail = BoundedDifferences.of_mean(lo, hi, self.n)
+        return (TailRow("bounded differences", "McDiarmid 1989", tail),)
+
+    def difference_tail(self, differences: Any) -> SubGaussian:
+        """The tail of a statistic that moves by at most ``differences`` (one number, or one for each row).
+
+        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ c_i²), for a statistic fixed in advance.
+        Assumes: independent rows and the differences (not checkable from the data).
+        Reference: McDiarmid 1989.
+        """
+        c = row_differences(differences, self.n, of="Independent")
+        return from_squared_differences(float(c @ c))
+
+    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+        """Rows taken at random.
+
+        Proof that the bias is 0: the choice of rows is made without the data, and for each choice the two
+        parts are functions of disjoint sets of independent rows.
+
+        >>> parts = Independent(10).split(0.3, np.random.default_rng(0))
+        >>> int(parts.train.sum()), parts.protected_model, parts.bias
+        (3, Independent(n=7), 0.0)
+        """
+        share, rng, _ = check_split(share, rng, beta, of="Independent")
+        if self.n < 2:
+            raise NotEnoughRows(2, self.n, what="Setting a training part aside")
+        size = part_size(share, self.n)
+        train = np.zeros(self.n, dtype=np.bool_)
+        train[rng.choice(self.n, size=size, replace=False)] = True
+        rest = Independent(self.n - size, extra_assumptions=self.extra_assumptions)
+        return Split(train, ~train, rest, 0.0, self.assumptions)
+
+    def leakage(self, mechanism: Any) -> float:
+        """The Bayesian DP of one mechanism, exactly: on independent rows its differential privacy.
+
+        ``mechanism``: an array of probabilities with an axis for each row and a last one for the outputs, a
+        dictionary {dataset: probabilities}, or a ``LaplaceAnswer`` or ``ExponentialChoice`` of an array.
+        Guarantee: the largest over all laws of the rows, rounded up.
+        Assumes: independent rows (not checkable from the data).
+        Reference: BDP (3) and (4).
+        """
+        return worst_leakage(mechanism, (1,) * self.n)
+
+    @property
+    def exact_search(self) -> bool:
+        """Every bound has a closed form."""
+        return True
+
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> Independent:
+        """``n`` independent rows."""
+        return self if n == self.n else replace(self, n=n)
+
+    def statistic_tail(self) -> SubGaussian:
+        """2 exp(−2nt²)."""
+        return from_squared_differences(1.0 / self.n)
+
+    def planned_split(self, share: float, beta: float) -> PlannedSplit:
+        """Any rows can be set aside, so only their number matters."""
+        return _independent_parts(self, share)
+
+    _printed_route: ClassVar[str] = "group"
+
+    def _routes(self) -> Routes:
+        return group_routes(1)
+
+    def blanket_influence(self, *, of: str = "blanket_influence") -> float:
+        """No row influences another one."""
+        return 0.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +145,16 @@ class Clusters(Dependence):
 
     name: ClassVar[str] = "independent clusters"
 
+    if TYPE_CHECKING:  # any sequence of sizes is taken; a tuple of them is kept
+
+        def __init__(
+            self,
+            sizes: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+            *,
+            column: str | None = None,
+            extra_assumptions: tuple[str, ...] = (),
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if self.column is not None and (not isinstance(self.column, str) or not self.column):
             raise InvalidArgument("column", "the name of a column", self.column, of="Clusters")
@@ -59,7 +170,7 @@ class Clusters(Dependence):
 
     @cached_property
     def n(self) -> int:
-        """The number of rows; None for a column whose table is not there yet."""
+        """The number of rows; None for a column before its table is read."""
         return None if self.sizes is None else sum(self.sizes)  # type: ignore[return-value]
 
     @property
@@ -69,7 +180,7 @@ class Clusters(Dependence):
 
     @property
     def cluster_sizes(self) -> tuple[int, ...]:
-        """The sizes of the clusters. Refused where a column names them whose table is not there yet."""
+        """The sizes of the clusters. Refused if a column names the clusters and no table was read yet."""
         if self.sizes is None:
             raise InvalidArgument(
                 "dependence",
@@ -131,7 +242,8 @@ class Clusters(Dependence):
 
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_B (Σ_{i∈B} c_i)²), for a statistic fixed in advance.
         Assumes: independent clusters and the differences (not checkable from the data).
-        Reference: McDiarmid 1989, with a cluster as one variable; theory 1.1.
+        Reference: McDiarmid 1989, with a cluster as one variable; ``docs/theory/dependence.md``, "The tail of
+        a mean".
         """
         c = row_differences(differences, self.n, of="Clusters")
         starts = np.concatenate(([0], np.cumsum(self.cluster_sizes)[:-1]))
@@ -205,19 +317,67 @@ class Clusters(Dependence):
         """
         return worst_leakage(mechanism, self.cluster_sizes)
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism: the largest cluster's rows times its parameter, by any
-        method ("sharp", "quilt", "group").
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> Dependence:
+        """``n`` rows in clusters whose sizes have the same proportions."""
+        if n == self.n:
+            return self
+        square = sum(size * size for size in self.cluster_sizes) / self.n
+        return SimilarClusters(n, self.most, square, extra_assumptions=self.extra_assumptions)
 
-        Guarantee: whoever knows any of the other rows learns no more than this about a row.
-        Assumes: independent clusters (not checkable from the data).
-        Reference: BDP Lemma 2 with the empty quilt.
-        """
-        return _bayesian.bayesian_dp(self, _bayesian.group_routes(max(self.cluster_sizes)), dp, method)
+    _printed_route: ClassVar[str] = "group"
 
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, _bayesian.group_routes(max(self.cluster_sizes)), bdp, method)
+    def _routes(self) -> Routes:
+        return group_routes(self.most)
+
+
+@dataclass(frozen=True, repr=False)
+class SimilarClusters(Dependence):
+    """``n`` rows in independent clusters like given ones, for planning.
+
+    No cluster has more rows than ``largest``, and the sum of the squares of their sizes is ``square`` times
+    ``n``.
+    """
+
+    n: int
+    largest: int
+    square: float
+
+    name: ClassVar[str] = "independent clusters"
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return (
+            f"The rows form independent clusters of at most {self.largest:,} rows, in sizes like the given "
+            "ones; inside a cluster rows may depend in any way.",
+        )
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        tail = from_squared_differences(self.square * (hi - lo) ** 2 / self.n)
+        return (TailRow("whole clusters", "McDiarmid 1989, one step a cluster", tail),)
+
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> SimilarClusters:
+        """``n`` rows in clusters of the same proportions."""
+        return self if n == self.n else replace(self, n=n)
+
+    def statistic_tail(self) -> SubGaussian:
+        """McDiarmid's bound with a cluster as one step."""
+        return from_squared_differences(self.square / self.n)
+
+    def planned_split(self, share: float, beta: float) -> PlannedSplit:
+        """Whole clusters, up to the size of one."""
+        return _independent_parts(self, share)
+
+    _printed_route: ClassVar[str] = "group"
+
+    def _routes(self) -> Routes:
+        return group_routes(self.largest)
+
+
+def _independent_parts(model: Independent | SimilarClusters, share: float) -> PlannedSplit:
+    if model.n < 2:
+        raise NotEnoughRows(2, model.n, what="Setting a training part aside")
+    training = part_size(share, model.n)
+    return PlannedSplit(training, model.scaled_to(model.n - training), 0.0)
 
 
 def _checked_sizes(sizes: Any) -> tuple[int, ...]:
@@ -230,7 +390,7 @@ def _checked_sizes(sizes: Any) -> tuple[int, ...]:
         )
     plain = np.asarray(sizes)
     numbers = plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all()
-    # In a list, a truth value among whole numbers becomes one of them.
+    # In a list, numpy would turn a truth value among whole numbers into a number.
     if numbers and (isinstance(sizes, np.ndarray) or {bool, np.bool_}.isdisjoint(map(type, sizes))):
         checked = tuple(plain.tolist())
     else:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks
-from holdfast.dependence._fitted import MOST_STATES, FittedChain
-from holdfast.dependence._fitted_network import FittedNetwork
+from holdfast.dependence._fitted import MOST_STATES, FittedChain, FittedNetwork
 from holdfast.dependence._model import column_names
 from holdfast.errors import InvalidArgument, NotEnoughRows
 

@@ -10,15 +10,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import checks, rounding
-from holdfast.dependence import _bayesian
-from holdfast.dependence._best import TailReport, TailRow, report
-from holdfast.dependence._model import Dependence, few, from_squared_differences, row_differences
+from holdfast import checks, rounding, search
+from holdfast.dependence._model import (
+    Dependence,
+    TailReport,
+    TailRow,
+    few,
+    from_squared_differences,
+    report,
+    row_differences,
+)
+from holdfast.dependence._privacy import Routes, group_routes
 from holdfast.errors import InvalidArgument
 from holdfast.tails import Normal, SubGaussian
 
 if TYPE_CHECKING:
-    from holdfast.stability import DP, BayesianDP
+    pass
 
 _EPS = float(np.finfo(float).eps)
 
@@ -122,7 +129,7 @@ class GaussianRows(Dependence):
 
         Guarantee: that of a normal with σ² = aᵀΣa, exactly its variance, rounded to the safe side.
         Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
-        Reference: theory 1.1.
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean".
         """
         a = np.array(checks.reals(weights, "weights", "(-inf, inf)", of="GaussianRows.linear_tail"))
         if len(a) != self.n or not np.abs(a).max() > 0.0:
@@ -182,9 +189,9 @@ class GaussianRows(Dependence):
         c = row_differences(differences, self.n, of="GaussianRows")
         return from_squared_differences(rounding.up(self._reach(c, 2.0 / math.pi)))
 
-    def _told(self, epsilon: float) -> float:
-        """W for which what an ``epsilon``-DP mechanism tells about all rows together is at most that of Wε²/8
-        and ε√(W ln(1/b)/2) nats: n where the rows are independent.
+    def _revealed(self, epsilon: float) -> float:
+        """The W for which an ``epsilon``-DP mechanism reveals at most Wε²/8 + ε√(W ln(1/b)/2) nats about all
+        rows together: n where the rows are independent.
 
         Reference: Holdfast, ``docs/theory/reusable-holdout.md``, Gaussian rows.
         """
@@ -193,32 +200,31 @@ class GaussianRows(Dependence):
         slope = _steepest(epsilon) / epsilon
         return rounding.up(self._reach(np.ones(self.n), 4.0 * slope * slope))
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism: the rows of the largest independent block times its
-        parameter, by any method ("sharp", "quilt", "group").
+    def _routes(self) -> Routes:
+        return group_routes(max(len(block.rows) for block in self._blocks))
 
-        Guarantee: whoever knows any of the other rows learns no more than this about a row. A row may take
-        any value and pull its block along; what is told about all rows together is far less
-        (``docs/theory/reusable-holdout.md``).
-        Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
-        Reference: BDP Lemma 2 with the empty quilt.
+    def joint_epsilon(self, epsilon: float, *, of: str = "joint_epsilon") -> float:
+        """By the least and the largest correlations of the rows.
+
+        Reference: ``docs/theory/reusable-holdout.md``, Gaussian rows.
         """
-        return _bayesian.bayesian_dp(self, _bayesian.group_routes(self._largest_block), dp, method)
+        return rounding.up(epsilon * math.sqrt(self._revealed(epsilon) / self.n))
 
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, _bayesian.group_routes(self._largest_block), bdp, method)
+    def share_tail(self) -> SubGaussian:
+        """A bounded function of a Gaussian row is not Gaussian: the bound for any statistic."""
+        return self.difference_tail(1.0 / self.n)
 
     @property
-    def _largest_block(self) -> int:
-        return max(len(block.rows) for block in self._blocks)
+    def bounded(self) -> bool:
+        """The rows have no bounds, and the model speaks of their mean."""
+        return False
 
     def mean_tail(self, lo: Any = None, hi: Any = None) -> Normal:
         """The tail of the mean of the rows themselves; a transformed or clipped row is not Gaussian.
 
         Guarantee: that of a normal with σ² = 1ᵀΣ1/n², exactly its variance, rounded to the safe side.
         Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
-        Reference: theory 1.1.
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean".
         """
         self._refuse_bounds(lo, hi)
         return self.linear_tail(np.full(self.n, 1.0 / self.n))
@@ -237,7 +243,7 @@ class GaussianRows(Dependence):
                     "rows themselves; for the mean of a bounded function of a row choose another model",
                     value,
                     of="GaussianRows.mean_tail",
-                    reference="theory 1.1",
+                    reference="docs/theory/dependence.md, The tail of a mean",
                 )
 
 
@@ -252,10 +258,5 @@ def _steepest(epsilon: float) -> float:
         density = math.exp(-c * c / 2.0) / math.sqrt(2.0 * math.pi)
         return c * (rest + math.erfc(c / math.sqrt(2.0)) / 2.0) >= density
 
-    low, high = 0.0, 1.0
-    while not beyond(high):
-        low, high = high, 2.0 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return high * (1.0 + 1e-9)
+    slope = search.least_real(beyond)
+    return math.inf if slope is None else slope * (1.0 + 1e-9)

@@ -1,41 +1,63 @@
-"""Dependency graphs and m-dependence: Janson's inequality."""
+"""Dependency graphs: rows that are independent unless an edge joins them, and m-dependent rows.
+
+The chromatic numbers of the graph bound the tail of a mean; a cut of the graph sets rows aside.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks, rounding
-from holdfast.dependence import _bayesian
-from holdfast.dependence._best import TailRow
-from holdfast.dependence._colouring import ChromaticNumber, chromatic_number
-from holdfast.dependence._cut import best_cut
-from holdfast.dependence._edges import Edges, read_graph
 from holdfast.dependence._model import (
     LATER,
     Dependence,
+    Mask,
+    Split,
+    TailRow,
+    check_split,
+    contiguous,
     few,
     from_squared_differences,
+    part_size,
     row_differences,
     whole_steps,
 )
-from holdfast.dependence._split import Split, check_split, contiguous, part_size
+from holdfast.dependence._privacy import Routes, group_routes
 from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.records import Record
 from holdfast.tails import SubGaussian
 
 if TYPE_CHECKING:
-    from holdfast.stability import DP, BayesianDP
+    pass
 
 _JANSON = "Janson 2004, theorem 2.1"
+_SWEEPS = 8
+_LARGE = 500_000
+Edges = NDArray[np.int64]
+
+_FORMS = (
+    "a list of pairs of row numbers together with n, a dictionary {row: neighbours}, a square numpy or "
+    "scipy sparse matrix, or an object with nodes and edges"
+)
+# The linear program has one column for each maximal group; beyond these sizes the colouring alone is used.
+_LARGEST_COMPONENT = 120
+_MOST_GROUPS = 20_000
+_MOST_PROGRAMS = 64
+_LARGEST_COLOURING = 3_000_000
 
 
 @dataclass(frozen=True, repr=False)
 class DependencyGraph(Dependence):
-    """Rows joined by an edge wherever they may depend: rows of which no two are joined are independent.
+    """Rows that may depend on each other are joined by an edge. Rows of which no two are joined are
+    independent.
 
     ``graph`` is a list of pairs of row numbers (with ``n``), a dictionary {row: neighbours}, a square numpy
     or scipy sparse matrix whose non-zero entries are edges, or any object with ``nodes`` and ``edges``. Rows
@@ -127,7 +149,7 @@ class DependencyGraph(Dependence):
                 "a graph that can be cut into two parts with no edge between them; here give the training "
                 "part yourself (train=…) or bring a guess with every question",
                 repr(self),
-                reference="theory 2.2, the training part",
+                reference="docs/theory/dependence.md, Setting a training part aside",
             )
         train, protected = cut
         place = np.cumsum(protected) - 1
@@ -202,32 +224,30 @@ class MDependent(Dependence):
     def _stretched(self) -> int:
         """Σ_k s_k², s_k the number of rows in the k-th stretch of max(m, 1) rows and the m rows after it.
 
-        It stands where n stands for independent rows.
+        It takes the place of n in the bounds for independent rows.
         """
         length = max(self.m, 1)
         whole = max(0, (self.n - self.m) // length)
         rest = [min(length + self.m, self.n - first) for first in range(whole * length, self.n, length)]
         return min(self.n**2, whole * (length + self.m) ** 2 + sum(size * size for size in rest))
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism: the number of rows times its parameter, by any method
-        ("sharp", "quilt", "group"); its own parameter where m = 0.
+    def _routes(self) -> Routes:
+        return group_routes(1 if self.m == 0 else self.n)
 
-        Guarantee: whoever knows any of the other rows learns no more than this about a row. Known rows in
-        between may tie rows together that are far apart, so m does not enter. What is told about all rows
-        together is far less (``docs/theory/reusable-holdout.md``).
-        Assumes: m-dependence (not checkable from the data).
-        Reference: BDP Lemma 2 with the empty quilt.
+    def joint_epsilon(self, epsilon: float, *, of: str = "joint_epsilon") -> float:
+        """Rows are revealed stretch by stretch.
+
+        Reference: ``docs/theory/reusable-holdout.md``.
         """
-        return _bayesian.bayesian_dp(self, _bayesian.group_routes(self._tied), dp, method)
+        return rounding.up(epsilon * math.sqrt(self._stretched / self.n))
 
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, _bayesian.group_routes(self._tied), bdp, method)
+    def statistic_tail(self) -> SubGaussian:
+        """McDiarmid's bound a stretch at a time, in closed form."""
+        return from_squared_differences(rounding.up(self._stretched / self.n**2))
 
-    @property
-    def _tied(self) -> int:
-        return 1 if self.m == 0 else self.n
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> MDependent:
+        """``n`` rows with the same ``m``."""
+        return self if n == self.n else replace(self, n=n)
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
         """The first rows, then ``m`` rows dropped, then the protected rows.
@@ -248,7 +268,7 @@ class MDependent(Dependence):
         return Split(*contiguous(size, self.m, self.n), rest, 0.0, self.assumptions)
 
     def fresh(self, beta: Any = 0.05) -> Split:
-        """All rows but the first ``m``, which earlier rows may reach.
+        """All rows but the first ``m``, which may depend on earlier rows.
 
         Proof that the bias is 0: any earlier row and any protected row are more than m places apart.
 
@@ -259,3 +279,329 @@ class MDependent(Dependence):
             raise NotEnoughRows(self.m + 1, self.n, what="An epoch after another")
         rest = MDependent(self.n - self.m, self.m, extra_assumptions=self.extra_assumptions)
         return Split(*contiguous(0, self.m, self.n), rest, 0.0, (*self.assumptions, LATER))
+
+
+def best_cut(n: int, edges: Edges, share: float, rng: np.random.Generator) -> tuple[Mask, Mask] | None:
+    """The best cut over several sweeps as (training part, protected part), or None for a complete graph.
+
+    A sweep puts the rows in an order in which neighbours stand close (reverse Cuthill–McKee after a random
+    renaming) and tries every prefix as the training part; the other rows that touch it are dropped. The best
+    cut has the largest min(training / share, protected / (1 − share)). The order ends with a row of least
+    degree and its neighbours, so unless all rows are joined the rows before those give a cut.
+    """
+    best, best_value = None, 0.0
+    for _ in range(_SWEEPS if n + len(edges) <= _LARGE else 1):
+        place = _places(n, edges, rng)
+        value, train, protected = _sweep(n, place[edges], share)
+        if value > best_value:
+            best, best_value = (train[place], protected[place]), value
+    return best
+
+
+def _places(n: int, edges: Edges, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Where each row stands in the order of one sweep."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    renamed = rng.permutation(n)
+    ends = renamed[edges]
+    both = np.concatenate([ends, ends[:, ::-1]])
+    matrix = csr_array((np.ones(len(both), dtype=np.int8), (both[:, 0], both[:, 1])), shape=(n, n))
+    place = np.empty(n, dtype=np.int64)
+    place[reverse_cuthill_mckee(matrix, symmetric_mode=True)] = np.arange(n)
+    return place[renamed]
+
+
+def _sweep(n: int, ends: Edges, share: float) -> tuple[float, Mask, Mask]:
+    """The best prefix, with the rows numbered in the order of the sweep."""
+    rows = np.arange(n)
+    first = rows.copy()
+    np.minimum.at(first, ends.max(axis=1), ends.min(axis=1))
+    # Row p outside the prefix of length k touches it when first[p] < k ≤ p.
+    change = np.zeros(n + 2, dtype=np.int64)
+    np.add.at(change, first + 1, 1)
+    np.add.at(change, rows + 1, -1)
+    prefix = np.arange(n + 1)
+    touching = np.cumsum(change)[: n + 1]
+    value = np.minimum(prefix / share, (n - prefix - touching) / (1.0 - share))
+    k = int(value.argmax())
+    return float(value[k]), rows < k, (rows >= k) & (first >= k)
+
+
+def read_graph(graph: Any, n: Any) -> tuple[int, Edges]:
+    """The number of rows and the edges as sorted unique pairs i < j, without edges from a row to itself."""
+    if n is not None:
+        n = checks.whole(n, "n", of="DependencyGraph")
+    if hasattr(graph, "tocoo") and hasattr(graph, "shape"):
+        rows, pairs = _from_sparse(graph)
+    elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        rows, pairs = _from_nodes(graph)
+    elif isinstance(graph, Mapping):
+        rows, pairs = _from_mapping(graph, n)
+    elif (
+        isinstance(graph, np.ndarray)
+        and graph.ndim == 2
+        and graph.shape[0] == graph.shape[1]
+        and n in (None, len(graph))
+    ):
+        rows, pairs = _from_matrix(graph)
+    elif n is not None and isinstance(graph, Iterable) and not isinstance(graph, (str, bytes)):
+        rows, pairs = n, _as_pairs(graph)
+    else:
+        raise InvalidArgument("graph", _FORMS, graph, of="DependencyGraph")
+    if n is not None and n != rows:
+        raise InvalidArgument("n", f"{rows}, the number of rows of the graph", n, of="DependencyGraph")
+    if rows < 1:
+        raise InvalidArgument("graph", "a graph on at least one row", graph, of="DependencyGraph")
+    return rows, _canonical(pairs, rows)
+
+
+def _canonical(pairs: Edges, n: int) -> Edges:
+    if pairs.size and not (pairs.min() >= 0 and pairs.max() < n):
+        outside = pairs[(pairs < 0) | (pairs >= n)][0]
+        raise InvalidArgument(
+            "graph", f"edges between row numbers 0 to {n - 1}", int(outside), of="DependencyGraph"
+        )
+    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+    keys = np.unique(pairs[:, 0] * n + pairs[:, 1])
+    return np.stack(np.divmod(keys, n), axis=1)
+
+
+def _as_pairs(edges: Iterable[Any]) -> Edges:
+    numbers = edges if isinstance(edges, np.ndarray) else list(edges)
+    if len(numbers) == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    try:
+        array = np.asarray(numbers)
+    except ValueError:
+        array = np.empty(0)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise InvalidArgument(
+            "graph", "edges that are pairs of row numbers (0, 1, …)", edges, of="DependencyGraph"
+        )
+    return array.astype(np.int64)
+
+
+def _from_matrix(matrix: NDArray[Any]) -> tuple[int, Edges]:
+    if matrix.dtype.kind not in "biuf" or not np.isfinite(matrix).all():
+        raise InvalidArgument("graph", "a matrix of finite numbers", matrix, of="DependencyGraph")
+    return len(matrix), np.argwhere(matrix != 0).astype(np.int64)
+
+
+def _from_sparse(matrix: Any) -> tuple[int, Edges]:
+    entries = matrix.tocoo()
+    if matrix.shape[0] != matrix.shape[1] or not np.isfinite(entries.data).all():
+        raise InvalidArgument("graph", "a square matrix of finite numbers", matrix, of="DependencyGraph")
+    pairs = np.stack([entries.row, entries.col], axis=1).astype(np.int64)
+    return int(matrix.shape[0]), pairs[entries.data != 0]
+
+
+def _from_mapping(neighbours: Mapping[Any, Any], n: int | None) -> tuple[int, Edges]:
+    rows = n if n is not None else _count_rows(list(neighbours))
+    return rows, _as_pairs(
+        list(chain.from_iterable(((i, j) for j in near) for i, near in neighbours.items()))
+    )
+
+
+def _from_nodes(graph: Any) -> tuple[int, Edges]:
+    nodes = graph.nodes() if callable(graph.nodes) else graph.nodes
+    edges = graph.edges() if callable(graph.edges) else graph.edges
+    # Graphs with several edges between two nodes give a key as a third entry.
+    return _count_rows(list(nodes)), _as_pairs([tuple(edge)[:2] for edge in edges])
+
+
+def _count_rows(nodes: list[Any]) -> int:
+    if {node for node in nodes if not isinstance(node, bool)} != set(range(len(nodes))):
+        raise InvalidArgument(
+            "graph",
+            "a graph whose nodes are the row numbers 0 to n − 1, every row among them",
+            nodes[:10],
+            of="DependencyGraph",
+        )
+    return len(nodes)
+
+
+@dataclass(frozen=True, repr=False)
+class ChromaticNumber(Record):
+    """An upper bound on the fractional chromatic number and how it was found.
+
+    ``method`` is "exact" (linear programming over maximal groups, or a clique as large as the colouring),
+    "greedy colouring" or "maximum degree + 1". ``class_sizes`` are the sizes of the groups of the colouring,
+    a partition of the rows (empty where no colouring was made).
+    """
+
+    value: float
+    method: str
+    class_sizes: tuple[int, ...]
+
+
+def chromatic_number(n: int, edges: Edges) -> ChromaticNumber:
+    """The fractional chromatic number of a graph, exact if it is small, else a safe upper bound.
+
+    Guarantee: ``value`` is never below the fractional chromatic number.
+    Reference: Scheinerman and Ullman 1997, chapter 3 (the linear program); Matula and Beck 1983
+    (smallest-last order).
+
+    >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [0, 4]])
+    >>> found = chromatic_number(5, five_cycle)
+    >>> round(found.value, 9), found.method
+    (2.5, 'exact')
+    """
+    if n + len(edges) > _LARGEST_COLOURING:
+        degrees = np.bincount(edges.ravel(), minlength=n)
+        return ChromaticNumber(float(degrees.max() + 1), "maximum degree + 1", ())
+    near = neighbour_lists(n, edges)
+    colours = np.array(_greedy(near), dtype=np.int64)
+    value, exact = _largest_over_components(near, colours)
+    sizes = tuple(int(size) for size in np.bincount(colours))
+    return ChromaticNumber(value, "exact" if exact else "greedy colouring", sizes)
+
+
+def neighbour_lists(n: int, edges: Edges) -> list[list[int]]:
+    """For every row, its neighbours."""
+    near: list[list[int]] = [[] for _ in range(n)]
+    for i, j in edges.tolist():
+        near[i].append(j)
+        near[j].append(i)
+    return near
+
+
+def _greedy(near: list[list[int]]) -> list[int]:
+    """Colour the rows in smallest-last order: at most maximum degree + 1 colours, and two on a forest."""
+    degree = [len(adjacent) for adjacent in near]
+    buckets: list[list[int]] = [[] for _ in range(max(degree) + 1)]
+    for row, size in enumerate(degree):
+        buckets[size].append(row)
+    removed = [False] * len(near)
+    order: list[int] = []
+    lowest = 0
+    while len(order) < len(near):
+        while not buckets[lowest]:
+            lowest += 1
+        row = buckets[lowest].pop()
+        if removed[row] or degree[row] != lowest:
+            continue
+        removed[row] = True
+        order.append(row)
+        for other in near[row]:
+            if not removed[other]:
+                degree[other] -= 1
+                buckets[degree[other]].append(other)
+        lowest = max(0, lowest - 1)
+    colour = [-1] * len(near)
+    for row in reversed(order):
+        taken = {colour[other] for other in near[row]}
+        colour[row] = next(c for c in range(len(taken) + 1) if c not in taken)
+    return colour
+
+
+def _components(near: list[list[int]]) -> list[list[int]]:
+    seen = [False] * len(near)
+    groups = []
+    for start in range(len(near)):
+        if seen[start]:
+            continue
+        seen[start] = True
+        component = [start]
+        for row in component:
+            for other in near[row]:
+                if not seen[other]:
+                    seen[other] = True
+                    component.append(other)
+        groups.append(component)
+    return groups
+
+
+def _largest_over_components(near: list[list[int]], colours: NDArray[np.int64]) -> tuple[float, bool]:
+    """The largest value over the connected components, and whether it is exact."""
+    bounds = [(int(colours[component].max()) + 1, component) for component in _components(near)]
+    bounds.sort(key=lambda pair: -pair[0])
+    certain, unsure, solved = 1.0, 0.0, 0
+    cached_numbers: dict[tuple[tuple[int, ...], ...], float | None] = {}
+    for bound, component in bounds:
+        if bound <= max(certain, unsure):
+            break
+        if bound <= 2:
+            certain = 2.0
+            continue
+        place = {row: i for i, row in enumerate(sorted(component))}
+        shape = tuple(tuple(sorted(place[other] for other in near[row])) for row in sorted(component))
+        if shape not in cached_numbers:
+            cached_numbers[shape] = None
+            if len(component) <= _LARGEST_COMPONENT and solved < _MOST_PROGRAMS:
+                solved += 1
+                cached_numbers[shape] = _exact(shape, bound)
+        value = cached_numbers[shape]
+        if value is None:
+            unsure = max(unsure, float(bound))
+        else:
+            certain = max(certain, value)
+    return max(certain, unsure), certain >= unsure
+
+
+def _exact(near: tuple[tuple[int, ...], ...], colours: int) -> float | None:
+    """The value for one component, or None where there are too many maximal groups."""
+    if colours == _greedy_clique(near):
+        return float(colours)
+    groups = _maximal_groups(near)
+    return None if groups is None else min(float(colours), _program(len(near), groups))
+
+
+def _greedy_clique(near: tuple[tuple[int, ...], ...]) -> int:
+    """The size of some clique, a lower bound on the chromatic number."""
+    adjacent = [set(rows) for rows in near]
+    largest = 1
+    for start in range(len(near)):
+        common, size = set(adjacent[start]), 1
+        while common:
+            row = max(common, key=lambda r: len(adjacent[r] & common))
+            common &= adjacent[row]
+            size += 1
+        largest = max(largest, size)
+    return largest
+
+
+def _maximal_groups(near: tuple[tuple[int, ...], ...]) -> list[int] | None:
+    """All maximal groups of pairwise non-adjacent rows as bit masks (Bron–Kerbosch), or None if too many."""
+    everything = (1 << len(near)) - 1
+    apart = [everything & ~(1 << row) & ~sum(1 << other for other in near[row]) for row in range(len(near))]
+    groups: list[int] = []
+    stack = [(0, everything, 0)]
+    while stack:
+        group, open_rows, closed = stack.pop()
+        if not open_rows and not closed:
+            groups.append(group)
+            if len(groups) > _MOST_GROUPS:
+                return None
+            continue
+        pivot = max(_bits(open_rows | closed), key=lambda row: (apart[row] & open_rows).bit_count())
+        for row in _bits(open_rows & ~apart[pivot]):
+            bit = 1 << row
+            stack.append((group | bit, open_rows & apart[row], closed & apart[row]))
+            open_rows &= ~bit
+            closed |= bit
+    return groups
+
+
+def _bits(mask: int) -> list[int]:
+    members = []
+    while mask:
+        low = mask & -mask
+        members.append(low.bit_length() - 1)
+        mask ^= low
+    return members
+
+
+def _program(n: int, groups: list[int]) -> float:
+    """The least total weight of groups that cover every row; the solver's error is put on the safe side."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    members = [_bits(group) for group in groups]
+    columns = np.repeat(np.arange(len(groups)), [len(rows) for rows in members])
+    cover: Any = csr_array(
+        (np.ones(len(columns)), (np.concatenate(members), columns)), shape=(n, len(groups))
+    )
+    weights = np.maximum(linprog(np.ones(len(groups)), A_ub=-cover, b_ub=-np.ones(n), method="highs").x, 0.0)
+    # Dividing by the least covered row makes the weights a true cover, whatever the solver's tolerance.
+    return rounding.up(float(weights.sum() / (cover @ weights).min()))

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from holdfast import checks, rounding
-from holdfast.dependence._best import TailRow
-from holdfast.dependence._chain import MarkovChain
-from holdfast.dependence._clusters import Clusters
-from holdfast.dependence._gaussian import GaussianRows
-from holdfast.dependence._graph import MDependent
-from holdfast.dependence._independent import Independent
-from holdfast.dependence._model import MOST_ROWS, Dependence, from_squared_differences
+from holdfast import checks, rounding, search
+from holdfast.dependence._clusters import Independent
+from holdfast.dependence._model import MOST_ROWS, Dependence
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.tails import Tail
@@ -29,131 +24,20 @@ from holdfast.tails import Tail
 LN2 = math.log(2.0)
 _LEMMA, _THEOREM = "BDP Lemma 1", "BDP Theorem 2"
 _METHODS = ("paper", "sharp")
-_LONG = 10**7
 
 
-@dataclass(frozen=True, repr=False)
-class SimilarClusters(Dependence):
-    """``n`` rows in independent clusters like given ones: none has more rows than ``largest``, and the sum of
-    the squares of their sizes is ``square`` times ``n``."""
-
-    n: int
-    largest: int
-    square: float
-
-    name: ClassVar[str] = "independent clusters"
-
-    @property
-    def _stated(self) -> tuple[str, ...]:
-        return (
-            f"The rows form independent clusters of at most {self.largest:,} rows, in sizes like the given "
-            "ones; inside a cluster rows may depend in any way.",
-        )
-
-    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
-        tail = from_squared_differences(self.square * (hi - lo) ** 2 / self.n)
-        return (TailRow("whole clusters", "McDiarmid 1989, one step a cluster", tail),)
-
-
-def resized(model: Dependence | None, n: int, *, of: str) -> Dependence:
-    """The model with ``n`` rows: None is independent rows, clusters keep the proportions of their sizes.
-
-    A model of one fixed table (a graph, a covariance, a network) has no other size.
-    """
+def _placed(model: Dependence | None, n: int, *, of: str) -> Dependence:
+    """The model with ``n`` rows; None is independent rows."""
     if model is None:
         return Independent(n)
     if not isinstance(model, Dependence):
         raise InvalidArgument("model", "a model from holdfast.dependence, or None", model, of=of)
-    if model.n == n:
-        return model
-    if isinstance(model, (Independent, MarkovChain, MDependent)):
-        return replace(model, n=n)
-    if isinstance(model, SimilarClusters):
-        return replace(model, n=n)
-    if isinstance(model, Clusters):
-        square = sum(size * size for size in model.cluster_sizes) / model.n
-        return SimilarClusters(n, max(model.cluster_sizes), square, extra_assumptions=model.extra_assumptions)
-    raise InvalidArgument(
-        "model",
-        f"a model of {n:,} rows: this one describes one table of {model.n:,} rows",
-        repr(model),
-        of=of,
-    )
+    return model.scaled_to(n, of=of)
 
 
-def mean_tail_of(model: Dependence) -> Tail:
-    """The tail of a mean of values in [0, 1]; for very long chains without the bounds that need a table of
-    block lengths, which are not the best there. Of Gaussian rows it is the mean of a bounded function."""
-    if isinstance(model, GaussianRows):
-        return statistic_tail_of(model)
-    if not (isinstance(model, MarkovChain) and model.n > _LONG):
-        return model.mean_tail(0.0, 1.0)
-    squares = []
-    if model.contraction < 1.0:
-        squares.append(1.0 / (1.0 - model.contraction) ** 2)
-    if model.initial is None and model.spectral_gap > 0.0:
-        squares.append((2.0 - model.spectral_gap) / model.spectral_gap)
-    return from_squared_differences(min(squares) / model.n) if squares else model.mean_tail(0.0, 1.0)
-
-
-def statistic_tail_of(model: Dependence) -> Tail:
-    """The tail of any statistic that one row moves by at most 1/n."""
-    if isinstance(model, Independent):
-        return from_squared_differences(1.0 / model.n)
-    if isinstance(model, SimilarClusters):
-        return from_squared_differences(model.square / model.n)
-    if isinstance(model, MDependent):
-        return from_squared_differences(rounding.up(model._stretched / model.n**2))
-    if isinstance(model, MarkovChain):
-        return from_squared_differences(rounding.up(model._row_sums[0] ** 2 / model.n))
-    tail: Tail = model.difference_tail(1.0 / model.n)  # type: ignore[attr-defined]
-    return tail
-
-
-def told_epsilon(model: Dependence, epsilon: float, *, of: str) -> float:
-    """The ε' for which an ``epsilon``-private mechanism tells at most nε'²/8 + ε'√(n ln(1/b)/2) nats.
-
-    That is about all rows together: its Bayesian privacy, or less where it is enough to reveal rows in order.
-    m-dependent rows: stretch by stretch. Gaussian rows: by their least and largest correlations.
-    """
-    if isinstance(model, MDependent):
-        return rounding.up(epsilon * math.sqrt(model._stretched / model.n))
-    if isinstance(model, GaussianRows):
-        return rounding.up(epsilon * math.sqrt(model._told(epsilon) / model.n))
-    return bayesian_epsilon(model, epsilon, of=of)
-
-
-def has_bayesian_dp(model: Dependence) -> bool:
-    """Whether what a private mechanism tells about these rows is bounded."""
-    return isinstance(model, (Independent, Clusters, SimilarClusters)) or hasattr(model, "bayesian_dp")
-
-
-def _largest(model: Clusters | SimilarClusters) -> int:
-    return model.largest if isinstance(model, SimilarClusters) else max(model.cluster_sizes)
-
-
-def bayesian_epsilon(model: Dependence, epsilon: float, *, of: str) -> float:
-    """The Bayesian DP parameter of an ``epsilon``-private mechanism on these rows.
-
-    Independent rows keep it; a row of an independent cluster moves with its cluster and nothing else (the
-    empty quilt of its component, BDP Lemma 2).
-    """
-    if isinstance(model, Independent):
-        return epsilon
-    if isinstance(model, (Clusters, SimilarClusters)):
-        return rounding.up(_largest(model) * epsilon)
-    if not hasattr(model, "bayesian_dp"):
-        raise InvalidArgument(
-            "model",
-            "independent, m-dependent or Gaussian rows, clusters, a Markov chain or a network: for others no "
-            "bound on Bayesian differential privacy is known",
-            repr(model),
-            of=of,
-            reference="BDP Lemma 2",
-        )
-    from holdfast.stability import DP
-
-    return float(model.bayesian_dp(DP(epsilon)).epsilon)
+def _tail(model: Dependence, *, statistic: bool) -> Tail:
+    """The tail of a mean of values in [0, 1], or of any statistic that one row moves by at most 1/n."""
+    return model.statistic_tail() if statistic else model.share_tail()
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,7 +54,7 @@ class HoldoutSettings(Record):
     error: float
     beta: float
     c: float
-    tail: Callable[[Dependence], Tail] = mean_tail_of
+    statistic: bool = False
 
     @property
     def threshold(self) -> float:
@@ -209,7 +93,9 @@ class HoldoutSettings(Record):
         Under the product law a union bound over the ``queries`` means applies; max-information carries it
         over to the queries that were really chosen.
         """
-        means = _means_failure(model, self.total_epsilon, self.deviation, self.queries, self.tail, of=of)
+        means = _means_failure(
+            model, self.total_epsilon, self.deviation, self.queries, statistic=self.statistic, of=of
+        )
         return rounding.probability(self.noise_failure + means)
 
 
@@ -218,20 +104,22 @@ def _means_failure(
     total_epsilon: float,
     deviation: float,
     queries: int,
-    tail: Callable[[Dependence], Tail],
     *,
+    statistic: bool,
     of: str,
 ) -> float:
     """The probability, at most, that one of ``queries`` chosen means is off by ``deviation``."""
-    epsilon = told_epsilon(model, rounding.up(total_epsilon / model.n), of=of)
-    return _chosen_failure(model.n, epsilon, tail(model).gamma(deviation) - math.log(queries))
+    epsilon = model.joint_epsilon(rounding.up(total_epsilon / model.n), of=of)
+    return _chosen_failure(
+        model.n, epsilon, _tail(model, statistic=statistic).gamma(deviation) - math.log(queries)
+    )
 
 
 def _chosen_failure(n: int, epsilon: float, nats: float) -> float:
     """min over b of exp(nε²/8 + ε√(n ln(1/b)/2) − nats) + b: an event of probability e^{−nats}, chosen.
 
-    Every b is a bound. The one at which both terms are equal is within a factor of 2 of the best; the search
-    goes on around it.
+    Every b gives a bound. The b at which both terms are equal is within a factor of 2 of the best. The search
+    tries values around it.
     """
     from holdfast.stability import BayesianDP
 
@@ -278,15 +166,14 @@ def reusable_holdout_tail(
     of = "reusable_holdout_tail"
     method = checks.choice(method, "method", _METHODS, of=of)
     n = checks.whole(n, "n", of=of, by=_LEMMA)
-    scale, tail = 1.0, mean_tail_of
-    if sensitivity is not None:
+    scale, statistic = 1.0, sensitivity is not None
+    if statistic:
         scale = n * checks.real(sensitivity, "sensitivity", "(0, inf)", of=of, by=_LEMMA)
-        tail = statistic_tail_of
     error = _share_of(error, scale, None if sensitivity is None else "(0, inf)", of=of, by=_LEMMA)
     epsilon = checks.real(epsilon, "epsilon", "[0, inf)", of=of, by=_LEMMA)
-    placed = resized(model, n, of=of)
+    placed = _placed(model, n, of=of)
     if method == "sharp":
-        return _chosen_failure(placed.n, epsilon, tail(placed).gamma(error))
+        return _chosen_failure(placed.n, epsilon, _tail(placed, statistic=statistic).gamma(error))
     if not epsilon <= error / 3.0:
         what = "error/3" if sensitivity is None else "error/(3·n·sensitivity)"
         raise InvalidArgument(
@@ -337,10 +224,9 @@ def reusable_holdout_rows(
     of = "reusable_holdout_rows"
     method = checks.choice(method, "method", _METHODS, of=of)
     queries = checks.whole(queries, "queries", of=of, by=_THEOREM)
-    unit, tail, where = 1.0, mean_tail_of, None
+    unit, where = 1.0, None
     if scale is not None:
-        unit = checks.real(scale, "scale", "(0, inf)", of=of, by=_THEOREM)
-        tail, where = statistic_tail_of, "(0, inf)"
+        unit, where = checks.real(scale, "scale", "(0, inf)", of=of, by=_THEOREM), "(0, inf)"
     if noise is not None:
         noise = checks.real(noise, "noise", "(0, inf)", of=of, by="BDP Theorem 1") / unit
     settings = HoldoutSettings(
@@ -349,25 +235,26 @@ def reusable_holdout_rows(
         error=_share_of(error, unit, where, of=of, by=_THEOREM),
         beta=checks.real(beta, "beta", "(0, 1)", of=of, by=_THEOREM),
         c=checks.real(c, "c", "(0, 1)", of=of, by=_THEOREM),
-        tail=tail,
+        statistic=scale is not None,
     )
     size = model.n if isinstance(model, Dependence) else 1
-    placed = resized(model, size, of=of)
+    placed = _placed(model, size, of=of)
     total = settings.total_epsilon if noise is None else 9.0 * settings.budget / (4.0 * noise)
     if method == "paper":
         if noise is None:
             return _printed_rows(total, settings.deviation, settings.beta / (2.0 * queries), placed)
         return _printed_rows(total, settings.error, settings.beta / queries, placed)
-    resized(model, 2 * size, of=of)
+    _placed(model, 2 * size, of=of)
 
     def enough(n: int) -> bool:
-        rows = resized(model, n, of=of)
+        rows = _placed(model, n, of=of)
         if noise is None:
             return settings.failure(rows) <= settings.beta
-        return _means_failure(rows, total, settings.error, queries, tail, of=of) <= settings.beta
+        failure = _means_failure(rows, total, settings.error, queries, statistic=settings.statistic, of=of)
+        return failure <= settings.beta
 
-    exact = model is None or isinstance(model, Independent)
-    return least(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
+    exact = placed.exact_search
+    return _fewest_rows(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
 
 
 def blanket_holdout_rows(
@@ -402,16 +289,16 @@ def blanket_holdout_rows(
     """
     of, theorem = "blanket_holdout_rows", "BDP Theorem 1"
     method = checks.choice(method, "method", _METHODS, of=of)
-    unit, tail, where = 1.0, mean_tail_of, None
+    unit, where = 1.0, None
     if scale is not None:
-        unit = checks.real(scale, "scale", "(0, inf)", of=of, by=theorem)
-        tail, where = statistic_tail_of, "(0, inf)"
+        unit, where = checks.real(scale, "scale", "(0, inf)", of=of, by=theorem), "(0, inf)"
     budget = checks.whole(budget, "budget", of=of, by=theorem)
     noise = checks.real(noise, "noise", "(0, inf)", of=of, by=theorem) / unit
     error = _share_of(error, unit, where, of=of, by=theorem)
     beta = checks.real(beta, "beta", "(0, 1)", of=of, by=theorem)
     size = model.n if isinstance(model, Dependence) else 1
-    influence = _blanket_influence(resized(model, size, of=of), of=of)
+    placed = _placed(model, size, of=of)
+    influence = placed.blanket_influence(of=of)
     total = 9.0 * budget / (4.0 * noise)
     if method == "paper":
         left = rounding.down(error / 3.0 - 4.0 * influence)
@@ -420,80 +307,28 @@ def blanket_holdout_rows(
                 "error", f"above 12a = {12.0 * influence * unit:g}", error * unit, of=of, reference=theorem
             )
         return math.ceil(rounding.up(max(9.0 * math.log(4.0 / beta) / error**2, total / left)))
-    resized(model, 2 * size, of=of)
+    _placed(model, 2 * size, of=of)
 
     def enough(n: int) -> bool:
-        rows = resized(model, n, of=of)
-        epsilon = rounding.up(total / n + 2.0 * _blanket_influence(rows, of=of))
-        return bool(_chosen_failure(n, epsilon, tail(rows).gamma(error)) <= beta)
+        rows = _placed(model, n, of=of)
+        epsilon = rounding.up(total / n + 2.0 * rows.blanket_influence(of=of))
+        nats = _tail(rows, statistic=scale is not None).gamma(error)
+        return bool(_chosen_failure(n, epsilon, nats) <= beta)
 
-    exact = model is None or isinstance(model, Independent)
-    return least(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
-
-
-def _blanket_influence(model: Dependence, *, of: str) -> float:
-    """The largest influence of a row on its blanket."""
-    if isinstance(model, Independent):
-        return 0.0
-    if not hasattr(model, "blanket"):
-        raise InvalidArgument(
-            "model",
-            "independent rows, a Markov chain or a network: others say nothing about a row's blanket",
-            repr(model),
-            of=of,
-            reference="BDP Lemma 3",
-        )
-    from holdfast.stability import DP
-
-    # ε + 2a at an ε of no weight beside any a.
-    bound = model.bayesian_dp(DP(1e-300), method="blanket")  # type: ignore[attr-defined]
-    return float(bound.epsilon) / 2.0
+    exact = placed.exact_search
+    return _fewest_rows(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
 
 
 def _printed_rows(total_epsilon: float, deviation: float, beta: float, model: Dependence) -> int:
     """n_#(B, σ, deviation, beta), with n times the privacy parameter in place of B and σ."""
     concentration = 9.0 * math.log(4.0 / beta) / deviation**2
-    privacy = total_epsilon / _printed_dp(model, deviation / 3.0)
+    privacy = total_epsilon / model.printed_dp(deviation / 3.0, of="reusable_holdout_rows")
     return math.ceil(rounding.up(max(concentration, privacy)))
 
 
-def _printed_dp(model: Dependence, epsilon: float) -> float:
-    """The differential privacy that the paper proves to suffice for ``epsilon``-Bayesian privacy."""
-    if isinstance(model, Independent):
-        return epsilon
-    if isinstance(model, (Clusters, SimilarClusters)):
-        return rounding.down(epsilon / _largest(model))
-    if isinstance(model, (MDependent, GaussianRows)):
-        raise InvalidArgument(
-            "model",
-            "independent rows, clusters, a Markov chain or a network for method 'paper': m-dependent and "
-            "Gaussian rows have the method 'sharp'",
-            repr(model),
-            of="reusable_holdout_rows",
-            reference="BDP Lemma 2",
-        )
-    if not hasattr(model, "required_dp"):
-        bayesian_epsilon(model, epsilon, of="reusable_holdout_rows")
-    from holdfast.stability import BayesianDP
-
-    route = "spectral" if isinstance(model, MarkovChain) else "quilt-paper"
-    return float(model.required_dp(BayesianDP(epsilon), method=route).epsilon)  # type: ignore[attr-defined]
-
-
-def least(enough: Callable[[int], bool], start: int, *, tolerance: float, of: str) -> int:
+def _fewest_rows(enough: Callable[[int], bool], start: int, *, tolerance: float, of: str) -> int:
     """The least n with ``enough(n)``, up to a relative ``tolerance``; fewer rows are never better."""
-    high = max(1, start)
-    while not enough(high):
-        high *= 2
-        if high > MOST_ROWS:
-            raise InvalidArgument("error", "reachable with 10¹⁵ rows under this model", "more", of=of)
-    low = high // 2
-    while low > 0 and enough(low):
-        high, low = low, low // 2
-    while high - low > max(1.0, tolerance * high):
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    rows = search.least_whole(enough, start=max(1, start), most=MOST_ROWS, tolerance=tolerance)
+    if rows is None:
+        raise InvalidArgument("error", "reachable with 10¹⁵ rows under this model", "more", of=of)
+    return rows

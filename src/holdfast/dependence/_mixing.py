@@ -1,4 +1,6 @@
-"""β-mixing rows: Yu's blocks, and a declared rate of mixing as a model."""
+"""Rows in order that forget their past: blocks that are nearly independent, Yu's bound, and the models that
+declare how fast the past is forgotten.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,97 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import checks, rounding
-from holdfast.dependence._best import TailRow
+from holdfast import checks, rounding, search
 from holdfast.dependence._model import (
     LATER,
     MOST_ROWS,
     Dependence,
+    Split,
+    TailRow,
     bound_to,
+    check_split,
+    contiguous,
     from_squared_differences,
+    part_size,
     value_range,
     whole_steps,
 )
-from holdfast.dependence._split import Split, check_split, contiguous, part_size
 from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.records import Record
 from holdfast.tails import Tail
 
+LogRemembered = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+
+# A series is cut into blocks in at most this many ways, each with blocks twice as long as before.
+_MOST_LAYOUTS = 6
+# With fewer blocks intervals are too wide to be useful.
+_FEWEST_BLOCKS = 12
 _LN4 = math.log(4.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Layout(Record):
+    """A way to cut a series into ``blocks`` blocks of ``length`` rows, with ``gap`` rows left out after each.
+
+    Guarantee: the joint law of the blocks is within total variation ``price`` of the law in which they are
+    independent, each with its own marginal.
+    Assumes: the model that it was made for.
+    Reference: ``docs/theory/dependence.md``, "Blocks".
+    """
+
+    length: int
+    gap: int
+    blocks: int
+    price: float
+
+    @property
+    def rows(self) -> int:
+        """How many rows lie in blocks."""
+        return self.length * self.blocks
+
+
+def blocks_in(n: int, length: int, gap: int) -> int:
+    """How many whole blocks fit into ``n`` rows."""
+    return (n + gap) // (length + gap)
+
+
+def price_of(log_remembered: LogRemembered, blocks: int, gap: int) -> float:
+    """How far, in total variation, blocks with gaps are from independent, by the telescoping sum."""
+    if blocks < 2:
+        return 0.0
+    remembered = float(log_remembered(np.array([gap + 1]))[0])
+    return min(1.0, rounding.up((blocks - 1) * math.exp(remembered)))
+
+
+def layouts_of(log_remembered: LogRemembered, n: int, allowance: float) -> tuple[Layout, ...]:
+    """Up to six layouts of ``n`` rows in order whose prices sum to at most ``allowance``.
+
+    The blocks of the first are a quarter as long as a gap; those of each next one are twice as long. Long
+    blocks leave few rows out, and short ones keep a unit's range small.
+    """
+    each = allowance / _MOST_LAYOUTS
+    first = _least_gap(log_remembered, n, 1, each)
+    if first is None:
+        return ()
+    layouts = []
+    length = max(1, first // 4)
+    for _ in range(_MOST_LAYOUTS):
+        gap = _least_gap(log_remembered, n, length, each)
+        if gap is None or (blocks := blocks_in(n, length, gap)) < _FEWEST_BLOCKS:
+            break
+        layouts.append(Layout(length, gap, blocks, price_of(log_remembered, blocks, gap)))
+        length *= 2
+    return tuple(layouts)
+
+
+def _least_gap(log_remembered: LogRemembered, n: int, length: int, allowance: float) -> int | None:
+    """The shortest gap at which blocks of this length cost at most ``allowance``; None if no gap is long
+    enough."""
+
+    def fits(gap: int) -> bool:
+        return price_of(log_remembered, blocks_in(n, length, gap), gap) <= allowance
+
+    return search.least_whole(fits, above=-1, start=1, most=n - 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +115,7 @@ class BlockTail(Tail):
     by at most (1−w)R. Every block length is valid, so the best is taken at every distance; and a mean of
     values in a range of length R is never farther than R from its own mean.
     Assumes: the mixing coefficients (not checkable from the data).
-    Reference: Yu 1994, lemma 4.1; theory 1.1.
+    Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
     """
 
     n: int
@@ -59,7 +136,8 @@ class BlockTail(Tail):
         return rounding.down(max(0.0, -float(bound.min())))
 
     def radius_at(self, nats: Any) -> float:
-        """The distance exceeded with probability at most exp(−nats); ``spread`` where no block gets there."""
+        """The distance exceeded with probability at most exp(−nats); ``spread`` if no block length reaches
+        this probability."""
         nats = checks.real(nats, "nats", "[0, inf)", of="BlockTail.radius_at")
         cost = self.log_cost + nats
         possible = cost < 0.0
@@ -103,7 +181,7 @@ def beta_mixing_tail(beta: Any, n: Any, lo: Any, hi: Any) -> BlockTail:
     Guarantee: P(|mean − E| > t) ≤ 4 exp(−2μ t²/R²) + 2(μ−1) β(a) for n = 2μa; dropped rows are paid for.
     Assumes: β(a) bounds the total variation between the joint law of the rows up to i and those from i + a on
     and the product of the two, for every i (not checkable from the data).
-    Reference: Yu 1994, lemma 4.1; theory 1.1.
+    Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
 
     >>> tail = beta_mixing_tail([0.5**a for a in range(1, 60)], n=10_000, lo=0, hi=1)
     >>> round(tail.radius(0.05), 4)
@@ -122,7 +200,7 @@ def beta_mixing_tail(beta: Any, n: Any, lo: Any, hi: Any) -> BlockTail:
 
 
 class Series(Dependence):
-    """Rows in order that forget their past, of a model that may be made before its table is there."""
+    """Rows in order that forget their past. The model may be made before its table exists."""
 
     @property
     def follows_training(self) -> bool:
@@ -185,19 +263,7 @@ class Series(Dependence):
 
         What is remembered does not increase. None if 2^40 steps are not enough.
         """
-        high = 1
-        while not float(self.log_remembered(high)) <= target:
-            high *= 2
-            if high > 1 << 40:
-                return None
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            if float(self.log_remembered(middle)) <= target:
-                high = middle
-            else:
-                low = middle
-        return high
+        return search.least_whole(lambda steps: float(self.log_remembered(steps)) <= target, most=1 << 40)
 
 
 @dataclass(frozen=True, repr=False)
@@ -298,3 +364,96 @@ class Mixing(Series):
             return (TailRow("one row", "Hoeffding 1963", from_squared_differences(spread * spread)),)
         tail = block_tail(self.log_remembered, n, spread)
         return (TailRow("β-mixing blocks", "Yu 1994, lemma 4.1, with the best block length", tail),)
+
+
+@dataclass(frozen=True, repr=False)
+class Blocks(Series):
+    """Rows in order, cut into blocks of ``length`` rows with ``gap`` rows left out after each.
+
+    ``mixing`` says what of the past is still known after a gap: a number, the largest total variation between
+    the rows from there on given all rows before the gap and their own law; or a :class:`Mixing`. ``n`` is the
+    number of rows; None: that of the table it is used for.
+
+    Guarantee: the blocks are within total variation (blocks − 1)·mixing of independent blocks. A guard
+    charges that once, and then answers by sums over blocks.
+    Assumes: ``mixing`` (not checkable from the data).
+    Reference: ``docs/theory/dependence.md``, "Blocks".
+
+    >>> Blocks(100, 20, 1e-6).with_rows(12_000).layouts(0.05)[0].blocks
+    100
+    """
+
+    length: int
+    gap: int
+    mixing: float | Mixing
+    n: int = None  # type: ignore[assignment]  # that of the table it is used for
+
+    name: ClassVar[str] = "blocks of rows"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", checks.whole(self.length, "length", of="Blocks"))
+        object.__setattr__(self, "gap", checks.whole(self.gap, "gap", at_least=0, of="Blocks"))
+        if not isinstance(self.mixing, Mixing):
+            object.__setattr__(self, "mixing", checks.real(self.mixing, "mixing", "[0, 1)", of="Blocks"))
+        if self.n is not None:
+            n = checks.whole(self.n, "n", at_most=MOST_ROWS, of="Blocks")
+            object.__setattr__(self, "n", n)
+            if blocks_in(n, self.length, self.gap) < 2:
+                raise NotEnoughRows(
+                    2 * self.length + self.gap, n, what="Two blocks with the gap between them"
+                )
+
+    def _about(self, n: int) -> Self:
+        return replace(self, n=n)
+
+    @property
+    def remembered(self) -> float:
+        """What of the past is still known after a gap."""
+        if isinstance(self.mixing, Mixing):
+            return min(1.0, rounding.up(math.exp(float(self.mixing.log_remembered([self.gap + 1])[0]))))
+        return self.mixing
+
+    def log_remembered(self, steps: Any) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):
+            after = float(np.log(np.array(self.remembered)))
+        return np.where(whole_steps(steps) <= self.gap, 0.0, after)
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        return (f"blocks of {self.length:,} rows, {self.gap:,} rows between them",)
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return (
+            f"The rows are a stationary series in the order of the table. After a gap of {self.gap:,} rows "
+            f"what came before moves the law of what follows by at most {self.remembered:.3g} in total "
+            "variation.",
+        )
+
+    def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
+        """The layout that was declared."""
+        n = bound_to(self, of="layouts")
+        blocks = blocks_in(n, self.length, self.gap)
+        return (Layout(self.length, self.gap, blocks, self._price(n, beta)),)
+
+    def _price(self, n: int, beta: float) -> float:
+        blocks = blocks_in(n, self.length, self.gap)
+        price = price_of(self.log_remembered, blocks, self.gap)
+        if not price <= beta / 2:
+            raise InvalidArgument(
+                "gap",
+                f"long enough: {blocks:,} blocks with {self.remembered:.3g} remembered after each gap are "
+                f"within {price:.3g} of independent, and at most half of the error, {beta / 2:.3g}, may be "
+                "spent on that. Give a longer gap, longer blocks or a lower confidence",
+                self.gap,
+                of="Blocks",
+            )
+        return price
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        n = bound_to(self, of="mean_tail")
+        tail = block_tail(self.log_remembered, n, hi - lo)
+        return (TailRow("β-mixing blocks", "Yu 1994, lemma 4.1, with the best block length", tail),)
+
+    def _gap(self, beta: float) -> tuple[int, float]:
+        return self.gap, self.remembered

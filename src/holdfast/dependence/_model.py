@@ -1,8 +1,14 @@
-"""What a model of dependence is: it bounds the tail of a mean, and says how rows may be set aside."""
+"""What a model of dependence is: it bounds the tail of a mean, and says how rows may be set aside.
+
+Also here: several bounds on one tail, of which the best counts; the division of the rows into a training part
+and a protected part; and the fingerprint of a model.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -11,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks, rounding
-from holdfast.dependence._best import BestTail, TailReport, TailRow, report
-from holdfast.dependence._fingerprint import fingerprint_of
-from holdfast.dependence._layouts import Layout, layouts_of
-from holdfast.dependence._split import Split, all_fresh
+from holdfast.dependence._privacy import Routes, best_bayesian_dp, best_epsilon, best_required_dp
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record, show
 from holdfast.tails import SubGaussian, Tail
+
+if TYPE_CHECKING:
+    from holdfast.dependence._mixing import Layout
+    from holdfast.stability import DP, BayesianDP
 
 GIVEN_TRAINING = (
     "The training part was supplied by the caller; that it is independent of the protected rows is assumed "
@@ -26,8 +33,12 @@ GIVEN_TRAINING = (
 
 LATER = "The rows of this epoch come after all rows of earlier epochs in the same sequence."
 NEW_ROWS = "The rows of this epoch are independent of all rows of earlier epochs."
-# More than any table has; beyond, bounds that look at every block length run out of memory.
+# More than any table has. With more, bounds that try every block length would run out of memory.
 MOST_ROWS = 10**15
+Mask = NDArray[np.bool_]
+# Numbers are rounded to so many binary digits (about twelve decimal ones), so that dividing a row by its sum
+# once more, or another machine's logarithm, does not make another model.
+_DIGITS = 40
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,21 +69,51 @@ class Dependence(Record, ABC):
         return 0.0
 
     @property
+    def fitted_rows(self) -> int:
+        """How many rows the model was fitted to; 0 for one that is given, or that does not count them."""
+        return 0
+
+    @property
     def follows_training(self) -> bool:
-        """Whether a training part that is given is taken for the rows right before these, in one series: a
-        gap is then left out and charged for, and nothing more is assumed."""
+        """Whether a training part that the caller gives is taken to be the rows right before these, in one
+        series. Then a gap is left out and charged for, and nothing more is assumed."""
         return False
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the model speaks of means of bounded values; False where it speaks of the mean of the rows
+        themselves, which have no bounds."""
+        return True
+
+    @property
+    def exact_search(self) -> bool:
+        """Whether the fewest rows for a promise can be searched for row by row: each try takes no time."""
+        return False
+
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> Dependence:
+        """Rows of the same kind, ``n`` of them. A planner asks this about tables that do not exist yet.
+
+        A model of one fixed table (a graph, a covariance, a network) has no other size and refuses. ``of`` is
+        the function that the message names.
+        """
+        if n != self.n:
+            raise InvalidArgument(
+                "model",
+                f"a model of {n:,} rows: this one describes one table of {self.n:,} rows",
+                repr(self),
+                of=of,
+            )
+        return self
+
     def with_rows(self, n: int) -> Self:
-        """The same model about ``n`` rows: itself, where it was made for them."""
+        """The model for a table of ``n`` rows. A model of another number of rows is refused."""
         if n != self.n:
             raise InvalidArgument("dependence", f"a model of the {n:,} rows of the data", self, of="Guard")
         return self
 
     def log_remembered(self, steps: Any) -> NDArray[np.float64] | None:
-        """For rows in order, ln of how much of the past the rows from ``steps`` places later on still know.
-
-        ``steps`` are whole numbers; after 0 steps everything is known, ln 1.
+        """For rows in order, ln of how much the past still says about the rows from ``steps`` places later
+        on. ``steps`` are whole numbers. After 0 steps it says everything: ln 1.
 
         Guarantee: the mean total variation between the law of the rows from t + steps on, given all rows up
         to t, and their own law is at most exp of the result, for every t.
@@ -97,6 +138,10 @@ class Dependence(Record, ABC):
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
         Reference: ``docs/theory/dependence.md``, "Blocks".
         """
+        from holdfast.dependence._mixing import (
+            layouts_of,  # late: it imports this module
+        )
+
         beta = checks.real(beta, "beta", "(0, 1)", of=f"{type(self).__name__}.layouts")
         if self.log_remembered(np.array([1])) is None:
             return ()
@@ -130,14 +175,14 @@ class Dependence(Record, ABC):
         return fingerprint_of(type(self).__name__, self._content_of_law())
 
     def _content_of_law(self) -> tuple[Any, ...]:
-        """What the fingerprint is of: by default every field that takes part in comparisons."""
+        """The content of the fingerprint: by default every field that takes part in comparisons."""
         own = (item.name for item in fields(self) if item.compare and item.name != "extra_assumptions")
         return tuple(getattr(self, name) for name in own)
 
     @cached_property
     def description(self) -> str:
-        """The model with its parameters in one line, for the certificate: all of them where they are few,
-        else how many there are and what follows from them; and how the fingerprint begins."""
+        """The model in one line, for the certificate. Few parameters are listed. Of many, it says how many
+        there are and what follows from them. The line ends with the beginning of the fingerprint."""
         parameters = "".join(f", {words}" for words in self._parameters)
         rows = "any number of" if self.n is None else f"{self.n:,}"
         return f"{self.name}, {rows} rows{parameters} (fingerprint {self.fingerprint[:16]})"
@@ -152,22 +197,160 @@ class Dependence(Record, ABC):
         """What is taken for granted and cannot be checked from the data, in words, for the certificate."""
         return (*self._stated, *self.extra_assumptions)
 
-    def mean_tail(self, lo: Any, hi: Any) -> Tail:
+    def mean_tail(self, lo: Any = 0.0, hi: Any = 1.0) -> Tail:
         """The tail of the mean of f(X_1), …, f(X_n), for a function fixed in advance, values in [lo, hi].
 
         Guarantee: two-sided, about the average of the rows' own means; the best bound known at every
         distance.
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
-        Reference: the table of theory 1.1; ``mean_tail_report`` names each bound.
+        Reference: ``docs/theory/dependence.md``; ``mean_tail_report`` names each bound.
         """
         return best(self._rows(*value_range(lo, hi, of=type(self).__name__)))
 
-    def mean_tail_report(self, lo: Any, hi: Any, nu: Any = 0.05) -> TailReport:
+    def mean_tail_report(self, lo: Any = 0.0, hi: Any = 1.0, nu: Any = 0.05) -> TailReport:
         """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""
         return report(self.name, self._rows(*value_range(lo, hi, of=type(self).__name__)), nu)
 
+    def share_tail(self) -> Tail:
+        """The tail of the mean of a function of a row with values in [0, 1], fast for any number of rows.
+
+        Guarantee: as ``mean_tail(0, 1)``; very long chains leave out bounds that need a table of block
+        lengths, and Gaussian rows take the bound for any statistic.
+        Assumes: the sentences in ``assumptions`` (not checkable from the data).
+        """
+        return self.mean_tail(0.0, 1.0)
+
+    def difference_tail(self, differences: Any) -> Tail:
+        """The tail of a statistic that moves by at most ``differences`` when one row takes any other value:
+        one number for all rows, or one for each row.
+
+        Guarantee: two-sided, for a statistic fixed in advance. Refused where no such bound is known.
+        Assumes: the sentences in ``assumptions``, and the differences (not checkable from the data).
+        """
+        raise InvalidArgument(
+            "dependence",
+            "a model with a bound for statistics that are no means: independent, m-dependent or Gaussian "
+            "rows, clusters, a Markov chain or a network",
+            repr(self),
+            of=f"{type(self).__name__}.difference_tail",
+        )
+
+    def statistic_tail(self) -> Tail:
+        """The tail of any statistic that one row moves by at most 1/n, as ``difference_tail(1/n)``."""
+        return self.difference_tail(1.0 / self.n)
+
+    def _routes(self) -> Routes:
+        """The proofs of Bayesian privacy that apply to the model, by the name of their method."""
+        return {}
+
+    # Of the routes, the one that BDP prints for the model; empty where it prints none.
+    _printed_route: ClassVar[str] = ""
+
+    @property
+    def has_bayesian_dp(self) -> bool:
+        """Whether a bound on the Bayesian privacy of private mechanisms on these rows is known."""
+        return bool(self._routes())
+
+    @property
+    def has_printed_dp(self) -> bool:
+        """Whether BDP prints a bound for these rows. True also if no bound is known at all: asking for it
+        then says so."""
+        return bool(self._printed_route) or not self.has_bayesian_dp
+
+    def _known_routes(self, of: str) -> Routes:
+        routes = self._routes()
+        if not routes:
+            raise InvalidArgument(
+                "model",
+                "independent, m-dependent or Gaussian rows, clusters, a Markov chain or a network: for "
+                "others no bound on Bayesian differential privacy is known",
+                repr(self),
+                of=of,
+                reference="BDP Lemma 2",
+            )
+        return routes
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism on these rows.
+
+        Every model has the methods "sharp", the best of all that apply, and "group": the parameter times the
+        number of rows that may follow one row. These are the row itself (independent rows), the largest
+        cluster, the largest independent block (Gaussian rows), the largest component (networks), and all rows
+        of a chain or of m-dependent rows with m > 0. Known rows in between may tie rows together that are far
+        apart, so m does not enter. Networks and chains also have "quilt" and "blanket", BDP Lemmas 2 and 3
+        with 2b; "quilt-paper" and "blanket-paper", as printed, with 4b; "coupling", the chain bound (on
+        networks without a loop); "pairs", the same by pairs of values, never worse. Chains have "spectral":
+        BDP Lemma 4, for irreducible chains with a spectral gap above 0. Networks have "dobrushin": from the
+        coupling of each pair of rows, where no factor vanishes. Large networks count the nearest quilts only.
+
+        Guarantee: whoever knows any of the other rows learns no more than this about a row.
+        Assumes: the sentences in ``assumptions`` (not checkable from the data).
+        Reference: BDP Lemmas 2 to 4; ``docs/theory/networks.md``, "Bayesian differential privacy";
+        ``docs/theory/dependence.md``, "Differential privacy on a chain".
+        """
+        return best_bayesian_dp(self, self._known_routes(f"{type(self).__name__}.bayesian_dp"), dp, method)
+
+    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
+        return best_required_dp(self, self._known_routes(f"{type(self).__name__}.required_dp"), bdp, method)
+
+    def bayesian_epsilon(self, epsilon: float, *, of: str = "bayesian_epsilon") -> float:
+        """The Bayesian DP parameter of an ``epsilon``-DP mechanism: ``bayesian_dp`` on plain numbers.
+
+        ``of`` is the function that a refusal names.
+        """
+        routes = self._known_routes(of)
+        return 0.0 if epsilon == 0.0 else best_epsilon(self, routes, epsilon)
+
+    def joint_epsilon(self, epsilon: float, *, of: str = "joint_epsilon") -> float:
+        """The ε' for which an ``epsilon``-DP mechanism reveals at most nε'²/8 + ε'√(n ln(1/b)/2) nats about
+        all rows together, except with probability b.
+
+        It is the Bayesian DP parameter, or less where it is enough to reveal rows in order: m-dependent rows
+        stretch by stretch, Gaussian rows by their least and largest correlations. ``of`` is the function that
+        a refusal names.
+        Reference: ``docs/theory/reusable-holdout.md``.
+        """
+        return self.bayesian_epsilon(epsilon, of=of)
+
+    def printed_dp(self, epsilon: float, *, of: str = "printed_dp") -> float:
+        """The DP parameter that BDP proves to suffice for ``epsilon``-Bayesian privacy, as printed.
+
+        ``of`` is the function that a refusal names.
+        """
+        routes = self._known_routes(of)
+        if not self._printed_route:
+            raise InvalidArgument(
+                "model",
+                "independent rows, clusters, a Markov chain or a network for method 'paper': m-dependent and "
+                "Gaussian rows have the method 'sharp'",
+                repr(self),
+                of=of,
+                reference="BDP Lemma 2",
+            )
+        from holdfast.stability import BayesianDP
+
+        return float(best_required_dp(self, routes, BayesianDP(epsilon), self._printed_route).epsilon)
+
+    def blanket_influence(self, *, of: str = "blanket_influence") -> float:
+        """The largest influence of a row on its Markov blanket; ``of`` is the function that a refusal names.
+
+        Reference: BDP Lemma 3.
+        """
+        routes = self._routes()
+        if "blanket" not in routes:
+            raise InvalidArgument(
+                "model",
+                "independent rows, a Markov chain or a network: others say nothing about a row's blanket",
+                repr(self),
+                of=of,
+                reference="BDP Lemma 3",
+            )
+        # The route gives ε + 2a. This ε is negligible beside any a.
+        return best_epsilon(self, routes, 1e-300, "blanket") / 2.0
+
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
-        """Set about ``share`` of the rows aside as the free training part (theory 2.2).
+        """Set about ``share`` of the rows aside as the free training part.
 
         ``beta`` is the probability that may fail in all; only models whose parts are not exactly independent
         need it.
@@ -177,14 +360,18 @@ class Dependence(Record, ABC):
             "a model with a rule for setting rows aside; for this one give the training part yourself "
             "(train=…) or bring a guess with every question",
             self.name,
-            reference="theory 2.2, the training part",
+            reference="docs/theory/dependence.md, Setting a training part aside",
         )
 
-    def fresh(self, beta: Any = 0.05) -> Split:
-        """Which of these rows may be protected from one who may know every row that came before them.
+    def planned_split(self, share: float, beta: float) -> PlannedSplit:
+        """The sizes of the parts that ``split`` would make. Models of many rows do not make the parts."""
+        parts = self.split(share, np.random.default_rng(0), beta)
+        return PlannedSplit(int(parts.train.sum()), parts.protected_model, parts.bias)
 
-        There is no training part in it; rows that the earlier ones still reach are dropped. ``beta`` is the
-        probability that may fail in all, of which at most a twentieth is spent here.
+    def fresh(self, beta: Any = 0.05) -> Split:
+        """Which of these rows can be protected from somebody who may know every earlier row. There is no
+        training part. Rows that still depend on earlier ones are dropped. ``beta`` is the probability that
+        may fail in all, of which at most a twentieth is spent here.
         Guarantee: the law of (earlier rows, protected rows) is within total variation ``bias`` of the law in
         which the two are independent.
         Assumes: the sentences of the split; that rows of different epochs are independent is one of them
@@ -194,7 +381,8 @@ class Dependence(Record, ABC):
         return all_fresh(self, NEW_ROWS)
 
     def protected_only(self) -> Self:
-        """The same model where the caller supplied the training part, its independence now an assumption."""
+        """The same model for rows whose training part the caller supplied: its independence becomes an
+        assumption."""
         return replace(self, extra_assumptions=(*self.extra_assumptions, GIVEN_TRAINING))
 
     def to_dict(self) -> dict[str, Any]:
@@ -208,7 +396,8 @@ def best(rows: tuple[TailRow, ...]) -> Tail:
 
 
 def bound_to(model: Dependence, *, of: str) -> int:
-    """The number of rows of a model that may be made before its table is there."""
+    """The number of rows of a model; refused if the model was made before its table and is not bound to it
+    yet."""
     if model.n is None:
         raise InvalidArgument(
             "n",
@@ -229,7 +418,7 @@ def whole_steps(steps: Any) -> NDArray[np.int64]:
 
 
 def column_names(columns: Any, *, of: str) -> tuple[str, ...]:
-    """Check names of columns: one, or several that differ; in their order."""
+    """Check names of columns: one name, or several different ones, in their order."""
     listed = (columns,) if isinstance(columns, str) else columns
     names = tuple(listed) if np.iterable(listed) and not isinstance(listed, bytes) else ()
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
@@ -261,7 +450,7 @@ def from_squared_differences(total: float) -> SubGaussian:
 
 
 def few(values: Any, words: str, most: int = 16) -> str:
-    """Numbers as they are where they are few, else ``words`` about them."""
+    """The numbers themselves if they are few, else ``words`` about them."""
     array = np.asarray(values)
     return words if array.size > most else _listed(array.tolist())
 
@@ -285,3 +474,217 @@ def row_differences(differences: Any, n: int, *, of: str) -> NDArray[np.float64]
             of=owner,
         )
     return values
+
+
+@dataclass(frozen=True, repr=False)
+class TailRow(Record):
+    """One bound that applies to a model: what it is called, the theorem behind it, and the tail it gives."""
+
+    name: str
+    theorem: str
+    tail: Tail
+
+
+@dataclass(frozen=True, repr=False)
+class BestTail(Tail):
+    """The best of several valid tails at every distance.
+
+    Guarantee: each row bounds the same probability, so the largest exponent does too; nothing is paid for
+    choosing, because the choice depends on the distance alone and never on the data.
+
+    >>> from holdfast.tails import SubExponential, SubGaussian
+    >>> best = BestTail((TailRow("a", "", SubGaussian(2.0)), TailRow("b", "", SubExponential(1.0, 1.0))))
+    >>> best.best_at(1.0).name, best.best_at(10.0).name
+    ('b', 'a')
+    """
+
+    rows: tuple[TailRow, ...]
+
+    def gamma(self, alpha: Any) -> float:
+        """Nats of surprise at distance ``alpha``: the most that any row proves."""
+        return max(row.tail.gamma(alpha) for row in self.rows)
+
+    def radius_at(self, nats: Any) -> float:
+        """The smallest distance that any row proves to be exceeded with probability at most exp(−nats)."""
+        return self.best_at(nats).tail.radius_at(nats)
+
+    def best_at(self, nats: Any) -> TailRow:
+        """The row that gives the smallest radius at probability exp(−nats)."""
+        return min(self.rows, key=lambda row: row.tail.radius_at(nats))
+
+
+@dataclass(frozen=True, repr=False)
+class ShiftedTail(Tail):
+    """A tail about another centre: the statistic's mean is within ``shift`` of it.
+
+    Guarantee: |q − centre| ≤ |q − E q| + shift, so every radius grows by ``shift``.
+    """
+
+    tail: Tail
+    shift: float
+
+    def gamma(self, alpha: Any) -> float:
+        """Nats of surprise at distance ``alpha`` from the centre: none within ``shift`` of it."""
+        alpha = checks.real(alpha, "alpha", "[0, inf)", of=type(self).__name__)
+        return self.tail.gamma(max(0.0, rounding.down(alpha - rounding.up(self.shift))))
+
+    def radius_at(self, nats: Any) -> float:
+        """The radius about the statistic's own mean, and the shift."""
+        return rounding.up(self.tail.radius_at(nats) + self.shift)
+
+
+@dataclass(frozen=True, repr=False)
+class ReportRow(Record):
+    """One line of a :class:`TailReport`."""
+
+    name: str
+    theorem: str
+    radius: float
+    chosen: bool
+
+
+@dataclass(frozen=True, repr=False)
+class TailReport(Record):
+    """Every bound that applies to a model, with its theorem and its radius at ``nu``; the best is marked."""
+
+    model: str
+    nu: float
+    rows: tuple[ReportRow, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.model}: distance exceeded with probability at most {self.nu:g}"]
+        for row in self.rows:
+            mark = "→" if row.chosen else " "
+            lines.append(f"{mark} {row.radius:.6g}  {row.name}: {row.theorem}")
+        return "\n".join(lines)
+
+
+def report(model: str, rows: tuple[TailRow, ...], nu: Any) -> TailReport:
+    """List ``rows`` by their radius at ``nu``, smallest first."""
+    nu = checks.real(nu, "nu", "(0, 1)", of="mean_tail_report")
+    radii = sorted(((row.tail.radius(nu), row) for row in rows), key=lambda pair: pair[0])
+    lines = (ReportRow(row.name, row.theorem, radius, chosen=i == 0) for i, (radius, row) in enumerate(radii))
+    return TailReport(model, nu, tuple(lines))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Split(Record):
+    """A division of the rows into a training part, a protected part and rows that belong to neither.
+
+    ``train`` and ``protected`` are boolean masks over the rows and never overlap; rows in neither are
+    dropped, so that the two parts do not touch. ``protected_model`` is the dependence model of the protected
+    rows alone.
+
+    Guarantee: the law of (training rows, protected rows) is within total variation ``bias`` of the law in
+    which the two are independent, each with its own marginal. An event that has probability ≤ β when they are
+    independent therefore has probability ≤ β + bias: charge ``bias`` to the confidence.
+    Assumes: ``assumptions``, the sentences that the division itself needs.
+    Reference: ``docs/theory/dependence.md``, "Setting a training part aside".
+    """
+
+    train: Mask = field(repr=False)
+    protected: Mask = field(repr=False)
+    protected_model: Dependence
+    bias: float
+    assumptions: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for mask in (self.train, self.protected):
+            mask.setflags(write=False)
+
+    @property
+    def dropped(self) -> int:
+        """How many rows belong to neither part."""
+        return int(len(self.train) - self.train.sum() - self.protected.sum())
+
+    def _visible(self) -> dict[str, Any]:
+        counts = {
+            "train": int(self.train.sum()),
+            "protected": int(self.protected.sum()),
+            "dropped": self.dropped,
+        }
+        return {**counts, **super()._visible()}
+
+
+@dataclass(frozen=True)
+class PlannedSplit:
+    """How many rows a split would set aside, the model of those that stay protected, and the total variation
+    between the two parts and independent ones."""
+
+    training: int
+    protected_model: Dependence
+    bias: float
+
+
+def check_split(share: Any, rng: Any, beta: Any, *, of: str) -> tuple[float, np.random.Generator, float]:
+    """Check the arguments that every rule takes."""
+    owner = f"{of}.split"
+    share = checks.real(share, "share", "(0, 1)", of=owner)
+    beta = checks.real(beta, "beta", "(0, 1)", of=owner)
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidArgument("rng", "a numpy.random.Generator", rng, of=owner)
+    return share, rng, beta
+
+
+def part_size(share: float, rows: int) -> int:
+    """About ``share`` of ``rows`` ≥ 2, with at least one row on each side."""
+    return min(rows - 1, max(1, round(share * rows)))
+
+
+def contiguous(train_rows: int, gap: int, n: int) -> tuple[Mask, Mask]:
+    """The first rows as the training part, ``gap`` rows dropped, the rest protected."""
+    place = np.arange(n)
+    return place < train_rows, place >= train_rows + gap
+
+
+def all_fresh(model: Dependence, sentence: str) -> Split:
+    """Every row protected: none of them depends on a row that came before."""
+    nothing, everything = (np.broadcast_to(np.bool_(mark), model.n) for mark in (False, True))
+    return Split(nothing, everything, model, 0.0, (*model.assumptions, sentence))
+
+
+def fingerprint_of(name: str, content: Iterable[Any]) -> str:
+    """SHA-256 of a model's name and content, in hexadecimal digits.
+
+    ``content`` may hold None, texts, whole numbers, floats, arrays of numbers and sequences of these.
+    """
+    digest = hashlib.sha256()
+    for item in (name, *content):
+        _add(digest, item)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, item: Any) -> None:
+    """Add one item: what it is, how long it is, and its bytes; no two contents give the same bytes."""
+    if isinstance(item, (list, tuple)) and not _whole(item):
+        digest.update(f"sequence {len(item)} ".encode())
+        for member in item:
+            _add(digest, member)
+        return
+    if isinstance(item, (list, tuple, np.ndarray)):
+        array = np.asarray(item)
+        whole = array.dtype.kind in "iub"
+        kind, plain = ("whole", array.astype("<i8")) if whole else ("real", rounded(array))
+        digest.update(f"{kind} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(plain).tobytes())
+        return
+    if isinstance(item, (float, np.floating)):
+        _add(digest, np.array([item]))
+        return
+    text = repr(int(item)) if isinstance(item, (int, np.integer)) else repr(item)
+    data = text.encode()
+    digest.update(f"{type(item).__name__ if isinstance(item, str) else 'plain'} {len(data)} ".encode())
+    digest.update(data)
+
+
+def _whole(items: Any) -> bool:
+    """Whether a sequence holds whole numbers that fit into eight bytes, as the sizes of clusters do."""
+    return bool(items) and all(type(item) is int and abs(item) < 2**63 for item in items)
+
+
+def rounded(values: Any) -> NDArray[np.float64]:
+    """Numbers with 40 binary digits each; zero without a sign."""
+    mantissa, exponent = np.frexp(np.asarray(values, dtype="<f8"))
+    scale = 2.0**_DIGITS
+    shortened: NDArray[np.float64] = np.ldexp(np.round(mantissa * scale) / scale, exponent) + 0.0
+    return shortened

@@ -1,407 +1,329 @@
-"""What Bayesian and Markov networks share: a product of factors, one node a row."""
+"""Bayesian networks and Markov networks of rows: what a user gives, and how it is read."""
 
 from __future__ import annotations
 
-import copy
-from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar
 
 import numpy as np
 
-from holdfast import rounding
-from holdfast.dependence import _bayesian
-from holdfast.dependence._best import TailRow
-from holdfast.dependence._clusters import Clusters
-from holdfast.dependence._coupling import largest_below
-from holdfast.dependence._dobrushin import WeakCoupling, couplings, weak_coupling
-from holdfast.dependence._factors import Array, Factor, log_joint, log_sum
-from holdfast.dependence._influence import influence, largest_influence
-from holdfast.dependence._leakage import exact_leakage, refuse_domain
-from holdfast.dependence._model import GIVEN_TRAINING, Dependence, from_squared_differences, row_differences
-from holdfast.dependence._network_quilts import NetworkQuilts
-from holdfast.dependence._network_tails import Arrows, along_arrows, by_comparison, single_site_influences
-from holdfast.dependence._quilts import Quilt, boundary, connected_sets, count_sets, refuse_many, side_of
-from holdfast.dependence._read_tables import read_nodes
-from holdfast.dependence._split import Split, check_split
-from holdfast.dependence._tree import Forest, forest
-from holdfast.errors import InvalidArgument
-from holdfast.tails import SubGaussian
+from holdfast.dependence._forgetting import dobrushin
+from holdfast.dependence._graph import DependencyGraph
+from holdfast.dependence._model import Split, TailRow, check_split
+from holdfast.dependence._network_base import (
+    Arrows,
+    Network,
+    pgmpy_values,
+    read_nodes,
+    read_table,
+    refuse_model,
+)
+from holdfast.dependence._quilts import Factor, factor, log_joint
 
-if TYPE_CHECKING:
-    from holdfast.stability import DP, BayesianDP
-
-_WEAK = "docs/theory/networks.md, weakly coupled networks"
+_BAYESIAN = "BayesianNetwork"
+_BAYESIAN_FORM = (
+    "a mapping {node: (parents, table)} with table[x_parents…, x_node] the probability of x_node, or a "
+    "discrete Bayesian network of pgmpy"
+)
+_MOST_SHARED = 300_000
+_MARKOV = "MarkovNetwork"
+_MARKOV_FORM = (
+    "a list of factors (nodes, table) with table[x_nodes…] ≥ 0, or a discrete Markov network of pgmpy"
+)
 
 
 @dataclass(frozen=True, repr=False)
-class Network(Dependence):
-    """Rows whose joint law is a product of factors; a row is a node, its state all that questions look at.
+class BayesianNetwork(Network):
+    """Rows that follow a Bayesian network: each depends on its parents alone, given all that came before.
 
-    ``nodes`` are the nodes in the order of the table's rows; without it the order in which the model names
-    them, or by number where they are the numbers 0 to n − 1. States are numbered from 0.
+    ``model`` maps each node to (parents, table): ``table`` has an axis for each parent, in that order, and a
+    last one for the node, whose probabilities sum to one, so that the table of a node with one parent is a
+    transition matrix. A pgmpy ``DiscreteBayesianNetwork`` is read as it is.
+
+    >>> coin, copy = [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]
+    >>> net = BayesianNetwork({"a": ([], coin), "b": (["a"], copy), "c": (["a"], copy)})
+    >>> net.blanket("a"), round(net.max_influence(["b"], "a"), 6)
+    (('b', 'c'), 2.079442)
     """
 
-    model: Any = field(compare=False)
-    nodes: tuple[Any, ...] = None  # type: ignore[assignment]  # read from the model where not given
-    _content: bytes = field(init=False, repr=False)
-    _cards: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    _factors: tuple[Factor, ...] = field(init=False, repr=False, compare=False)
+    name: ClassVar[str] = "Bayesian network"
 
-    def __post_init__(self) -> None:
-        plain, named = self._read()
-        nodes = _in_row_order(named, self.nodes, of=type(self).__name__)
-        cards, factors = self._checked(plain, {node: row for row, node in enumerate(nodes)})
-        content = repr(nodes).encode() + b"".join(
-            repr(item.scope).encode() + item.logs.tobytes() for item in factors
-        )
-        for name, value in (
-            ("model", plain),
-            ("nodes", nodes),
-            ("_content", content),
-            ("_cards", cards),
-            ("_factors", factors),
-        ):
-            object.__setattr__(self, name, value)
+    def _read(self) -> tuple[dict[Any, Any], Sequence[Hashable]]:
+        plain = _from_pgmpy(self.model) if hasattr(self.model, "get_cpds") else self.model
+        if not isinstance(plain, Mapping) or not plain:
+            refuse_model(_BAYESIAN_FORM, self.model, of=_BAYESIAN)
+        entries = {}
+        for node, entry in plain.items():
+            if not isinstance(entry, (tuple, list)) or len(entry) != 2:
+                refuse_model(
+                    f"{_BAYESIAN_FORM}: node {node!r} has no (parents, table)", self.model, of=_BAYESIAN
+                )
+            parents = read_nodes(entry[0], f"one with the parents of node {node!r}", self.model, of=_BAYESIAN)
+            entries[node] = (parents, read_table(entry[1], f"the table of node {node!r}", of=_BAYESIAN))
+        _check_parents(entries)
+        return entries, list(entries)
 
-    @abstractmethod
-    def _read(self) -> tuple[Any, Sequence[Hashable]]:
-        """The model in its plain form, and its nodes in the order in which it names them."""
-
-    @abstractmethod
     def _checked(
         self, plain: Any, rows: Mapping[Hashable, int]
     ) -> tuple[tuple[int, ...], tuple[Factor, ...]]:
-        """How many states each row has, and the factors."""
+        cards = {node: table.shape[-1] for node, (_, table) in plain.items()}
+        factors: list[Factor] = [None] * len(rows)  # type: ignore[list-item]
+        for node, (parents, table) in plain.items():
+            shape = (*(cards[parent] for parent in parents), cards[node])
+            if table.shape != shape:
+                refuse_model(
+                    f"one where the table of node {node!r} has the axes {shape}, its parents' states and its "
+                    f"own (it has {table.shape})",
+                    self.model,
+                    of=_BAYESIAN,
+                )
+            sums = table.sum(axis=-1, keepdims=True)
+            wrong = np.argwhere(~(np.abs(sums[..., 0] - 1.0) <= 1e-9))
+            if len(wrong):
+                where = tuple(int(value) for value in wrong[0])
+                given = f" given {dict(zip(parents, where, strict=True))}" if parents else ""
+                refuse_model(
+                    f"one whose probabilities sum to one (those of node {node!r}{given} sum to "
+                    f"{float(sums[where].item())!r})",
+                    self.model,
+                    of=_BAYESIAN,
+                )
+            factors[rows[node]] = factor([*(rows[parent] for parent in parents), rows[node]], table / sums)
+        return tuple(cards[node] for node in rows), tuple(factors)
 
-    @abstractmethod
     def _restricted(self, nodes: Sequence[Hashable]) -> Any:
-        """The plain form of the part on ``nodes``, whole components of the network."""
-
-    @abstractmethod
-    def _arrows(self) -> tuple[Sequence[int], Arrows] | None:
-        """Rows in an order in which each follows those that it depends on, and by how much; or None."""
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-        return len(self.nodes)
-
-    @property
-    def states(self) -> dict[Hashable, int]:
-        """How many states each node has."""
-        return dict(zip(self.nodes, self._cards, strict=True))
+        return {node: self.model[node] for node in nodes}
 
     @cached_property
-    def _graph(self) -> dict[int, set[int]]:
-        graph: dict[int, set[int]] = {row: set() for row in range(self.n)}
-        for item in self._factors:
-            for row in item.scope:
-                graph[row].update(item.scope)
-        for row, near in graph.items():
-            near.discard(row)
-        return graph
-
-    @property
-    def edges(self) -> tuple[tuple[Any, Any], ...]:
-        """The pairs of nodes that share a factor: the moralised graph."""
-        return tuple(
-            (self.nodes[row], self.nodes[other])
-            for row, near in self._graph.items()
-            for other in sorted(near)
-            if row < other
-        )
+    def parents(self) -> dict[Any, tuple[Any, ...]]:
+        """The parents of each node."""
+        return {node: self.model[node][0] for node in self.nodes}
 
     @cached_property
-    def _components(self) -> list[list[int]]:
-        found: list[list[int]] = []
-        seen: set[int] = set()
-        for row in range(self.n):
-            if row not in seen:
-                found.append(sorted(side_of(self._graph, row, frozenset())))
-                seen.update(found[-1])
-        return found
+    def _order(self) -> list[int]:
+        """The rows, parents before children."""
+        order: list[int] = []
+        placed: set[int] = set()
+        for start in range(self.n):
+            front = [start]
+            while front:
+                row = front[-1]
+                waiting = [
+                    above
+                    for parent in self.parents[self.nodes[row]]
+                    if (above := self._rows_by_node[parent]) not in placed
+                ]
+                if waiting:
+                    front.extend(waiting)
+                    continue
+                front.pop()
+                if row not in placed:
+                    placed.add(row)
+                    order.append(row)
+        return order
 
-    def _content_of_law(self) -> tuple[Any, ...]:
-        """The number of states of each row, and one table for each set of rows that share a factor, the
-        largest number in it 1: factors have no order, and those of the same rows are multiplied."""
-        tables: dict[tuple[int, ...], Array] = {}
-        for item in self._factors:
-            tables[item.scope] = tables[item.scope] + item.logs if item.scope in tables else item.logs
-        listed = [(scope, np.exp(logs - logs.max()), np.isfinite(logs)) for scope, logs in tables.items()]
-        return self._cards, *sorted(listed, key=lambda entry: entry[0])
-
-    @property
-    def _parameters(self) -> tuple[str, ...]:
-        largest = max(self._cards, default=1)
-        return (f"{len(self.edges):,} edges", f"{len(self._factors):,} tables", f"at most {largest:,} states")
-
-    def _visible(self) -> dict[str, Any]:
-        return {"nodes": list(self.nodes), "edges": self.edges}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(n={self.n}, edges={len(self.edges)})"
-
-    def _row(self, node: Any, argument: str, *, of: str) -> int:
-        try:
-            return self._rows_by_node[node]
-        except (KeyError, TypeError):
-            raise InvalidArgument(
-                argument, f"a node of the network, such as {self.nodes[0]!r}", node, of=self._called(of)
-            ) from None
+    def _arrows(self) -> tuple[Sequence[int], Arrows]:
+        children: dict[int, list[tuple[int, float]]] = {row: [] for row in range(self.n)}
+        for node, (parents, table) in self.model.items():
+            for axis, parent in enumerate(parents):
+                moved = np.moveaxis(table, axis, 0)
+                theta = max(
+                    (
+                        float(np.abs(moved[a] - moved[b]).sum(axis=-1).max()) / 2.0
+                        for a, b in combinations(range(len(moved)), 2)
+                    ),
+                    default=0.0,
+                )
+                children[self._rows_by_node[parent]].append((self._rows_by_node[node], theta))
+        return self._order, children
 
     @cached_property
-    def _rows_by_node(self) -> dict[Hashable, int]:
-        return {node: row for row, node in enumerate(self.nodes)}
+    def _sharing(self) -> DependencyGraph | None:
+        """Rows joined where they descend from a common root; None if those are too many to list, or if all
+        rows of every component do.
 
-    def _called(self, method: str) -> str:
-        return f"{type(self).__name__}.{method}"
-
-    def _named(self, rows: Any) -> tuple[Any, ...]:
-        return tuple(self.nodes[row] for row in sorted(rows))
-
-    def blanket(self, i: Any) -> tuple[Any, ...]:
-        """The Markov blanket: given these rows, that of node ``i`` is independent of all others (BDP 2.4)."""
-        return self._named(self._graph[self._row(i, "i", of="blanket")])
-
-    def quilts(self, i: Any, *, redundant: bool = False) -> tuple[Quilt, ...]:
-        """Every Markov quilt of node ``i`` of which no row can be spared, the smallest nearby set first.
-
-        There is one for each connected set that contains the node: its neighbours are the quilt. The blanket
-        is the first, the empty quilt (everything connected is nearby) the last. With ``redundant`` every set
-        of other rows is listed, with the largest remote set that it separates; those never give a better
-        bound.
-        Reference: BDP 2.4; ``docs/theory/networks.md``.
+        Rows are functions of the independent choices at their ancestors, and two that share an ancestor share
+        a root; so rows, and groups of rows, without a common root are independent.
         """
-        row = self._row(i, "i", of="quilts")
-        of = self._called("quilts")
-        others = set(range(self.n)) - {row}
-        if redundant:
-            refuse_many(2 ** len(others), of=of)
-            sets = [
-                {other for k, other in enumerate(sorted(others)) if pick >> k & 1}
-                for pick in range(2 ** len(others))
-            ]
-            return tuple(self._quilt(row, side_of(self._graph, row, quilt), quilt) for quilt in sets)
-        refuse_many(count_sets(self._graph, row), of=of)
-        return tuple(
-            self._quilt(row, side, set(boundary(self._graph, side)))
-            for side in connected_sets(self._graph, row)
-        )
-
-    def _quilt(self, row: int, side: Any, quilt: set[int]) -> Quilt:
-        remote = set(range(self.n)) - side - quilt
-        return Quilt(self.nodes[row], self._named(quilt), self._named(side - {row}), self._named(remote))
-
-    def max_influence(self, targets: Any, i: Any, given: Any = ()) -> float:
-        """ln max P[targets | x, given]/P[targets | x', given] over all values, x and x' those of node ``i``.
-
-        Guarantee: exact, by variable elimination, rounded up; infinite where a value of the targets is
-        possible with x and not with x'.
-        Assumes: the network (not checkable from the data).
-        Reference: BDP (5) and (6).
-        """
-        of = "max_influence"
-        row = self._row(i, "i", of=of)
-        aims = self._several(targets, "targets", of=of)
-        known = self._several(given, "given", of=of)
-        together = [row, *aims, *known]
-        if len(set(together)) < len(together):
-            raise InvalidArgument(
-                "targets", "apart from the node and from what is given", targets, of=self._called(of)
-            )
-        return influence(self._quilted.joint(row, aims, known), len(aims)) if aims else 0.0
-
-    def _several(self, nodes: Any, argument: str, *, of: str) -> list[int]:
-        if isinstance(nodes, Hashable) and nodes in self._rows_by_node:
-            return [self._rows_by_node[nodes]]
-        if isinstance(nodes, (str, bytes)) or not np.iterable(nodes):
-            self._row(nodes, argument, of=of)
-        return [self._row(node, argument, of=of) for node in nodes]
-
-    def quilt_influence(self, quilt: Quilt) -> float:
-        """b of BDP Lemma 2: the largest max-influence on the quilt, given any of the nearby rows or none."""
-        of = "quilt_influence"
-        if not isinstance(quilt, Quilt):
-            raise InvalidArgument("quilt", "a Quilt, as quilts lists them", quilt, of=self._called(of))
-        row = self._row(quilt.node, "quilt", of=of)
-        aims, near = (self._several(rows, "quilt", of=of) for rows in (quilt.quilt, quilt.nearby))
-        return largest_influence(self._quilted.joint(row, aims, near), len(aims)) if aims else 0.0
-
-    @cached_property
-    def _quilted(self) -> NetworkQuilts:
-        return NetworkQuilts(
-            self._factors, self._graph, self._cards, self._components, self._forest, type(self).__name__
-        )
-
-    def leakage(self, mechanism: Any) -> float:
-        """The Bayesian DP of one mechanism on these rows, exactly, by enumeration.
-
-        ``mechanism``: an array of probabilities with an axis for each row and a last one for the outputs, a
-        dictionary {dataset: probabilities}, a ``LaplaceAnswer`` or an ``ExponentialChoice``.
-        Guarantee: max over rows, known rows, values and outputs, rounded up; infinite where some output rules
-        a value out.
-        Assumes: the network (not checkable from the data).
-        Reference: BDP (3) and (4).
-        """
-        of = self._called("leakage")
-        refuse_domain(self._cards, of=of)
-        law = log_joint(self._factors, range(self.n), self._cards, of=of)
-        return exact_leakage(law - log_sum(law, axis=tuple(range(self.n))), mechanism, of=of)
-
-    @cached_property
-    def _forest(self) -> Forest | None:
-        return forest(self._factors, self._graph, self._cards)
-
-    def _routes(self) -> _bayesian.Routes:
-        return {
-            "group": partial(_bayesian.group_route, max(map(len, self._components))),
-            "coupling": partial(self._on_tree, Forest.bayesian_dp),
-            "pairs": partial(self._on_tree, Forest.pairs_bdp),
-            "dobrushin": self._weakly_coupled,
-            "blanket": partial(self._blanket, 2.0),
-            "quilt": partial(self._quilt_route, 2.0),
-            "blanket-paper": partial(self._blanket, 4.0),
-            "quilt-paper": partial(self._quilt_route, 4.0),
-        }
-
-    def _on_tree(self, bound: Callable[[Forest, float], float]) -> _bayesian.Route:
-        tree = self._forest
-        if tree is None:
-            return _bayesian.refused("a network whose moralised graph has no loop", "theory 5, trees")
-        forward = partial(bound, tree)
-        return _bayesian.Route(forward, lambda epsilon: largest_below(epsilon, forward), "theory 5, trees")
-
-    @cached_property
-    def _weak(self) -> WeakCoupling | None:
-        weights = couplings(self._factors, self._cards)
-        return None if weights is None else weak_coupling(weights, self._graph, self._components)
-
-    def _weakly_coupled(self) -> _bayesian.Route:
-        if self._forest is not None:
-            return self._on_tree(Forest.bayesian_dp)  # the same bound, leaves first
-        if self._weak is None:
-            return _bayesian.refused(
-                "factors that never vanish, and weak ones where a component is large", _WEAK
-            )
-        forward = self._weak.bayesian_dp
-        return _bayesian.Route(forward, lambda epsilon: largest_below(epsilon, forward), _WEAK)
-
-    def _blanket(self, weight: float) -> _bayesian.Route:
-        if not self._quilted.blankets_fit:
-            return _bayesian.refused("a network with smaller components", "BDP Lemma 3")
-        return _bayesian.blanket_route(self._quilted.blanket_influence, weight)
-
-    def _quilt_route(self, weight: float) -> _bayesian.Route:
-        return _bayesian.quilt_route(self._quilted, weight)
-
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
-        """The Bayesian DP of a pure DP mechanism on these rows.
-
-        "quilt" and "blanket": BDP Lemmas 2 and 3 with 2b; "quilt-paper" and "blanket-paper": as printed, with
-        4b; "coupling" and "pairs": the chain bound on networks without a loop, plain and by pairs of values;
-        "dobrushin": from the coupling of each pair of rows, where no factor vanishes; "group": the largest
-        component's rows times the parameter; "sharp": the best of them. Large networks count the nearest
-        quilts only.
-        Guarantee: whoever knows any of the other rows learns no more than this about a row.
-        Assumes: the network (not checkable from the data).
-        Reference: BDP Lemmas 2 and 3; theory 5.
-        """
-        return _bayesian.bayesian_dp(self, self._routes(), dp, method)
-
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
-        return _bayesian.required_dp(self, self._routes(), bdp, method)
-
-    @property
-    def _stated(self) -> tuple[str, ...]:
-        return (
-            f"The rows, in the order of its {self.n:,} nodes, follow the given {self.name}, whose tables are "
-            "taken as exact.",
-        )
-
-    @cached_property
-    def _cached_arrows(self) -> tuple[Sequence[int], Arrows] | None:
-        return self._arrows()
-
-    @cached_property
-    def _single_site(self) -> dict[tuple[int, int], float] | None:
-        return single_site_influences(self._factors, self._graph, self._cards)
-
-    def _spreads(self, c: Array) -> list[tuple[str, str, Array]]:
-        """Every bound of McDiarmid's kind for differences c: its name, its theorem, and Γc, how far each step
-        that reveals rows can move the statistic's expectation."""
-        totals = np.array([c[component].sum() for component in self._components])
-        found = [("independent components", "McDiarmid 1989, one step a component", totals)]
-        if self._cached_arrows is not None:
-            spread = along_arrows(*self._cached_arrows, self._components, c)
-            theorem = "Kontorovich and Ramanan 2008, with interval lengths and Dobrushin coefficients"
-            found.append(("contraction along the arrows", theorem, spread))
-        influences = self._single_site
-        compared = None if influences is None else by_comparison(influences, self._components, c)
-        if compared is not None:
-            theorem = "Kontorovich and Ramanan 2008, with Dobrushin's comparison of 1970"
-            found.append(("influence of single rows", theorem, compared))
-        return found
-
-    @cached_property
-    def _of_means(self) -> list[tuple[str, str, float]]:
-        """Every bound for the mean of values in [0, 1]: its name, its theorem, Σ_i (Γc)_i²."""
-        found = self._spreads(np.full(self.n, 1.0 / self.n))
-        return [(name, theorem, rounding.up(float(spread @ spread))) for name, theorem, spread in found]
+        if sum(not parents for parents in self.parents.values()) == len(self._components):
+            return None
+        sources: list[set[int]] = [set() for _ in range(self.n)]
+        families: dict[int, list[int]] = {}
+        count = 0
+        for row in self._order:
+            parents = [self._rows_by_node[parent] for parent in self.parents[self.nodes[row]]]
+            sources[row] = {row} if not parents else set().union(*(sources[above] for above in parents))
+            for source in sources[row]:
+                families.setdefault(source, []).append(row)
+                count += len(families[source])
+            if count > _MOST_SHARED:
+                return None
+        pairs = {pair for family in families.values() for pair in combinations(family, 2)}
+        everything = sum(len(component) * (len(component) - 1) // 2 for component in self._components)
+        return DependencyGraph(sorted(pairs), n=self.n) if len(pairs) < everything else None
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
-        return tuple(
-            TailRow(name, theorem, from_squared_differences(total * (hi - lo) ** 2))
-            for name, theorem, total in self._of_means
-        )
-
-    def difference_tail(self, differences: Any) -> SubGaussian:
-        """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
-
-        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_i (Γc)_i²), for a statistic fixed in advance, with the
-        best Γ that the network has: whole components, contraction along the arrows, single rows.
-        Assumes: the network and the differences (not checkable from the data).
-        Reference: theory 1.1; ``docs/theory/networks.md``.
-        """
-        c = row_differences(differences, self.n, of=type(self).__name__)
-        smallest = min(float(spread @ spread) for _, _, spread in self._spreads(c))
-        return from_squared_differences(rounding.up(smallest))
-
-    def protected_only(self) -> Self:
-        """The same model where the caller supplied the training part; its tables are not read again, and what
-        was computed from them is kept."""
-        same = copy.copy(self)
-        object.__setattr__(same, "extra_assumptions", (*self.extra_assumptions, GIVEN_TRAINING))
-        return same
+        rows = super()._rows(lo, hi)
+        return rows if self._sharing is None else (*rows, *self._sharing._rows(lo, hi))
 
     def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
-        """Whole components taken at random, as many as fit into ``share`` of the rows.
+        """Whole components at random; in one component, two parts without a common root, the others dropped.
 
-        Proof that the bias is 0: the components are independent, and the choice is made without the data.
+        Proof that the bias is 0: components are independent, and so are rows without a common root; either
+        choice is made from the network alone.
+
+        >>> coin, either = [0.5, 0.5], [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
+        >>> net = BayesianNetwork({0: ([], coin), 1: ([0, 2], either), 2: ([], coin)})
+        >>> parts = net.split(0.5, np.random.default_rng(0))
+        >>> parts.dropped, parts.bias
+        (1, 0.0)
         """
-        check_split(share, rng, beta, of=type(self).__name__)
-        if len(self._components) < 2:
+        share, rng, beta = check_split(share, rng, beta, of=_BAYESIAN)
+        if len(self._components) > 1 or self._sharing is None:
             return super().split(share, rng, beta)
-        parts = Clusters(tuple(map(len, self._components))).split(share, rng, beta)
-        order = np.concatenate(self._components)
-        train = np.zeros(self.n, dtype=np.bool_)
-        train[order] = parts.train
-        return Split(train, ~train, self._part(np.flatnonzero(~train)), 0.0, self.assumptions)
-
-    def _part(self, rows: Any) -> Self:
-        nodes = self._named(rows)
-        return replace(self, model=self._restricted(nodes), nodes=nodes)
+        parts = self._sharing.split(share, rng, beta)
+        return Split(parts.train, parts.protected, parts.protected_model, 0.0, self.assumptions)
 
 
-def _in_row_order(named: Sequence[Hashable], nodes: Any, *, of: str) -> tuple[Any, ...]:
-    if nodes is None:
-        if all(isinstance(node, int) for node in named) and set(named) == set(range(len(named))):
-            return tuple(range(len(named)))
-        return tuple(named)
-    given = read_nodes(nodes, "one with its rows", nodes, of=of)
-    if len(given) != len(named) or set(given) != set(named):
-        raise InvalidArgument("nodes", f"the model's {len(named)} nodes, each once", nodes, of=of)
-    return given
+def _check_parents(entries: Mapping[Any, tuple[tuple[Any, ...], Any]]) -> None:
+    """Every parent is a node, none twice, and following parents never returns."""
+    for node, (parents, _) in entries.items():
+        for parent in parents:
+            if parent not in entries:
+                refuse_model(
+                    f"one whose parents are nodes (node {node!r} has the unknown parent {parent!r})",
+                    list(entries),
+                    of=_BAYESIAN,
+                )
+        if len(set(parents)) != len(parents):
+            refuse_model(f"one where node {node!r} has each parent once", list(parents), of=_BAYESIAN)
+    done: set[Any] = set()
+    for start in entries:
+        path: dict[Any, None] = {}
+        front = [(start, False)]
+        while front:
+            node, leaving = front.pop()
+            if leaving:
+                del path[node]
+                done.add(node)
+                continue
+            if node in path:
+                cycle = list(path)[list(path).index(node) :]
+                arrows = " → ".join(repr(member) for member in [node, *reversed(cycle)])
+                refuse_model(f"one without a cycle ({arrows})", list(entries), of=_BAYESIAN)
+            if node in done:
+                continue
+            path[node] = None
+            front.append((node, True))
+            front.extend((parent, False) for parent in entries[node][0])
+
+
+def _from_pgmpy(model: Any) -> dict[Any, Any]:
+    plain = {}
+    for node in model.nodes():
+        table = model.get_cpds(node)
+        if table is None:
+            refuse_model(f"one with a table for every node (node {node!r} has none)", model, of=_BAYESIAN)
+        variables, values = pgmpy_values(table, of=_BAYESIAN)
+        if variables[0] != node:
+            refuse_model(f"one where the table of node {node!r} is that node's", model, of=_BAYESIAN)
+        plain[node] = (variables[1:], np.moveaxis(values, 0, -1))
+    return plain
+
+
+@dataclass(frozen=True, repr=False)
+class MarkovNetwork(Network):
+    """Rows whose joint law is proportional to a product of factors.
+
+    ``model`` is a list of (nodes, table): ``table`` has an axis for each of the nodes, in that order, and
+    numbers that are not negative and need not sum to anything. A pgmpy ``DiscreteMarkovNetwork`` is read as
+    it is. Two rows are neighbours if some factor holds both.
+
+    >>> alike = [[3.0, 1.0], [1.0, 3.0]]
+    >>> ring = MarkovNetwork([((i, (i + 1) % 4), alike) for i in range(4)])
+    >>> ring.blanket(0), round(ring.max_influence([1], 0), 6)
+    ((1, 3), 1.349927)
+    """
+
+    name: ClassVar[str] = "Markov network"
+
+    def _read(self) -> tuple[list[tuple[tuple[Any, ...], Any]], Sequence[Hashable]]:
+        model = self.model
+        if hasattr(model, "get_factors") and hasattr(model, "nodes"):
+            listed: Any = [pgmpy_values(item, of=_MARKOV) for item in model.get_factors()]
+            named: dict[Hashable, None] = dict.fromkeys(model.nodes())
+        elif isinstance(model, Iterable) and not isinstance(model, (str, bytes, Mapping)):
+            listed, named = list(model), {}
+        else:
+            refuse_model(_MARKOV_FORM, model, of=_MARKOV)
+        plain = []
+        for place, item in enumerate(listed):
+            if not isinstance(item, (tuple, list)) or len(item) != 2:
+                refuse_model(f"{_MARKOV_FORM}: factor {place} is no pair", model, of=_MARKOV)
+            scope = read_nodes(item[0], f"one with the nodes of factor {place}", model, of=_MARKOV)
+            if not scope:
+                refuse_model(f"one where factor {place} has at least one node", model, of=_MARKOV)
+            plain.append((scope, read_table(item[1], f"factor {place}", of=_MARKOV)))
+            named |= dict.fromkeys(scope)
+        covered = {node for scope, _ in plain for node in scope}
+        lonely = next((node for node in named if node not in covered), None)
+        if not plain or lonely is not None:
+            what = "at least one factor" if lonely is None else f"a factor of node {lonely!r}, which has none"
+            refuse_model(f"{_MARKOV_FORM}, with {what}", model, of=_MARKOV)
+        return plain, list(named)
+
+    def _checked(
+        self, plain: Any, rows: Mapping[Hashable, int]
+    ) -> tuple[tuple[int, ...], tuple[Factor, ...]]:
+        cards: dict[Hashable, int] = {}
+        factors = []
+        for place, (scope, table) in enumerate(plain):
+            if table.ndim != len(scope) or len(set(scope)) != len(scope):
+                refuse_model(
+                    f"one where factor {place}, over {scope}, has one axis for each node (it has "
+                    f"{table.ndim})",
+                    self.model,
+                    of=_MARKOV,
+                )
+            for node, size in zip(scope, table.shape, strict=True):
+                if cards.setdefault(node, size) != size:
+                    refuse_model(
+                        f"one where node {node!r} has as many states in every factor ({cards[node]} and "
+                        f"{size})",
+                        self.model,
+                        of=_MARKOV,
+                    )
+            if not table.any():
+                refuse_model(
+                    f"one with some possible dataset (factor {place}, over {scope}, is zero)",
+                    self.model,
+                    of=_MARKOV,
+                )
+            factors.append(factor([rows[node] for node in scope], table / table.max()))
+        if any((table == 0.0).any() for _, table in plain):
+            everything = log_joint(factors, (), [cards[node] for node in rows], of=_MARKOV)
+            if not np.isfinite(everything).all():
+                refuse_model(
+                    "one with some possible dataset (the factors leave none: the partition function is zero)",
+                    self.model,
+                    of=_MARKOV,
+                )
+        return tuple(cards[node] for node in rows), tuple(factors)
+
+    def _restricted(self, nodes: Sequence[Hashable]) -> Any:
+        kept = set(nodes)
+        return [(scope, table) for scope, table in self.model if scope[0] in kept]
+
+    def _arrows(self) -> tuple[Sequence[int], Arrows] | None:
+        """A tree hangs from any of its nodes, and each follows its parent."""
+        tree = self._forest
+        if tree is None:
+            return None
+        children: dict[int, list[tuple[int, float]]] = {row: [] for row in range(self.n)}
+        for row, parent in enumerate(tree.parent):
+            if parent >= 0:
+                children[parent].append((row, dobrushin(tree.kernel(row))))
+        return tree.order, children

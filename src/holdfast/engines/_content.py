@@ -18,10 +18,15 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def content_of(rows: Rows) -> bytes:
-    """Read every row once. Rows have to come in an order of their own."""
-    table = rows._database.arrow(
-        f"SELECT {plain_columns(rows, rows.columns)} FROM {rows._source} AS wanted", rows.schema
-    )
+    """Read every row once. Rows have to come in an order of their own.
+
+    A small table whose columns are read as they are stays in memory: it is copied next."""
+    if rows.is_small and all(column.kind != "other" and not column.zoned for column in rows.schema.values()):
+        table = rows.keep_in_memory()
+    else:
+        table = rows._database.arrow(
+            f"SELECT {plain_columns(rows, rows.columns)} FROM {rows._source} AS wanted", rows.schema
+        )
     whole = hashlib.sha256()
     for column in table.columns:
         whole.update(_digest(column))

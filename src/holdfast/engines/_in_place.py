@@ -17,7 +17,7 @@ from holdfast.engines._rows import Rows
 from holdfast.engines._schema import Column, Schema, kind_of_storage
 from holdfast.engines._spark import Spark
 from holdfast.engines._watch import TableWatch
-from holdfast.errors import QueryRejected
+from holdfast.errors import DatabaseAway, QueryRejected
 
 __all__ = ["Borrowed", "backend_of", "open_table"]
 
@@ -63,7 +63,7 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
     known = count()
     if known == 0:
         raise QueryRejected("The table has no rows; give at least one.")
-    watch, where = TableWatch(count, known), f"{_named(table)} of {dialect.engine}"
+    watch, where = TableWatch(count, known, database.reach), f"{_named(table)} of {dialect.engine}"
     schema = Schema(columns, dialect)
     return Rows(
         database, name, schema, known, IBIS, table, watch=watch, with_nan=raw, where=where, stays=True
@@ -93,6 +93,11 @@ class Borrowed(Database):
         if type(self) is Borrowed:
             self.dialect.engine = backend.name
         self._defined: dict[str, str] = {}
+
+    def reach(self) -> bool:
+        """Whether the connection is the one that there was the last time. Reads no rows. Raises
+        :class:`~holdfast.errors.DatabaseAway` where it is known that the database does not answer."""
+        return True
 
     def types(self, table: Any) -> dict[str, Any]:
         """The ibis type of each column of a table."""
@@ -171,6 +176,26 @@ class BorrowedPostgres(Borrowed):
     def _written_out(self, statement: str) -> str:
         assert isinstance(self.dialect, Postgres)
         return super()._written_out(self.dialect.fenced(statement))
+
+    def reach(self) -> bool:
+        """Send a statement about nothing, over a new connection where the old one is lost."""
+        import psycopg
+
+        with self._lock:
+            try:
+                self._execute("SELECT 1")
+                return True
+            except psycopg.Error:
+                pass
+            try:
+                self._backend.con.close()
+                self._backend.reconnect()
+            except Exception:  # Connecting touches no rows, but what it says may hold a password.
+                raise DatabaseAway(
+                    f"The database of the table ({self.dialect.engine}) does not answer. No row was read and "
+                    "nothing was charged. Ask again in a moment."
+                ) from None
+            return False
 
     def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
         connection = self._backend.con

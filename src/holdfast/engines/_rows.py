@@ -102,6 +102,8 @@ class Rows:
         self.public_categories = public_categories
         self._sealed = False
         self._compiled: dict[Any, str] = {}
+        # All rows as an arrow table, kept from the digest of a small table to the copy that follows it.
+        self._in_memory: Any | None = None
         # The SQL of a query for a part of these rows, chosen without their values; None without a rule.
         self.chosen: Callable[[float], str] | None = None
         # The column that says which unit a row belongs to; None where every row is a unit.
@@ -342,11 +344,18 @@ class Rows:
 
     def _arrow(self, columns: Sequence[str] | None = None, most: int | None = None) -> Any:
         self.require_readable()
+        if self._in_memory is not None and columns is None and most is None:
+            return self._in_memory
         names = self.columns if columns is None else tuple(columns)
         wanted = ", ".join(map(self._database.dialect.quoted, names))
         schema = self.schema.only(names)
         few = "" if most is None else f" LIMIT {int(most)}"
         return self._database.arrow(f"SELECT {wanted} FROM {self._source} AS wanted{few}", schema)
+
+    def keep_in_memory(self) -> Any:
+        """All rows as an arrow table, which stays in memory for as long as this object does."""
+        self._in_memory = self._arrow()
+        return self._in_memory
 
     @property
     def _source(self) -> str:

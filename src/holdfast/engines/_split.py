@@ -28,13 +28,16 @@ def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
 
     if not isinstance(rows._database, DuckDB):
         return split_rows(rows.stored(), train, protected)
-    database, mark = rows._database, _unused(rows)
-    database.lend("part", pa.table({mark: train.astype(np.int8) + 2 * protected.astype(np.int8)}))
-    chosen = f'SELECT "rows".* FROM {rows._source} AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
     copy = rows._native.copy
     held = None
     if rows._held is not None and copy is not None:
         held = copy(rows._held, np.flatnonzero(train), rows.public_categories)
+    if rows._in_memory is not None:
+        training, rest = (rows._in_memory.filter(pa.array(mask)) for mask in (train, protected))
+        return store(training, rows.schema, rows._native, held), store(rest, rows.schema, rows._native)
+    database, mark = rows._database, _unused(rows)
+    database.lend("part", pa.table({mark: train.astype(np.int8) + 2 * protected.astype(np.int8)}))
+    chosen = f'SELECT "rows".* FROM {rows._source} AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
     seen = store(database.arrow(f"{chosen} 1"), rows.schema, rows._native, held)
     kept = store(database.arrow(f"{chosen} 2"), rows.schema, rows._native)
     database.take_back("part")

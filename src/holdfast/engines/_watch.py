@@ -39,15 +39,22 @@ class FileWatch:
 
 
 class TableWatch:
-    """A table of a database: its number of rows."""
+    """A table of a database: whether the database answers, and its number of rows.
 
-    def __init__(self, count: Callable[[], int], known: int) -> None:
+    ``reach`` says whether the connection is still the one there was; it reads no rows, and raises
+    :class:`~holdfast.errors.DatabaseAway` where the database does not answer. It is asked before every
+    question, so that a question is not charged for a database that is away.
+    """
+
+    def __init__(self, count: Callable[[], int], known: int, reach: Callable[[], bool]) -> None:
         self._count = count
         self._known = known
+        self._reach = reach
         self._looked = time.monotonic()
 
     def change(self) -> str | None:
-        if time.monotonic() - self._looked < _COUNT_AGAIN:
+        same_connection = self._reach()
+        if same_connection and time.monotonic() - self._looked < _COUNT_AGAIN:
             return None
         found = self._count()
         self._looked = time.monotonic()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.barriers._marginals import one_way_marginals_rows, sign_one_way_marginals_rows
-from holdfast.mechanisms._typical import widest_ratio
+from holdfast.mechanisms import widest_ratio
 from holdfast.stability import DP, Replicability
 
 ACCURACY = {"marginals": 0.2, "signs": 0.05}

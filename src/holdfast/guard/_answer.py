@@ -11,7 +11,7 @@ from typing import Any
 from holdfast import checks
 from holdfast.guard._certificate import Certificate
 from holdfast.ledger import Receipt
-from holdfast.records import Record, amount, interval_words, plain
+from holdfast.records import Record, amount, framed_html, interval_words, plain
 
 # An interval that covers more of the range than this tells nothing.
 _NOTHING = 0.8
@@ -95,9 +95,9 @@ class Answer(Record):
     def _repr_html_(self) -> str:
         notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in self.notes)
         value, interval = interval_words(self.value, self.low, self.high)
-        return (
-            f"<div><code>{html.escape(str(self.query))}</code><br><b>{value}</b> in {interval}<br>"
-            f"<small>{html.escape(self._how)}; {self._promise}</small>{notes}</div>"
+        return framed_html(
+            f"<code>{html.escape(str(self.query))}</code><br><b>{value}</b> in {interval}<br>"
+            f"<small>{html.escape(self._how)}; {self._promise}</small>{notes}"
         )
 
 
@@ -175,6 +175,21 @@ class Preview(Record):
         alone = f"{self.width_alone} for"
         words = f"{self.query}: {alone if self.width_alone else shown} {self.prices}{self._warning}"
         return f"{words}. {self.why}" if self.why else words
+
+    def _repr_html_(self) -> str:
+        question = f"<p><code>{html.escape(str(self.query))}</code></p>"
+        why = f"<p>{html.escape(self.why)}</p>" if self.why else ""
+        if self.known:
+            return framed_html(question, "<p>Answered before: costs nothing.</p>")
+        if not self.allowed:
+            return framed_html(question, "<p><b>Would be refused, and nothing charged.</b></p>", why)
+        guess, interval = interval_words(self.guess, self.low, self.high)
+        expected = self.width_alone or f"guess {guess}, and {interval} if it is confirmed"
+        rows = [("expected", expected), ("price", self.prices)]
+        if self.failure_closes:
+            rows.append(("if it fails", "the account is closed"))
+        body = "".join(f"<tr><th>{name}</th><td>{html.escape(words)}</td></tr>" for name, words in rows)
+        return framed_html(question, f"<table>{body}</table>", why)
 
     @property
     def width_alone(self) -> str:
@@ -267,4 +282,11 @@ class Left(float):
         }
 
     def _repr_html_(self) -> str:
-        return f"<div>{html.escape(repr(self))}</div>"
+        return framed_html(self._as_html())
+
+    def _as_html(self) -> str:
+        """The sentence, with a bar where there is an end."""
+        bar = ""
+        if math.isfinite(self):
+            bar = f"<meter min='0' max='1' value='{self.fraction:.4f}'></meter> {self.fraction:.0%} left<br>"
+        return f"<p>{bar}{html.escape(repr(self))}</p>"

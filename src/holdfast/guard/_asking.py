@@ -30,10 +30,9 @@ from typing import Any, Protocol
 from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
 from holdfast.errors import HoldfastError
-from holdfast.guard._clean_room import Failed, read_protected
+from holdfast.guard._clean_room import Failed, read_protected, reader
 from holdfast.guard._clipping import clipped_shares
 from holdfast.guard._question import Part, Question, TableQuestion
-from holdfast.guard._readers import reader
 from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Reserved, Session, Settled
 from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.ledger import BookError, Stale

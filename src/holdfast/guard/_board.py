@@ -18,10 +18,16 @@ from holdfast.coding import MICRO, Account
 from holdfast.engines import Column, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._asking import Member, answer_together
+from holdfast.guard._board_rules import (
+    COMPARED,
+    STEPS,
+    Best,
+    ComparisonStrategy,
+    LadderStrategy,
+    score_reading,
+)
 from holdfast.guard._clean_room import Failed, read_protected
-from holdfast.guard._comparison import COMPARED, STEPS, Best, ComparisonStrategy
 from holdfast.guard._content import Content, open_session
-from holdfast.guard._ladder import LadderStrategy, score_reading
 from holdfast.guard._predictions import Checked, Expected, Predictions, fingerprint, require_different
 from holdfast.guard._question import Part, Question
 from holdfast.guard._scores import ScoreQuestion, score_question

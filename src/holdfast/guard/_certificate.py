@@ -6,7 +6,7 @@ import html
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.records import Record, show
+from holdfast.records import Record, framed_html, show
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,4 +39,4 @@ class Certificate(Record):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return framed_html(f"<pre>{html.escape(str(self))}</pre>")

@@ -11,9 +11,9 @@ from holdfast.dependence import Independent
 from holdfast.errors import InvalidArgument
 from holdfast.guard._agreed import AgreedCode
 from holdfast.guard._code import CodeStrategy
+from holdfast.guard._fixed import Splitting
 from holdfast.guard._former import share_in
 from holdfast.guard._setup import Setup
-from holdfast.guard._splitting import Splitting
 from holdfast.guard._strategy import Strategy
 
 STRATEGIES = (

@@ -1,21 +1,29 @@
-"""The clean room: the one place in which code sees protected rows.
+"""The clean room: the one place in which code sees protected rows, and who is inside.
 
 Whatever reads protected rows runs inside :func:`read_protected`: a strategy's reading, a model's ``predict``,
-a function of the caller's own, a statement to a database. Only a value of a named type leaves, and that type
-is what was paid for. An exception of any kind, an exit or an interruption leaves as :class:`Failed`, which
-says nothing more and has a price of its own.
+a caller's own function, a statement to a database. Only a value of a named type leaves, and that type is what
+was paid for. An exception of any kind, an exit or an interruption leaves as :class:`Failed`, which says
+nothing more and has a price of its own.
 
-Code that is not ours (models, functions) may also print, warn and log, and what it says may depend on the
-rows it sees. Inside the room nobody hears it. Out of reach are files, sockets and processes of its own, and
-objects that it keeps: ``docs/theory/threats.md`` says what follows from that.
+Foreign code (models, functions) may also print, warn and log, and its words may depend on the rows it sees.
+The room discards them. Files, sockets and processes that foreign code opens, and objects that it keeps, are
+out of reach: ``docs/theory/threats.md`` says what follows from that.
+
+A reservation names its reader, so that others can tell whether that process still runs and what may have
+ended it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import logging
+import math
 import os
+import platform
+import secrets
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -28,6 +36,81 @@ from typing import TypeVar
 import numpy as np
 
 from holdfast.engines import unsealed
+
+_HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:12]
+_reading: set[str] = set()
+
+
+@contextmanager
+def reader() -> Iterator[str]:
+    """A name for one reading, known to be alive until the block ends however it ends."""
+    name = f"{_HERE}:{os.getpid()}:{secrets.token_hex(4)}"
+    _reading.add(name)
+    try:
+        yield name
+    finally:
+        _reading.discard(name)
+
+
+def may_be_alive(name: str) -> bool:
+    """Whether a reading may still go on: on another machine nobody can tell, so it may."""
+    host, process, _ = name.split(":")
+    if host != _HERE:
+        return True
+    if int(process) == os.getpid():
+        return name in _reading
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # Someone else's process: it is there.
+    return True
+
+
+_LOOK_EVERY = 1.0  # seconds
+_looked: tuple[float, list[str | int] | None] = (-math.inf, None)
+
+
+def memory_kills() -> list[str | int] | None:
+    """What :func:`_count_kills` says, or said a second ago: then a question counts as hit by more, which only
+    makes it a failure sooner."""
+    global _looked
+    at, kills = _looked
+    if time.monotonic() - at >= _LOOK_EVERY:
+        kills = _count_kills()
+        _looked = time.monotonic(), kills
+    return kills
+
+
+def _count_kills() -> list[str | int] | None:
+    """Which start of this machine it is, and how many processes the machine has ended since for want of
+    memory; None where it does not say."""
+    started = _started()
+    try:
+        counters = Path("/proc/vmstat").read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return None
+    _, name, rest = counters.partition("\noom_kill ")
+    return [started, int(rest.split(maxsplit=1)[0])] if name and started else None
+
+
+def killed_for_memory(before: list[str | int] | None) -> bool:
+    """Whether the machine has ended a process for want of memory since :func:`memory_kills` said
+    ``before``. A machine that was started again since cannot tell."""
+    now = _count_kills()
+    return before is not None and now is not None and before[0] == now[0] and before != now
+
+
+@cache
+def _started() -> str:
+    """A name for this start of the machine; an empty one where there is none."""
+    try:
+        said = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    except OSError:
+        return ""
+    return hashlib.sha256(said).hexdigest()[:12]
+
 
 _Leaves = TypeVar("_Leaves")
 

@@ -14,7 +14,7 @@ from holdfast.coding import ArmClasses
 from holdfast.engines import Rows
 from holdfast.errors import MissingExtra, QueryRejected
 from holdfast.guard._answer import Answer
-from holdfast.guard._quantiles_by_bets import HALVES, share_up_to
+from holdfast.guard._by_cells import HALVES, share_up_to
 from holdfast.guard._question import Part, TableQuestion
 from holdfast.guard._readings import Measured, Reading
 from holdfast.guard._table import GroupAnswer, Table

@@ -31,15 +31,21 @@ from holdfast.guard._diagnosis import (
     group_sentence,
     sentences_of,
 )
-from holdfast.guard._looked_at import FEWEST, Looked, Seen, Values, columns_of, look_along, values_of
-from holdfast.guard._pairs import (
+from holdfast.guard._question import Question, TableQuestion
+from holdfast.guard._resemblance import (
+    FEWEST,
+    Looked,
     Pairs,
     Resemblance,
+    Seen,
+    Values,
     agreement_resemblance,
     centred_ranks,
+    columns_of,
+    look_along,
     product_resemblance,
+    values_of,
 )
-from holdfast.guard._question import Question, TableQuestion
 
 if TYPE_CHECKING:
     from holdfast.engines import Rows

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.records import Record
+from holdfast.records import Record, framed_html, html_table
 
 # A smaller correlation is real where it is told, and changes an interval little.
 MATTERS = 0.1
@@ -146,7 +146,10 @@ class Diagnosis(Record):
         ]
         tables += [groups] if self.clusters else []
         said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences)
-        return f"<div>{said}{''.join(map(_html_table, tables))}</div>"
+        drawn = (
+            html_table(heads, ([html.escape(c) for c in row] for row in rows)) for heads, *rows in tables
+        )
+        return framed_html(said, *drawn)
 
     def plot(self) -> Any:
         """Draw the autocorrelation of the columns that stand out, and the groups that resemble each other;
@@ -154,14 +157,6 @@ class Diagnosis(Record):
         from holdfast.guard._plot import plot_diagnosis
 
         return plot_diagnosis(self)
-
-
-def _html_table(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = (
-        "".join(f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>" for cell in row)
-        for tag, row in (("th" if place == 0 else "td", row) for place, row in enumerate(rows))
-    )
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>"
 
 
 def sentences_of(

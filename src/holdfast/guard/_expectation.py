@@ -17,8 +17,17 @@ from holdfast import intervals
 from holdfast.coding import ArmClasses, guess_deviation
 from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._by_cells import CELLS, ByCells, Trained, even_steps, interval_of, require_training
-from holdfast.guard._quantiles_by_bets import FARTHER, expected_quantile, spacing
+from holdfast.guard._by_cells import (
+    CELLS,
+    FARTHER,
+    ByCells,
+    Trained,
+    even_steps,
+    expected_quantile,
+    interval_of,
+    require_training,
+    spacing,
+)
 from holdfast.guard._question import CellQuestion, Moments, Part, Question, StatisticQuestion, TableQuestion
 from holdfast.guard._readings import (
     DeclaredTail,

@@ -30,7 +30,7 @@ import numpy as np
 from holdfast import checks
 from holdfast.coding import MICRO, Account, PromotionAlphabet, Weights
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._clean_room import Failed, read_protected
+from holdfast.guard._clean_room import Failed, may_be_alive, read_protected, reader
 from holdfast.guard._content import Content, open_session
 from holdfast.guard._gate_tasks import (
     Candidate,
@@ -41,7 +41,6 @@ from holdfast.guard._gate_tasks import (
     task_ids,
     text_of_each,
 )
-from holdfast.guard._readers import may_be_alive, reader
 from holdfast.guard._session import NOBODY, Asked, Asker, Released, Settled
 from holdfast.guard._verdict import (
     GateReport,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from holdfast import checks, queries
 from holdfast.coding import MICRO, PRECISE_NATS, Account
@@ -19,7 +19,6 @@ from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._answered import Answered
-from holdfast.guard._arrival import earlier_rows, model_after, set_up_in
 from holdfast.guard._asking import Member, answer_together, read_interrupted
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._choice import (
@@ -33,18 +32,26 @@ from holdfast.guard._code import CodeStrategy
 from holdfast.guard._columns import require_described
 from holdfast.guard._content import bound_later
 from holdfast.guard._curve import Curve, CurveQuestion, curve_question
-from holdfast.guard._custom import custom_question
 from holdfast.guard._diagnose import Doubts, diagnosed
 from holdfast.guard._diagnosis import Diagnosis
 from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim, whole_rate
 from holdfast.guard._earlier import not_compared
-from holdfast.guard._epoch import After, Epoch, closed_in_time, confidence_after, open_account
+from holdfast.guard._epoch import (
+    After,
+    Epoch,
+    closed_in_time,
+    confidence_after,
+    earlier_rows,
+    model_after,
+    open_account,
+    set_up_in,
+)
 from holdfast.guard._former import FAILURE, blocks_in
 from holdfast.guard._hints import Hints, not_in_training
 from holdfast.guard._metrics import METRICS, Scale
 from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._notebook import History, guard_html
-from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion
+from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion, custom_question
 from holdfast.guard._release import INTERRUPTED, Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
 from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
@@ -69,6 +76,19 @@ from holdfast.ledger import Balance, Book, Closed
 from holdfast.queries import Query
 from holdfast.records import amount
 from holdfast.tails import Tail
+
+if TYPE_CHECKING:
+    from holdfast.typing import (
+        BoundsLike,
+        ExpressionLike,
+        Label,
+        MetricName,
+        NullValue,
+        Predictions,
+        PromiseKind,
+        StrategyName,
+        TableLike,
+    )
 
 # So many questions are kept as they were written: who polls, or looks at a preview first, has them read once.
 _READ = 1_000
@@ -124,18 +144,18 @@ class Guard(Verbs):
 
     def __init__(
         self,
-        data: Any,
+        data: TableLike,
         *,
-        train: Any = None,
+        train: TableLike | None = None,
         confidence: float = 0.95,
         error: float | None = None,
         dependence: Dependence | None = None,
-        strategy: str = "code",
+        strategy: StrategyName = "code",
         ledger: str | Path | Book | None = None,
         queries: int | None = None,
         surprises: int | None = None,
         expect: float | None = None,
-        promise: str = "all",
+        promise: PromiseKind = "all",
         training_share: float | None = None,
         split_seed: int = 0,
         split_by: str | None = None,
@@ -214,14 +234,14 @@ class Guard(Verbs):
     @overload
     def score(
         self,
-        predictions: Any,
+        predictions: Predictions,
         *,
         target: str,
-        metric: str = "accuracy",
-        guess: Any = None,
+        metric: MetricName = "accuracy",
+        guess: float | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         name: str | None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -229,28 +249,28 @@ class Guard(Verbs):
     @overload
     def score(
         self,
-        predictions: Any,
+        predictions: Predictions,
         *,
         target: str,
-        metric: list[str] | tuple[str, ...],
+        metric: list[MetricName] | tuple[MetricName, ...],
         guess: None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         name: str | None = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> dict[str, Answer]: ...
     def score(
         self,
-        predictions: Any,
+        predictions: Predictions,
         *,
         target: str,
-        metric: Any = "accuracy",
-        guess: Any = None,
+        metric: MetricName | list[MetricName] | tuple[MetricName, ...] = "accuracy",
+        guess: float | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         name: str | None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -306,11 +326,11 @@ class Guard(Verbs):
         predictions: Sequence[Any],
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         names: Sequence[str] | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> list[Answer]:
@@ -329,14 +349,14 @@ class Guard(Verbs):
 
     def compare(
         self,
-        a: Any,
-        b: Any,
+        a: Predictions,
+        b: Predictions,
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -352,14 +372,14 @@ class Guard(Verbs):
 
     def to_compare(
         self,
-        a: Any,
-        b: Any,
+        a: Predictions,
+        b: Predictions,
         *,
         target: str,
-        metric: str = "accuracy",
+        metric: MetricName = "accuracy",
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
     ) -> Question:
         """The question of :meth:`compare`, not asked yet: for :meth:`ask_all` and :meth:`report`."""
         options = {"cv": cv, "bounds": bounds, "positive": positive, "name": None}
@@ -392,14 +412,14 @@ class Guard(Verbs):
 
     def to_score(
         self,
-        predictions: Any,
+        predictions: Predictions,
         *,
         target: str,
-        metric: str = "accuracy",
-        guess: Any = None,
+        metric: MetricName = "accuracy",
+        guess: float | None = None,
         cv: int | None = None,
-        bounds: Any = None,
-        positive: Any = None,
+        bounds: BoundsLike = None,
+        positive: Label = None,
         name: str | None = None,
     ) -> Question:
         """The question of :meth:`score`, not asked yet: for :meth:`ask_all` and :meth:`report`."""
@@ -504,10 +524,10 @@ class Guard(Verbs):
 
     def cdf(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
-        where: Any = None,
-        nulls: Any = None,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Curve:
@@ -534,7 +554,14 @@ class Guard(Verbs):
         question = self._finer(self._curve(record), precise=precise, nats=nats)
         return Curve.of(question, self._answer(question, asker or NOBODY))
 
-    def histogram(self, x: Any, bins: Any = 10, *, where: Any = None, nulls: Any = None) -> Table:
+    def histogram(
+        self,
+        x: ExpressionLike,
+        bins: int | Sequence[float] = 10,
+        *,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
+    ) -> Table:
         """The share of rows in each bin, read off :meth:`cdf`, which is asked for if it was not. ``bins`` is
         their number, over what the training part shows, or their edges."""
         return self.table(queries.histogram(x, bins, where=where, nulls=nulls, schema=self.schema))
@@ -560,7 +587,7 @@ class Guard(Verbs):
         function: Callable[[Any], float],
         *,
         tail: Tail,
-        guess: Any = None,
+        guess: float | None = None,
         name: str | None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -954,9 +981,9 @@ class Guard(Verbs):
 
     def next_epoch(
         self,
-        data: Any,
+        data: TableLike,
         *,
-        train: Any = None,
+        train: TableLike | None = None,
         confidence: float | None = None,
         together: float | None = None,
         dependence: Dependence | None = None,

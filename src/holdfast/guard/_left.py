@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.coding import Account
-from holdfast.dependence import Dependence, GaussianRows
+from holdfast.dependence import Dependence
 from holdfast.guard._answer import Left
 from holdfast.guard._model_tails import widest_tail
 from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
@@ -129,7 +129,7 @@ class EvenShare(Question):
 def widest_question(model: Dependence | None, *, guessed: bool) -> Question:
     """The widest question that the model of the rows answers, to be prepared and never asked: a share near
     one half, or the mean of the rows. ``guessed`` says whether its guess comes from the training part."""
-    if isinstance(model, GaussianRows):
+    if model is not None and not model.bounded:
         return StatisticQuestion(
             key="",
             text="The mean of the rows",
@@ -147,7 +147,7 @@ def widest_question(model: Dependence | None, *, guessed: bool) -> Question:
 def forecast_tail(model: Dependence, units: Sequence[int]) -> Tail:
     """About how the widest question about dependent rows varies, for a forecast of its width and for nothing
     else: a series as with the memory that the model allows, in as many rows as a layout keeps."""
-    if isinstance(model, GaussianRows):
+    if not model.bounded:
         return widest_tail(model)
     norm = model.operator_norm
     if norm is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.dependence import Dependence, GaussianRows
+from holdfast.dependence import Dependence
 from holdfast.errors import QueryRejected
 from holdfast.tails import Tail
 
 
 def tail_of_bounded_mean(model: Dependence, low: float, high: float) -> Tail:
     """The tail of a mean of values in [low, high]; refused, without data, where the model has none."""
-    if isinstance(model, GaussianRows):
+    if not model.bounded:
         raise QueryRejected(
             f"{model.name} say how the mean of the rows themselves varies, and nothing about shares, "
             "quantiles and clipped values. Use strategy='code', 'typical-gaussian' or 'typical-laplace' and "
@@ -21,4 +21,4 @@ def tail_of_bounded_mean(model: Dependence, low: float, high: float) -> Tail:
 
 def widest_tail(model: Dependence) -> Tail:
     """The tail of the widest question that the model has an answer for: a share, or the mean of the rows."""
-    return model.mean_tail() if isinstance(model, GaussianRows) else model.mean_tail(0.0, 1.0)
+    return model.mean_tail()

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.coding import look_nats
 from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
-from holdfast.guard._clean_room import Failed, read_protected
+from holdfast.guard._clean_room import Failed, read_protected, reader
 from holdfast.guard._earlier import (
     PROTECTED,
     TRAINING,
@@ -19,7 +19,6 @@ from holdfast.guard._earlier import (
     NewTable,
     can_be_compared,
 )
-from holdfast.guard._readers import reader
 from holdfast.guard._session import Asked, Session, Settled
 from holdfast.guard._setup import Setup
 from holdfast.ledger import Book, BookError

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.guard._answer import Answer
-from holdfast.records import amount, interval_words
+from holdfast.records import amount, framed_html, html_table, interval_words
 
 if TYPE_CHECKING:
     from holdfast.guard._guard import Guard
@@ -26,17 +26,16 @@ class History(tuple[Answer, ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return answers_html(self)
+        return framed_html(answers_html(self))
 
 
 def answers_html(answers: Iterable[Answer], first: int = 1) -> str:
     """A table: number, question, value, interval, how it came about, cost."""
-    heads = "".join(f"<th>{name}</th>" for name in ("", "question", "value", "interval", "guess", "cost"))
-    rows = "".join(_row(number, answer) for number, answer in enumerate(answers, start=first))
-    return f"<table><tr>{heads}</tr>{rows}</table>"
+    heads = ("", "question", "value", "interval", "guess", "cost")
+    return html_table(heads, (_cells(number, answer) for number, answer in enumerate(answers, start=first)))
 
 
-def _row(number: int, answer: Answer) -> str:
+def _cells(number: int, answer: Answer) -> tuple[str, ...]:
     value, interval = interval_words(answer.value, answer.low, answer.high)
     if answer.guess != answer.guess:
         guess = "none"
@@ -44,8 +43,9 @@ def _row(number: int, answer: Answer) -> str:
         shown = interval_words(answer.guess, answer.low, answer.high)[0]
         guess = f"{shown}, confirmed" if answer.confirmed else f"<b>{shown}, a surprise</b>"
     question = f"<code>{html.escape(str(answer.query))}</code>"
-    cells = (str(number), question, f"<b>{value}</b>", interval, guess, amount(answer.cost, answer.unit))
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    cost = amount(answer.cost, answer.unit)
+    interval, cost = (text.replace(" ", "&nbsp;") for text in (interval, cost))
+    return str(number), question, f"<b>{value}</b>", interval, guess, cost
 
 
 def guard_html(guard: Guard) -> str:
@@ -57,7 +57,10 @@ def guard_html(guard: Guard) -> str:
     table = (
         answers_html(answers[earlier:], first=earlier + 1) if answers else "<p>No question was asked yet.</p>"
     )
-    return (
-        f"<div><b>Guard</b>: {guard.rows:,} protected rows, {training:,} training rows, "
-        f"{amount(guard.spent, guard.unit)} spent.<br>{html.escape(str(guard.left))}{more}{table}</div>"
+    return framed_html(
+        f"<p><b>Guard</b>: {guard.rows:,} protected rows, {training:,} training rows, "
+        f"{amount(guard.spent, guard.unit)} spent.</p>",
+        guard.left._as_html(),
+        more,
+        table,
     )

@@ -35,22 +35,58 @@ def plot_answers(answers: Sequence[Answer], left: str = "") -> Any:
         raise MissingExtra("plots", what="guard.plot()") from None
     panels = _panels(answers)
     line = _line_height(len(answers))
-    heights = [max(1.0, line * len(members) + 0.5) for members in panels]
-    figure = _notebook_figure()(figsize=(9, sum(heights) + 2.2), layout="constrained")
-    axes = figure.subplots(len(panels) + 1, 1, squeeze=False, height_ratios=[*heights, 1.4])[:, 0]
+    heights = [max(0.8, line * len(members) + 0.4) for members in panels]
+    words = textwrap.wrap(left, 110)
+    tall = sum(heights) + 1.9 + 0.2 * len(words)
+    figure = _notebook_figure()(figsize=(9, tall), layout="constrained")
+    axes = figure.subplots(len(panels) + 1, 1, squeeze=False, height_ratios=[*heights, 1.1])[:, 0]
     for axis, members in zip(axes, panels, strict=False):
         _draw(axis, answers, members, font=min(9.0, 60 * line))
-    spent = np.cumsum([0.0, *(answer.cost for answer in answers)])
-    axes[-1].step(np.arange(len(answers) + 1), spent, where="post", color=_ANSWER)
-    axes[-1].set_ylim(bottom=0.0)
-    axes[-1].set_ylabel(f"{answers[0].unit} spent" if answers else "spent")
-    axes[-1].set_xlabel("\n".join(["question", *textwrap.wrap(left, 100)]))
-    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    _add_legend(axes[0], answers)
+    _draw_spent(axes[-1], answers)
+    axes[-1].xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    figure.supxlabel("\n".join(words), x=0.01, ha="left", fontsize=9)
     if answers:
         each = answers[0].certificate.statement.startswith("Each")
         promise = "Each interval holds" if each else "All intervals hold together"
-        figure.suptitle(f"{promise} with probability {answers[0].confidence:.6g}", fontsize=11)
+        title = f"{promise} with probability {answers[0].confidence:.6g}"
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     return figure
+
+
+def _draw_spent(axis: Any, answers: Sequence[Answer]) -> None:
+    """What was spent after each question."""
+    spent = np.cumsum([0.0, *(answer.cost for answer in answers)])
+    # Half a question more on the right shows the level that was reached last.
+    axis.step(
+        [*range(len(answers) + 1), len(answers) + 0.5], [*spent, spent[-1]], where="post", color=_ANSWER
+    )
+    axis.set_xlim(0, len(answers) + 0.5)
+    axis.set_ylim(bottom=0.0)
+    axis.set_ylabel(f"{answers[0].unit} spent" if answers else "spent", fontsize=9)
+    axis.set_xlabel("question", fontsize=9)
+    axis.tick_params(labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _add_legend(axis: Any, answers: Sequence[Answer]) -> None:
+    """What the marks mean, once for all panels: only those that are there."""
+    from matplotlib.lines import Line2D
+
+    guessed = any(math.isfinite(answer.guess) for answer in answers)
+    kinds = {answer.confirmed for answer in answers}
+    marks = [Line2D([], [], marker="|", ls="", ms=8, color=_GUESS, label="guess")] if guessed else []
+    for confirmed, colour, label in (
+        (True, _ANSWER, "as guessed" if guessed else "answer"),
+        (False, _SURPRISE, "a surprise"),
+    ):
+        if confirmed in kinds:
+            marks.append(Line2D([], [], marker="o", ms=4, lw=1.5, color=colour, label=label))
+    if marks:
+        axis.legend(
+            handles=marks, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=8
+        )
 
 
 def _notebook_figure() -> Any:
@@ -91,9 +127,8 @@ def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int], *, font:
     surprised = np.array([not answer.confirmed for answer in shown], dtype=bool)
     guesses = [answer.guess for answer in shown]
     if np.isfinite(guesses).any():
-        axis.scatter(guesses, lines, marker="|", s=60, color=_GUESS, label="guess", zorder=3)
-    calm = "as guessed" if np.isfinite(guesses).any() else "answer"
-    for chosen, colour, label in ((~surprised, _ANSWER, calm), (surprised, _SURPRISE, "a surprise")):
+        axis.scatter(guesses, lines, marker="|", s=60, color=_GUESS, zorder=3)
+    for chosen, colour in ((~surprised, _ANSWER), (surprised, _SURPRISE)):
         if chosen.any():
             axis.errorbar(
                 values[chosen],
@@ -103,9 +138,11 @@ def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int], *, font:
                 ms=3,
                 lw=1.5,
                 color=colour,
-                label=label,
             )
-    labels = [f"{place + 1}  {textwrap.shorten(str(answers[place].query), 60)}" for place in members]
+    labels = [
+        f"{place + 1}  {textwrap.shorten(str(answers[place].query), 60, placeholder=' …')}"
+        for place in members
+    ]
     axis.set_yticks(lines, labels, fontsize=font)
     axis.set_ylim(len(shown) - 0.4, -0.6)
     axis.grid(axis="x", color=_GUESS, alpha=0.3, lw=0.6)
@@ -118,8 +155,7 @@ def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int], *, font:
     for side in ("top", "left", "right"):
         axis.spines[side].set_visible(False)
         numbers.spines[side].set_visible(False)
-    if shown:
-        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=8)
+    axis.tick_params(axis="x", labelsize=8)
 
 
 def plot_diagnosis(diagnosis: Diagnosis) -> Any:

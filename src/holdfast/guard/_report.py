@@ -29,7 +29,7 @@ from holdfast.guard._release import released
 from holdfast.guard._session import Asker, Session
 from holdfast.intervals import Interval
 from holdfast.ledger import Closed, Receipt
-from holdfast.records import Record, amount, interval_words
+from holdfast.records import Record, amount, framed_html, html_table, interval_words
 
 FIXED, REPORTED = "report", "report answers"
 _OTHER = (
@@ -109,12 +109,12 @@ class Report(Record):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td><code>{html.escape(question)}</code></td><td><b>{value}</b></td><td>{interval}</td></tr>"
+        rows = (
+            (f"<code>{html.escape(question)}</code>", f"<b>{value}</b>", interval)
             for question, value, interval in self._shown()
         )
-        head = "<tr><th>question</th><th>value</th><th>interval</th></tr>"
-        return f"<table>{head}{rows}</table><p>{html.escape(self.text)}</p>"
+        table = html_table(("question", "value", "interval"), rows)
+        return framed_html(table, f"<p>{html.escape(self.text)}</p>")
 
     def _shown(self) -> list[tuple[str, str, str]]:
         return [

@@ -1,29 +1,113 @@
-"""The two parts of a reusable holdout, and the exact mean of a question on either.
+"""What the reusable holdout is made of: its two parts, its exact noise, and how far an answer may be off.
 
 A question is a function of all rows of a part that gives one value in [0, 1] for each, or a share or mean of
-an expression. Values are counted in whole steps of 2⁻²⁴, so a mean is a ratio of whole numbers and changing
-one of n rows moves it by at most 1/n, without any rounding. Or it is a statistic of any kind with a declared
-sensitivity; it is then taken in units of n times that, in which one row moves it by at most 1/n too.
+an expression. Values are counted in whole steps of 2⁻²⁴, so a mean is a ratio of whole numbers, and changing
+one of n rows moves it by at most 1/n, without any rounding. A statistic of any other kind declares its
+sensitivity; it is measured in units of n times that, so one row moves it by at most 1/n too.
+
+The three noises (threshold, comparison, answer) are Laplace noise rounded to whole steps of one grid. The
+difference and the value they are added to are rounded to that grid first, and one row moves either by at most
+``moved`` steps. A round runs from one refresh of the threshold to the next. It costs ``moved`` steps on the
+threshold, twice as many on the comparison that fires, and once as many on the answer: 9/4 · moved/unit in all
+for scales of 1, 2 and 4 units. The unit is the least number of steps for which that is at most 9/(4·noise·n).
+
+Half-widths hold together and are fixed in advance. Round r begins after the r-th release. Within a round all
+answers are training values, so its questions are a function of the first r rounds alone, and only what those
+rounds revealed is paid for: nothing in round 0. Each round may fail with probability β/((r+1)(r+2)): half of
+it for the means of the holdout, a quarter each for the comparisons and for the released answer.
+Proof: ``docs/theory/reusable-holdout.md``.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast import checks, queries
+from holdfast import checks, queries, rounding
+from holdfast.coding import Weights
+from holdfast.dependence import Dependence
 from holdfast.engines import SCALE_BITS, open_rows, require_unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.guard._columns import require_columns
+from holdfast.mechanisms import Noise
 from holdfast.queries import CheckedQuery, Query
+from holdfast.stability import BayesianDP
+from holdfast.tails import Tail
 
 if TYPE_CHECKING:
     from holdfast.engines import Rows
+
+
+# With at least 2⁻³² of the noise for a step, values in [0, 1] are below 2⁵³ steps: floats hold them exactly.
+_RESOLUTION = 32
+_MOST_UNITS = 2**40
+
+
+@dataclass(frozen=True)
+class SparseNoise:
+    """Noise of at least ``scale`` for ``rows`` holdout rows; comparisons have twice, answers 4 times it."""
+
+    scale: float
+    rows: int
+
+    @cached_property
+    def grid(self) -> float:
+        """One step, a power of two that depends on the scale alone."""
+        return math.ldexp(1.0, math.frexp(self.scale)[1] - 1 - _RESOLUTION)
+
+    @cached_property
+    def moved(self) -> int:
+        """By how many steps one row can move a rounded mean."""
+        return math.ceil(1 / (self.rows * Fraction(self.grid)))
+
+    @cached_property
+    def unit(self) -> int:
+        """The scale of the threshold's noise in steps."""
+        steps = math.ceil(self.moved * self.rows * Fraction(self.scale))
+        if steps > _MOST_UNITS:
+            raise InvalidArgument(
+                "noise", f"at most 10¹² for all rows together ({self.rows:,} here)", self.scale
+            )
+        return steps
+
+    def epsilon(self, rounds: int) -> float:
+        """The privacy parameter of so many rounds: at most 9/(4·noise·n) for each."""
+        return rounding.up(9 * rounds * self.moved / (4 * self.unit))
+
+    def _noise(self, units: int) -> Noise:
+        return Noise("laplace", units * self.unit * self.grid, self.grid)
+
+    @cached_property
+    def threshold(self) -> Noise:
+        """What is added to the threshold, once a round."""
+        return self._noise(1)
+
+    @cached_property
+    def comparison(self) -> Noise:
+        """What is added to each difference of training and holdout."""
+        return self._noise(2)
+
+    @cached_property
+    def answer(self) -> Noise:
+        """What is added to a value that is released."""
+        return self._noise(4)
+
+    @property
+    def farthest(self) -> float:
+        """The largest difference that floats hold in whole steps; what is farther is taken for this."""
+        return math.ldexp(self.grid, 52)
+
+    def on_grid(self, value: Fraction) -> float:
+        """A number of [−farthest, farthest] rounded to whole steps, without any other error."""
+        return math.floor(value / Fraction(self.grid) + Fraction(1, 2)) * self.grid
+
 
 RESOLUTION = 2.0**-SCALE_BITS
 _SCALE = 2**SCALE_BITS
@@ -248,3 +332,81 @@ class TwoParts:
                 f"{question.text} must give one number in [0, 1] for each of the {self.train.count:,} "
                 "training rows, and no NaN."
             ) from None
+
+
+_LN2 = math.log(2.0)
+# Of a round's share: what max-information may fail. Each is valid; the best counts.
+_PARTS = (0.5, 0.25, 0.1, 0.03, 0.01, 1e-3)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Half-widths for one holdout; ``queries`` is the number of questions if it is fixed, else None."""
+
+    model: Dependence
+    noise: SparseNoise
+    cut: float
+    failure: float
+    queries: int | None
+    _chosen: dict[int, float] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def tail(self) -> Tail:
+        """How far a mean that was fixed in advance is from its expectation."""
+        return self.model.share_tail()
+
+    @cached_property
+    def statistic_tail(self) -> Tail:
+        """How far any statistic is that one row moves by at most 1/n."""
+        return self.model.statistic_tail()
+
+    def step_nats(self, step: int) -> float:
+        """ln(1/w) of the weight of a question among all that may come."""
+        return Weights().nats(step) if self.queries is None else math.log(self.queries)
+
+    def _round_nats(self, releases: int) -> float:
+        return math.log((releases + 1) * (releases + 2)) - math.log(self.failure)
+
+    def deviation(self, step: int, releases: int, *, statistic: bool = False) -> float:
+        """How far the holdout's value may be from its expectation."""
+        if releases not in self._chosen:
+            self._chosen[releases] = self._chosen_nats(releases)
+        nats = self._chosen[releases] + self.step_nats(step)
+        if statistic:
+            return self.statistic_tail.radius_at(nats)
+        return self.tail.radius_at(nats) + RESOLUTION
+
+    def _chosen_nats(self, releases: int) -> float:
+        """Nats of a question of this round besides its weight: its share, and what the rounds before told."""
+        share = self._round_nats(releases) + _LN2
+        if releases == 0:
+            return share
+        told = BayesianDP(self.told(releases))
+        best = min(
+            told.max_information(self.model.n, part * math.exp(-share)).bits * _LN2 - math.log1p(-part)
+            for part in _PARTS
+        )
+        return rounding.up(share + best)
+
+    def told(self, rounds: int) -> float:
+        """What so many rounds tell about all rows together, as a Bayesian privacy parameter."""
+        return self.model.joint_epsilon(self.noise.epsilon(rounds), of="ReusableHoldout")
+
+    def kept(self, step: int, releases: int) -> float:
+        """How far a training value that was let through may be from the holdout's mean.
+
+        Threshold noise less comparison noise exceeds z with probability below ⅔ exp(−z/2σ).
+        """
+        nats = self._round_nats(releases) + math.log(8 / 3) + self.step_nats(step)
+        comparison = self.noise.comparison
+        return self.cut + comparison.scale * max(0.0, nats) + 2 * comparison.grid
+
+    def noisy(self, releases: int) -> float:
+        """How far a released value may be from the holdout's mean."""
+        answer = self.noise.answer
+        return answer.scale * (self._round_nats(releases) + math.log(4)) + answer.grid
+
+    def half_width(self, step: int, releases: int, *, released: bool, statistic: bool = False) -> float:
+        """How far an answer may be from the expectation of its question, in the question's units."""
+        inside = self.noisy(releases) if released else self.kept(step, releases)
+        return rounding.up(inside + self.deviation(step, releases, statistic=statistic))

@@ -26,12 +26,15 @@ from holdfast.guard._metrics import (
     Scale,
     Values,
     axes_of_metric,
+    comparable,
+    is_missing,
+    kind_of_values,
     limits_of,
+    of_one_kind,
     statistic_of,
     units_of,
     values_of,
 )
-from holdfast.guard._prediction_values import comparable, is_missing, kind_of_values, of_one_kind
 from holdfast.guard._question import CellQuestion, Moments, Part
 from holdfast.guard._resolved import range_of
 from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic, Steps, UnitCells

@@ -21,8 +21,8 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
+from holdfast.guard._clean_room import killed_for_memory, may_be_alive, memory_kills
 from holdfast.guard._former import failed_before, terms_to_compare
-from holdfast.guard._readers import killed_for_memory, may_be_alive, memory_kills
 from holdfast.guard._turn import Turn
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 from holdfast.spans import traced
@@ -45,7 +45,7 @@ _MOST_FRESH = 256
 _REPEATS = "repeats"
 
 _CLOSED = "The account is closed; nothing more is answered from it."
-_REPORTED = "Its last word is a report."
+_REPORTED = "It ended with a report. To go on, bring new rows and open the next epoch."
 _FAILED = (
     "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
     "so it ended the account. The answers given before keep their intervals."

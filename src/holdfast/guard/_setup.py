@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast import checks
-from holdfast.dependence import Clusters, Dependence, FittedChain, Independent, Layout, Mixing, Split
+from holdfast.dependence import Clusters, Dependence, Independent, Layout, Mixing, Split
 from holdfast.engines import Rows, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._columns import require_columns
@@ -197,7 +197,7 @@ def _with_given(rows: Rows, train: Any, model: Dependence, failure: float) -> _P
     are. Of a series it is what came before, so that a gap is left out of the protected rows."""
     known = open_rows(train)
     require_columns(known.schema, "the training part", rows.schema, "the data")
-    if isinstance(model, FittedChain) and model.fitted_rows > known.count:
+    if model.fitted_rows > known.count:
         raise QueryRejected(
             f"The chain was fitted to {model.fitted_rows:,} rows, and the training part has {known.count:,}. "
             "Rows that a model is fitted to must not be protected: give all of them as train=."

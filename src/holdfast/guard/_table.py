@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.errors import MissingExtra
 from holdfast.guard._answer import Answer, Preview
-from holdfast.records import Record, interval_words
+from holdfast.records import Record, framed_html, html_table, interval_words
 
 OTHERS = "all others"
 NOT_SEEN = "Not seen in training, not asked."
@@ -120,10 +120,6 @@ class Table(Record):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        heads = "".join(f"<th>{html.escape(name)}</th>" for name in (*self.by, "value", "interval"))
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self._shown()
-        )
-        caption = f"<caption><code>{html.escape(str(self.query))}</code></caption>"
-        return f"<table>{caption}<tr>{heads}</tr>{rows}</table>"
+        heads = (*self.by, "value", "interval")
+        rows = ([html.escape(cell) for cell in row] for row in self._shown())
+        return framed_html(html_table(heads, rows, caption=str(self.query)))

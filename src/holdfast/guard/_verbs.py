@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from holdfast import queries
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast.guard._answer import Answer
     from holdfast.guard._table import Table
     from holdfast.queries import Query
+    from holdfast.typing import BoundsLike, ExpressionLike, NullValue
 
 
 class Verbs(ABC):
@@ -47,13 +49,13 @@ class Verbs(ABC):
     @overload
     def mean(
         self,
-        expression: Any,
+        expression: ExpressionLike,
         *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        weights: Any = None,
+        bounds: BoundsLike,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
+        weights: ExpressionLike | None = None,
         by: None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -61,27 +63,27 @@ class Verbs(ABC):
     @overload
     def mean(
         self,
-        expression: Any,
+        expression: ExpressionLike,
         *,
-        bounds: Any,
-        by: Any,
-        weights: Any = None,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        bounds: BoundsLike,
+        by: str | Sequence[str],
+        weights: ExpressionLike | None = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Table: ...
     def mean(
         self,
-        expression: Any,
+        expression: ExpressionLike,
         *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        weights: Any = None,
-        by: Any = None,
+        bounds: BoundsLike,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
+        weights: ExpressionLike | None = None,
+        by: str | Sequence[str] | None = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
@@ -103,11 +105,11 @@ class Verbs(ABC):
     @overload
     def share(
         self,
-        condition: Any,
+        condition: ExpressionLike,
         *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         by: None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -115,23 +117,23 @@ class Verbs(ABC):
     @overload
     def share(
         self,
-        condition: Any,
+        condition: ExpressionLike,
         *,
-        by: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        by: str | Sequence[str],
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Table: ...
     def share(
         self,
-        condition: Any,
+        condition: ExpressionLike,
         *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        by: Any = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
+        by: str | Sequence[str] | None = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
@@ -143,12 +145,12 @@ class Verbs(ABC):
     @overload
     def quantile(
         self,
-        expression: Any,
+        expression: ExpressionLike,
         q: float,
         *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         by: None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -156,25 +158,25 @@ class Verbs(ABC):
     @overload
     def quantile(
         self,
-        expression: Any,
+        expression: ExpressionLike,
         q: float,
         *,
-        by: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        by: str | Sequence[str],
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Table: ...
     def quantile(
         self,
-        expression: Any,
+        expression: ExpressionLike,
         q: float,
         *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        by: Any = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
+        by: str | Sequence[str] | None = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
@@ -187,11 +189,11 @@ class Verbs(ABC):
     @overload
     def median(
         self,
-        expression: Any,
+        expression: ExpressionLike,
         *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         by: None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -199,23 +201,23 @@ class Verbs(ABC):
     @overload
     def median(
         self,
-        expression: Any,
+        expression: ExpressionLike,
         *,
-        by: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        by: str | Sequence[str],
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Table: ...
     def median(
         self,
-        expression: Any,
+        expression: ExpressionLike,
         *,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        by: Any = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
+        by: str | Sequence[str] | None = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
@@ -226,13 +228,13 @@ class Verbs(ABC):
 
     def ratio(
         self,
-        u: Any,
-        v: Any,
+        u: ExpressionLike,
+        v: ExpressionLike,
         *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        bounds: BoundsLike,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -245,13 +247,13 @@ class Verbs(ABC):
     @overload
     def difference(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
         between: Any,
-        bounds: Any = None,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        bounds: BoundsLike = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         by: None = None,
         precise: bool = False,
         nats: float | None = None,
@@ -259,27 +261,27 @@ class Verbs(ABC):
     @overload
     def difference(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
         between: Any,
-        by: Any,
-        bounds: Any = None,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        by: str | Sequence[str],
+        bounds: BoundsLike = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Table: ...
     def difference(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
         between: Any,
-        bounds: Any = None,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
-        by: Any = None,
+        bounds: BoundsLike = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
+        by: str | Sequence[str] | None = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Any:
@@ -303,13 +305,13 @@ class Verbs(ABC):
 
     def lift(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
         between: Any,
-        bounds: Any = None,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        bounds: BoundsLike = None,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -322,12 +324,12 @@ class Verbs(ABC):
 
     def variance(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        bounds: BoundsLike,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -339,12 +341,12 @@ class Verbs(ABC):
 
     def std(
         self,
-        x: Any,
+        x: ExpressionLike,
         *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        bounds: BoundsLike,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -354,13 +356,13 @@ class Verbs(ABC):
 
     def covariance(
         self,
-        x: Any,
-        y: Any,
+        x: ExpressionLike,
+        y: ExpressionLike,
         *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        bounds: BoundsLike,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -372,13 +374,13 @@ class Verbs(ABC):
 
     def correlation(
         self,
-        x: Any,
-        y: Any,
+        x: ExpressionLike,
+        y: ExpressionLike,
         *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        bounds: BoundsLike,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
@@ -390,13 +392,13 @@ class Verbs(ABC):
 
     def slope(
         self,
-        y: Any,
-        x: Any,
+        y: ExpressionLike,
+        x: ExpressionLike,
         *,
-        bounds: Any,
-        where: Any = None,
-        guess: Any = None,
-        nulls: Any = None,
+        bounds: BoundsLike,
+        where: ExpressionLike | None = None,
+        guess: float | None = None,
+        nulls: NullValue = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:

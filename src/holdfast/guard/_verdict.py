@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.errors import MissingExtra
 from holdfast.guard._gate_tasks import GateDefinition
 from holdfast.ledger import Receipt
-from holdfast.records import Record, amount, interval_words
+from holdfast.records import Record, amount, framed_html, html_table, interval_words
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +99,8 @@ class Verdict(Record):
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.assumed)
-        return f"<p>{html.escape(self.text)}</p><details><summary>Assumed</summary><ul>{items}</ul></details>"
+        assumed = f"<details><summary>Assumed</summary><ul>{items}</ul></details>"
+        return framed_html(f"<p>{html.escape(self.text)}</p>", assumed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,12 +157,9 @@ class GateReport(Record):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("version", "score", "interval", "gain", "interval"))
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self._shown()
-        )
-        return f"<table><tr>{head}</tr>{rows}</table><p>{html.escape(self.text)}</p>"
+        heads = ("version", "score", "interval", "gain", "interval")
+        rows = ([html.escape(cell) for cell in row] for row in self._shown())
+        return framed_html(html_table(heads, rows), f"<p>{html.escape(self.text)}</p>")
 
     def _shown(self) -> list[tuple[str, str, str, str, str]]:
         return [

@@ -21,16 +21,24 @@ Nothing underflows: the code guard asks for thousands of nats, where δ is no fl
 :func:`gain_steps`                  paired gains: better at all, and by how many steps (:func:`sign_test`,
                                     :func:`certified_gain`; :func:`mean_interval` for the scores themselves)
 =================================== ========================================================================
+
+Names that are imported ``as`` themselves are for other packages of Holdfast.
 """
 
-from holdfast.intervals._betting import betting
 from holdfast.intervals._chain import chain_mean, chain_mean_radius, chain_share
 from holdfast.intervals._compose import difference, filtered_from_tail, from_tail, of_filtered_mean, ratio
-from holdfast.intervals._e_mean import e_mean, e_mean_rates
 from holdfast.intervals._gain import certified_gain, gain_steps, mean_interval, sign_test, units_needed
 from holdfast.intervals._interval import Interval
-from holdfast.intervals._means import empirical_bernstein, empirical_bernstein_radius, hoeffding
+from holdfast.intervals._means import (
+    betting,
+    e_mean,
+    e_mean_rates,
+    empirical_bernstein,
+    empirical_bernstein_radius,
+    hoeffding,
+)
 from holdfast.intervals._quantiles import quantile, quantile_ranks, quantile_ranks_from_tail
+from holdfast.intervals._shares import binomial_log_tail as binomial_log_tail
 from holdfast.intervals._shares import clopper_pearson, kl
 
 __all__ = [

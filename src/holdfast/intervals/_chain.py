@@ -17,8 +17,7 @@ from typing import Any
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.intervals._arguments import bounds, inside
-from holdfast.intervals._interval import Interval, placed
+from holdfast.intervals._interval import Interval, bounds, inside, placed
 
 _LN2 = math.log(2.0)
 # A tenth of the error of a mean goes to the bound on the mean square, the rest in halves to the two sides.

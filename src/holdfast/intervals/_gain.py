@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import checks
+from holdfast import checks, search
 from holdfast.errors import InvalidArgument
-from holdfast.intervals._arguments import bounds, numbers
-from holdfast.intervals._binomial import log_tail
-from holdfast.intervals._interval import Interval
+from holdfast.intervals._interval import Interval, bounds, numbers
+from holdfast.intervals._shares import binomial_log_tail
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +99,7 @@ def sign_test(wins: Any, losses: Any, nats: Any) -> bool:
     nats = checks.real(nats, "nats", "[0, inf)", of=of)
     if not wins > losses:
         return False
-    return bool(log_tail(losses, wins + losses, 0.5, 0.5, nats) <= -nats)
+    return bool(binomial_log_tail(losses, wins + losses, 0.5, 0.5, nats) <= -nats)
 
 
 def gain_steps(
@@ -151,14 +150,11 @@ def gain_steps(
     if not better:
         return None
     # Evidence falls in the claimed mean, so the claims that are shown are the first ones.
-    shown, not_shown = 0, math.ceil((1.0 - least) / step) + 1
-    while not_shown - shown > 1:
-        middle = (shown + not_shown) // 2
-        if units.log_evidence(least + middle * step, -1.0, _ANY) >= nats:
-            shown = middle
-        else:
-            not_shown = middle
-    return shown
+    most = math.ceil((1.0 - least) / step)
+    not_shown = search.least_whole(
+        lambda steps: not units.log_evidence(least + steps * step, -1.0, _ANY) >= nats, most=most
+    )
+    return most if not_shown is None else not_shown - 1
 
 
 def units_needed(nats: Any, *, least: Any = 0.0, binary: bool = True) -> int:
@@ -188,13 +184,9 @@ def units_needed(nats: Any, *, least: Any = 0.0, binary: bool = True) -> int:
         weights = _BETTER_AT_ALL if least == 0 else _ANY
         return bool(_Units(np.ones(1), np.ones(1), counts).log_evidence(least, -1.0, weights) >= nats)
 
-    few, many = 0, 1
-    while not enough(many):
-        few, many = many, 2 * many
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
-    return many
+    units = search.least_whole(enough)
+    assert units is not None
+    return units
 
 
 def certified_gain(
@@ -243,16 +235,8 @@ def certified_gain(
 
     # A task that the incumbent solves cannot be fixed.
     most = min(int((1 - baseline) * tasks + 1e-9) // ratio, tasks // (ratio + 1))
-    if most < 1 or not shown(most):
-        return math.inf
-    not_enough, enough = 0, most
-    while enough - not_enough > 1:
-        middle = (enough + not_enough) // 2
-        if shown(middle):
-            enough = middle
-        else:
-            not_enough = middle
-    return float((ratio - 1) * enough / tasks)
+    fewest = search.least_whole(shown, start=most, most=most) if most >= 1 else None
+    return math.inf if fewest is None else float((ratio - 1) * fewest / tasks)
 
 
 def mean_interval(values: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0, sizes: Any = None) -> Interval:
@@ -288,14 +272,15 @@ def _lower_end(units: _Units, least: float, level: float) -> float:
     """The largest number, up to a small part of the range, with evidence of ``level`` that the mean is above
     it; ``least`` where there is none."""
     mean = units.mean
-    shown, not_shown = least, mean
-    while not_shown - shown > _NEAR * (mean - least):
-        middle = (shown + not_shown) / 2
-        if units.log_evidence(middle, least, _ANY) >= level:
-            shown = middle
-        else:
-            not_shown = middle
-    return shown
+    if not mean > least:
+        return least
+    return search.edge(
+        lambda claim: units.log_evidence(claim, least, _ANY) >= level,
+        least,
+        mean,
+        relative=0.0,
+        absolute=_NEAR * (mean - least),
+    )
 
 
 def _checked(

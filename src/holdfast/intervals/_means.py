@@ -1,16 +1,40 @@
-"""Means of bounded values by closed formulas."""
+"""Means of bounded values: by closed formulas, by betting on the rows in their order, and by an e-value.
+
+The e-value is a product of bets that grows if the mean is elsewhere. For a rate λ that is fixed before the
+rows are seen, E(a) = Π(1 + λ(x_i − a)) has expectation at most 1 at the true mean and falls in a. So every a
+with E(a) ≥ 2/δ lies below the mean, except with probability δ/2. The product is bounded from below by two
+sums that any database gives exactly. ``docs/theory/intervals.md`` has the proof.
+
+Rows of a stationary Markov chain have the same interval with smaller factors, (1 + λy)/(1 + νλy) with y = x_i
+− a and ν the norm of the chain's operator on mean-zero functions. With ν = 0 they are those of independent
+rows.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from holdfast import checks, rounding
-from holdfast.intervals._arguments import bounds, inside
-from holdfast.intervals._interval import Interval, around
+import numpy as np
+from numpy.typing import NDArray
 
-_LN2 = math.log(2.0)
+from holdfast import checks, rounding, search
+from holdfast.errors import InvalidArgument
+from holdfast.intervals._interval import Interval, around, bounds, inside, numbers, placed
+
 _LN3 = math.log(3.0)
+
+# A bet stakes at most this part of the wealth, so that no single row can ruin it.
+_MOST = 0.75
+_LN2 = math.log(2.0)
+# An end is looked for near where normal values would have it, farther out if need be, and then between two
+# distances until they hardly differ.
+_LEAST = 1e-12
+_STEP = 1.1
+_NEAR = 1e-7
+# More than the rounding error of the few operations that the logarithm of the product is bounded by.
+_ROUNDING = 1e-13
 
 
 def hoeffding(mean: Any, n: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
@@ -76,3 +100,251 @@ def empirical_bernstein(
     lo, hi = bounds(lo, hi, of="empirical_bernstein")
     mean = inside(mean, "mean", lo, hi, of="empirical_bernstein")
     return around(mean, empirical_bernstein_radius(variance, n, nats, width=hi - lo)).clip(lo, hi)
+
+
+def betting(values: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
+    """The hedged-capital interval for the mean of ``values`` in [lo, hi]: the means that no bet refutes.
+
+    For each candidate mean m one gambler bets that the rows lie above m, another that they lie below. Before
+    row i both stake λ_i = √(2(nats + ln 2)/(n v_i)), v_i the variance of the rows **before** i, and never
+    more than ¾ of their wealth. If m is the mean, wealth is a non-negative martingale that starts at 1, so it
+    ever reaches 2 exp(nats) with probability ≤ exp(−nats)/2 (Ville); m is dropped where either gambler does.
+
+    The result depends on the order of the rows, which must be fixed in advance (the order of the file, say,
+    not one chosen after a look at the values). It always holds the sample mean; it is not monotone in
+    ``nats``, because the bets are made for the ``nats`` at hand. The bets are made once, for all rows: a
+    later row cannot be added.
+
+    Guarantee: holds with probability ≥ 1 − exp(−nats) over the sample, for a query fixed in advance.
+    Assumes: rows in a fixed order, each with the same mean given the rows before it, as independent rows of
+    one distribution have (not checkable), values in [lo, hi] (checked).
+    Reference: Waudby-Smith and Ramdas 2024, theorem 3.
+
+    >>> betting([0.2, 0.3, 0.25, 0.2, 0.3] * 80, 3.0)
+    Interval(low=0.243507, high=0.260198)
+    """
+    lo, hi = bounds(lo, hi, of="betting")
+    nats = checks.real(nats, "nats", "[0, inf)", of="betting")
+    rows = numbers(values, "values", of="betting").astype(np.float64, copy=False)
+    outside = ~((rows >= lo) & (rows <= hi))
+    if outside.any():
+        raise InvalidArgument("values", f"numbers in [{lo!r}, {hi!r}]", float(rows[outside][0]), of="betting")
+    if rows.size == 0:
+        return Interval(lo, hi)
+    below, above = (rows - lo) / (hi - lo), (hi - rows) / (hi - lo)
+    target = nats + _LN2
+    stakes = _stakes(below, target)
+    low, high = _least(below, stakes, target), _least(above, stakes, target)
+    return placed(lo, hi, (low, 1.0 - low), (1.0 - high, high))
+
+
+def _stakes(rows: NDArray[np.float64], target: float) -> NDArray[np.float64]:
+    """λ_i for each row, from the rows before it and one imaginary row at ½ with variance ¼."""
+    seen = np.arange(1.0, rows.size + 1.0)
+    means = (0.5 + np.cumsum(rows)) / (seen + 1.0)
+    variances = (0.25 + np.cumsum((rows - means) ** 2)) / (seen + 1.0)
+    variances_before = np.concatenate(([0.25], variances[:-1]))
+    return np.sqrt(2.0 * target / (rows.size * variances_before))
+
+
+def _gains(rows: NDArray[np.float64], stakes: NDArray[np.float64], m: float) -> NDArray[np.float64]:
+    """What each row adds to the log wealth of a gambler who bets that the mean is above m."""
+    capped = np.minimum(stakes, _MOST / m) if m > 0.0 else stakes
+    gains: NDArray[np.float64] = np.log1p(capped * (rows - m))
+    return gains
+
+
+def _peak(rows: NDArray[np.float64], stakes: NDArray[np.float64], m: float) -> float:
+    """The largest log wealth on the way, less its rounding error; but for that it does not increase in m."""
+    gains = _gains(rows, stakes, m)
+    rounding_error = 2.0**-52 * rows.size * (64.0 + float(np.abs(gains).sum()))
+    return float(np.cumsum(gains).max()) - rounding_error
+
+
+def _least(rows: NDArray[np.float64], stakes: NDArray[np.float64], target: float) -> float:
+    """The largest m, up to the mean of the rows, whose peak reaches the target; 0 if none does.
+
+    Every smaller m reaches it too, and what is returned does reach it: the search only decides how near the
+    edge it is.
+    """
+    low, high = 0.0, float(rows.mean())
+    above = _peak(rows, stakes, low) - target
+    if above < 0.0:
+        return 0.0
+    below = _peak(rows, stakes, high) - target
+    if below >= 0.0:
+        return high
+    return search.safe_root(
+        lambda m: _peak(rows, stakes, m) - target, low, high, above, below, narrow=max(1e-10 * high, 1e-300)
+    )
+
+
+def e_mean(
+    mean: Any,
+    variance: Any,
+    n: Any,
+    nats: Any,
+    *,
+    lo: Any = 0.0,
+    hi: Any = 1.0,
+    rates: tuple[Any, Any],
+    norm: Any = 0.0,
+) -> Interval:
+    """An interval for the mean of ``n`` values in [lo, hi] that follows their variance, on each side by
+    itself.
+
+    ``variance`` is the sample variance with divisor n − 1. ``rates`` are the rates of the lower and of the
+    upper end, each a number or a sequence of numbers (then their average is used, which is valid too). Rates
+    decide the width and never the validity; :func:`e_mean_rates` chooses good ones from earlier rows.
+
+    For rows of a stationary Markov chain, ``norm`` is the norm of its operator on mean-zero functions, as for
+    :func:`chain_share`; 0 stands for independent rows. Under a filter give the mean, the variance and the
+    number of the rows that pass, also for a chain.
+
+    Guarantee: holds with probability ≥ 1 − exp(−nats) over the sample, half of the error on each side, for a
+    query fixed in advance.
+    Assumes: values that stay in [lo, hi] (checked of ``mean`` only); rates that do not depend on the sample
+    (not checkable). At norm 0: independent values, whose means have this average (not checkable). Above: the
+    rows are consecutive states of a Markov chain that starts in its stationary law, with an operator of at
+    most this norm, and value and filter look at one row (not checkable).
+    Reference: Holdfast, ``docs/theory/intervals.md``; the bets are those of Waudby-Smith and Ramdas 2024 with
+    one rate for all rows.
+
+    >>> rates = e_mean_rates(0.25, 0.01, 1000, 3.0)
+    >>> e_mean(0.25, 0.01, 1000, 3.0, rates=rates)
+    Interval(low=0.240771, high=0.260547)
+    >>> e_mean(0.25, 0.01, 1000, 3.0, rates=e_mean_rates(0.25, 0.01, 1000, 3.0, norm=0.5), norm=0.5)
+    Interval(low=0.233572, high=0.269429)
+    """
+    of = "e_mean"
+    lo, hi = bounds(lo, hi, of=of)
+    mean = inside(mean, "mean", lo, hi, of=of)
+    variance = checks.real(variance, "variance", "[0, inf)", of=of)
+    n = checks.whole(n, "n", of=of)
+    nats = checks.real(nats, "nats", "[0, inf)", of=of)
+    if not isinstance(rates, Sequence) or len(rates) != 2:
+        raise InvalidArgument("rates", "two: of the lower and of the upper end", rates, of=of)
+    lower, upper = (_rates(side, of=of) for side in rates)
+    norm = checks.real(norm, "norm", "[0, 1)", of=of)
+    around = (n - 1) * variance
+    low = _lower_end(mean, around, n, nats + _LN2, lo, lower, norm)
+    high = -_lower_end(-mean, around, n, nats + _LN2, -hi, upper, norm)
+    return Interval(max(lo, low), min(hi, high))
+
+
+def e_mean_rates(
+    guess: Any,
+    variance: Any,
+    n: Any,
+    nats: Any,
+    *,
+    lo: Any = 0.0,
+    hi: Any = 1.0,
+    reach: Any = 0.0,
+    norm: Any = 0.0,
+) -> tuple[float, float]:
+    """The rates that make :func:`e_mean` narrow if the mean is near ``guess`` and the variance as given, both
+    from other rows.
+
+    ``reach`` is how far the mean may well be from the guess. A variance of zero is taken for that of one
+    value in n at the other end of the range. ``norm`` is that of :func:`e_mean`.
+
+    Guarantee: none is needed; any rates are valid.
+    Assumes: nothing. The arguments must not come from the sample that :func:`e_mean` is then given.
+    Reference: Holdfast, ``docs/theory/intervals.md``.
+
+    >>> lower, upper = e_mean_rates(0.25, 0.01, 1000, 3.0)
+    >>> round(lower, 4), round(upper, 4)
+    (0.7493, 0.5884)
+    """
+    of = "e_mean_rates"
+    lo, hi = bounds(lo, hi, of=of)
+    guess = inside(guess, "guess", lo, hi, of=of)
+    variance = checks.real(variance, "variance", "[0, inf)", of=of)
+    n = checks.whole(n, "n", of=of)
+    nats = checks.real(nats, "nats", "[0, inf)", of=of)
+    reach = checks.real(reach, "reach", "[0, inf)", of=of)
+    norm = checks.real(norm, "norm", "[0, 1)", of=of)
+    variance = max(variance, (hi - lo) ** 2 / (n + 1.0))
+    return (
+        _best_rate(guess + reach - lo, variance, n, nats + _LN2, hi - lo, norm),
+        _best_rate(hi - (guess - reach), variance, n, nats + _LN2, hi - lo, norm),
+    )
+
+
+def _best_rate(distance: float, variance: float, n: int, level: float, width: float, norm: float) -> float:
+    """The rate λ with the least level/(λn) + κ(λ·distance)·λ·variance: about the arm it leads to."""
+    distance = max(distance, 1e-9 * width)
+    # Where level·distance/(share·n) + κ(share)·share·variance/distance is least, its derivative is 0:
+    wanted = level * distance**2 / (n * variance)
+    share = search.edge(
+        lambda share: _slope(share) - _slope(norm * share) >= wanted, 1 - 1e-9, 0.0, relative=1e-6
+    )
+    return share / distance
+
+
+def _slope(share: float) -> float:
+    """v²κ'(v) + vκ(v) for independent rows: what the best share v is found by."""
+    return share**2 / (1 - share) + math.log1p(-share) + share
+
+
+def _rates(side: Any, *, of: str) -> tuple[float, ...]:
+    listed = list(side) if isinstance(side, Sequence) else [side]
+    if not listed:
+        raise InvalidArgument("rates", "at least one rate for each end", side, of=of)
+    return tuple(checks.real(rate, "rates", "(0, inf)", of=of) for rate in listed)
+
+
+def _kappa(share: float, norm: float) -> float:
+    """κ(v), rounded up: the least number with ln(1 + y) − ln(1 + νy) ≥ (1 − ν)y − κ(v)y² for all y ≥ −v.
+
+    It is the integral of s/(1 − sv) over s from the norm ν to 1.
+    """
+    if share < 1e-3:
+        square = norm * norm
+        series = (1 + norm) * (0.5 + share**2 / 4 * (1 + square)) + share / 3 * (1 + norm + square)
+        return (1 - norm) * (series + share**3 / 2 * (1 + norm) ** 2) * (1 + _ROUNDING)
+    whole = (1 - norm) * share
+    return (math.log1p(whole / (1 - share)) - whole) / share**2 * (1 + 1e-9)
+
+
+def _lower_end(
+    mean: float, around: float, n: int, level: float, lo: float, rates: tuple[float, ...], norm: float
+) -> float:
+    """The largest a that is found with ln E(a) ≥ ``level``; ``around`` is Σ(x_i − mean)². Every a that has it
+    is a valid lower end, so nothing depends on finding the very largest."""
+
+    reach = mean - lo
+
+    def suffices(radius: float) -> bool:
+        return _log_product(radius, reach, around, n, rates, norm) >= level
+
+    usual = math.sqrt(2 * level * around * (1 + norm) / (1 - norm)) / n
+    inside, outside = 0.0, min(max(usual, reach * _LEAST), reach)
+    while not suffices(outside):
+        if outside >= reach or outside * _STEP <= outside:
+            return lo
+        inside, outside = outside, min(outside * _STEP, reach)
+    return rounding.down(mean - search.edge(suffices, outside, inside, relative=_NEAR))
+
+
+def _log_product(
+    radius: float, reach: float, around: float, n: int, rates: tuple[float, ...], norm: float
+) -> float:
+    """A lower bound on ln E(mean − radius), of the average of the products of all rates; ``reach`` is mean −
+    lo."""
+    logs = [_log_of_one(rate, radius, reach, around, n, norm) for rate in rates]
+    largest = max(logs)
+    if len(logs) == 1 or largest == -math.inf:
+        return largest
+    average = math.fsum(math.exp(log - largest) for log in logs) / len(logs)
+    return largest + math.log(average) - _ROUNDING
+
+
+def _log_of_one(rate: float, radius: float, reach: float, around: float, n: int, norm: float) -> float:
+    share = rate * (reach - radius)
+    if not share < 1 - 1e-9:
+        return -math.inf
+    gain = n * (1 - norm) * rate * radius
+    cost = _kappa(max(share, 0.0), norm) * rate**2 * (around + n * radius**2)
+    return gain - cost - _ROUNDING * (gain + cost)

@@ -11,13 +11,11 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
-from holdfast.intervals._arguments import numbers, radius_at
-from holdfast.intervals._binomial import log_tail
-from holdfast.intervals._interval import Interval
+from holdfast.intervals._interval import Interval, numbers, radius_at
+from holdfast.intervals._shares import binomial_log_tail
 from holdfast.tails import Tail
 
 _LN2 = math.log(2.0)
@@ -109,17 +107,19 @@ def quantile_ranks_from_tail(n: Any, q: Any, tail: Tail, nats: Any) -> tuple[int
 
 def _rare(n: int, p: float, w: float, nats: float) -> int:
     """The largest k with ln P(Bin(n, p) ≤ k) ≤ −nats, nats ≥ ln 2; −1 if there is none."""
+    from scipy import special
+
     top = math.ceil(n * p) - 1
-    if top < 0 or log_tail(0, n, p, w, nats) > -nats:
+    if top < 0 or binomial_log_tail(0, n, p, w, nats) > -nats:
         return -1
     # The normal approximation with its first correction is rarely off by more than a rank or two; from there
     # the search gallops, and bisects what it has bracketed.
-    score = float(scipy.special.ndtri_exp(-nats))
+    score = float(special.ndtri_exp(-nats))
     guess = math.floor(n * p + score * math.sqrt(n * p * w) + (score * score - 1.0) * (w - p) / 6.0)
     low, high, step = 0, top + 1, 1
     while high - low > 1:
         k = guess if low < guess < high else (low + high) // 2
-        if log_tail(k, n, p, w, nats) <= -nats:
+        if binomial_log_tail(k, n, p, w, nats) <= -nats:
             low, guess = k, k + step
         else:
             high, guess = k, k - step

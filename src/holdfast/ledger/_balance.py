@@ -12,6 +12,8 @@ from holdfast.ledger._event import BookError, Event
 _FREE = ("open", "close", "act", "checkpoint")
 # In an open reservation: the line that says that it is read again.
 _AGAIN = "again"
+# In an act: the public key of the service that goes on with the account, and, there, that it does.
+HANDED_OVER, TAKEN_OVER = "handed_over", "taken_over"
 
 
 class Balance:
@@ -25,6 +27,9 @@ class Balance:
 
     A question that was interrupted may be read *again*, once, under its own reservation. ``interrupted``
     counts such readings.
+
+    An account that was *handed over* is closed where it was, and open again once the service that it was
+    handed to says that it goes on with it. ``handed_over`` is the public key of that service meanwhile.
 
     The reservations of a *batch* follow each other without a gap. Each says how many there are, its place
     among them, and the state of the account before the first, from which all of them are answered.
@@ -44,6 +49,7 @@ class Balance:
         self.closed: bool = said.get("closed", False)
         self.learned: list[list[int]] | None = said.get("learned")
         self.interrupted: int = said.get("interrupted", 0)
+        self.handed_over: str | None = said.get(HANDED_OVER)
         self.recent: dict[str, deque[int]] = {}
 
     @property
@@ -91,10 +97,24 @@ class Balance:
                 raise _unfit(event)
         elif event.kind in _FREE:
             self.closed = self.closed or event.kind == "close"
+            self._hand_over(event)
             if "at" in body:
                 self.note(event)
         else:
             raise BookError(f"The account book has a line {event.sequence} of unknown kind {event.kind!r}.")
+
+    def _hand_over(self, event: Event) -> None:
+        """Close an account that another service goes on with, and open it where that one does."""
+        if event.kind == "act" and HANDED_OVER in event.body:
+            if self.closed or self.open:
+                raise _unfit(event)
+            self.closed, self.handed_over = True, event.body[HANDED_OVER]
+        elif event.kind == "act" and TAKEN_OVER in event.body:
+            if self.handed_over != event.body[TAKEN_OVER]:
+                raise _unfit(event)
+            self.closed, self.handed_over = False, None
+        elif event.kind == "close":
+            self.handed_over = None
 
     def batch(self, questions: int) -> dict[str, Any]:
         """What the first reservation of a batch of so many questions says, if it is the next line."""
@@ -157,6 +177,7 @@ class Balance:
             "closed": self.closed,
             **({} if self.learned is None else {"learned": self.learned}),
             **({"interrupted": self.interrupted} if self.interrupted else {}),
+            **({HANDED_OVER: self.handed_over} if self.handed_over else {}),
         }
 
 

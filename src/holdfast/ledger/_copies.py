@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def copy_database(source: Path, target: Path) -> None:
         copy.execute("PRAGMA journal_mode = DELETE")  # One file, without a log beside it.
 
 
-def copy_books(books: str | Path, folder: Path) -> list[BookHead]:
+def copy_books(books: str | Path, folder: Path, *, names: Collection[str] | None = None) -> list[BookHead]:
     """Copy every book of a folder, or of a PostgreSQL database, to files in another folder.
 
     Guarantee: each copy is the book as it was at one moment after the call, so it has every answer that was
@@ -37,14 +38,19 @@ def copy_books(books: str | Path, folder: Path) -> list[BookHead]:
     Args:
         books: the folder of books, or a PostgreSQL URL.
         folder: an empty folder.
+        names: the books to copy (default: all).
     """
     if is_postgres(books):
         with connect(str(books)) as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             for name in _names(connection):
+                if names is not None and name not in names:
+                    continue
                 _copy_from_postgres(connection, name, folder / f"{name}{SUFFIX}")
     else:
         for path in sorted(Path(books).glob(f"*{SUFFIX}")):
+            if names is not None and path.name.removesuffix(SUFFIX) not in names:
+                continue
             copy_database(path, folder / path.name)
     heads = read_heads(folder)
     for head in heads:

@@ -2,13 +2,15 @@
 
 Noise comes from the operating system and cannot be replayed; seeds exist only in simulations that say so.
 Theory: ``docs/theory/mechanisms.md``.
+
+Names that are imported ``as`` themselves are for other packages of Holdfast.
 """
 
-from holdfast.mechanisms._exponential import exponential
+from holdfast.mechanisms._coins import choose_coins as choose_coins
 from holdfast.mechanisms._noise import Noise, gaussian, laplace
-from holdfast.mechanisms._selection import select_mode
-from holdfast.mechanisms._session import AdaptiveSession
-from holdfast.mechanisms._typical import Release, typical_gaussian, typical_laplace
+from holdfast.mechanisms._selection import exponential, select_mode
+from holdfast.mechanisms._typical import AdaptiveSession, Release, typical_gaussian, typical_laplace
+from holdfast.mechanisms._typical import widest_ratio as widest_ratio
 
 __all__ = [
     "AdaptiveSession",

@@ -13,9 +13,7 @@ import scipy
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.mechanisms._coins import Coins, choose_coins
-from holdfast.mechanisms._rounded import MOST_STEPS, rounded_noise
-from holdfast.mechanisms._single import single_noise
+from holdfast.mechanisms._coins import MOST_STEPS, Coins, choose_coins, rounded_noise, single_noise
 from holdfast.records import Record
 
 __all__ = ["Noise", "gaussian", "laplace"]
@@ -106,7 +104,7 @@ class Noise(Record):
         Guarantee: (shift + d·grid)/scale for Laplace, (shift + ⌈√d⌉·grid)/sd for Gaussian noise, rounded up:
         the number to give to ``laplace_delta``, ``gaussian_delta`` or ``adaptive_failure``.
         Assumes: ``shift`` bounds the L1 (Laplace) or L2 (Gaussian) distance.
-        Reference: theory 2.1.
+        Reference: ``docs/theory/adaptive-validity.md``.
 
         >>> round(Noise.of("gaussian", 2.0).ratio(1.0), 9)
         0.5

@@ -8,8 +8,7 @@ test set, and :func:`recipe` for a winner that can be written down in a few byte
 
 from holdfast.planning._gate import GatePower, gate_gain, gate_power, gate_tasks
 from holdfast.planning._leak import Leak, Rounding, leak
-from holdfast.planning._plan import Plan, PlanEntry, plan
-from holdfast.planning._plot import plot_plan
+from holdfast.planning._plan import Plan, PlanEntry, plan, plot_plan
 from holdfast.planning._recipe import COMPRESSORS, RecipeLeak, RecipeLimit, recipe
 from holdfast.stability import TypicalError, typical_gaussian_error, typical_laplace_error
 

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from holdfast import checks
+from holdfast import checks, search
 from holdfast.coding import MICRO, Account, Experience, Weights
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import certified_gain, sign_test
 from holdfast.records import Record
 
-_RATIO = 4  # tasks fixed for each task broken, where nothing else is said
+_RATIO = 4  # tasks fixed for each task broken, by default
 _NEAR = 1e-4
 _MOST_TASKS = 10_000_000
 
@@ -184,18 +184,12 @@ def gate_tasks(
     if share < gain:
         raise InvalidArgument("differing", "at least the gain", differing, of=of)
     level = _level(candidates, confidence, expect, of)
-    few, many = 0, 16
-    while _power(many, level, gain, share) < power:
-        few, many = many, 2 * many
-        if many > _MOST_TASKS:
-            raise InvalidArgument("gain", f"large enough for {_MOST_TASKS:,} tasks", gain, of=of)
-    while many - few > 1:
-        middle = (few + many) // 2
-        if _power(middle, level, gain, share) >= power:
-            many = middle
-        else:
-            few = middle
-    return many
+    tasks = search.least_whole(
+        lambda tasks: _power(tasks, level, gain, share) >= power, start=16, most=_MOST_TASKS
+    )
+    if tasks is None:
+        raise InvalidArgument("gain", f"large enough for {_MOST_TASKS:,} tasks", gain, of=of)
+    return tasks
 
 
 def _level(candidates: Any, confidence: Any, expect: Any, of: str) -> float:
@@ -209,7 +203,7 @@ def _level(candidates: Any, confidence: Any, expect: Any, of: str) -> float:
 
 
 def _differing(gain: float, differing: float | None) -> float:
-    """The share of tasks that differ; four fixed for one broken where nothing is said."""
+    """The share of tasks that differ. By default four are fixed for each that is broken."""
     return min(1.0, gain * (_RATIO + 1) / (_RATIO - 1)) if differing is None else differing
 
 
@@ -217,14 +211,12 @@ def _least_gain(tasks: int, level: float, power: float, differing: float | None)
     most = 1.0 if differing is None else differing
     if _power(tasks, level, most, _differing(most, differing)) < power:
         return math.inf
-    few, many = 0.0, most
-    while many - few > _NEAR * many:
-        middle = (few + many) / 2
-        if _power(tasks, level, middle, _differing(middle, differing)) >= power:
-            many = middle
-        else:
-            few = middle
-    return many
+    return search.edge(
+        lambda gain: _power(tasks, level, gain, _differing(gain, differing)) >= power,
+        most,
+        0.0,
+        relative=_NEAR,
+    )
 
 
 def _power(tasks: int, level: float, gain: float, differing: float) -> float:

@@ -1,4 +1,6 @@
-"""``plan``: every method side by side for one promise."""
+"""``plan``: every method side by side for one promise, and its picture: error (or rows) against the number of
+questions, on log scales.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,12 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from holdfast import checks
-from holdfast.dependence import Dependence, GaussianRows
-from holdfast.dependence._holdout import resized
-from holdfast.errors import InvalidArgument
-from holdfast.planning._agreed import AgreedCode, GridCode
-from holdfast.planning._guarded import Code
+from holdfast.dependence import Dependence
+from holdfast.errors import InvalidArgument, MissingExtra
+from holdfast.planning._guarded import AgreedCodeMethod, Code, GridCode
 from holdfast.planning._method import (
     CUSTOM,
     FILTERED,
@@ -21,25 +23,23 @@ from holdfast.planning._method import (
     MOST_QUERIES,
     MOST_ROWS,
     QUANTILES,
+    CertifiedError,
     Method,
-    Promise,
     Setting,
 )
-from holdfast.planning._noise import TypicalGaussian, TypicalLaplace
-from holdfast.planning._plain import Naive, Split
-from holdfast.planning._reuse import ReusableHoldout
-from holdfast.planning._transfer import TransferGaussian
-from holdfast.records import Record, plain
+from holdfast.planning._noise import Naive, Split, TypicalGaussian, TypicalLaplace
+from holdfast.planning._reuse import ReusableHoldoutMethod, TransferGaussian
+from holdfast.records import Record, framed_html, html_table, plain
 
 METHODS: tuple[type[Method], ...] = (
     Split,
     Code,
-    AgreedCode,
+    AgreedCodeMethod,
     GridCode,
     TypicalLaplace,
     TypicalGaussian,
     TransferGaussian,
-    ReusableHoldout,
+    ReusableHoldoutMethod,
     Naive,
 )
 _NOISY = {method.name for method in METHODS if method.noisy}
@@ -50,6 +50,18 @@ _IN_WORDS = {
     FILTERED: "filtered questions",
     QUANTILES: "quantiles",
     CUSTOM: "statistics of your own (with a tail)",
+}
+_POINTS = 17
+_COLOURS: dict[type[Method], str] = {
+    Split: "#7a5195",
+    Code: "#1f5fa8",
+    AgreedCodeMethod: "#0e7490",
+    GridCode: "#4d7c0f",
+    TypicalLaplace: "#d97706",
+    TypicalGaussian: "#b91c1c",
+    TransferGaussian: "#15803d",
+    ReusableHoldoutMethod: "#be185d",
+    Naive: "#9a9a9a",
 }
 
 
@@ -177,10 +189,10 @@ class Plan(Record):
         advice = [f"{entry.name} for {_IN_WORDS[kind]}" for kind, entry in others.items() if entry]
         if not advice:
             return ""
-        told = " and ".join(_IN_WORDS[kind] for kind in self.best.answers)
+        kinds = " and ".join(_IN_WORDS[kind] for kind in self.best.answers)
         code = self.method(Code.name)
         any_number = "; code answers every kind, for any number of questions" if code.valid else ""
-        return f"{self.best.name} answers {told}. Take {', '.join(advice)}{any_number}."
+        return f"{self.best.name} answers {kinds}. Take {', '.join(advice)}{any_number}."
 
     def __repr__(self) -> str:
         return str(self)
@@ -197,13 +209,13 @@ class Plan(Record):
         return f"{rows}, answers within ±{self.error:g}, {promise}: {fit} ({best.name})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("method", "error", "rows", "questions", "remark"))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in self.cells(entry)) + "</tr>"
-            for entry in self.table
-        )
+        heads = ("method", "error", "rows", "questions", "remark")
+        rows = []
+        for entry in self.table:
+            name, *others = map(html.escape, self.cells(entry))
+            rows.append([f"<b>{name}</b>" if entry is self.best else name, *others])
         other = f"<p>{html.escape(self.other_questions())}</p>" if self.other_questions() else ""
-        return f"<table><caption>{html.escape(self.headline())}</caption><tr>{head}</tr>{body}</table>{other}"
+        return framed_html(html_table(heads, rows, caption=self.headline()), other)
 
 
 def plan(
@@ -229,7 +241,7 @@ def plan(
     and needs nothing that was not stated. Rows and queries found by search keep the promise and are within a
     thousandth of the best.
     Assumes: what each entry lists in words.
-    Reference: theory 2.1, 2.2, 5, 6 and 7; ``docs/theory/planning.md``.
+    Reference: ``docs/theory/planning.md``.
 
     >>> plan(queries=1000, confidence=0.95, error=0.1, surprises=10).best.name
     'agreed-code'
@@ -243,7 +255,7 @@ def plan(
     if surprises is not None:
         surprises = checks.whole(surprises, "surprises", at_least=0, at_most=queries, of="plan")
     if error is not None:
-        unbounded = isinstance(dependence, GaussianRows)
+        unbounded = dependence is not None and not dependence.bounded
         error = checks.real(error, "error", "(0, inf)" if unbounded else "(0, 1)", of="plan")
     rows = _rows(rows, error, dependence)
     checks.choice(promise, "promise", ("all", "each"), of="plan")
@@ -263,7 +275,7 @@ def _rows(rows: Any, error: float | None, dependence: Dependence | None) -> int 
     if error is not None:
         if dependence is not None:
             try:
-                resized(dependence, 2 * dependence.n, of="plan")
+                dependence.scaled_to(2 * dependence.n, of="plan")
             except InvalidArgument:
                 expected = f"given (rows={dependence.n}): the model describes one table and has no other size"
                 raise InvalidArgument("rows", expected, rows, of="plan") from None
@@ -283,7 +295,7 @@ def _entry(method: Method, queries: int, error: float | None, rows: int | None) 
     else:
         needed, fitting = rows, method.queries_for(error, rows)
     if needed is None or not fitting:
-        promise = Promise(math.inf, {})
+        promise = CertifiedError(math.inf, {})
     elif error is None:
         promise = method.at(needed, fitting)
     else:
@@ -304,7 +316,7 @@ def _entry(method: Method, queries: int, error: float | None, rows: int | None) 
         if method.setting.bounded
         else tuple(kind for kind in method.answers if kind == CUSTOM),
         paper=None if printed is None else _entry(printed, queries, error, rows),
-        variants={one.name: _entry(one, queries, error, rows) for one in method.variants()},
+        variants={variant.name: _entry(variant, queries, error, rows) for variant in method.variants()},
     )
 
 
@@ -321,7 +333,7 @@ def _noted(entries: list[PlanEntry]) -> list[PlanEntry]:
 
 def _wider(entry: PlanEntry, other: PlanEntry) -> bool:
     """Whether an entry promises less than another: a larger error, more rows, or fewer questions."""
-    rows, others = (math.inf if one.rows is None else one.rows for one in (entry, other))
+    rows, others = (math.inf if option.rows is None else option.rows for option in (entry, other))
     return (entry.error, rows, -entry.queries) > (other.error, others, -other.queries)
 
 
@@ -335,3 +347,93 @@ def _rank(entry: PlanEntry, solved_for: str) -> tuple[bool, bool, bool, float, b
     alike = float(f"{worth:.4g}")
     naive = entry.name == Naive.name
     return not entry.recommendable, not entry.valid, naive, alike, entry.name in _NOISY, worth
+
+
+def plot_plan(plan: Plan) -> Any:
+    """A matplotlib figure: each method's error against the number of questions at the plan's rows, or, where
+    only an error was given, the rows it needs.
+
+    Solid: may be recommended. Dashed: not valid here, or it needs something that was not stated.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("plots", what="A picture of a plan") from None
+    figure = Figure(figsize=(9, 5.5), layout="constrained")
+    axes = figure.subplots()
+    last = min(MOST_QUERIES, max(100, 10 * plan.queries))
+    asked = np.unique(np.round(np.geomspace(1, last, _POINTS)).astype(int))
+    labels: list[tuple[float, str, str]] = []
+    for kind, colour in _COLOURS.items():
+        heights = np.array([_height(kind(plan.setting), plan, int(k)) for k in asked])
+        shown = np.isfinite(heights)
+        if not shown.any():
+            continue
+        entry = plan.method(kind.name)
+        style = "-" if entry.recommendable else "--"
+        axes.plot(asked[shown], heights[shown], style, color=colour, lw=2.2 if entry is plan.best else 1.4)
+        labels.append((float(heights[shown][-1]), kind.name, colour))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(1, last)
+    _frame(axes, plan)
+    _name_lines(axes, labels, last)
+    return figure
+
+
+def _height(method: Method, plan: Plan, queries: int) -> float:
+    if plan.rows is not None:
+        return min(method.at(plan.rows, queries).error, method.setting.limit)
+    assert plan.error is not None
+    rows = method.rows_for(plan.error, queries)
+    return math.inf if rows is None else float(rows)
+
+
+def _frame(axes: Any, plan: Plan) -> None:
+    axes.text(
+        0.99,
+        0.015,
+        "dashed: not valid here, or needs something that was not stated",
+        transform=axes.transAxes,
+        ha="right",
+        fontsize=8,
+        color="#777777",
+    )
+    axes.axvline(plan.queries, color="#444444", lw=0.8, ls=":")
+    axes.set_xlabel("adaptive questions")
+    axes.grid(True, which="major", color="#e5e5e5", lw=0.7)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    confidence = f"all answers at once with confidence {plan.confidence:g}"
+    if plan.rows is None:
+        axes.set_ylabel("rows needed")
+        axes.set_title(f"Answers within ±{plan.error:g}, {confidence}", loc="left", fontsize=11)
+        return
+    axes.set_ylabel("error")
+    axes.set_title(f"{plan.rows:,} rows, {confidence}", loc="left", fontsize=11)
+    if plan.error is not None:
+        axes.axhline(plan.error, color="#444444", lw=0.8, ls=":")
+
+
+def _name_lines(axes: Any, labels: list[tuple[float, str, str]], last: float) -> None:
+    """Names at the right end of the lines, moved apart where they would cover each other."""
+    low, high = (math.log(end) for end in axes.get_ylim())
+    step = (high - low) / 24.0
+    places: list[float] = []
+    for height, _, _ in sorted(labels):
+        places.append(max(math.log(height), places[-1] + step if places else low))
+    ceiling = high
+    for i in reversed(range(len(places))):
+        ceiling = places[i] = min(places[i], ceiling - step / 2.0 if i == len(places) - 1 else ceiling - step)
+    for place, (_, name, colour) in zip(places, sorted(labels), strict=True):
+        axes.annotate(
+            name,
+            (last, math.exp(place)),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontsize=9,
+            annotation_clip=False,
+        )

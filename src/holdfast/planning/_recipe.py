@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import checks, intervals, rounding
+from holdfast import checks, intervals, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.planning._method import MOST_ROWS
 from holdfast.records import Record
@@ -261,11 +261,10 @@ def _most_bytes(nats: float | None, tried: int) -> int:
     """The greatest length that costs at most so many nats; 0 if one byte costs more."""
     if nats is None:
         return 0
-    low, high = 0, int(nats / (8.0 * _LN2)) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _nats(middle, tried) <= nats else (low, middle)
-    return low
+    # One byte costs more than 8 ln 2 nats, so this length costs too much.
+    too_long = int(nats / (8.0 * _LN2)) + 1
+    shortest = search.least_whole(lambda length: _nats(length, tried) > nats, start=too_long, most=too_long)
+    return too_long if shortest is None else shortest - 1
 
 
 def _narrow(half_width: float) -> Callable[[intervals.Interval], bool]:
@@ -279,10 +278,7 @@ def _most_nats(holds: Callable[[float], bool]) -> float | None:
     low, high = 0.0, 1.0
     while holds(high):
         low, high = high, 2.0 * high
-    for _ in range(48):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return search.edge(holds, low, high, relative=0.0, absolute=(high - low) * 2.0**-48)
 
 
 def _interval(

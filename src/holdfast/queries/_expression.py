@@ -1,21 +1,106 @@
-"""An expression over one row: read once, kept in canonical form."""
+"""An expression over one row: read once, kept in canonical form.
+
+Texts that differ only in the numbers after a comparison sign are parsed once. An analyst who looks for a
+threshold asks ``age > 37``, ``age > 38``, ..., and parsing is the slowest step of reading a question. So a
+text is parsed with two sets of numbers in these places. Where the two trees differ in exactly these leaves,
+the tree for any other numbers differs in the same leaves. All other texts are parsed as they are, and so are
+texts that are refused, because a refusal quotes the text.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from operator import add
 from typing import Any
 
 from holdfast import engines
 from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
 from holdfast.queries._kinds import CONDITIONS
-from holdfast.queries._nodes import Call, Column, Node, text_of, walk
-from holdfast.queries._reader import read_nodes, reading_dialect
-from holdfast.queries._reading import read_text
+from holdfast.queries._measure import MOST_CHARACTERS
+from holdfast.queries._nodes import Call, Column, Literal, Node, number, text_of, walk
+from holdfast.queries._reader import is_float, read_nodes, read_tree, reading_dialect
 
-__all__ = ["Expression"]
+__all__ = ["Expression", "read_text"]
+
+
+_QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+# Skips quoted texts and names, and anything that is not a plain decimal number.
+_COMPARED = re.compile(rf"{_QUOTED}|(?<=[<>=])(\s*-?\s*)({_NUMBER})(?![\w.])")
+# Placeholder for a number; user input cannot contain it.
+_MARK = "\0"
+# Comments, and quotes that follow other rules than those above.
+_UNCERTAIN = re.compile(rf"--|/[*/]|[#$\\`{_MARK}]")
+
+
+def read_text(text: str) -> Node:
+    """Return the nodes of a text, as :func:`read_nodes` makes them from its tree."""
+    numbers: list[float] = []
+    exact = True
+
+    def lifted(match: re.Match[str]) -> str:
+        if match[2] is None:
+            return match[0]
+        nonlocal exact
+        numbers.append(float(match[2]))
+        exact = exact and (not math.isfinite(numbers[-1]) or is_float(match[2], numbers[-1]))
+        return f"{match[1]}{_MARK}"
+
+    if len(text) <= MOST_CHARACTERS and not _UNCERTAIN.search(text):
+        marked = _COMPARED.sub(lifted, text)
+        if numbers and exact and all(map(math.isfinite, numbers)):
+            pattern = _pattern(marked)
+            if pattern is not None:
+                return _filled(pattern, numbers)
+    return read_nodes(read_tree(text))
+
+
+@lru_cache(1_000)
+def _pattern(marked: str) -> Node | None:
+    """The nodes of a text with places for its numbers; None where other numbers might give another tree."""
+    start, *rest = marked.split(_MARK)
+    whole = [f"{7_000_001 + place}" for place in range(len(rest))]
+    broken = [f"{place + 1}.25e-9" for place in range(len(rest))]
+    texts = [start + "".join(map(add, numbers, rest)) for numbers in (whole, broken)]
+    pairs = zip(map(float, whole), map(float, broken), strict=True)
+    places = {pair: place for place, pair in enumerate(pairs)}
+    try:
+        first, second = (read_nodes(read_tree(text)) for text in texts)
+        return _with_places(first, second, places)
+    except (QueryRejected, RecursionError, _Differs):
+        return None
+
+
+class _Differs(Exception):
+    """Two trees differ in more than the numbers that were compared with."""
+
+
+def _with_places(first: Node, second: Node, places: dict[tuple[float, float], int]) -> Node:
+    if first == second:
+        return first
+    if isinstance(first, Call) and isinstance(second, Call):
+        if (first.op, len(first.args)) == (second.op, len(second.args)):
+            pairs = zip(first.args, second.args, strict=True)
+            return Call(first.op, tuple(_with_places(*pair, places) for pair in pairs))
+    elif isinstance(first, Literal) and isinstance(second, Literal):
+        values = first.value, second.value
+        if isinstance(values[0], float) and isinstance(values[1], float) and values in places:
+            return Literal("place", float(places[values]))
+    raise _Differs
+
+
+def _filled(node: Node, numbers: list[float]) -> Node:
+    if isinstance(node, Call):
+        return Call(node.op, tuple(_filled(arg, numbers) for arg in node.args))
+    if isinstance(node, Literal) and node.kind == "place" and isinstance(node.value, float):
+        return number(numbers[int(node.value)])
+    return node
+
 
 _PLAIN_SELECT = frozenset({"expressions", "from_", "from", "kind", "operation_modifiers"})
 

@@ -5,7 +5,22 @@ Theory: ``docs/theory/reductions.md``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdfast.lazy import lazy_names
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from holdfast.reductions._agnostic import private_agnostic
+    from holdfast.reductions._algorithm import Algorithm
+    from holdfast.reductions._amplify_delta import amplify_delta
+    from holdfast.reductions._amplify_generalization import amplify_generalization
+    from holdfast.reductions._amplify_replicability import amplify_replicability
+    from holdfast.reductions._instances import exponential_choice, heavy_hitter, laplace_mean
+    from holdfast.reductions._mismatch import dp_replicability, replicability_budget
+    from holdfast.reductions._perfect import replicable_to_perfect
+    from holdfast.reductions._private import replicable_to_dp
+    from holdfast.reductions._replicable import dp_to_replicable, perfect_to_replicable
+    from holdfast.reductions._user_level import item_to_user_level
 
 # Where each public name lives. Names are imported on first use.
 _HOME = {
@@ -19,6 +34,8 @@ _HOME = {
     "heavy_hitter": "_instances",
     "item_to_user_level": "_user_level",
     "laplace_mean": "_instances",
+    "noise_replicability": "_density",
+    "noise_to_replicable": "_density",
     "perfect_to_replicable": "_replicable",
     "private_agnostic": "_agnostic",
     "replicability_budget": "_mismatch",
@@ -26,6 +43,23 @@ _HOME = {
     "replicable_to_perfect": "_perfect",
 }
 
-__all__ = list(_HOME)
+__all__ = [
+    "Algorithm",
+    "amplify_delta",
+    "amplify_generalization",
+    "amplify_replicability",
+    "dp_replicability",
+    "dp_to_replicable",
+    "exponential_choice",
+    "heavy_hitter",
+    "item_to_user_level",
+    "laplace_mean",
+    "perfect_to_replicable",
+    "private_agnostic",
+    "replicability_budget",
+    "replicable_to_dp",
+    "replicable_to_perfect",
+]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOME)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOME)

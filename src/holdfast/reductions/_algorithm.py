@@ -16,9 +16,7 @@ from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
 from holdfast.replicable._result import Result
 from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import Path, Step
-from holdfast.stability._notation import NODES, node_of
-from holdfast.stability._notion import Notion
+from holdfast.stability import NODES, Notion, Path, Step, node_of
 
 __all__ = ["Algorithm", "algorithm_argument", "fresh_tape", "settled"]
 

@@ -10,8 +10,7 @@ from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
 from holdfast.replicable._amplify import amplify
 from holdfast.replicable._tape import Tape
-from holdfast.stability import GoodCoins, Replicability
-from holdfast.stability._path import EFFICIENT
+from holdfast.stability import EFFICIENT, GoodCoins, Replicability
 
 __all__ = ["amplify_replicability"]
 

@@ -15,9 +15,7 @@ from holdfast.reductions._parts import Progress, Workers
 from holdfast.reductions._simulated import SIMULATED, noise_seed
 from holdfast.reductions._vote import VotePlan, elect, vote_plan
 from holdfast.replicable._tape import Tape
-from holdfast.stability import DP, GoodCoins
-from holdfast.stability._notion import Notion
-from holdfast.stability._path import EFFICIENT
+from holdfast.stability import DP, EFFICIENT, GoodCoins, Notion
 
 __all__ = ["budget_argument", "cheapest_vote", "voted"]
 

@@ -7,14 +7,15 @@ from typing import Any
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.stability import DP, Replicability
-from holdfast.stability._mismatch import (
-    by_chance,
-    disagreement,
-    estimation,
+from holdfast.stability import (
+    DP,
+    Replicability,
+    chance_disagreement,
+    coin_disagreement,
+    estimation_distance,
     mean_distance,
+    outcome_variance,
     private_distance,
-    spread,
 )
 
 __all__ = ["dp_replicability", "replicability_budget", "subsampled_distance"]
@@ -48,7 +49,7 @@ def dp_replicability(dp: Any, n: Any, *, parts: Any = 1, outcomes: Any = None) -
     parts = checks.whole(parts, "parts", of=of, by=_BY)
     if outcomes is not None:
         outcomes = checks.whole(outcomes, "outcomes", of=of, by=_BY)
-    return Replicability(disagreement(mean_distance(dp, n, parts, outcomes), outcomes))
+    return Replicability(coin_disagreement(mean_distance(dp, n, parts, outcomes), outcomes))
 
 
 def replicability_budget(rho: Any, n: Any, *, parts: Any = 1, outcomes: Any = None) -> DP:
@@ -85,10 +86,10 @@ def subsampled_distance(dp: DP, n: int, m: int, draws: int, outcomes: int, runs:
     """
     whole = dp.subsample(n, m)
     most = float(outcomes - 1)
-    counted = min(math.sqrt(most * (1.0 / draws + n / m) / 2.0), by_chance(outcomes))
+    counted = min(math.sqrt(most * (1.0 / draws + n / m) / 2.0), chance_disagreement(outcomes))
     if dp.delta == 0.0:
-        single = min(spread(dp.epsilon, n), most)
-        private = math.sqrt((single / draws + min(spread(whole.epsilon, m), single * n / m)) / 2.0)
+        single = min(outcome_variance(dp.epsilon, n), most)
+        private = math.sqrt((single / draws + min(outcome_variance(whole.epsilon, m), single * n / m)) / 2.0)
     else:
         private = math.sqrt(most / (2.0 * draws)) + private_distance(whole, m)
-    return rounding.probability(min(private + estimation(outcomes, draws, runs), counted))
+    return rounding.probability(min(private + estimation_distance(outcomes, draws, runs), counted))

@@ -11,8 +11,7 @@ from holdfast.reductions._coins import cheapest, run_seeds
 from holdfast.reductions._parts import Progress, Workers, effort
 from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
 from holdfast.replicable._tape import Tape
-from holdfast.stability import DP, GoodCoins, private_plan
-from holdfast.stability._path import EFFICIENT
+from holdfast.stability import DP, EFFICIENT, GoodCoins, private_plan
 
 __all__ = ["replicable_to_dp"]
 

@@ -14,8 +14,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.reductions._algorithm import Algorithm
 from holdfast.reductions._mismatch import subsampled_distance
-from holdfast.stability import DP, disagreement_bound
-from holdfast.stability._mismatch import disagreement, mean_distance, spread
+from holdfast.stability import DP, coin_disagreement, disagreement_bound, mean_distance, outcome_variance
 
 __all__ = ["Sampling", "printed_sampling", "sharp_sampling"]
 
@@ -46,7 +45,7 @@ def sharp_sampling(algorithm: Algorithm, rho: float, sampling: str, *, of: str) 
         raise _too_rough(algorithm, most / 2.0, rho, of)
 
     def rho_of(distance: float) -> float:
-        return disagreement(rounding.probability(distance + 2.0 * algorithm.law_error), outcomes)
+        return coin_disagreement(rounding.probability(distance + 2.0 * algorithm.law_error), outcomes)
 
     if sampling == "cheapest":
         parts, subsets = (sharp_sampling(algorithm, rho, way, of=of) for way in ("parts", "subsample"))
@@ -55,7 +54,7 @@ def sharp_sampling(algorithm: Algorithm, rho: float, sampling: str, *, of: str) 
     if sampling == "parts":
         draws = _least(lambda count: rho_of(mean_distance(dp, n, count, outcomes, runs)) <= rho, rho, of=of)
         return Sampling(draws, n * draws, rho_of(mean_distance(dp, n, draws, outcomes, runs)), True)
-    one = outcomes - 1.0 if runs or dp.delta > 0.0 else min(spread(dp.epsilon, n), outcomes - 1.0)
+    one = outcomes - 1.0 if runs or dp.delta > 0.0 else min(outcome_variance(dp.epsilon, n), outcomes - 1.0)
     draws = max(1, math.ceil(one / (2.0 * (1.0 - _FOR_ROWS) * room * room)))
 
     def rho_on(times: int) -> float:

@@ -142,7 +142,7 @@ def choose_rows(
     24923
     """
     of = "choose_rows"
-    models = checks.whole(models, "models", at_most=10**9, of=of)
+    models = checks.whole(models, "models", at_most=2**900, of=of)
     problem, rho = _problem(models, accuracy, rho, beta, realizable, of=of)
     checks.choice(method, "method", _METHODS, of=of)
     if method == "amplified":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,12 +21,13 @@ from holdfast.replicable._result import Result
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
 
-__all__ = ["list_heavy_hitter", "list_heavy_hitter_rows"]
+__all__ = ["list_heavy_hitter", "list_heavy_hitter_rows", "listed_item"]
 
 _BY = "SIS Theorem 6.7"
 _EULER = 0.5772156649015329
 _MISSES = (0.5, 0.1, 0.03, 0.01)
 _LIST_SIZE = 32  # part of the promise: both sides must have the same, so it may never follow the rows
+_MOST_LISTED = 2**900
 
 
 def list_heavy_hitter(
@@ -65,15 +66,48 @@ def list_heavy_hitter(
         raise InvalidArgument("lists", "a sequence of lists of items", lists, of=of, reference=_BY)
     taken = list(lists)[: plan.rows]
     named, counts = _occurrences(taken, size, of=of)
-    if not enough_rows(len(taken), plan.rows, best_effort=best_effort, what="An item with this promise"):
-        rho, beta = plan.mismatch(len(taken)), plan.failure(len(taken))
+    return _settled(plan, named, counts, len(taken), rho, beta, tape, best_effort=best_effort)
+
+
+def listed_item(
+    counts: Mapping[Any, int],
+    lists: int,
+    *,
+    eta: float,
+    rho: float,
+    beta: float,
+    list_size: int,
+    tape: Tape,
+    best_effort: bool,
+) -> Result:
+    """What :func:`list_heavy_hitter` returns, from how many of the ``lists`` each item is on."""
+    plan = _plan(*_promise(eta, list_size, rho, beta, of="list_heavy_hitter"))
+    named = {item_name(item): item for item in counts}
+    by_name = {item_name(item): count for item, count in counts.items()}
+    return _settled(plan, named, by_name, lists, rho, beta, tape, best_effort=best_effort)
+
+
+def _settled(
+    plan: _Plan,
+    named: Mapping[str, Any],
+    counts: Mapping[str, int],
+    lists: int,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    *,
+    best_effort: bool,
+) -> Result:
+    """The first item, in the tape's order of names, whose share reaches the tape's cutoff."""
+    if not enough_rows(lists, plan.rows, best_effort=best_effort, what="An item with this promise"):
+        rho, beta = plan.mismatch(lists), plan.failure(lists)
     own = tape.branch("list_heavy_hitter")
     cutoff = plan.low + (plan.high - plan.low) * float(own.uniforms(1)[0])
-    able = [name for name, count in counts.items() if count / len(taken) >= cutoff]
+    able = [name for name, count in counts.items() if count / lists >= cutoff]
     first = min(zip(own.named_words(able).tolist(), able, strict=True), default=None)
     value = None if first is None else named[first[1]]
-    details = {"eta": eta, "cutoff": cutoff, "list_size": size, "needed": plan.rows}
-    return Result(value, Replicability(rho), eta / 2.0, beta, len(taken), str(tape), details)
+    details = {"eta": plan.eta, "cutoff": cutoff, "list_size": plan.list_size, "needed": plan.rows}
+    return Result(value, Replicability(rho), plan.eta / 2.0, beta, lists, str(tape), details)
 
 
 def list_heavy_hitter_rows(*, eta: Any, rho: Any, beta: Any, list_size: Any = _LIST_SIZE) -> int:
@@ -136,7 +170,7 @@ def _harmonic(count: float) -> float:
 def _promise(eta: Any, list_size: Any, rho: Any, beta: Any, *, of: str) -> tuple[float, int, float, float]:
     return (
         checks.real(eta, "eta", "[1e-9, 1)", of=of, by=_BY),
-        checks.whole(list_size, "list_size", at_most=2**62, of=of, by=_BY),
+        checks.whole(list_size, "list_size", at_most=_MOST_LISTED, of=of, by=_BY),
         chance(rho, "rho", of=of, by=_BY),
         chance(beta, "beta", of=of, by=_BY),
     )

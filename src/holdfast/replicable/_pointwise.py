@@ -35,7 +35,7 @@ def pointwise_rho(learners: Any, classes: Any = 2) -> float:
 
     Guarantee: at most C(2T, T)/4^T ≤ 1/√(πT) for two classes, and 2x/(1 + x) with x = √((k − 1)/2T) for k.
     Assumes: as :class:`PointwiseClassifier`.
-    Reference: Hopkins, Impagliazzo and Ye 2025; constants: Holdfast.
+    Reference: notion: Hopkins, Impagliazzo and Ye 2025; rule, proof and constants: Holdfast.
 
     >>> round(pointwise_rho(32), 4)
     0.0993
@@ -55,7 +55,7 @@ def pointwise_learners(rho: Any, classes: Any = 2) -> int:
 
     Guarantee: as :func:`pointwise_rho`.
     Assumes: as :class:`PointwiseClassifier`.
-    Reference: Hopkins, Impagliazzo and Ye 2025; constants: Holdfast.
+    Reference: notion: Hopkins, Impagliazzo and Ye 2025; rule, proof and constants: Holdfast.
 
     >>> pointwise_learners(0.1), pointwise_learners(0.1, classes=3)
     (32, 362)
@@ -83,7 +83,7 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     differs on average. The label is wrong at a point as often as one learner is, trained on a part. Nothing
     is promised about all points at once.
     Assumes: rows drawn independently (not checkable); an ``estimator`` that uses no other data.
-    Reference: Hopkins, Impagliazzo and Ye 2025; constants: docs/theory/replicable-learning.md.
+    Reference: notion: Hopkins, Impagliazzo and Ye 2025; rule and proof: docs/theory/replicable-learning.md.
 
     >>> x = np.random.default_rng(0).uniform(-1, 1, size=(6400, 2))
     >>> model = PointwiseClassifier(rho=0.1, tape="study-7").fit(x, x[:, 0] > 0.1)

@@ -13,7 +13,7 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.replicable._mean import mean_rows
-from holdfast.stability._transfer import transfer_exponent
+from holdfast.stability import transfer_exponent
 
 __all__ = ["SeveralPlan", "SeveralWay", "plan_several"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.errors import InvalidArgument
 
@@ -23,12 +24,23 @@ class Shatter:
         if table.ndim != 2 or 0 in table.shape or not bool(np.isin(table, (0.0, 1.0)).all()):
             raise InvalidArgument("classes", expected, classes, of=of)
         distinct = np.unique(table.astype(bool), axis=0)
+        self.table: npt.NDArray[np.bool_] = distinct
         self.points = distinct.shape[1]
         self.everything = (1 << len(distinct)) - 1
         self._ones = [int("".join("1" if bit else "0" for bit in column), 2) for column in distinct.T]
         self._columns = sorted(set(self._ones))
         self._at_least: dict[int, int] = {}
         self._below: dict[int, int] = {}
+
+    def part_of(self, chosen: npt.NDArray[np.bool_]) -> int:
+        """The hypotheses of ``table`` that are marked, as bits."""
+        return int("".join("1" if bit else "0" for bit in chosen.tolist()), 2)
+
+    def splits(self, part: int) -> list[tuple[int, int]]:
+        """The different ways in which a point divides a part into two, the most even first."""
+        kinds = {frozenset((part & column, part & ~column)) for column in self._columns}
+        pairs = [tuple(sorted(kind)) for kind in kinds if len(kind) == 2 and 0 not in kind]
+        return sorted(((a, b) for a, b in pairs), key=lambda pair: (-min(map(int.bit_count, pair)), pair))
 
     def split(self, part: int, point: int) -> tuple[int, int]:
         """The hypotheses of ``part`` that label the point 1, and those that label it 0."""

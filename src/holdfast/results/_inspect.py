@@ -13,8 +13,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from holdfast.errors import InvalidArgument, ResultsRejected
-from holdfast.results._files import MOST_BYTES, as_written_by, parse_json, read_json, too_large
-from holdfast.results._record import Results, Tally, as_number, missing_tasks, names, shown
+from holdfast.results._record import (
+    MOST_BYTES,
+    Results,
+    Tally,
+    as_number,
+    as_written_by,
+    missing_tasks,
+    names,
+    parse_json,
+    read_json,
+    shown,
+    too_large,
+)
 
 __all__ = ["inspect_results", "read_inspect"]
 

@@ -9,8 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InvalidArgument, ResultsRejected
-from holdfast.results._files import parse_json, read_json, text_lines
-from holdfast.results._record import Results, Tally, as_number, missing_tasks, names, shown
+from holdfast.results._record import (
+    Results,
+    Tally,
+    as_number,
+    missing_tasks,
+    names,
+    parse_json,
+    read_json,
+    shown,
+    text_lines,
+)
 
 __all__ = ["read_lm_eval"]
 

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument, ResultsRejected
-from holdfast.results._files import as_written_by, parse_json
 from holdfast.results._inspect import read_inspect
-from holdfast.results._junit import read_junit
 from holdfast.results._lm_eval import read_lm_eval
-from holdfast.results._record import Results, names
-from holdfast.results._tables import Columns, read_csv, read_json_lines
+from holdfast.results._record import Results, as_written_by, names, parse_json
+from holdfast.results._tables import Columns, read_csv, read_json_lines, read_junit
 
 __all__ = ["FORMATS", "read_results"]
 

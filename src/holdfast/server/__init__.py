@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdfast.lazy import lazy_names
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from holdfast.server._agents import make_local_tools, make_tools
+    from holdfast.server._app import create_app
+    from holdfast.server._epochs import Arrived
+    from holdfast.server._policy import Policy
+    from holdfast.server._service import Service
+    from holdfast.server._tokens import Tokens
 
 # Names are imported on first use: tokens and policies do not need the web framework.
 _HOME = {
@@ -15,6 +25,15 @@ _HOME = {
     "make_tools": "_agents",
 }
 
-__all__ = list(_HOME)
+__all__ = [
+    "Arrived",
+    "Policy",
+    "Service",
+    "Tokens",
+    "create_app",
+    "make_local_tools",
+    "make_tools",
+]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOME, extra="server")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOME, extra="server")

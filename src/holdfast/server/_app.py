@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 
 import holdfast
 from holdfast.server import (
+    _admin_routes,
     _asking,
     _batch_routes,
     _board_routes,
@@ -82,6 +83,7 @@ def create_app(service: Service, *, limits: Limits | None = None, tracing: Traci
 
     app.include_router(_people.router)
     app.include_router(_sign_in_routes.router)
+    app.include_router(_admin_routes.router)
     app.include_router(_asking.router)
     app.include_router(_batch_routes.router)
     app.include_router(_epoch_routes.router)

@@ -14,9 +14,11 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from holdfast import ledger
+from holdfast.engines._address import shown
 from holdfast.server._access import TheService, Who
 from holdfast.server._models import AskBody, ClaimBody, DatasetBody
 from holdfast.server._observation import count_outcomes, watch_answers
+from holdfast.server._places import named
 from holdfast.server._policy import Policy
 from holdfast.server._problems import KNOWN, in_place
 from holdfast.server._service import Service
@@ -31,7 +33,8 @@ _IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)
 def register(body: DatasetBody, service: TheService, person: Who) -> dict[str, Any]:
     """Protect a table."""
     service.datasets.register(body.name, body.source, Policy(**body.policy.model_dump()))
-    return _described(service, person, body.name)
+    service.administration.record(person, "register", dataset=body.name, source=shown(body.source))
+    return described(service, person, body.name)
 
 
 @router.get("")
@@ -43,7 +46,7 @@ def datasets(service: TheService, person: Who) -> list[dict[str, Any]]:
 @router.get("/{name}")
 def dataset(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """One dataset: its columns, its promise, what is spent and what is left."""
-    return _described(service, person, name)
+    return described(service, person, name)
 
 
 # A response that is ready needs no second thread to look through it: these two routes are the busy ones.
@@ -128,6 +131,14 @@ def train(name: str, service: TheService, person: Who) -> Response:
     return Response(buffer.getvalue(), media_type="application/vnd.apache.parquet")
 
 
+@router.get("/{name}/columns")
+def columns(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """The columns with their kinds, what the training rows show of each, and which ones only number the rows.
+    Free: says nothing about the protected rows."""
+    dataset = service.dataset(person, name)
+    return {"columns": dataset.columns, "training_rows": dataset.training_rows}
+
+
 @router.get("/{name}/certificate")
 def certificate(
     name: str,
@@ -144,8 +155,11 @@ def certificate(
 
 @router.get("/{name}/ledger")
 def export(name: str, service: TheService, person: Who) -> StreamingResponse:
-    """The whole account book, as an export that anyone can verify offline with the public key."""
-    return streamed(service.dataset(person, name).book, name)
+    """The whole account book, as an export that anyone can verify offline with the public key. Archived and
+    deleted datasets have theirs too."""
+    if named(name)[0] not in service.datasets.states.all():
+        return streamed(service.dataset(person, name).book, name)
+    return streamed(service.datasets.book_of(name), name, close=True)
 
 
 @router.get("/{name}/verify")
@@ -160,18 +174,14 @@ def verify(name: str, service: TheService, person: Who) -> dict[str, Any]:
     return {**found.to_dict(), "whole": found.whole, "key": service.key.public}
 
 
-@router.post("/{name}/close")
-def close(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """End the account for good; what was answered stays readable."""
-    service.dataset(person, name).guard.close_account()
-    return _described(service, person, name)
-
-
-def streamed(book: ledger.Book, name: str) -> StreamingResponse:
+def streamed(book: ledger.Book, name: str, *, close: bool = False) -> StreamingResponse:
     """An account book as an export that is saved under this name."""
 
     def blocks() -> Iterator[bytes]:
-        with _exported(book) as path, path.open("rb") as file:
+        with ExitStack() as at_end:
+            if close:
+                at_end.callback(book.close)
+            file = at_end.enter_context(at_end.enter_context(_exported(book)).open("rb"))
             while block := file.read(1 << 20):
                 yield block
 
@@ -190,12 +200,13 @@ def _exported(book: ledger.Book) -> Iterator[Path]:
 def _listed(service: Service, person: Person, name: str) -> dict[str, Any]:
     """A dataset in the list of all: one that cannot be opened is listed as broken, and hides no other."""
     try:
-        return _described(service, person, name)
+        return described(service, person, name)
     except KNOWN as error:
         return {"name": name, "broken": in_place(error)["detail"]}
 
 
-def _described(service: Service, person: Person, name: str) -> dict[str, Any]:
+def described(service: Service, person: Person, name: str) -> dict[str, Any]:
+    """A dataset as a person sees it: its columns, its promise, what is spent and what is left."""
     found = service.dataset(person, name)
     guard, left, closed = found.guard, found.guard.left, found.guard.closed
     return {

@@ -7,8 +7,6 @@ is not restored. It holds the private key, so it has mode 600 and belongs where 
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import os
 import re
@@ -20,8 +18,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any
 
 import holdfast
 from holdfast.errors import HoldfastError
@@ -31,18 +29,15 @@ from holdfast.ledger import (
     SigningKey,
     copy_books,
     load_books,
-    open_envelope,
     read_heads,
-    seal,
 )
 from holdfast.ledger._copies import copy_database, other_tables, require_whole
 from holdfast.records import Record
-from holdfast.server import _boards, _datasets, _epochs, _gates, _tokens
+from holdfast.server import _boards, _datasets, _epochs, _gates, _states, _tokens
+from holdfast.server._archives import Kind, add_file, add_statement, extract, new_file
 from holdfast.server._store import PostgresStore, SqliteStore
 
-MANIFEST = "manifest.dsse.json"
-BACKUP_TYPE = "urn:holdfast:backup:1"
-_FORMAT = 1
+BACKUP = Kind("backup", "urn:holdfast:backup:1", 1)
 _SQLITE = b"SQLite format 3\x00"
 _BESIDE = ("-wal", "-shm", "-journal")
 _TRIES = 5
@@ -51,7 +46,7 @@ _BLOCK = 1 << 20
 # Left out are sessions, and claims of rows, which the first start makes anew.
 _REGISTRATIONS = {
     "tokens": _tokens.SCHEMA,
-    "datasets": _datasets.SCHEMA + _epochs.SCHEMA,
+    "datasets": _datasets.SCHEMA + _epochs.SCHEMA + _states.SCHEMA,
     "boards": _boards.SCHEMA,
     "gates": _gates.SCHEMA,
 }
@@ -119,7 +114,7 @@ def back_up(
     others = sorted(set(other_tables(books)) - _COPIED - _MADE_ANEW) if books else []
     left_out = [f"table {name} of the database" for name in others]
     left_out += [] if data else ["tables of datasets"]
-    descriptor = _new_file(file)
+    descriptor = new_file(file)
     try:
         with (
             os.fdopen(descriptor, "wb") as target,
@@ -127,14 +122,13 @@ def back_up(
             tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive,
         ):
             heads = _stage(home, books, Path(staged))
-            subjects = [_add(archive, name, path) for name, path in _members(Path(staged))]
+            subjects = [add_file(archive, name, path) for name, path in _members(Path(staged))]
             # After the books, so that every submission and table that they speak of is there.
             subjects += _add_plain(archive, home, tables)
             if data:
                 subjects += _add_tables(archive, tables)
             created = int(time.time())
             stated = {
-                "format": _FORMAT,
                 "created": created,
                 "version": holdfast.__version__,
                 "home": str(home.resolve()),
@@ -143,8 +137,7 @@ def back_up(
                 "books": [head.to_dict() for head in heads],
                 "left_out": left_out,
             }
-            text = json.dumps(seal(key, subjects, BACKUP_TYPE, stated)).encode()
-            archive.addfile(_info(MANIFEST, len(text)), io.BytesIO(text))
+            add_statement(archive, BACKUP, key, subjects, stated)
             archive.close()
             target.flush()
             os.fsync(target.fileno())
@@ -210,50 +203,16 @@ def _add_plain(archive: tarfile.TarFile, home: Path, tables: Path) -> list[dict[
     inside = (home / "books", home / "data", home / "marks", home / "owner-token", tables)
     subjects = []
     for name, path in _members(home):
-        beside = name.endswith(_BESIDE) or path.name.startswith(".")
+        beside = name.endswith(_BESIDE) or any(part.startswith(".") for part in Path(name).parts)
         if beside or any(path.is_relative_to(folder) for folder in inside) or _is_sqlite(path):
             continue
         with suppress(FileNotFoundError):  # It was there for a moment.
-            subjects.append(_add(archive, name, path))
+            subjects.append(add_file(archive, name, path))
     return subjects
 
 
 def _add_tables(archive: tarfile.TarFile, tables: Path) -> list[dict[str, Any]]:
-    return [_add(archive, f"data/{name}", path) for name, path in _members(tables)]
-
-
-def _add(archive: tarfile.TarFile, name: str, path: Path) -> dict[str, Any]:
-    """Put one file into the archive, and return its digest as the statement has it."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        hashed = _Hashed(file)
-        try:
-            archive.addfile(_info(name, size), hashed)
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            raise HoldfastError(
-                f"{path} changed while it was copied: nothing was saved. Try again."
-            ) from None
-    return {"name": name, "digest": {"sha256": hashed.hash.hexdigest()}}
-
-
-class _Hashed:
-    """A file that is hashed while it is read."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self.hash = file, hashlib.sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        block = self._file.read(size)
-        self.hash.update(block)
-        return block
-
-
-def _info(name: str, size: int) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.size, info.mode, info.mtime = size, 0o600, int(time.time())
-    return info
+    return [add_file(archive, f"data/{name}", path) for name, path in _members(tables)]
 
 
 def restore(
@@ -285,9 +244,11 @@ def restore(
     home.parent.mkdir(parents=True, exist_ok=True)
     staged = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".{home.name}.restore-"))
     try:
-        digests, manifest = _extract(file, staged)
+        opened = extract(file, staged, BACKUP)
+        if "key" not in opened.digests:
+            raise HoldfastError(f"{file} is not a backup of Holdfast, or it was cut. Nothing was restored.")
         key = SigningKey.at(staged / "key")
-        stated = _stated(manifest, digests, public_key or key.public)
+        stated = opened.stated(public_key or key.public)
         if public_key is not None and key.public != public_key:
             raise HoldfastError("The backup holds another key than the one it is signed with.")
         heads = _checked_books(staged, stated)
@@ -305,68 +266,6 @@ def restore(
     return Restored(
         str(home), stated["created"], key.public, tuple(heads), tuple(_behind(heads, seen)), stated["data"]
     )
-
-
-def _extract(file: Path, folder: Path) -> tuple[dict[str, str], bytes]:
-    """Write every member to the folder; returns their digests, and the manifest."""
-    digests: dict[str, str] = {}
-    manifest = b""
-    try:
-        with tarfile.open(file, mode="r|") as archive:
-            for member in archive:
-                name = PurePosixPath(member.name)
-                safe = member.isfile() and not name.is_absolute() and ".." not in name.parts
-                if not safe or member.name in digests or manifest:
-                    raise HoldfastError(
-                        f"{file} is not a backup of Holdfast: it has a member {member.name!r}."
-                    )
-                content = archive.extractfile(member)
-                assert content is not None
-                if member.name == MANIFEST:
-                    manifest = content.read()
-                else:
-                    digests[member.name] = _write(folder / name, content)
-    except (tarfile.TarError, EOFError):
-        raise HoldfastError(
-            f"{file} is not a backup of Holdfast, or it was cut. Nothing was restored."
-        ) from None
-    if not manifest or "key" not in digests:
-        raise HoldfastError(f"{file} is not a backup of Holdfast, or it was cut. Nothing was restored.")
-    return digests, manifest
-
-
-def _write(path: Path, content: Any) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    digest = hashlib.sha256()
-    with os.fdopen(_new_file(path), "wb") as file:
-        while block := content.read(_BLOCK):
-            digest.update(block)
-            file.write(block)
-        file.flush()
-        os.fsync(file.fileno())
-    return digest.hexdigest()
-
-
-def _stated(manifest: bytes, digests: dict[str, str], public_key: str) -> dict[str, Any]:
-    try:
-        sealed = json.loads(manifest)
-    except ValueError:
-        raise HoldfastError("The statement of the backup was changed. Nothing was restored.") from None
-    statement = open_envelope(sealed, public_key)
-    stated: dict[str, Any] = statement["predicate"]
-    if statement["predicateType"] != BACKUP_TYPE or stated["format"] != _FORMAT:
-        raise HoldfastError(
-            f"This version restores backups of format {_FORMAT}. Install the version that made it: "
-            f"{stated.get('version', 'unknown')}."
-        )
-    expected = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
-    wrong = sorted(name for name in {*expected, *digests} if expected.get(name) != digests.get(name))
-    if wrong:
-        raise HoldfastError(
-            f"The backup was changed: {wrong[0]} and {len(wrong) - 1} other files are not what was signed. "
-            "Nothing was restored."
-        )
-    return stated
 
 
 def _checked_books(staged: Path, stated: dict[str, Any]) -> list[BookHead]:
@@ -414,15 +313,6 @@ def _behind(heads: list[BookHead], seen: Iterable[Checkpoint]) -> list[Behind]:
         for book, one in sorted(newest.items(), key=lambda item: item[1].name)
         if book not in restored or one.sequence > restored[book].sequence
     ]
-
-
-def _new_file(path: Path) -> int:
-    try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise HoldfastError(
-            f"{path} exists already. A backup replaces nothing: choose another name."
-        ) from None
 
 
 def _is_sqlite(path: Path) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from threading import RLock
@@ -21,8 +23,11 @@ from holdfast.server._epochs import EPOCH_COLUMNS, Arrived, Epochs, Overtaken, P
 from holdfast.server._places import Broken, Places, Unknown, named, require_name
 from holdfast.server._policy import Policy
 from holdfast.server._rate import require_rate
+from holdfast.server._states import DELETED, STATE_COLUMNS, Archived, Deleted, States
 from holdfast.server._store import Store, adopt
+from holdfast.server._terms import with_terms
 from holdfast.server._tokens import Person
+from holdfast.server._training_view import column_data
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS [datasets] (
@@ -53,6 +58,11 @@ class Dataset:
     def epochs(self) -> tuple[Dataset, ...]:
         """Every epoch up to this one."""
         return (*self.earlier, self)
+
+    @property
+    def book_name(self) -> str:
+        """The name of the book of this epoch."""
+        return book_name_of(self.name, self.guard.epoch.number)
 
     def ask(
         self,
@@ -118,6 +128,17 @@ class Dataset:
         self.policy.require_reporter(person)
         return self.guard.report(questions, asker=Asker(person.account))
 
+    @cached_property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns with what the training rows show of each. These rows never change, so they are looked
+        at once."""
+        return column_data(self.guard.schema, self.guard.training_rows(), pictures=True)
+
+    @property
+    def training_rows(self) -> int:
+        """How many training rows there are."""
+        return int(self.guard.certificate.numbers.get("training rows", 0))
+
     def share_left(self, person: Person) -> float | None:
         """What is left of the person's share, or of their team's; None without one."""
         return self.policy.share_left(person, self.guard.balance)
@@ -159,23 +180,24 @@ class Datasets:
         self._opening: dict[str, RLock] = {}
         self._open: dict[str, Dataset] = {}
         self._current: set[str] = set()  # Of these every epoch is open.
+        self._dropped: list[Dataset] = []  # Not served any more; somebody may still be answered by them.
         self._changes = -1
         self._database = places.store("datasets") if store is None else store
         self._database.make(SCHEMA)
         adopt(self._database, home / "datasets.sqlite", "datasets", ("name", "source", "policy"))
         self._epochs = Epochs(self._database)
         adopt(self._database, home / "datasets.sqlite", "epochs", EPOCH_COLUMNS)
+        self.states = States(self._database)
+        adopt(self._database, home / "datasets.sqlite", "dataset_states", STATE_COLUMNS)
 
     def register(self, name: str, source: str, policy: Policy) -> Dataset:
         """Take in a table: a file among the sources, or a table of a database that the operator allows. It is
         opened once, so that whatever is wrong with it is said now. Rows that are registered already, under
         any name, are refused."""
-        require_name(name)
-        if name.startswith("board-"):  # The book of a board is named so, and a book is for one account.
-            raise InvalidArgument("name", "one that does not begin with 'board-'", name, of="a dataset")
+        _require_dataset_name(name)
         source = self._places.allowed(source)
         with self._opening_of(name), self._places.without_paths():
-            if name in self.names():
+            if self._registered(name):
                 raise _taken(name)
             claimed = self._claim(name, source)
             try:
@@ -187,6 +209,49 @@ class Datasets:
             with self._lock:
                 self._open[name] = opened
         return opened
+
+    def take_in(
+        self, name: str, policy: Policy, planned: Sequence[Planned], place_books: Callable[[], None]
+    ) -> Dataset:
+        """Register a dataset that has books already, which ``place_books`` puts where books are. Its rows are
+        among the sources, and are those of its books."""
+        _require_dataset_name(name)
+        sources = [self._places.allowed(epoch.arrived.source) for epoch in planned]
+        planned = [
+            replace(epoch, arrived=replace(epoch.arrived, source=source))
+            for epoch, source in zip(planned, sources, strict=True)
+        ]
+        with self._opening_of(name), self._places.without_paths(), ExitStack() as if_it_fails:
+            if self._registered(name):
+                raise _taken(name)
+            for source in sources:
+                if_it_fails.callback(self._contents.release, self._claim(name, source))
+            place_books()
+            opened = self._opened(name, policy, planned[0])
+            if_it_fails.callback(lambda: opened.close())
+            for epoch in planned[1:]:
+                opened = self._after(opened, epoch)
+            for epoch in planned:
+                self._epochs.settle(name, epoch)
+            self._write_down(opened.epochs[0], sources[0])
+            if_it_fails.pop_all()
+            with self._lock:
+                self._open[name] = opened
+        return opened
+
+    def registration(self, name: str) -> dict[str, Any]:
+        """What was written down of a dataset: its policy, and where the rows of each epoch are."""
+        source, policy = self._registration(name)
+        later = [epoch for epoch in self._epochs.after(name, 1) if epoch.whole]
+        since = next((epoch.since for epoch in self._epochs.after(name, 0) if epoch.number == 1), None)
+        epochs = [Planned(1, Arrived(source), "", since, whole=True), *later]
+        return {
+            "policy": json.loads(policy),
+            "epochs": [
+                {"number": epoch.number, "arrived": epoch.arrived.to_dict(), "since": epoch.since}
+                for epoch in epochs
+            ],
+        }
 
     def _write_down(self, opened: Dataset, source: str) -> None:
         done = self._database.execute(
@@ -240,8 +305,50 @@ class Datasets:
         return opened
 
     def names(self) -> list[str]:
-        """All names, in order."""
-        return [name for (name,) in self._database.execute("SELECT name FROM [datasets] ORDER BY name")]
+        """The names of all datasets that are served, in order."""
+        rows = self._database.execute(
+            "SELECT name FROM [datasets] WHERE name NOT IN (SELECT name FROM [dataset_states]) ORDER BY name"
+        )
+        return [name for (name,) in rows]
+
+    def require_registered(self, name: str) -> None:
+        """Refuse a name that no dataset has, and one whose dataset was deleted."""
+        state = self.states.of(name)
+        if state == DELETED:
+            raise Deleted(name)
+        if not self._registered(name):
+            raise _unknown(name)
+
+    def book_names(self, name: str) -> list[str]:
+        """The names of the books of every epoch of a dataset, whether it is served or not. Opens no rows."""
+        if not self._registered(name):
+            raise _unknown(name)
+        later = [one.number for one in self._epochs.after(name, 1) if one.whole]
+        return [book_name_of(name, number) for number in (1, *later)]
+
+    def book_of(self, name: str) -> Book:
+        """The book of a dataset, or of one of its epochs, whether it is served or not. Opens no rows; whoever
+        asks for it closes it."""
+        base, number = named(name)
+        names = self.book_names(base)
+        book_name = names[-1] if number is None else book_name_of(base, number)
+        if book_name not in names:
+            raise _unknown(name)
+        return self._places.book(book_name)
+
+    def drop(self, name: str) -> None:
+        """Let go of a dataset whose state has changed. Whoever is being answered just now still is."""
+        with self._lock:
+            self._current.discard(name)
+            if name in self._open:
+                self._dropped.append(self._open.pop(name))
+
+    def take_up_terms(self, name: str) -> None:
+        """Let the terms hold that the books of a dataset say, here and in every other process."""
+        self.states.announce_terms(name)
+        with self._opening_of(name), self._lock:
+            if name in self._open:
+                self._open[name] = self._with_terms(self._open[name])
 
     def get(self, name: str) -> Dataset:
         """The newest epoch of the dataset of this name; one of its epochs for a name such as people@1."""
@@ -252,7 +359,7 @@ class Datasets:
         for one in newest.epochs:
             if one.guard.epoch.number == number:
                 return replace(one, earlier=())
-        raise Unknown(f"There is no dataset {name!r} that this token reaches.")
+        raise _unknown(name)
 
     def at_hand(self, name: str) -> Dataset | None:
         """The same if it is open with all its epochs and nobody changed the list since; None if it has to be
@@ -274,7 +381,7 @@ class Datasets:
     def close(self) -> None:
         """Close every book."""
         with self._lock:
-            for dataset in self._open.values():
+            for dataset in (*self._open.values(), *self._dropped):
                 dataset.close()
             self._database.close()
 
@@ -292,11 +399,16 @@ class Datasets:
             if name in self._current:
                 return self._open[name]
         with self._opening_of(name):
+            try:
+                self.states.require_served(name)
+            except (Archived, Deleted):
+                self.drop(name)
+                raise
             with self._lock:
                 known = self._open.get(name)
             try:
                 with self._places.without_paths():
-                    newest = self._caught_up(known or self._first(name))
+                    newest = self._with_terms(self._caught_up(known or self._first(name)))
             except (OSError, QueryRejected) as error:
                 _log.error("the dataset %s cannot be opened: %s", name, _reason(error))
                 raise Broken(
@@ -309,12 +421,34 @@ class Datasets:
                     self._current.add(name)
             return newest
 
-    def _first(self, name: str) -> Dataset:
-        row = self._database.execute(
+    def _registered(self, name: str) -> bool:
+        """Whether a dataset of this name was ever registered, whatever became of it."""
+        return self._registration(name) is not None
+
+    def _registration(self, name: str) -> Any:
+        return self._database.execute(
             "SELECT source, policy FROM [datasets] WHERE name = ?", (name,)
         ).fetchone()
+
+    def _with_terms(self, newest: Dataset) -> Dataset:
+        """A dataset with the terms that its books say hold now: those of an epoch hold for the ones after it
+        too, until one has its own."""
+        row = self._registration(newest.name)
+        if row is None:  # It is being registered.
+            return newest
+        policy, epochs = Policy(**json.loads(row[1])), []
+        for epoch in newest.epochs:
+            policy = with_terms(epoch.planned.arrived.policy(policy), epoch.book)
+            agreed = replace(policy, confidence=epoch.policy.confidence)
+            epochs.append(replace(epoch, policy=agreed, earlier=()))
+        if [epoch.policy for epoch in epochs] == [epoch.policy for epoch in newest.epochs]:
+            return newest
+        return replace(epochs[-1], earlier=tuple(epochs[:-1]))
+
+    def _first(self, name: str) -> Dataset:
+        row = self._registration(name)
         if row is None:
-            raise Unknown(f"There is no dataset {name!r} that this token reaches.")
+            raise _unknown(name)
         # A dataset that was registered before epochs were written down has nothing here.
         since = next((one.since for one in self._epochs.after(name, 0) if one.number == 1), None)
         planned = Planned(1, Arrived(row[0]), "", since, whole=True)
@@ -358,7 +492,7 @@ class Datasets:
         place = self._places.place(planned.arrived.source)
         arrived = replace(planned.arrived, source=place)
         guard = arrived.guard(before.guard, policy, open_rows(place).count)
-        book = self._places.book(f"{before.name}.epoch-{planned.number}")
+        book = self._places.book(book_name_of(before.name, planned.number))
         policy = replace(policy, confidence=guard.confidence)
         known = (*before.earlier, replace(before, earlier=()))
         return Dataset(before.name, policy, guard, book, planned, known)
@@ -390,6 +524,25 @@ class Datasets:
             book.close()
             raise
         return Dataset(name, policy, guard, book, planned)
+
+
+def book_name_of(name: str, epoch: int) -> str:
+    """The name of the book of one epoch of a dataset.
+
+    >>> book_name_of("people", 1), book_name_of("people", 2)
+    ('people', 'people.epoch-2')
+    """
+    return name if epoch == 1 else f"{name}.epoch-{epoch}"
+
+
+def _require_dataset_name(name: str) -> None:
+    require_name(name)
+    if name.startswith("board-"):  # The book of a board is named so, and a book is for one account.
+        raise InvalidArgument("name", "one that does not begin with 'board-'", name, of="a dataset")
+
+
+def _unknown(name: str) -> Unknown:
+    return Unknown(f"There is no dataset {name!r} that this token reaches.")
 
 
 def _taken(name: str) -> InvalidArgument:

@@ -136,7 +136,7 @@ class Epochs:
             f"INSERT INTO [epochs] ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, 1) "
             "ON CONFLICT (dataset, number) DO UPDATE SET arrived = excluded.arrived, "
             "request = excluded.request, since = excluded.since, whole = 1",
-            (dataset, planned.number, said, planned.request, planned.since),
+            (dataset, planned.number, said, planned.request, planned.since or 0),
         )
 
     def after(self, dataset: str, number: int) -> list[Planned]:

@@ -41,7 +41,7 @@ COUNTED = "PROMETHEUS_MULTIPROC_DIR"
 
 MEMORY_STEP = 64 * 2**20
 _EPOCH = re.compile(r"(.+)\.epoch-(\d+)")
-_OTHER_BOOKS = re.compile(r"board-.*|.*\.gate")
+_OTHER_BOOKS = re.compile(r"board-.*|.*\.gate|service\.admin")
 _QUESTIONS = re.compile(r"/v1/datasets/\{name\}/(questions|batches|tables|curves|discoveries)")
 _REFUSED = (403, 409, 422, 429)
 

@@ -70,6 +70,30 @@ class TokenBody(_Strict):
     days: float = Field(default=90, gt=0, le=3660)
 
 
+class TokenChangeBody(_Strict):
+    """What is new about a token; what is left out stays."""
+
+    role: str | None = Field(default=None, pattern="^(owner|analyst|auditor|participant|submitter)$")
+    dataset: str | None = Field(default=None, max_length=71)
+    days: float | None = Field(default=None, gt=0, le=3660, description="How long it lasts, from now.")
+
+
+class TermsBody(_Strict):
+    """What is new about a dataset; what is left out stays."""
+
+    shares: dict[str, float | None] | None = Field(
+        default=None, max_length=10_000, description="Person or team to their share; null takes it away."
+    )
+    rate: int | None = Field(default=None, ge=1, le=10**9)
+    report: str | None = Field(default=None, pattern="^(owner|analyst)$")
+
+
+class ExportBody(_Strict):
+    """Who goes on with the account: nobody else, or the service with the public key ``to``."""
+
+    to: str | None = Field(default=None, max_length=200)
+
+
 class PolicyBody(_Strict):
     """The promise, the model of the rows, and how the account is shared; see ``Policy``."""
 

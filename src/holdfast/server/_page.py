@@ -1,4 +1,4 @@
-"""The page: six files that need no build step, sent with headers that allow nothing but themselves."""
+"""The page: some files that need no build step, sent with headers that allow nothing but themselves."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ def _file(name: str, kind: str) -> Response:
     return Response(content, media_type=kind, headers=_HEADERS)
 
 
+_SCRIPT = "text/javascript; charset=utf-8"
+
+
 @router.get("/")
 def index() -> Response:
     """The page itself."""
@@ -34,25 +37,55 @@ def style() -> Response:
     return _file("page.css", "text/css; charset=utf-8")
 
 
-@router.get("/boards.js")
-def boards() -> Response:
-    """What it does for boards."""
-    return _file("boards.js", "text/javascript; charset=utf-8")
+@router.get("/page.js")
+def script() -> Response:
+    """Signing in, and the way from one dataset, board or gate to another."""
+    return _file("page.js", _SCRIPT)
 
 
-@router.get("/gates.js")
-def gates() -> Response:
-    """What it does for gates."""
-    return _file("gates.js", "text/javascript; charset=utf-8")
+@router.get("/tools.js")
+def tools() -> Response:
+    """What all parts use: elements, numbers, tables and pictures."""
+    return _file("tools.js", _SCRIPT)
+
+
+@router.get("/dataset.js")
+def dataset() -> Response:
+    """One dataset: its account, its epochs, previews and questions."""
+    return _file("dataset.js", _SCRIPT)
+
+
+@router.get("/columns.js")
+def columns() -> Response:
+    """The table of columns, which can be searched."""
+    return _file("columns.js", _SCRIPT)
+
+
+@router.get("/answers.js")
+def answers() -> Response:
+    """The answers of an account, as a picture and a table."""
+    return _file("answers.js", _SCRIPT)
 
 
 @router.get("/results.js")
 def results() -> Response:
-    """What it does for answers with many numbers: curves, histograms and tables."""
-    return _file("results.js", "text/javascript; charset=utf-8")
+    """Answers with many numbers: curves, histograms and tables."""
+    return _file("results.js", _SCRIPT)
 
 
-@router.get("/page.js")
-def script() -> Response:
-    """What it does."""
-    return _file("page.js", "text/javascript; charset=utf-8")
+@router.get("/report.js")
+def report() -> Response:
+    """The report that ends an account."""
+    return _file("report.js", _SCRIPT)
+
+
+@router.get("/boards.js")
+def boards() -> Response:
+    """One board."""
+    return _file("boards.js", _SCRIPT)
+
+
+@router.get("/gates.js")
+def gates() -> Response:
+    """One gate."""
+    return _file("gates.js", _SCRIPT)

@@ -29,7 +29,9 @@ def issue(body: TokenBody, service: TheService, person: Who) -> dict[str, Any]:
             if name in names:
                 wanted = f"'{kind}:{name}' for the {kind}; '{name}' alone means a dataset, and there is none"
                 raise InvalidArgument("dataset", wanted, name, of="a token")
-    secret, holder = service.tokens.issue(**body.model_dump(), by=person)
+    secret, holder = service.tokens.draft(**body.model_dump(), by=person)
+    service.administration.record(person, "issue token", token=holder.to_dict())
+    service.tokens.keep(secret, holder)
     return {**holder.to_dict(), "token": secret}
 
 
@@ -42,6 +44,9 @@ def tokens(service: TheService, person: Who) -> list[dict[str, Any]]:
 @router.delete("/tokens/{identity}", status_code=204)
 def revoke(identity: str, service: TheService, person: Who) -> Response:
     """End a token now."""
+    holder = service.tokens.find(identity, by=person)
+    if holder is not None and not holder.revoked:
+        service.administration.record(person, "revoke token", token=holder.to_dict())
     if not service.tokens.revoke(identity, by=person):
         raise Unknown("There is no such token.")
     return Response(status_code=204)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import checks, dependence
 from holdfast.coding import PROMISES
@@ -13,6 +13,9 @@ from holdfast.ledger import Balance
 from holdfast.records import Record
 from holdfast.server._rate import RATE, SECONDS
 from holdfast.server._tokens import Forbidden, Person
+
+if TYPE_CHECKING:
+    from holdfast.typing import PromiseKind, StrategyName
 
 _MICRO = 1_000_000
 
@@ -35,11 +38,11 @@ class Policy(Record):
 
     confidence: float = 0.95
     error: float | None = None
-    strategy: str = "code"
+    strategy: StrategyName = "code"
     queries: int | None = None
     surprises: int | None = None
     expect: float | None = None
-    promise: str = "all"
+    promise: PromiseKind = "all"
     report: str = "owner"
     training_share: float | None = None
     split_seed: int = 0

@@ -15,10 +15,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import errors
 from holdfast.ledger import BookError, Closed
+from holdfast.server._administration import Conflict
+from holdfast.server._archives import ArchiveError
 from holdfast.server._epochs import Overtaken
 from holdfast.server._places import Broken, Unknown
 from holdfast.server._provider import NoProvider
 from holdfast.server._rate import TooMany
+from holdfast.server._states import Archived, Deleted
 from holdfast.server._store import StoreError
 from holdfast.server._tokens import Forbidden, Refused
 
@@ -36,10 +39,15 @@ _KINDS: list[tuple[type[Exception], int, str]] = [
     (Forbidden, 403, "not-allowed"),
     (Refused, 401, "not-signed-in"),
     (Overtaken, 409, "another-epoch"),
+    (Archived, 409, "archived"),
+    (Deleted, 410, "deleted"),
+    (Conflict, 409, "conflict"),
+    (ArchiveError, 422, "not-a-bundle"),
     (Closed, 409, "account-closed"),
     (BookError, 503, "account-book"),
     (StoreError, 503, "service-store"),
     (NoProvider, 503, "no-provider"),
+    (errors.DatabaseAway, 503, "database-away"),
     (Broken, 503, "broken"),
 ]
 
@@ -91,7 +99,7 @@ def _told(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
     if status == 503:
         # Where the book lies is the owner's business.
         _log.error("%s", error)
-        if isinstance(error, (StoreError, Broken, NoProvider)):
+        if isinstance(error, (StoreError, Broken, NoProvider, errors.DatabaseAway)):
             return status, kind, str(error), {}
         return status, kind, "The account book cannot be used; nothing is answered until it can.", {}
     account = ("asked", "spent", "left", "unit")

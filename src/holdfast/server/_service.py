@@ -8,7 +8,9 @@ from holdfast.errors import HoldfastError
 from holdfast.guard import Board
 from holdfast.ledger import SigningKey
 from holdfast.ledger._marks import Marks
+from holdfast.server._administration import Administration
 from holdfast.server._boards import Boards
+from holdfast.server._bundles import Bundles
 from holdfast.server._contents import Contents
 from holdfast.server._datasets import Dataset, Datasets
 from holdfast.server._gates import Gates, OpenGate, unknown_gate
@@ -78,6 +80,8 @@ class Service:
         self.datasets = Datasets(self.home, self.places, contents)
         self.boards = Boards(self.home, self.places, contents)
         self.gates = Gates(self.home, self.places)
+        self.administration = Administration(self.places, self.datasets)
+        self.bundles = Bundles(self.places, self.datasets, self.administration)
         self.recorded = Recorded()
         self.tokens.name_kinds(datasets=self.datasets.names(), boards=self.boards.names())
 
@@ -150,6 +154,7 @@ class Service:
         self.datasets.close()
         self.boards.close()
         self.gates.close()
+        self.administration.close()
         self.tokens.close()
         if self.sign_in is not None:
             self.sign_in.close()

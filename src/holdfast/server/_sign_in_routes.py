@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from holdfast.server._access import TheService
+from holdfast.server._access import TheService, Who
 from holdfast.server._places import Unknown
 from holdfast.server._service import Service
 from holdfast.server._sign_in import COOKIE, STATE_COOKIE, SignIn
@@ -66,8 +66,9 @@ def out(request: Request, service: TheService) -> Response:
 
 
 @router.delete("/sessions/{identity}", status_code=204)
-def end(identity: str, service: TheService) -> Response:
+def end(identity: str, service: TheService, person: Who) -> Response:
     """End all sessions of a person now."""
+    service.administration.record(person, "end sessions", of=identity[:200])
     if service.sign_in is None or not service.sign_in.end_all(identity):
         raise Unknown("There is no such session.")
     return Response(status_code=204)

@@ -113,7 +113,13 @@ class Tokens:
         self._database: Store = SqliteStore(place) if isinstance(place, (str, Path)) else place
         self._database.make(SCHEMA)
 
-    def issue(
+    def issue(self, name: str, **terms: Any) -> tuple[str, Person]:
+        """A new token, shown this once, and who it stands for: :meth:`draft` and :meth:`keep` in one."""
+        secret, person = self.draft(name, **terms)
+        self.keep(secret, person)
+        return secret, person
+
+    def draft(
         self,
         name: str,
         *,
@@ -123,36 +129,35 @@ class Tokens:
         days: float = 90,
         by: Person | None = None,
     ) -> tuple[str, Person]:
-        """A new token, shown this once, and who it stands for.
+        """A token that is valid once it is kept, and who it stands for.
 
         ``dataset`` says what it reaches: "dataset:NAME", or NAME alone, which means the same; "board:NAME";
         "gate:NAME"; or "*" for everything. A participant reaches boards and gates only. A submitter may only
         submit to one gate. ``by`` is the owner who gives it, and refuses a reach beyond the owner's own.
         """
-        checks.choice(role, "role", ROLES, of="Tokens.issue")
-        dataset = scope_of(dataset)
-        if by is not None and not by.covers(dataset):
-            raise Forbidden(
-                f"This owner's token reaches {by.dataset!r} only, and so do the tokens it gives: say "
-                f'"dataset": "{by.dataset}". No token was made.'
-            )
-        if role == "participant" and dataset.startswith("dataset:"):
-            wanted = "'board:NAME', 'gate:NAME', or '*' for all of these: a participant asks no dataset"
-            raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
-        if role == "submitter" and not dataset.startswith("gate:"):
-            wanted = "'gate:NAME': a submitter may only submit, and to one gate"
-            raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
+        dataset = _checked_reach(role, dataset, by)
         for argument, text in (("name", name), ("team", team)):
             if "/" in text or "\n" in text or len(text) > 100 or (argument == "name" and not text):
                 raise InvalidArgument(argument, "at most 100 characters without '/'", text, of="Tokens.issue")
         days = checks.real(days, "days", "(0, 3660]", of="Tokens.issue")
         secret = f"hf_{secrets.token_urlsafe(32)}"
-        person = Person(secrets.token_hex(8), name, team, role, dataset, int(time.time() + days * 86_400))
+        expires = int(time.time() + days * 86_400)
+        return secret, Person(secrets.token_hex(8), name, team, role, dataset, expires)
+
+    def keep(self, secret: str, person: Person) -> None:
+        """Make a token valid."""
         self._database.execute(
             f"INSERT INTO [tokens] (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
-            (_digest(secret), person.identity, name, team, role, dataset, person.expires),
+            (
+                _digest(secret),
+                person.identity,
+                person.name,
+                person.team,
+                person.role,
+                person.dataset,
+                person.expires,
+            ),
         )
-        return secret, person
 
     def holder(self, secret: str) -> Person:
         """Who holds a token that is valid now."""
@@ -163,11 +168,46 @@ class Tokens:
 
     def revoke(self, identity: str, *, by: Person | None = None) -> bool:
         """End a token now; False if there is none of this identity, or the owner ``by`` does not reach it."""
-        person = self._first("WHERE identity = ?", identity)
-        if person is None or (by is not None and not by.covers(person.dataset)):
+        if self.find(identity, by=by) is None:
             return False
         self._database.execute("UPDATE [tokens] SET revoked = 1 WHERE identity = ?", (identity,))
         return True
+
+    def changed(
+        self,
+        identity: str,
+        *,
+        role: str | None = None,
+        dataset: str | None = None,
+        days: float | None = None,
+        by: Person | None = None,
+    ) -> Person | None:
+        """A token with another role, another reach or another end, which :meth:`write` makes so. None if
+        there is none of this identity, it was revoked, or the owner ``by`` does not reach it. The name and
+        the team stay: what they spent is recorded under them."""
+        person = self.find(identity, by=by)
+        if person is None or person.revoked:
+            return None
+        if role is None and dataset is None and days is None:
+            raise InvalidArgument("role", "given, or dataset, or days: there is nothing to change", None)
+        new_role = person.role if role is None else role
+        reach = _checked_reach(new_role, person.dataset if dataset is None else dataset, by)
+        expires = person.expires
+        if days is not None:
+            expires = int(time.time() + checks.real(days, "days", "(0, 3660]", of="Tokens.changed") * 86_400)
+        return replace(person, role=new_role, dataset=reach, expires=expires)
+
+    def write(self, person: Person) -> None:
+        """Let a token be as :meth:`changed` says, from its next request on."""
+        self._database.execute(
+            "UPDATE [tokens] SET role = ?, dataset = ?, expires = ? WHERE identity = ?",
+            (person.role, person.dataset, person.expires, person.identity),
+        )
+
+    def find(self, identity: str, *, by: Person | None = None) -> Person | None:
+        """The holder of the token of this identity, if the owner ``by`` reaches it."""
+        person = self._first("WHERE identity = ?", identity)
+        return person if person is None or by is None or by.covers(person.dataset) else None
 
     def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:
         """Rewrite tokens of earlier versions, which hold a name and not what it names: "dataset:NAME" if
@@ -208,6 +248,24 @@ class Tokens:
     def _select(self, condition: str, *values: object) -> list[Person]:
         rows = self._database.execute(f"SELECT {_COLUMNS} FROM [tokens] {condition}", values)
         return [Person(*row) for row in rows]
+
+
+def _checked_reach(role: str, dataset: str, by: Person | None) -> str:
+    """What a token with this role reaches, if it may, and if the owner ``by`` may give it."""
+    checks.choice(role, "role", ROLES, of="Tokens.issue")
+    dataset = scope_of(dataset)
+    if by is not None and not by.covers(dataset):
+        raise Forbidden(
+            f"This owner's token reaches {by.dataset!r} only, and so do the tokens it gives: say "
+            f'"dataset": "{by.dataset}". No token was made.'
+        )
+    if role == "participant" and dataset.startswith("dataset:"):
+        wanted = "'board:NAME', 'gate:NAME', or '*' for all of these: a participant asks no dataset"
+        raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
+    if role == "submitter" and not dataset.startswith("gate:"):
+        wanted = "'gate:NAME': a submitter may only submit, and to one gate"
+        raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
+    return dataset
 
 
 def scope_of(text: str) -> str:

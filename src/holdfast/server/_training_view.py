@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -13,25 +14,41 @@ from holdfast import checks
 MOST_ROWS = 200  # of one page; an agent reads every word of it
 _COMMON_VALUES = 5
 _LONGEST = 200  # characters of a common value
+_BINS = 24  # of a picture of one column
+_TAILS = (0.01, 0.99)  # beyond these quantiles a value counts in the first or the last bin
+# What pandas calls the row numbers that it wrote into a file.
+_ROW_NUMBERS = re.compile(r"__index_level_\d+__|Unnamed: \d+(_level_\d+)?|", re.ASCII)
+# "column0" is what DuckDB calls a column of a CSV file whose header is empty.
+_PERHAPS_ROW_NUMBERS = frozenset({"index", "level_0", "row", "row_number", "rownum", "column0", "column00"})
 
 NO_TRAINING = "There is no training part. Bring a guess with every question, as in guess = 0.5."
 
 
-def column_data(schema: Mapping[str, Any], frame: Any) -> list[dict[str, Any]]:
+def column_data(schema: Mapping[str, Any], frame: Any, *, pictures: bool = False) -> list[dict[str, Any]]:
     """Each column with its name, its kind, and what the training rows show of it (None without them).
+
+    Guarantee: reads the names and kinds of the columns and the training rows, and nothing else.
 
     Args:
         schema: The columns of the table.
         frame: The training rows as a pandas table, or None.
+        pictures: Also say which columns hold row numbers (``index``), and for numbers and dates the share of
+            training rows in each of at most 24 bins (``bins``).
     """
-    return [
-        {
+    listed = []
+    for name, column in schema.items():
+        values = None if frame is None else frame[name]
+        described = {
             "name": name,
             "kind": column.kind,
-            "training": None if frame is None else _summary(frame[name], column.kind),
+            "training": None if values is None else _summary(values, column.kind),
         }
-        for name, column in schema.items()
-    ]
+        if pictures:
+            described["index"] = _holds_row_numbers(name, values)
+            if values is not None and column.kind in ("number", "date"):
+                described["training"]["bins"] = _binned(values, column.kind)
+        listed.append(described)
+    return listed
 
 
 def row_page(frame: Any, limit: Any, offset: Any) -> dict[str, Any]:
@@ -85,6 +102,11 @@ def _summary(values: Any, kind: str) -> dict[str, Any]:
     if len(present) == 0:
         return summary
     if kind == "number":
+        import numpy as np
+
+        present = present[np.isfinite(present.astype(float))]
+        if len(present) == 0:
+            return summary
         ends = {"least": present.min(), "median": present.median(), "most": present.max()}
         return summary | {name: plain_value(value) for name, value in ends.items()}
     if kind == "date":
@@ -92,3 +114,38 @@ def _summary(values: Any, kind: str) -> dict[str, Any]:
     counts = present.astype(str).value_counts().head(_COMMON_VALUES)
     common = [{"value": value[:_LONGEST], "share": count / rows} for value, count in counts.items()]
     return summary | {"different": int(present.astype(str).nunique()), "common": common}
+
+
+def _holds_row_numbers(name: str, values: Any) -> bool:
+    """Whether a column is left over from numbering the rows: by its name, or by a name that may mean that and
+    training values that only go up."""
+    if _ROW_NUMBERS.fullmatch(name):
+        return True
+    if name.lower() not in _PERHAPS_ROW_NUMBERS or values is None:
+        return False
+    return bool(values.notna().all() and values.is_unique and values.is_monotonic_increasing)
+
+
+def _binned(values: Any, kind: str) -> list[float]:
+    """The share of training rows in each of some bins of equal width, from a low quantile to a high one.
+    Empty where there is nothing to compare."""
+    import numpy as np
+    import pandas
+
+    if kind == "date":
+        times = pandas.to_datetime(values.astype(str), errors="coerce", utc=True, format="ISO8601")
+        numbers = times.dropna().astype("int64").to_numpy(dtype=float)
+    else:
+        numbers = pandas.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    numbers = numbers[np.isfinite(numbers)]
+    if len(numbers) == 0:
+        return []
+    least, most = np.quantile(numbers, _TAILS)
+    distinct = len(np.unique(numbers))
+    if not least < most:
+        least, most = numbers.min(), numbers.max()
+    if distinct < 2 or not math.isfinite(most - least):
+        return []
+    edges = np.linspace(least, most, min(_BINS, max(2, distinct)) + 1)
+    counts, _ = np.histogram(np.clip(numbers, least, most), edges)
+    return [round(float(count) / len(values), 4) for count in counts]

@@ -1,6 +1,9 @@
 """The published arrows between notions: figure 1 of SIS, the lemmas around it, and those of TS and BDP.
 
-To add one, append to ``ARROWS``; ``convert`` and ``explain`` find it.
+To add one, append to ``ARROWS``; ``convert`` and ``explain`` find it. Composition is an arrow within one
+notion, from one analysis of the rows to several: ``explain(notion, to, analyses=k)`` puts one on every path,
+at the place where it costs least. ``tightness`` says how much a notion still says as one number; it orders
+the paths.
 """
 
 from __future__ import annotations
@@ -11,14 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast import rounding
-from holdfast.stability._compilers import perfect_plan, private_plan
+from holdfast.stability._compilers import (
+    chance_disagreement,
+    coin_disagreement,
+    mean_distance,
+    perfect_plan,
+    private_plan,
+)
 from holdfast.stability._dp import DP
-from holdfast.stability._generalization import PerfectGeneralization
-from holdfast.stability._information import LN2, MaxInformation
-from holdfast.stability._mismatch import by_chance, disagreement, mean_distance
-from holdfast.stability._notion import Notion
-from holdfast.stability._path import EFFICIENT, EXPLICIT, SAME
-from holdfast.stability._replicability import Replicability
+from holdfast.stability._generalization import LN2, MaxInformation, PerfectGeneralization
+from holdfast.stability._notion import EFFICIENT, EXPLICIT, SAME, Notion
+from holdfast.stability._replicability import GoodCoins, Replicability
 from holdfast.stability._typical import TwoSampleStability, TypicalStability
 
 Setting = Mapping[str, Any]
@@ -27,6 +33,9 @@ INDEPENDENT = "independent rows"
 FINITE = "finitely many outcomes"
 SHARED = "shared coins"
 SAMPLE = "independent rows from one distribution, and the claim for every such distribution"
+__all__ = ["COMPOSITIONS"]
+
+_HISTORY = "each analysis keeps its promise with the outputs before it held fixed"
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ def _sampled_replicability(perfect: PerfectGeneralization, at: Setting) -> Appli
     if at["method"] == "paper" or "outcomes" not in at:
         return Applied(replicable)
     outcomes = at["outcomes"]
-    rho = min(replicable.rho, by_chance(outcomes))
+    rho = min(replicable.rho, chance_disagreement(outcomes))
     return Applied(Replicability._bound(rho=rho), shown={"outcomes": outcomes})
 
 
@@ -127,7 +136,7 @@ def _dp_replicability(dp: DP, at: Setting) -> Applied:
     outcomes = at.get("outcomes")
     distance = mean_distance(dp, at["n"], outcomes=outcomes)
     shown = {} if outcomes is None else {"outcomes": outcomes}
-    return Applied(Replicability._bound(rho=disagreement(distance, outcomes)), shown=shown)
+    return Applied(Replicability._bound(rho=coin_disagreement(distance, outcomes)), shown=shown)
 
 
 def _near_independence(two: TwoSampleStability, at: Setting) -> Applied:
@@ -384,3 +393,105 @@ ARROWS = (
         conditions=("the family of distributions with independent, identically distributed rows",),
     ),
 )
+
+
+def _composed(compose: Callable[[Any, int, Setting], Notion]) -> Callable[..., Applied]:
+    def apply(notion: Any, at: Setting) -> Applied:
+        k = at["analyses"]
+        # A transcript of k analyses has as many outcomes as there are k-tuples.
+        more = at["outcomes"] ** k - at["outcomes"] if "outcomes" in at else 0
+        return Applied(compose(notion, k, at), new_outcomes=more)
+
+    return apply
+
+
+def _arrow(
+    name: str,
+    theorem: str,
+    compose: Callable[[Any, int, Setting], Notion],
+    *,
+    slack: bool = False,
+    conditions: tuple[str, ...] = (_HISTORY,),
+    printed: bool = True,
+) -> Arrow:
+    return Arrow(
+        name,
+        name,
+        theorem,
+        SAME,
+        _composed(compose),
+        conditions=conditions,
+        needs=("analyses",),
+        free=("slack",) if slack else (),
+        printed=printed,
+    )
+
+
+def _with_slack(notion: Any, k: int, at: Setting) -> Notion:
+    composed: Notion = notion.compose(k, slack=at["slack"])
+    return composed
+
+
+COMPOSITIONS = (
+    _arrow("dp", "basic composition", lambda notion, k, at: notion.compose(k, method="basic")),
+    _arrow("dp", "Kairouz, Oh and Viswanath 2015", _with_slack, slack=True),
+    _arrow(
+        "typical",
+        "TS Theorems 4.2 and 4.8",
+        lambda notion, k, at: notion.compose(k, slack=at["slack"], method=at["method"]),
+        slack=True,
+    ),
+    _arrow("two-sample", "Holdfast, sharp composition", _with_slack, slack=True, printed=False),
+    _arrow("perfect-generalization", "Holdfast, sharp composition", _with_slack, slack=True, printed=False),
+    _arrow("one-way", "Holdfast, sharp composition", _with_slack, slack=True, printed=False),
+    _arrow("sample", "Holdfast, sharp composition", _with_slack, slack=True, printed=False),
+    _arrow(
+        "max-information",
+        "Holdfast, composition of max-information",
+        lambda notion, k, at: notion.compose(k, at["slack"]),
+        slack=True,
+        printed=False,
+    ),
+    _arrow(
+        "replicable",
+        "SIS 1.4.3; constant: Holdfast",
+        lambda notion, k, at: notion.compose(k),
+        conditions=(
+            "coins of its own for each analysis, chosen from earlier results and shared coins alone",
+        ),
+    ),
+)
+
+
+def _lost(probability: float) -> float:
+    """Nats lost to an event of this probability: −ln(1 − p)."""
+    return -math.log1p(-probability) if probability < 1.0 else math.inf
+
+
+def _both_ways(epsilon: float, delta: float) -> float:
+    """−ln(1 − v), v the largest total variation between laws that are (ε, δ)-indistinguishable both ways."""
+    return epsilon + math.log1p(math.exp(-epsilon)) - LN2 + _lost(delta)
+
+
+def strain(notion: Any) -> float:
+    """−ln(1 − p), p the total variation or failure that the notion still allows; infinite if vacuous."""
+    match notion:
+        case Replicability():
+            return _lost(notion.rho)
+        case GoodCoins():
+            return _lost(notion.nu) + 2.0 * _lost(notion.eta)
+        case MaxInformation():
+            return notion.bits * LN2 + _lost(notion.beta)
+        case PerfectGeneralization(kind="one-way"):
+            return notion.epsilon + _lost(notion.delta) + _lost(notion.beta)
+        case PerfectGeneralization():
+            return _both_ways(notion.epsilon, notion.delta) + _lost(notion.beta)
+        case TypicalStability() | TwoSampleStability():
+            return _both_ways(notion.eta, notion.tau) + _lost(notion.nu)
+        case _:
+            return _both_ways(notion.epsilon, getattr(notion, "delta", 0.0))
+
+
+def looseness(strained: float) -> float:
+    """The same as a probability: p = 1 − e^−strain."""
+    return -math.expm1(-strained)

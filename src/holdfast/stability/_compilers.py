@@ -1,7 +1,11 @@
 """How many runs of a replicable algorithm make a private or perfectly generalising one (SIS algorithms 1, 3).
 
-SIS states both with O(·). The constants here are derived in ``docs/theory/``; the plans below are what the
-compilers of ``holdfast.reductions`` run, and what the conversion graph charges in rows.
+SIS states both with O(·). The constants here are derived in ``docs/theory/reductions.md``; the plans below
+are what the compilers of ``holdfast.reductions`` run, and what the conversion graph charges in rows. Also
+here: how far below the best a private choice can be (SIS lemma 2.7 and theorem 3.2), and how often shared
+coins disagree. Shared coins at total variation d disagree with probability at most 2d/(1 + d). That is
+concave, so the expected distance is enough: neither max-information nor a union bound over good samples is
+needed.
 """
 
 from __future__ import annotations
@@ -13,14 +17,13 @@ from typing import Any
 import numpy as np
 import scipy
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.stability._dp import DP
 from holdfast.stability._generalization import PerfectGeneralization
 from holdfast.stability._notion import exp_up, log
-from holdfast.stability._replicability import GoodCoins
-from holdfast.stability._selection import selection_threshold
+from holdfast.stability._replicability import GoodCoins, disagreement_bound
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,7 +59,8 @@ class PerfectPlan(Record):
     """Algorithm 3: ``seeds`` coin sequences, each on ``parts`` fresh samples, then the exponential mechanism.
 
     Guarantee: the result is (2 delta, epsilon, 2 delta)-sample perfectly generalising, and wrong with
-    probability at most ``failure``. ``deviation`` is γ, ``sensitivity`` 2·parts·γ.
+    probability at most ``failure``. ``deviation`` is γ: how far the share of an output may move from one
+    sample to another. The mechanism's weights are exp(epsilon·score/(2·``sensitivity``)).
     """
 
     epsilon: float
@@ -94,15 +98,16 @@ def _usable(coins: Any, of: str, by: str) -> GoodCoins:
 def perfect_plan(epsilon: Any, delta: Any, *, coins: Any = None, failure: Any = 0.0) -> PerfectPlan:
     """Algorithm 3 with constants: from replicable to (2δ, ε, 2δ)-sample perfectly generalising.
 
-    Guarantee: with good coins (η, ν), k = ⌈2 ln(1/δ)/ln(1/ν)⌉ seeds, γ = (1 + √(ln(2k/δ²)/2))/√t, sensitivity
-    2tγ and the smallest t with γ(3 + 4(ln k + ln(1/δ))/ε) < 1/2 − η parts. Wrong with probability ≤ kg + δ +
-    3δ²/2, where the algorithm is wrong with probability ``failure`` = g² ≤ 1/4.
+    Guarantee: with good coins (η, ν), k = ⌈2 ln(1/δ)/ln(1/ν)⌉ seeds, γ = √(Λ/t) with Λ = ln((4k + 3)/δ²),
+    sensitivity ctγ/2 with c = min(2, √k), and the smallest t with γ(1 + √½ + c(ln(k − 1) + ln(1/δ))/ε) < ½ −
+    η parts; for k = 1 without the term with ε. Wrong with probability ≤ kg + δ + 3δ²/2, where the algorithm
+    is wrong with probability ``failure`` = g² ≤ 1/4.
     Assumes: good coins; the default (0.01, 0.01) is SIS's.
     Reference: SIS Theorem 3.19, whose printed deviation is too small for its own union bound; constants:
     Holdfast.
 
     >>> perfect_plan(epsilon=1.0, delta=0.01).runs
-    53154
+    6534
     """
     of, by = "perfect_plan", "SIS Theorem 3.19"
     epsilon = checks.real(epsilon, "epsilon", "(0, inf)", of=of, by=by)
@@ -111,8 +116,11 @@ def perfect_plan(epsilon: Any, delta: Any, *, coins: Any = None, failure: Any = 
     g = math.sqrt(checks.real(failure, "failure", "[0, 0.25]", of=of, by=by))
     nats = -math.log(delta)
     seeds = max(1, math.ceil(2.0 * nats / -math.log(coins.nu))) if coins.nu > 0.0 else 1
-    root = 1.0 + math.sqrt((math.log(2.0 * seeds) + 2.0 * nats) / 2.0)
-    reach = root * (3.0 + 4.0 * (math.log(seeds) + nats) / epsilon) / (0.5 - coins.eta)
+    root = math.sqrt(math.log(4.0 * seeds + 3.0) + 2.0 * nats)
+    # How many deviations the log ratio of two choices has: two by the scores, √k by bounded differences.
+    moves = min(2.0, math.sqrt(seeds))
+    chosen = moves * (math.log(seeds - 1.0) + nats) / epsilon if seeds > 1 else 0.0
+    reach = rounding.up(root * (1.0 + math.sqrt(0.5) + chosen) / (0.5 - coins.eta))
     parts = math.floor(reach * reach) + 1
     deviation = root / math.sqrt(parts)
     return PerfectPlan(
@@ -121,7 +129,7 @@ def perfect_plan(epsilon: Any, delta: Any, *, coins: Any = None, failure: Any = 
         seeds=seeds,
         parts=parts,
         deviation=deviation,
-        sensitivity=2.0 * parts * deviation,
+        sensitivity=rounding.up(0.5 * moves * parts * deviation),
         failure=rounding.probability(seeds * g + delta + 1.5 * delta * delta),
     )
 
@@ -129,8 +137,8 @@ def perfect_plan(epsilon: Any, delta: Any, *, coins: Any = None, failure: Any = 
 def _vote_failure(parts: int, threshold: float, coins: GoodCoins, wrong: float) -> tuple[float, int]:
     """The best number of votes to wait for, and how likely it is that they do not come or wrong ones win.
 
-    ``wrong`` is the expected number of wrong outputs. With m votes for a canonical output, whatever is
-    selected occurs at least m − 2A times; if it were wrong, at least ⌈m − 2A⌉ outputs would be.
+    ``wrong`` is the expected number of wrong outputs. With m votes for a canonical output, the selected
+    output occurs at least m − 2A times. If it were wrong, at least ⌈m − 2A⌉ outputs would be wrong.
     """
     least = math.floor(2.0 * threshold) + 1
     if least > parts:
@@ -176,9 +184,9 @@ def private_plan(
             break
         if no_good_seed >= beta:
             continue
-        found = _fewest_parts(seeds, threshold, coins, failure, beta - no_good_seed)
-        if found is not None and (best is None or seeds * found[0] < best.runs):
-            parts, votes, missed = found
+        candidate = _fewest_parts(seeds, threshold, coins, failure, beta - no_good_seed)
+        if candidate is not None and (best is None or seeds * candidate[0] < best.runs):
+            parts, votes, missed = candidate
             best = PrivatePlan(
                 epsilon=float(epsilon),
                 delta=float(delta),
@@ -199,22 +207,114 @@ def private_plan(
 def _fewest_parts(
     seeds: int, threshold: float, coins: GoodCoins, failure: float, room: float
 ) -> tuple[int, int, float] | None:
-    """The fewest parts per seed (found by doubling and bisection) whose failure fits into ``room``."""
+    """The fewest parts per seed whose failure fits into ``room``."""
 
     def at(parts: int) -> tuple[float, int]:
         return _vote_failure(parts, threshold, coins, failure * seeds * parts)
 
-    low = math.floor(2.0 * threshold)
-    high = low + 1
-    while not at(high)[0] < room * (1.0 - 1e-12):
-        low, high = high, 2 * high
-        if high > 1000 * (threshold + 100.0) / (0.5 - coins.eta):
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if at(middle)[0] < room * (1.0 - 1e-12):
-            high = middle
-        else:
-            low = middle
-    missed, votes = at(high)
-    return high, votes, missed
+    parts = search.least_whole(
+        lambda parts: at(parts)[0] < room * (1.0 - 1e-12),
+        above=math.floor(2.0 * threshold),
+        most=math.floor(1000 * (threshold + 100.0) / (0.5 - coins.eta)),
+    )
+    if parts is None:
+        return None
+    missed, votes = at(parts)
+    return parts, votes, missed
+
+
+def coin_disagreement(distance: float, outcomes: int | None) -> float:
+    """How often shared coins disagree at this expected total variation: 2d/(1 + d), and d for two outcomes.
+
+    With two outcomes and laws (a, 1 − a), (b, 1 − b), a < b, both sides choose the first with probability a
+    and the second with probability 1 − b (``stability.collision_probability``). Never above 1 − 1/k for k
+    outcomes: given the coins, the two choices are independent and have the same law.
+    """
+    if outcomes is None:
+        return disagreement_bound(distance)
+    return min(distance if outcomes <= 2 else disagreement_bound(distance), chance_disagreement(outcomes))
+
+
+def chance_disagreement(outcomes: int) -> float:
+    """1 − 1/k, rounded up: how often two independent choices of one law among k outcomes differ, at most."""
+    return rounding.up(1.0 - 1.0 / outcomes)
+
+
+def outcome_variance(epsilon: float, n: int) -> float:
+    """cosh(ε/2)^{2n} − 1: relative variance of an outcome's probability over the sample, under pure ε-DP."""
+    nats = 2.0 * n * math.log1p(2.0 * math.sinh(epsilon / 4.0) ** 2) if epsilon < 1400.0 else math.inf
+    return rounding.up(math.expm1(nats)) if nats < 700.0 else math.inf
+
+
+def mean_distance(dp: DP, n: int, parts: int = 1, outcomes: int | None = None, runs: int = 0) -> float:
+    """Expected total variation between averages of the law over ``parts`` samples of ``n`` rows each.
+
+    ``runs`` > 0: each law is estimated from so many runs. That adds to the variance; the two bounds that
+    count outcomes cover it already. √((k − 1)/2 parts): a run on a fresh sample has variance P(1 − P) in all.
+    1 − 1/k: Σ min(p, p') ≥ Σ pp', whose mean is Σ P² ≥ 1/k.
+    """
+    private = private_distance(dp, n, 1.0 / parts)
+    if outcomes is None:
+        return rounding.probability(private)
+    counted = min(math.sqrt((outcomes - 1) / (2.0 * parts)), chance_disagreement(outcomes))
+    return rounding.probability(min(private + estimation_distance(outcomes, parts, runs), counted))
+
+
+def private_distance(dp: DP, n: int, share: float = 1.0) -> float:
+    """√(share·v/2) plus what δ costs: v the relative variance of an outcome's probability over n rows.
+
+    Pure privacy: v = cosh(ε/2)^{2n} − 1. With δ > 0 each row's likelihood ratio is clamped to an interval of
+    log-length 2ε, which makes v = cosh(ε)^{2n} − 1 and costs 2nδ, or of log-length ε, which keeps the v of
+    pure privacy and costs 2n√δ. The smaller counts.
+    """
+    clamped = math.sqrt(outcome_variance(dp.epsilon, n) * share / 2.0) + 2.0 * n * math.sqrt(dp.delta)
+    return min(clamped, math.sqrt(outcome_variance(2.0 * dp.epsilon, n) * share / 2.0) + 2.0 * n * dp.delta)
+
+
+def estimation_distance(outcomes: int, draws: int, runs: int) -> float:
+    """What estimating each of ``draws`` laws from ``runs`` runs adds to the expected distance."""
+    return math.sqrt((outcomes - 1) / (2.0 * draws * runs)) if runs else 0.0
+
+
+def exponential_excess(epsilon: Any, sensitivity: Any, outcomes: Any, failure: Any) -> float:
+    """How far below the best the exponential mechanism's choice scores, except with probability ``failure``.
+
+    Guarantee: 2Δ(ln|L| + ln(1/failure))/ε for weights exp(ε u/(2Δ)) over |L| = ``outcomes`` candidates.
+    Assumes: each score moves by at most ``sensitivity`` between neighbouring data (not checkable).
+    Reference: SIS Lemma 2.7 (McSherry and Talwar 2007).
+
+    >>> round(exponential_excess(epsilon=1.0, sensitivity=1.0, outcomes=10, failure=0.05), 6)
+    10.596635
+    """
+    of, by = "exponential_excess", "SIS Lemma 2.7"
+    epsilon = checks.real(epsilon, "epsilon", "(0, inf)", of=of, by=by)
+    sensitivity = checks.real(sensitivity, "sensitivity", "(0, inf)", of=of, by=by)
+    outcomes = checks.whole(outcomes, "outcomes", of=of, by=by)
+    failure = checks.real(failure, "failure", "(0, 1)", of=of, by=by)
+    return rounding.up(2.0 * sensitivity * (math.log(outcomes) - math.log(failure)) / epsilon)
+
+
+def selection_threshold(epsilon: Any, delta: Any) -> float:
+    """The threshold A of private selection of a frequent item, which is also the bound on its noise.
+
+    Guarantee: counts of the items that occur get truncated Laplace noise of scale 2/ε on [−A, A]; noisy
+    counts ≤ A are dropped; the largest is returned. This is (ε, δ)-DP when one item is replaced, a returned
+    item is at most 2A below the mode, and nothing is returned only if the mode occurs at most 2A times. A =
+    (2/ε) ln(1 + (e^{ε/2} − 1)/δ).
+    Assumes: nothing about the items. A smaller A breaks (ε, δ).
+    Reference: SIS Theorem 3.2, with the constant of Holdfast.
+
+    >>> round(selection_threshold(epsilon=1.0, delta=1e-6), 6)
+    26.76552
+    """
+    of, by = "selection_threshold", "SIS Theorem 3.2"
+    epsilon = checks.real(epsilon, "epsilon", "(0, inf)", of=of, by=by)
+    delta = checks.real(delta, "delta", "(0, 1)", of=of, by=by)
+    half = epsilon / 2.0
+    gained = half + math.log(-math.expm1(-half)) - math.log(delta)
+    threshold = rounding.up((math.log1p(math.exp(gained)) if gained < 700.0 else gained) / half)
+    if math.isinf(threshold):
+        raise InvalidArgument(
+            "epsilon", "so large that the threshold is a finite number", epsilon, of=of, reference=by
+        )
+    return threshold

@@ -3,6 +3,10 @@
 Among all mechanisms with the same (ε, δ), k-fold randomised response that fails outright with probability δ
 composes worst. Its hockey-stick divergence is a sum of positive terms over a binomial, so nothing cancels:
 the sum is taken over the few √k terms that carry weight, anchored at an exact probability.
+
+At a million trials log-gamma is wrong in the ninth digit of a probability. Loader's saddle-point form (2000)
+keeps the error of a log-probability near |log-probability| × 1e-16. The neighbours follow from exact ratios,
+outward from there.
 """
 
 from __future__ import annotations
@@ -10,12 +14,12 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from holdfast import checks, rounding
-from holdfast.stability._composition_lattice import lower_window
+from holdfast import checks, rounding, search
 
 __all__ = ["composed_delta", "log_composed_delta_pure", "optimal_epsilon"]
 
@@ -32,6 +36,9 @@ _LOG_ERROR_RATE = 1e-14
 _FAR = 1000.0
 
 _SMALLEST = sys.float_info.min * sys.float_info.epsilon
+Floats = npt.NDArray[np.float64]
+
+_HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 
 
 class HasEpsilonDelta(Protocol):
@@ -114,13 +121,10 @@ def optimal_epsilon(epsilon_step: Any, k: Any, slack: Any) -> float:
         return total
     wanted = math.log(slack)
     # At ε = (k − 2m)·step the losses above are those with fewer than m adverse answers; the largest such m:
-    low, high = 0, k // 2
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _safe(_log_tail(k, step, middle - 1, 2.0 * step)) <= wanted:
-            low = middle
-        else:
-            high = middle - 1
+    too_many = search.least_whole(
+        lambda m: _safe(_log_tail(k, step, m - 1, 2.0 * step)) > wanted, start=max(1, k // 2), most=k // 2
+    )
+    low = k // 2 if too_many is None else too_many - 1
     at_lattice = _safe(_log_tail(k, step, low - 1, 2.0 * step)) if low > 0 else -math.inf
     # Between two points δ(ε − x) = δ(ε) + (1 − e^-x) · (mass above ε under the other input, times e^ε).
     log_scale, index, weight = lower_window(k, low, step)
@@ -152,3 +156,77 @@ def _log_tail(k: int, step: float, last: int, gap: float) -> float:
     log_scale, index, weight = lower_window(k, last, step)
     total = float(np.sum(weight * -np.expm1(-gap - 2.0 * min(step, _FAR) * (last - index))))
     return log_scale + math.log(max(total, _SMALLEST))
+
+
+class Window(NamedTuple):
+    """P(I = i) = exp(log_scale) · weight for i in ``counts``; what is left out is below e^-80 of that."""
+
+    log_scale: float
+    counts: Floats
+    weight: Floats
+
+
+def _stirling_error(n: int) -> float:
+    """ln n! minus Stirling's formula."""
+    if n < 16:
+        return math.lgamma(n + 1.0) - (n + 0.5) * math.log(n) + n - _HALF_LOG_TAU
+    square = float(n) * n
+    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / 1188 / square) / square) / square) / square) / n
+
+
+def _deviance(count: int, mean: float) -> float:
+    """count · ln(count/mean) + mean − count, without cancellation where the two are close."""
+    excess = count - mean
+    if abs(excess) >= 0.1 * (count + mean):
+        return count * math.log(count / mean) - excess
+    ratio = excess / (count + mean)
+    total = excess * ratio
+    term = 2.0 * count * ratio
+    for odd in range(3, 2000, 2):
+        term *= ratio * ratio
+        increment = term / odd
+        if total + increment == total:
+            break
+        total += increment
+    return total
+
+
+def log_probability(trials: int, i: int, log_odds: float) -> float:
+    """ln P(I = i) for I ~ Binomial(trials, 1/(1 + exp(log_odds))), log_odds ≥ 0."""
+    against = math.exp(-log_odds)
+    if i == 0:
+        return -trials * math.log1p(against)
+    if i == trials:
+        return -trials * (log_odds + math.log1p(against))
+    if against == 0.0:
+        # The mean underflows; the binomial coefficient is then the smaller part of the logarithm.
+        return math.lgamma(trials + 1.0) - math.lgamma(i + 1.0) - math.lgamma(trials - i + 1.0) - i * log_odds
+    mean = trials * against / (1.0 + against)
+    return (
+        _stirling_error(trials)
+        - _stirling_error(i)
+        - _stirling_error(trials - i)
+        - _deviance(i, mean)
+        - _deviance(trials - i, trials / (1.0 + against))
+        - 0.5 * math.log(i * ((trials - i) / trials))
+        - _HALF_LOG_TAU
+    )
+
+
+def lower_window(trials: int, last: int, log_odds: float) -> Window:
+    """The part of Binomial(trials, 1/(1 + exp(log_odds))) on {0, …, last} that carries weight.
+
+    Ratios of neighbours change by at least 4/(trials + 1) a step: 7√trials steps beyond the peak cost e^-98.
+    """
+    mode = math.floor((trials + 1) * math.exp(-log_odds) / (1.0 + math.exp(-log_odds)))
+    peak = min(last, mode)
+    reach = 20 + math.ceil(7.0 * math.sqrt(trials))
+    low = max(0, peak - reach)
+    high = min(last, peak + reach)
+    index = np.arange(low, high + 1, dtype=np.float64)
+    # Beyond a thousand every weight but the peak's is zero in floats; the cap keeps the sums finite.
+    step = np.log((trials - index[:-1]) / (index[:-1] + 1.0)) - min(log_odds, 1000.0)
+    below = -np.cumsum(step[: peak - low][::-1])[::-1]
+    above = np.cumsum(step[peak - low :])
+    weight = np.exp(np.concatenate((below, np.zeros(1), above)))
+    return Window(log_probability(trials, peak, log_odds), index, weight)

@@ -5,11 +5,17 @@ and :meth:`~holdfast.tails.Tail.radius`, how far one must go for a given probabi
 ``docs/theory/concentration.md``.
 """
 
-from holdfast.tails._closed import Bernstein, BoundedDifferences, SubExponential, SubGaussian
-from holdfast.tails._custom import Custom
-from holdfast.tails._normal import Normal
-from holdfast.tails._tail import Tail
-from holdfast.tails._uniform import uniform_convergence, uniform_convergence_rows
+from holdfast.tails._tail import (
+    Bernstein,
+    BoundedDifferences,
+    Custom,
+    Normal,
+    SubExponential,
+    SubGaussian,
+    Tail,
+    uniform_convergence,
+    uniform_convergence_rows,
+)
 
 __all__ = [
     "Bernstein",

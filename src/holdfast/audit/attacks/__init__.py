@@ -1,8 +1,9 @@
 """Analysts who try to make an honest table lie; each asks only what anyone may ask.
 
 ``sign_attack`` asks a :class:`~holdfast.Guard` about its columns. All others ask any *answerer*: a function
-that is given a :class:`Question`, which says one value in [0, 1] for each row, and returns a number or an
-answer with ``value``, ``low`` and ``high``. Peers, guards and plain averages are attacked with the same code.
+that is given a :class:`AttackQuestion`, which says one value in [0, 1] for each row, and returns a number or
+an answer with ``value``, ``low`` and ``high``. Peers, guards and plain averages are attacked with the same
+code.
 
 ================================ ==========================================================================
 :func:`vote_attack`              turn each column the way its answer points, ask for the vote
@@ -16,20 +17,24 @@ answer with ``value``, ``low`` and ``high``. Peers, guards and plain averages ar
 """
 
 from holdfast.audit.attacks._answerers import CodeAnswerer, naive, through
-from holdfast.audit.attacks._boosting import ladder_boosting_attack
-from holdfast.audit.attacks._chain import chain_attack, sticky_states
-from holdfast.audit.attacks._differencing import differencing_attack
-from holdfast.audit.attacks._fingerprint import fingerprint_attack
-from holdfast.audit.attacks._linear import linear_classifier_attack
-from holdfast.audit.attacks._protocol import Answerer, Attack, Question
+from holdfast.audit.attacks._differencing import differencing_attack, fingerprint_attack
+from holdfast.audit.attacks._protocol import Answerer, Attack, AttackQuestion
 from holdfast.audit.attacks._sign import SignAttack, sign_attack
-from holdfast.audit.attacks._votes import averaging_attack, fair_signs, vote_attack
+from holdfast.audit.attacks._votes import (
+    averaging_attack,
+    chain_attack,
+    fair_signs,
+    ladder_boosting_attack,
+    linear_classifier_attack,
+    sticky_states,
+    vote_attack,
+)
 
 __all__ = [
     "Answerer",
     "Attack",
+    "AttackQuestion",
     "CodeAnswerer",
-    "Question",
     "SignAttack",
     "averaging_attack",
     "chain_attack",

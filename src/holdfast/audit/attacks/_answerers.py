@@ -1,17 +1,24 @@
-"""Answerers to attack: plain averages, the code guard on counts, and any guard through its own door."""
+"""Answerers to attack: plain averages, the code guard on counts, and any guard through its own door.
+
+The code guard on counts runs thousands of simulated accounts in seconds. Everything that decides validity is
+the product's own code (prior, account, grid, readings); only the counts come from arrays instead of a
+database.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from holdfast.audit._counted import CountedGuard, CountedShare
-from holdfast.audit.attacks._protocol import Answerer, Question, Rows
+from holdfast.audit.attacks._protocol import Answerer, AttackQuestion, Rows
+from holdfast.coding import Account, Output, Weights
 from holdfast.errors import InvalidArgument
-from holdfast.intervals import hoeffding
+from holdfast.guard import CodeStrategy, LadderStrategy, Moments, Part, PreparedCode, Question
+from holdfast.intervals import Interval, hoeffding
 from holdfast.records import Record
 from holdfast.tails import BoundedDifferences, Tail
 
@@ -32,7 +39,7 @@ def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
     """Plain averages over the same rows, again and again; with ``failure``, each with a Hoeffding interval
     that takes no notice of the others."""
 
-    def answer(question: Question) -> Any:
+    def answer(question: AttackQuestion) -> Any:
         value = float(question(rows).mean())
         if failure is None:
             return value
@@ -43,7 +50,8 @@ def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
 
 
 class CodeAnswerer:
-    """The code guard (theory 2.2) on questions whose values are 0 and 1, thousands of answers in a second.
+    """The code guard (``docs/theory/code-guard.md``) on questions whose values are 0 and 1, thousands of
+    answers in a second.
 
     Guesses come from ``training`` rows where there are some and the question brings none. ``tail`` is that
     of a mean of values in [0, 1] on these rows where they are not independent. ``cell`` is the width of the
@@ -51,7 +59,7 @@ class CodeAnswerer:
 
     Guarantee: that of ``Guard``, whose code decides everything but how rows are counted.
     Assumes: independent rows, or rows with this ``tail`` (not checkable).
-    Reference: theory 2.2.
+    Reference: ``docs/theory/code-guard.md``, "The theorem".
     """
 
     def __init__(
@@ -73,7 +81,7 @@ class CodeAnswerer:
         )
         self.cell = 0.0
 
-    def __call__(self, question: Question) -> Told:
+    def __call__(self, question: AttackQuestion) -> Told:
         guess, seen = question.guess, 0
         if self._training is not None:
             seen = _count(question, self._training)
@@ -85,7 +93,7 @@ class CodeAnswerer:
         return Told(min(1.0, max(0.0, guess + output.cell * self.cell)), interval.low, interval.high)
 
 
-def _count(question: Question, rows: Rows) -> int:
+def _count(question: AttackQuestion, rows: Rows) -> int:
     values = question(rows)
     if not np.isin(values, (0.0, 1.0)).all():
         raise InvalidArgument("question", "one whose values are 0 and 1", values, of="CodeAnswerer")
@@ -98,16 +106,147 @@ def through(guard: Guard, *, tail: Tail | None = None) -> Answerer:
     A question that can be written as a condition is asked as ``guard.share``; any other as ``guard.custom``
     on the frame, with ``tail`` (independent rows without it), which not every strategy answers.
     """
-    known = BoundedDifferences(1 / guard.rows, guard.rows) if tail is None else tail
+    mean_tail = BoundedDifferences(1 / guard.rows, guard.rows) if tail is None else tail
     names = list(guard.schema)
 
-    def answer(question: Question) -> Any:
+    def answer(question: AttackQuestion) -> Any:
         if question.condition is not None:
             return guard.share(question.condition(names), guess=question.guess)
 
         def statistic(frame: Any) -> float:
             return float(question(frame.to_numpy()).mean())
 
-        return guard.custom(statistic, tail=known, guess=question.guess)
+        return guard.custom(statistic, tail=mean_tail, guess=question.guess)
 
     return answer
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A stand-in for a table: only its number of rows is used."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A stand-in for a model of dependence: only its tail is used."""
+
+    tail: Tail
+    operator_norm: float | None = None
+
+    def mean_tail(self, lo: float, hi: float) -> Tail:
+        """The tail of a share."""
+        return self.tail
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedShare(Question):
+    """A share whose count in each part is known."""
+
+    key: str = ""
+    text: str = "share"
+    low: float = 0.0
+    high: float = 1.0
+    guess: float | None = None
+    kind: str = "share"
+    training: int = 0
+    protected: int
+
+    def moments(self, part: Part, *, squares: bool = False) -> Moments:
+        count = self.training if part.training else self.protected
+        share = count / part.rows.count
+        return Moments(part.rows.count, share, math.nan, share)
+
+    @property
+    def record(self) -> Any:
+        return self.text
+
+
+@dataclass
+class CountedGuard:
+    """One account over ``rows`` protected rows, which have this ``tail`` where they are not independent. With
+    ``charges=False`` it never pays: the twin a test must catch."""
+
+    rows: int
+    training_rows: int = 0
+    failure: float = 0.05
+    error: float | None = None
+    charges: bool = True
+    tail: Tail | None = None
+    weights: Weights = field(default_factory=Weights)
+    account: Account = field(init=False)
+    cell: float = field(init=False, default=math.nan)
+
+    def __post_init__(self) -> None:
+        self.account = Account(self.failure, weights=self.weights)
+        training = _part(self.training_rows, training=True) if self.training_rows else None
+        self._protected = _part(self.rows, training=False)
+        self._strategy = CodeStrategy(self.rows, training, training, None, self.error)
+        if self.tail is not None:
+            self._strategy = replace(self._strategy, model=cast(Any, _Model(self.tail)))
+
+    def ask(self, question: CountedShare) -> tuple[Interval, Output]:
+        """The released interval and output; ``cell`` is then the step of the grid that was used."""
+        prepared, output = self.reveal(question)
+        return prepared.interval(output), output
+
+    def ask_all(self, questions: Sequence[CountedShare]) -> list[tuple[Interval, Output]]:
+        """The same for a batch: questions that are fixed before the first of them is answered."""
+        batch = self.account.for_batch(len(questions))
+        answers = []
+        for question in questions:
+            now = replace(batch, experience=self.account.experience, learned=self.account.learned)
+            prepared, output = self.reveal(question, now)
+            answers.append((prepared.interval(output), output))
+        return answers
+
+    def reveal(self, question: CountedShare, account: Account | None = None) -> tuple[PreparedCode, Output]:
+        """The output, charged, and what it was prepared from; the interval is not computed yet.
+
+        ``account`` is what it is answered from, if that is not the account as it is now.
+        """
+        prepared = self._strategy.prepare(question, self.account if account is None else account)
+        output = prepared.reading.output(self._protected, prepared.grid)
+        charged = _charged(self.account, prepared, output)
+        self.account = charged if self.charges else replace(charged, micro_nats=0, exact=0.0)
+        self.cell = prepared.grid.cell
+        return prepared, output
+
+
+@dataclass
+class CountedBoard:
+    """A board of ``rows`` labels, none of them sealed, to which submissions are counts of right answers."""
+
+    rows: int
+    failure: float = 0.05
+    start: float = 0.0
+    account: Account = field(init=False)
+    best: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.account, self.best = Account(self.failure), self.start
+        self._live = _part(self.rows, training=False)
+        self._strategy = LadderStrategy(self.rows, 1 / math.sqrt(self.rows), True, lambda: self.best)
+
+    def submit(self, right: int) -> tuple[Interval, bool]:
+        """The released interval, and whether the submission beat the best by a step."""
+        prepared = self._strategy.prepare(CountedShare(protected=right), self.account)
+        output = prepared.reading.output(self._live, prepared.grid)
+        self.account = _charged(self.account, prepared, output)
+        self.best = prepared.grid.middle(output.cell)
+        return prepared.interval(output), prepared.alphabet.surprises(output)
+
+
+def _part(rows: int, *, training: bool) -> Part:
+    return Part(cast(Any, _Rows(rows)), training=training, data_rows=rows)
+
+
+def _charged(account: Account, prepared: PreparedCode, output: Output) -> Account:
+    price = prepared.price(output)
+    return account.after(
+        account.charge(price),
+        surprise=prepared.alphabet.surprises(output),
+        exact=account.exact + price,
+        learned=prepared.alphabet.after(output),
+    )

@@ -1,4 +1,6 @@
-"""Differencing: everyone, and everyone but one."""
+"""Attacks on single rows: differencing (everyone, and everyone but one), and the fingerprint that accurate
+answers carry: find the rows they came from, and ask for just these.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,17 @@ from typing import Any
 import numpy as np
 
 from holdfast import checks
-from holdfast.audit.attacks._protocol import Answerer, Attack, Floats, Question, Rows, Transcript, carried_out
-from holdfast.audit.attacks._sql import quoted
+from holdfast.audit.attacks._protocol import (
+    Answerer,
+    Attack,
+    AttackQuestion,
+    Floats,
+    Rows,
+    Transcript,
+    carried_out,
+    quoted,
+    weighted,
+)
 from holdfast.errors import InvalidArgument
 
 
@@ -42,10 +53,12 @@ def differencing_attack(answer: Answerer, rows: Rows, *, targets: Any) -> Attack
 
     def moves(transcript: Transcript) -> dict[str, Any]:
         right = 0
-        everyone = transcript.ask(Question(_secret, 0.5, None, "everyone", _secret_said))
+        everyone = transcript.ask(AttackQuestion(_secret, 0.5, None, "everyone", _secret_condition))
         for person, secret in rows[:targets, :2]:
-            said = partial(_but_one_said, person)
-            others = transcript.ask(Question(partial(_but_one, person), 0.5, None, f"all but {person}", said))
+            condition = partial(_but_one_condition, person)
+            others = transcript.ask(
+                AttackQuestion(partial(_but_one, person), 0.5, None, f"all but {person}", condition)
+            )
             right += int((everyone - others > 0.5 / len(rows)) == bool(secret))
         return {"right": right, "tried": targets}
 
@@ -60,9 +73,85 @@ def _but_one(person: Any, rows: Rows) -> Floats:
     return np.asarray((rows[:, 1] == 1) & (rows[:, 0] != person), dtype=np.float64)
 
 
-def _secret_said(names: Sequence[str]) -> str:
+def _secret_condition(names: Sequence[str]) -> str:
     return f"{quoted(names[1])} = 1"
 
 
-def _but_one_said(person: Any, names: Sequence[str]) -> str:
+def _but_one_condition(person: Any, names: Sequence[str]) -> str:
     return f"{quoted(names[1])} = 1 and {quoted(names[0])} <> {float(person)!r}"
+
+
+def fingerprint_attack(answer: Answerer, *, columns: Any, inside: Rows, outside: Rows) -> Attack:
+    """Ask for the mean of each of ``columns`` columns, score rows by how far the answers lean towards them,
+    and ask for the share of rows with a positive score.
+
+    ``inside`` are rows of the answerer and ``outside`` are fresh rows. Both are mixed and sorted by score.
+    The highest ones, as many as there are inside, are called members. ``details["found"]`` is how many of
+    these are, ``details["advantage"]`` how much likelier a member is called one than a stranger: 0 is luck, 1
+    is reconstruction of the membership.
+
+    Guarantee: none of its own. Plain averages of n rows over d columns give away nearly all members once d is
+    several times n.
+    Assumes: rows of fair signs (:func:`fair_signs`): every truth is ½.
+    Reference: SIS 5.1; Dwork, Smith, Steinke, Ullman and Vadhan 2015.
+
+    >>> import numpy as np
+    >>> from holdfast.audit.attacks import fair_signs, naive
+    >>> rng = np.random.default_rng(0)
+    >>> rows, fresh = fair_signs(rng, 100, 1001), fair_signs(rng, 100, 1001)
+    >>> attack = fingerprint_attack(naive(rows), columns=1001, inside=rows, outside=fresh)
+    >>> attack.details["advantage"] > 0.9, attack.gain > 0.4
+    (True, True)
+    """
+    of = "fingerprint_attack"
+    columns = checks.whole(columns, "columns", of=of)
+    inside, outside = np.asarray(inside), np.asarray(outside)
+    for name, given in (("inside", inside), ("outside", outside)):
+        if given.ndim != 2 or len(given) == 0 or given.shape[1] < columns:
+            raise InvalidArgument(name, f"rows of at least {columns} columns", given, of=of)
+
+    def moves(transcript: Transcript) -> dict[str, Any]:
+        means = [
+            transcript.ask(
+                AttackQuestion(
+                    partial(_positive, j), 0.5, None, f"column {j}", partial(_positive_condition, j)
+                )
+            )
+            for j in range(columns)
+        ]
+        weights = 2 * np.array(means) - 1
+        weights[0] += 1e-9  # answers of exactly one half could add up to nothing
+        condition = partial(_leans_condition, weights)
+        transcript.ask(
+            AttackQuestion(partial(_leans, weights), 0.5, None, "rows that the answers lean to", condition)
+        )
+        return _traced(weights, inside, outside)
+
+    return carried_out("fingerprint", answer, moves)
+
+
+def _traced(weights: Floats, inside: Rows, outside: Rows) -> dict[str, Any]:
+    scores = [rows[:, : len(weights)] @ weights for rows in (inside, outside)]
+    threshold = np.sort(np.concatenate(scores))[-len(inside)]
+    called = [int((side >= threshold).sum()) for side in scores]
+    return {
+        "found": called[0],
+        "members": len(inside),
+        "advantage": called[0] / len(inside) - called[1] / len(outside),
+    }
+
+
+def _positive(column: int, rows: Rows) -> Floats:
+    return np.asarray(rows[:, column] > 0, dtype=np.float64)
+
+
+def _leans(weights: Floats, rows: Rows) -> Floats:
+    return np.asarray(rows[:, : len(weights)] @ weights > 0, dtype=np.float64)
+
+
+def _positive_condition(column: int, names: Sequence[str]) -> str:
+    return f"{quoted(names[column])} > 0"
+
+
+def _leans_condition(weights: Floats, names: Sequence[str]) -> str:
+    return f"({weighted(names[: len(weights)], weights.tolist())}) > 0"

@@ -1,4 +1,4 @@
-"""What an attacker asks, whom, and what came of it."""
+"""What an attacker asks, whom, and what came of it; and conditions on one row as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Question:
+class AttackQuestion:
     """One value in [0, 1] for each row; its mean over the population, ``truth``, is known to the simulation.
 
     An answerer calls the question with the rows it holds. ``guess`` is what the attacker suggests, for
@@ -38,15 +38,15 @@ class Question:
 
 
 class Answerer(Protocol):
-    """Whoever is asked: returns a number, or an answer with ``value``, ``low`` and ``high``."""
+    """The side that is attacked. It returns a number, or an answer with ``value``, ``low`` and ``high``."""
 
-    def __call__(self, question: Question, /) -> Any:
+    def __call__(self, question: AttackQuestion, /) -> Any:
         """The answer to one question; :class:`~holdfast.errors.BudgetSpent` ends the attack."""
 
 
 @dataclass(frozen=True, repr=False)
 class Attack(Record):
-    """What an attack was told, question by question, beside the truth.
+    """The answers that an attack received, question by question, beside the truth.
 
     ``lows`` and ``highs`` are NaN where the answerer gave no interval. Where it refused to go on, ``refused``
     is the refusal and the answers are those before it. Iterating gives (interval, truth) pairs, which is what
@@ -90,22 +90,24 @@ class Attack(Record):
 
 
 class Transcript:
-    """Asks, and keeps what was said."""
+    """Asks questions and keeps every answer beside its truth."""
 
     def __init__(self, answer: Answerer | None) -> None:
         self._answer = answer
-        self.said: list[tuple[float, float, float, float]] = []
+        self.answers: list[tuple[float, float, float, float]] = []
 
-    def ask(self, question: Question) -> float:
+    def ask(self, question: AttackQuestion) -> float:
         """The answer's value."""
         if self._answer is None:
             raise TypeError("there is nobody to ask")
         return self.hear(self._answer(question), question.truth)
 
-    def hear(self, told: Any, truth: float) -> float:
-        """The value of something that was said about ``truth``."""
-        value = float(told.value if hasattr(told, "value") else told)
-        self.said.append((value, truth, getattr(told, "low", math.nan), getattr(told, "high", math.nan)))
+    def hear(self, answer: Any, truth: float) -> float:
+        """The value of an answer about ``truth``."""
+        value = float(answer.value if hasattr(answer, "value") else answer)
+        self.answers.append(
+            (value, truth, getattr(answer, "low", math.nan), getattr(answer, "high", math.nan))
+        )
         return value
 
     def on_edge(self, at: float) -> float:
@@ -123,5 +125,25 @@ def carried_out(name: str, answer: Answerer | None, moves: Callable[[Transcript]
         details = moves(transcript)
     except BudgetSpent as refusal:
         refused = str(refusal) or "refused"
-    values, truths, lows, highs = zip(*transcript.said, strict=True) if transcript.said else ((), (), (), ())
+    values, truths, lows, highs = (
+        zip(*transcript.answers, strict=True) if transcript.answers else ((), (), (), ())
+    )
     return Attack(name, values, truths, lows, highs, refused, details)
+
+
+def quoted(name: str) -> str:
+    """A column's name, whatever it is."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def total(terms: Sequence[str]) -> str:
+    """A sum that nests only as deep as the logarithm of its length."""
+    if len(terms) <= 2:
+        return " + ".join(terms) or "0"
+    middle = len(terms) // 2
+    return f"({total(terms[:middle])}) + ({total(terms[middle:])})"
+
+
+def weighted(names: Sequence[str], weights: Sequence[float]) -> str:
+    """Σ weight · column."""
+    return total([f"{float(weight)!r} * {quoted(name)}" for name, weight in zip(names, weights, strict=True)])

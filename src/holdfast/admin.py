@@ -1,0 +1,234 @@
+"""Administering a service over HTTP with an owner's token: people, terms, and what becomes of datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from holdfast import errors
+from holdfast._connection import Connection, quoted
+from holdfast._replies import error_of
+
+__all__ = ["Admin"]
+
+# The request was understood, and things are not so that it can be done, or not by this token.
+_REFUSED = (403, 409, 410)
+
+
+class Admin(Connection):
+    """The owner's side of a service: who may ask how much, and what becomes of a dataset.
+
+    Guarantee: every change is a line of the service's book of acts, and of the dataset's account book where
+    it is about one; both are chained and signed. No change touches what an answer guarantees, and none gives
+    the same rows a second account.
+
+    Args:
+        url: The address of the service.
+        token: An owner's token. What it reaches decides what can be changed.
+        tries: How often a request is sent before a passing failure counts.
+        timeout: How many seconds one request may take.
+
+    >>> with Admin("http://127.0.0.1:8344", token) as admin:  # doctest: +SKIP
+    ...     admin.change_terms("people", shares={"red/bob": 5.0}, rate=60)
+    """
+
+    def __init__(self, url: str, token: str, *, tries: int = 5, timeout: float = 120.0) -> None:
+        super().__init__(url, token, tries=tries, timeout=timeout, of="Admin")
+
+    def key(self) -> str:
+        """The public key of the service."""
+        return str(self._call("GET", "/key")["key"])
+
+    def datasets(self) -> list[dict[str, Any]]:
+        """The datasets that are served, and then those that are archived or deleted, each with its
+        ``state``."""
+        served = [{**dataset, "state": "served"} for dataset in self._call("GET", "/datasets")]
+        return [*served, *self._call("GET", "/states")]
+
+    def terms(self, dataset: str) -> dict[str, Any]:
+        """The terms of a dataset that can be changed: ``shares``, ``rate`` and ``report``.
+
+        Args:
+            dataset: The dataset, or one of its epochs (people@1).
+        """
+        terms: dict[str, Any] = self._call("GET", f"/datasets/{quoted(dataset)}/terms")
+        return terms
+
+    def change_terms(
+        self,
+        dataset: str,
+        *,
+        shares: dict[str, float | None] | None = None,
+        rate: int | None = None,
+        report: str | None = None,
+    ) -> dict[str, Any]:
+        """Change terms of a dataset; they hold for the next question. Returns those that hold now.
+
+        Args:
+            dataset: The dataset, or one of its epochs.
+            shares: Person ("team/name") or team to their share of the account; None takes a share away.
+                Shares that are not named stay.
+            rate: How many new questions a person may ask in a minute.
+            report: Who may give the report that ends the account: "owner" or "analyst".
+        """
+        given = {"shares": shares, "rate": rate, "report": report}
+        body = {name: value for name, value in given.items() if value is not None}
+        changed: dict[str, Any] = self._call("PATCH", f"/datasets/{quoted(dataset)}/terms", body)
+        return changed
+
+    def close_account(self, dataset: str) -> dict[str, Any]:
+        """End an account for good: what was answered stays readable, and nothing new is answered.
+
+        Args:
+            dataset: The dataset, or one of its epochs.
+        """
+        described: dict[str, Any] = self._call("POST", f"/datasets/{quoted(dataset)}/close")
+        return described
+
+    def archive(self, dataset: str) -> dict[str, Any]:
+        """Serve a dataset no longer until it is taken back. Its account stays as it is, and its rows are not
+        needed meanwhile.
+
+        Args:
+            dataset: The dataset.
+        """
+        state: dict[str, Any] = self._call("POST", f"/datasets/{quoted(dataset)}/archive")
+        return state
+
+    def unarchive(self, dataset: str) -> dict[str, Any]:
+        """Serve an archived dataset again.
+
+        Args:
+            dataset: The dataset.
+        """
+        state: dict[str, Any] = self._call("POST", f"/datasets/{quoted(dataset)}/unarchive")
+        return state
+
+    def delete(self, dataset: str, *, confirm: str) -> dict[str, Any]:
+        """End every account of a dataset and forget it, for good. Its account books stay, and the same rows
+        stay refused. Files of rows stay where they are.
+
+        Args:
+            dataset: The dataset.
+            confirm: The name of the dataset once more.
+        """
+        query = urlencode({"confirm": confirm})
+        state: dict[str, Any] = self._call("DELETE", f"/datasets/{quoted(dataset)}?{query}")
+        return state
+
+    def export(self, dataset: str, path: str | Path, *, to: str | None = None) -> None:
+        """Write a dataset to a file: its registration and its account books, without its rows.
+
+        The file holds the secrets of the books, so only its owner can read it. Without ``to`` it is a copy:
+        whoever imports it has a closed account.
+
+        Args:
+            dataset: The dataset.
+            path: The file to write. It must not exist.
+            to: The public key of the service that goes on with the account. It ends here, for good.
+        """
+        target = Path(path)
+        with target.open("xb") as file:
+            target.chmod(0o600)
+            try:
+                body = {} if to is None else {"to": to}
+                file.write(self._send("POST", f"/datasets/{quoted(dataset)}/export", body, {}).content)
+            except BaseException:
+                target.unlink()
+                raise
+
+    def take_in(self, path: str | Path, *, key: str, name: str | None = None) -> dict[str, Any]:
+        """Import a dataset that another service exported. Its rows must be among the sources of this one.
+
+        Returns its ``name``, and whether its account is ``open``: it is if it was handed over to this
+        service, and a copy is closed.
+
+        Args:
+            path: The file.
+            key: The public key of the service that exported it.
+            name: What the dataset is called here (default: as it was).
+        """
+        query = urlencode({"key": key, "name": name or ""})
+        kind = {"Content-Type": "application/x-tar"}
+        content = Path(path).read_bytes()
+        imported: dict[str, Any] = self._send("POST", f"/imports?{query}", None, kind, content=content).json()
+        return imported
+
+    def people(self) -> list[dict[str, Any]]:
+        """Everyone who was given a token for what this one reaches, newest first."""
+        people: list[dict[str, Any]] = self._call("GET", "/tokens")
+        return people
+
+    def issue(
+        self, name: str, *, role: str, team: str = "", dataset: str = "*", days: float = 90
+    ) -> dict[str, Any]:
+        """Give someone a token; its text is under ``token``, this once.
+
+        Args:
+            name: Who it is for.
+            role: "owner", "analyst", "auditor", "participant" or "submitter".
+            team: The team whose share the person uses.
+            dataset: What it reaches: "dataset:NAME" (or NAME), "board:NAME", "gate:NAME" or "*".
+            days: How long it lasts.
+        """
+        body = {"name": name, "role": role, "team": team, "dataset": dataset, "days": days}
+        issued: dict[str, Any] = self._call("POST", "/tokens", body)
+        return issued
+
+    def change_token(
+        self,
+        identity: str,
+        *,
+        role: str | None = None,
+        dataset: str | None = None,
+        days: float | None = None,
+    ) -> dict[str, Any]:
+        """Change a token from its next request on. The name and the team stay, because what was spent is
+        recorded under them. Returns the token as it is now, without its text.
+
+        Args:
+            identity: The token, by the ``identity`` that :meth:`people` lists.
+            role: Its new role.
+            dataset: What it reaches now.
+            days: How long it lasts, from now.
+        """
+        given = {"role": role, "dataset": dataset, "days": days}
+        body = {name: value for name, value in given.items() if value is not None}
+        changed: dict[str, Any] = self._call("PATCH", f"/tokens/{quoted(identity)}", body)
+        return changed
+
+    def revoke(self, identity: str) -> None:
+        """End a token now.
+
+        Args:
+            identity: The token, by the ``identity`` that :meth:`people` lists.
+        """
+        self._send("DELETE", f"/tokens/{quoted(identity)}", None, {})
+
+    def acts(self) -> list[dict[str, Any]]:
+        """What owners did, in order: who, when, what, and about which dataset or token. Needs a token that
+        reaches everything."""
+        acts: list[dict[str, Any]] = []
+        after = 0
+        while (page := self._call("GET", f"/administration?limit=1000&after={after}"))["acts"]:
+            acts += page["acts"]
+            after = page["after"]
+        return acts
+
+    def export_acts(self, path: str | Path) -> None:
+        """Write the book of acts to a file that anyone can verify with `holdfast verify`.
+
+        Args:
+            path: The file to write.
+        """
+        Path(path).write_bytes(self._send("GET", "/administration/ledger", None, {}).content)
+
+    def _error(self, response: Any) -> Exception:
+        error = error_of(response)
+        if response.status_code in _REFUSED and not isinstance(error, errors.BudgetSpent):
+            return errors.ServiceRefused(str(error), status=response.status_code)
+        return error
+
+    def __repr__(self) -> str:
+        return f"Admin({self._url!r})"

@@ -1,0 +1,371 @@
+"""``holdfast admin``: what an owner changes in a running service, over HTTP."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from holdfast.cli._output import print_data
+
+if TYPE_CHECKING:
+    from holdfast.admin import Admin
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_ROLES = click.Choice(["owner", "analyst", "auditor", "participant", "submitter"])
+
+
+def _connected(command: _Command) -> _Command:
+    """The options that say which service, as whom, and how to print."""
+    options = (
+        click.option(
+            "--service",
+            envvar="HOLDFAST_SERVICE",
+            show_envvar=True,
+            default="http://127.0.0.1:8344",
+            show_default=True,
+            help="The address of the service.",
+        ),
+        click.option("--token", envvar="HOLDFAST_TOKEN", help="An owner's token; better in HOLDFAST_TOKEN."),
+        click.option("--json", "as_json", is_flag=True, help="Print data instead of words."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+_yes = click.option("--yes", is_flag=True, help="Do not ask whether you mean it.")
+
+
+@click.group()
+def admin() -> None:
+    """Change who may ask how much, and what becomes of datasets, while a service runs.
+
+    Needs an owner's token in HOLDFAST_TOKEN. Every change is a line of a book. Exit status: 0 done, 1 the
+    service refuses or you said no, 2 bad input.
+    """
+
+
+@admin.command()
+@_connected
+def datasets(service: str, token: str | None, as_json: bool) -> None:
+    """List datasets: served, archived and deleted."""
+    with _admin(service, token) as there:
+        listed = there.datasets()
+    if as_json:
+        print_data(listed)
+        return
+    rows = [(entry["name"], entry["state"], entry.get("broken") or _left(entry)) for entry in listed]
+    _print_table(("dataset", "state", "left"), rows)
+
+
+@admin.command()
+@click.argument("dataset")
+@click.option("--share", "shares", multiple=True, metavar="WHO=NATS", help="A person (team/name) or team.")
+@click.option("--no-share", "without", multiple=True, metavar="WHO", help="Take a share away.")
+@click.option("--rate", type=int, help="New questions that a person may ask in a minute.")
+@click.option("--report", type=click.Choice(["owner", "analyst"]), help="Who may give the report.")
+@_connected
+def terms(
+    dataset: str,
+    shares: tuple[str, ...],
+    without: tuple[str, ...],
+    rate: int | None,
+    report: str | None,
+    service: str,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Show the terms of DATASET, or change them for the next question.
+
+    \b
+      holdfast admin terms people
+      holdfast admin terms people --share red/bob=5 --share blue=20 --rate 60
+      holdfast admin terms people --no-share red/bob
+    """
+    changed: dict[str, float | None] = {**_shares(shares), **dict.fromkeys(without)}
+    with _admin(service, token) as there:
+        if changed or rate is not None or report is not None:
+            now = there.change_terms(dataset, shares=changed or None, rate=rate, report=report)
+        else:
+            now = there.terms(dataset)
+    if as_json:
+        print_data(now)
+        return
+    console = Console(highlight=False)
+    console.print(
+        f"{dataset}: {now['rate']:,} new questions a minute; report by {now['report']}.", markup=False
+    )
+    for who, share in sorted(now["shares"].items()):
+        console.print(f"  {who}: {share:g}", markup=False)
+    if not now["shares"]:
+        console.print("  No shares: the account alone bounds everybody.", style="dim")
+
+
+@admin.command()
+@click.argument("dataset")
+@_yes
+@_connected
+def close(dataset: str, yes: bool, service: str, token: str | None, as_json: bool) -> None:
+    """End the account of DATASET for good. What was answered stays readable."""
+    _confirm(f"End the account of {dataset} for good? Nothing more will be answered from it.", yes)
+    with _admin(service, token) as there:
+        described = there.close_account(dataset)
+    _done(described, f"The account of {dataset} is closed.", as_json)
+
+
+@admin.command()
+@click.argument("dataset")
+@_connected
+def archive(dataset: str, service: str, token: str | None, as_json: bool) -> None:
+    """Serve DATASET no longer, until it is taken back with `unarchive`."""
+    with _admin(service, token) as there:
+        state = there.archive(dataset)
+    _done(state, f"{dataset} is archived. `holdfast admin unarchive {dataset}` takes it back.", as_json)
+
+
+@admin.command()
+@click.argument("dataset")
+@_connected
+def unarchive(dataset: str, service: str, token: str | None, as_json: bool) -> None:
+    """Serve an archived DATASET again."""
+    with _admin(service, token) as there:
+        state = there.unarchive(dataset)
+    _done(state, f"{dataset} is served again.", as_json)
+
+
+@admin.command()
+@click.argument("dataset")
+@click.option("--confirm", metavar="NAME", help="The name of the dataset once more, instead of a question.")
+@_connected
+def delete(dataset: str, confirm: str | None, service: str, token: str | None, as_json: bool) -> None:
+    """End every account of DATASET and forget it, for good.
+
+    Its account books stay, so that receipts can be verified, and the same rows stay refused. Files of rows
+    are left where they are: whoever put them there removes them.
+    """
+    if confirm is None:
+        _require_terminal("--confirm NAME")
+        confirm = click.prompt(f"This cannot be undone. Type {dataset} to delete it", err=True)
+    if confirm != dataset:
+        _say_no()
+    with _admin(service, token) as there:
+        state = there.delete(dataset, confirm=confirm)
+    _done(state, f"{dataset} is deleted. Its account book can still be exported.", as_json)
+
+
+@admin.command()
+@click.argument("dataset")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--to", metavar="KEY", help="The public key of the service that goes on with the account.")
+@_yes
+@_connected
+def export(
+    dataset: str, file: Path, to: str | None, yes: bool, service: str, token: str | None, as_json: bool
+) -> None:
+    """Write DATASET to FILE: its registration and its account books, without its rows.
+
+    Without --to it is a copy. With --to the account ends here, and only the service with that key can go on
+    with it. FILE holds secrets of the books: keep it where the service's folder may be.
+    """
+    if to is not None:
+        _confirm(f"Hand the account of {dataset} over to {to}? It ends here for good.", yes)
+    with _admin(service, token) as there:
+        there.export(dataset, file, to=to)
+        key = there.key()
+    done = {"dataset": dataset, "file": str(file), "to": to, "key": key}
+    _done(done, f"{file} holds {dataset}. To import it: holdfast admin import {file} --key {key}", as_json)
+
+
+@admin.command(name="import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--key", required=True, help="The public key of the service that exported it: ed25519:…")
+@click.option("--name", help="What the dataset is called here.  [default: as it was]")
+@_connected
+def take_in(file: Path, key: str, name: str | None, service: str, token: str | None, as_json: bool) -> None:
+    """Import a dataset from FILE. Put its rows into the folder of sources first."""
+    with _admin(service, token) as there:
+        imported = there.take_in(file, key=key, name=name)
+    goes_on = "its account goes on here" if imported["open"] else "a copy, whose account is closed"
+    _done(imported, f"{imported['name']} is imported: {goes_on}.", as_json)
+
+
+@admin.command()
+@_connected
+def people(service: str, token: str | None, as_json: bool) -> None:
+    """List everyone who was given a token."""
+    with _admin(service, token) as there:
+        listed = there.people()
+    if as_json:
+        print_data(listed)
+        return
+    rows = [
+        (
+            person["identity"],
+            f"{person['team']}/{person['name']}",
+            person["role"],
+            person["dataset"],
+            "revoked" if person["revoked"] else _day(person["expires"]),
+        )
+        for person in listed
+    ]
+    _print_table(("identity", "who", "role", "reaches", "until"), rows)
+
+
+@admin.command()
+@click.argument("name")
+@click.option("--role", required=True, type=_ROLES)
+@click.option("--team", default="", help="The team whose share the person uses.")
+@click.option(
+    "--dataset", default="*", show_default=True, help="What it reaches: NAME, board:NAME, gate:NAME or *."
+)
+@click.option("--days", default=90.0, show_default=True, type=float, help="How long it lasts.")
+@_connected
+def add(
+    name: str,
+    role: str,
+    team: str,
+    dataset: str,
+    days: float,
+    service: str,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Give NAME a token. It is shown this once."""
+    with _admin(service, token) as there:
+        issued = there.issue(name, role=role, team=team, dataset=dataset, days=days)
+    _done(issued, issued["token"], as_json)
+
+
+@admin.command()
+@click.argument("identity")
+@click.option("--role", type=_ROLES, help="The new role.")
+@click.option("--dataset", help="What it reaches now.")
+@click.option("--days", type=float, help="How long it lasts, from now.")
+@_connected
+def change(
+    identity: str,
+    role: str | None,
+    dataset: str | None,
+    days: float | None,
+    service: str,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Change the token IDENTITY, as `holdfast admin people` lists it. Its name and team stay."""
+    if role is None and dataset is None and days is None:
+        raise click.UsageError("Say what is new: --role, --dataset or --days.")
+    with _admin(service, token) as there:
+        changed = there.change_token(identity, role=role, dataset=dataset, days=days)
+    until = _day(changed["expires"])
+    _done(changed, f"{changed['name']}: {changed['role']} of {changed['dataset']} until {until}.", as_json)
+
+
+@admin.command()
+@click.argument("identity")
+@_connected
+def revoke(identity: str, service: str, token: str | None, as_json: bool) -> None:
+    """End the token IDENTITY now."""
+    with _admin(service, token) as there:
+        there.revoke(identity)
+    _done({"identity": identity, "revoked": True}, "The token is revoked.", as_json)
+
+
+@admin.command()
+@click.option(
+    "--export",
+    "target",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the book to a file that `holdfast verify` checks.",
+)
+@_connected
+def log(target: Path | None, service: str, token: str | None, as_json: bool) -> None:
+    """Show what owners did: the service's own book."""
+    with _admin(service, token) as there:
+        acts = there.acts()
+        if target is not None:
+            there.export_acts(target)
+    if as_json:
+        print_data(acts)
+        return
+    rows = [(str(act["line"]), _moment(act["time"]), act["by"], act["act"], _about(act)) for act in acts]
+    _print_table(("line", "time", "by", "act", "about"), rows)
+
+
+def _admin(service: str, token: str | None) -> Admin:
+    from holdfast.admin import Admin
+
+    if token is None:
+        raise click.UsageError("An owner's token is needed: set HOLDFAST_TOKEN, or say --token.")
+    return Admin(service, token)
+
+
+def _shares(given: Sequence[str]) -> dict[str, float]:
+    shares = {}
+    for text in given:
+        who, sign, share = text.rpartition("=")
+        try:
+            shares[who] = float(share)
+        except ValueError:
+            sign = ""
+        if not sign or not who:
+            raise click.UsageError(f"--share must be WHO=NATS, as red/bob=5. Got {text}.")
+    return shares
+
+
+def _confirm(question: str, yes: bool) -> None:
+    """Ask before what cannot be undone."""
+    if yes:
+        return
+    _require_terminal("--yes")
+    if not click.confirm(question, err=True):
+        _say_no()
+
+
+def _require_terminal(option: str) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"This cannot be undone, and nobody is here to ask: say {option}.")
+
+
+def _say_no() -> None:
+    click.echo("Nothing was changed.", err=True)
+    raise SystemExit(1)
+
+
+def _done(data: dict[str, Any], words: str, as_json: bool) -> None:
+    if as_json:
+        print_data(data)
+    else:
+        Console(highlight=False).print(words, markup=False, soft_wrap=True)
+
+
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, markup=False).print(table)
+
+
+def _left(dataset: dict[str, Any]) -> str:
+    return "closed" if dataset.get("closed") else str(dataset.get("words", ""))
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+
+
+def _moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+
+
+def _about(act: dict[str, Any]) -> str:
+    if "token" in act:
+        token = act["token"]
+        return f"{token['team']}/{token['name']} ({token['role']}, {token['dataset']})"
+    return str(act.get("dataset", act.get("of", "")))

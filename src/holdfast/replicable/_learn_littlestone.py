@@ -1,0 +1,280 @@
+"""Learning a Littlestone class from nothing but its table, or from the lists of any learner (SIS Theorem
+B.1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast import checks
+from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.replicable._choose import promise_of
+from holdfast.replicable._list_heavy import list_heavy_hitter, list_heavy_hitter_rows, listed_item
+from holdfast.replicable._littlestone_plan import LittlestoneWay, plan_littlestone, tree_way
+from holdfast.replicable._reduction import Reduction
+from holdfast.replicable._result import Result
+from holdfast.replicable._shatter import Shatter
+from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.replicable._ways import Problem
+
+__all__ = ["learn_littlestone", "learn_littlestone_rows"]
+
+_BY = "SIS Theorem B.1"
+_METHODS = ("best", "choose", "consistent", "trees")
+# Rows of the table of mistakes that are made at once, in cells.
+_AT_ONCE = 2**24
+
+Whole = npt.NDArray[np.int64]
+
+
+def learn_littlestone(
+    classes: Any,
+    x: Any,
+    y: Any,
+    *,
+    rho: Any,
+    beta: Any,
+    tape: Tape,
+    accuracy: Any = None,
+    method: str = "best",
+    list_rows: Any = None,
+    list_size: Any = None,
+    eta: Any = None,
+    bad: Any = None,
+    best_effort: bool = False,
+) -> Result:
+    """A hypothesis that errs on at most ``accuracy`` of the rows, the same on fresh rows.
+
+    ``classes`` is a table of 0 and 1 with a row for each hypothesis and a column for each point; ``x`` are
+    numbers of columns, ``y`` their labels. The value is the label of every point, as a tuple; it need not
+    be a row of the table. ``method`` is a way of :func:`plan_littlestone`; "best" is the one with the
+    fewest rows. ``classes`` may also be a list learner of one's own, ``list_learner(x, y)``, with
+    ``list_rows``, ``list_size``, ``eta`` and ``bad`` in place of the accuracy.
+
+    Guarantee: two samples give different hypotheses with probability at most ``rho``; the hypothesis errs
+    on more than ``accuracy`` of the rows (for a learner of one's own: is not good, in the sense of ``bad``)
+    with probability at most ``beta``.
+    Assumes: rows drawn independently; labels of one hypothesis of the class (rows that refute it are
+    refused by "choose"). For a learner of one's own: some hypothesis is on the list with probability at
+    least ``eta``, and a hypothesis that is not good with probability at most ``bad`` (not checkable);
+    ``bad`` < ``eta``/2 and lists of at most ``list_size`` hypotheses (checked).
+    Reference: SIS Theorem B.1, by Theorem 6.7; the list learner and the constants:
+    docs/theory/littlestone.md.
+
+    >>> points = np.eye(30)  # each hypothesis is 1 at one point
+    >>> x = np.random.default_rng(0).integers(0, 30, size=10_000)
+    >>> promise = {"accuracy": 0.1, "rho": 0.2, "beta": 0.1}
+    >>> hypothesis = learn_littlestone(points, x, x == 7, **promise, tape=Tape("study-7"))
+    >>> sum(hypothesis), hypothesis.details["method"]
+    (1, 'choose')
+    >>> def consistent(x, y):  # thresholds up to 8 that agree with a block
+    ...     return [threshold for threshold in range(9) if ((x < threshold) == y).all()]
+    >>> setting = dict(list_rows=40, list_size=9, eta=0.9, bad=0.05, rho=0.3, beta=0.1)
+    >>> x = np.random.default_rng(0).integers(0, 8, size=learn_littlestone_rows(**setting))
+    >>> int(learn_littlestone(consistent, x, x < 5, **setting, tape=Tape("study-7")))
+    5
+    """
+    of = "learn_littlestone"
+    tape = tape_argument(tape, of=of)
+    points, labels = np.asarray(x), np.asarray(y)
+    if points.ndim == 0 or labels.ndim != 1 or len(points) != len(labels):
+        raise InvalidArgument("y", "one label for each row of x", y, of=of, reference=_BY)
+    if callable(classes):
+        own = {"list_rows": list_rows, "list_size": list_size, "eta": eta, "bad": bad}
+        return _from_own_lists(classes, points, labels, own, rho, beta, tape, best_effort=best_effort)
+    shatter = Shatter(classes, of=of)
+    cells = _cells(points, labels, shatter.points, of=of)
+    way = _way(classes, accuracy, rho, beta, method)
+    fewest = 1 if way.name == "choose" else way.list_rows
+    if len(cells) < (fewest if best_effort else way.rows):
+        raise NotEnoughRows(fewest if best_effort else way.rows, len(cells), what="This learner")
+    if way.name == "choose":
+        return _chosen(shatter, cells, way, float(accuracy), float(rho), float(beta), tape)
+    count = min(way.lists, len(cells) // way.list_rows)
+    blocks = cells[: count * way.list_rows].reshape(count, way.list_rows)
+    if way.name == "consistent":
+        counts = _consistent(shatter, blocks)
+    else:
+        counts = _by_trees(shatter, blocks, float(accuracy), float(rho), float(beta))
+    listed = listed_item(
+        counts, count, eta=way.eta, rho=float(rho), beta=float(beta), list_size=way.list_size, tape=tape,
+        best_effort=best_effort,
+    )  # fmt: skip
+    value = None if listed.value is None else tuple(map(int, listed.value))
+    details = {"method": way.name, "lists": count, "list_rows": way.list_rows, "needed": way.rows}
+    return Result(
+        value, listed.guarantee, float(accuracy), listed.beta, count * way.list_rows, str(tape), details
+    )
+
+
+def learn_littlestone_rows(
+    *,
+    rho: Any,
+    beta: Any,
+    classes: Any = None,
+    accuracy: Any = None,
+    dimension: Any = None,
+    hypotheses: Any = None,
+    method: str = "best",
+    list_rows: Any = None,
+    list_size: Any = None,
+    eta: Any = None,
+    bad: Any = None,
+) -> int:
+    """The fewest rows from which :func:`learn_littlestone` keeps its promise.
+
+    The class is given as in :func:`plan_littlestone`, or by the numbers of a list learner of one's own:
+    then it is lists times rows of a list.
+
+    Guarantee: as :func:`learn_littlestone`.
+    Assumes: as :func:`learn_littlestone`.
+    Reference: SIS Theorem B.1; constants: docs/theory/littlestone.md.
+
+    >>> learn_littlestone_rows(dimension=1, hypotheses=1000, accuracy=0.1, rho=0.1, beta=0.05)
+    27266
+    """
+    if list_rows is not None:
+        lists, rows = _own_lists(list_rows, list_size, eta, bad, rho, beta, of="learn_littlestone_rows")
+        return lists * rows
+    return _way(classes, accuracy, rho, beta, method, dimension, hypotheses).rows
+
+
+def _way(
+    classes: Any,
+    accuracy: Any,
+    rho: Any,
+    beta: Any,
+    method: str,
+    dimension: Any = None,
+    hypotheses: Any = None,
+) -> LittlestoneWay:
+    checks.choice(method, "method", _METHODS, of="learn_littlestone")
+    plan = plan_littlestone(
+        classes, accuracy=accuracy, rho=rho, beta=beta, dimension=dimension, hypotheses=hypotheses
+    )
+    return plan.best if method == "best" else plan.way(method)
+
+
+def _cells(points: npt.NDArray[Any], labels: npt.NDArray[Any], count: int, *, of: str) -> Whole:
+    """Each row as one number: twice its point, plus its label."""
+    expected = f"numbers of points from 0 to {count - 1}"
+    if points.ndim != 1 or not bool(np.isin(labels, (0, 1)).all()):
+        name, asked = ("x", expected) if points.ndim != 1 else ("y", "labels 0 and 1")
+        raise InvalidArgument(name, asked, points if name == "x" else labels, of=of, reference=_BY)
+    try:
+        whole: Whole = points.astype(np.int64)
+        fits = (whole == points) & (whole >= 0) & (whole < count)
+    except (TypeError, ValueError):
+        fits = np.zeros(1, dtype=bool)
+    if not bool(np.all(fits)):
+        raise InvalidArgument("x", expected, points, of=of, reference=_BY)
+    cells: Whole = 2 * whole + labels.astype(np.int64)
+    return cells
+
+
+def _wrong(shatter: Shatter) -> npt.NDArray[np.float64]:
+    """For each cell (a point and its label) and each hypothesis: 1 if that is a mistake."""
+    ones = shatter.table.T.astype(np.float64)
+    wrong: npt.NDArray[np.float64] = np.stack([ones, 1.0 - ones], axis=1).reshape(-1, len(shatter.table))
+    return wrong
+
+
+def _chosen(
+    shatter: Shatter, cells: Whole, way: LittlestoneWay, accuracy: float, rho: float, beta: float, tape: Tape
+) -> Result:
+    used = cells[: way.rows]
+    mistakes = np.bincount(used, minlength=2 * shatter.points) @ _wrong(shatter)
+    if float(mistakes.min()) > 0.0:
+        raise InvalidArgument(
+            "y", "labels that one hypothesis of the class gives", "others", of="learn_littlestone"
+        )
+    promise = promise_of(Problem(len(shatter.table), accuracy, beta, True), rho)
+    chosen = promise.choose(mistakes / len(used), len(cells), tape, best_effort=True)
+    value = tuple(shatter.table[int(chosen)].astype(int).tolist())
+    details = {"method": "choose", "lists": 1, "list_rows": len(used), "needed": way.rows}
+    return Result(value, chosen.guarantee, accuracy, chosen.beta, len(used), str(tape), details)
+
+
+def _mistakes(shatter: Shatter, blocks: Whole) -> Iterable[npt.NDArray[np.float64]]:
+    """How many mistakes each hypothesis makes on each block, some blocks at a time."""
+    wrong = _wrong(shatter)
+    at_once = max(1, _AT_ONCE // max(wrong.shape))
+    for start in range(0, len(blocks), at_once):
+        part = blocks[start : start + at_once]
+        counts = np.zeros((len(part), 2 * shatter.points))
+        np.add.at(counts, (np.arange(len(part))[:, None], part), 1.0)
+        yield counts @ wrong
+
+
+def _consistent(shatter: Shatter, blocks: Whole) -> dict[Hashable, int]:
+    """On how many blocks each hypothesis makes no mistake."""
+    without = np.zeros(len(shatter.table), dtype=np.int64)
+    for mistakes in _mistakes(shatter, blocks):
+        without += (mistakes == 0.0).sum(axis=0)
+    names = ("".join("1" if label else "0" for label in row) for row in shatter.table.tolist())
+    return {name: int(count) for name, count in zip(names, without, strict=True) if count}
+
+
+def _by_trees(shatter: Shatter, blocks: Whole, accuracy: float, rho: float, beta: float) -> Counter[Hashable]:
+    """On how many lists each hypothesis is that reduction trees lead to."""
+    dimension = shatter.dimension(shatter.everything)
+    built = tree_way(dimension, len(shatter.table), shatter.points, accuracy, rho, beta)
+    assert built is not None  # the plan has this way
+    trees, reduction = built[1], Reduction(shatter)
+    counts: Counter[Hashable] = Counter()
+    for mistakes in _mistakes(shatter, blocks):
+        capped = np.minimum(mistakes, trees.mistakes[-1] + 1).astype(np.int32)
+        kinds, often = np.unique(capped, axis=0, return_counts=True)
+        for kind, times in zip(kinds, often.tolist(), strict=True):
+            listed: set[str] = set()
+            for most, depth in zip(trees.mistakes, trees.depths, strict=True):
+                part = shatter.part_of(kind <= most)
+                if part:
+                    listed.update(reduction.hypotheses(part, depth, trees.steady))
+            counts.update(dict.fromkeys(listed, times))
+    return counts
+
+
+def _from_own_lists(
+    list_learner: Callable[[Any, Any], Iterable[Hashable]],
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    own: dict[str, Any],
+    rho: Any,
+    beta: Any,
+    tape: Tape,
+    *,
+    best_effort: bool,
+) -> Result:
+    needed, rows = _own_lists(**own, rho=rho, beta=beta, of="learn_littlestone")
+    count = min(needed, len(x) // rows)
+    if count < (1 if best_effort else needed):
+        raise NotEnoughRows((1 if best_effort else needed) * rows, len(x), what="This learner")
+    starts = range(0, count * rows, rows)
+    lists = [frozenset(list_learner(x[i : i + rows], y[i : i + rows])) for i in starts]
+    heavy = list_heavy_hitter(
+        lists,
+        eta=own["eta"],
+        rho=rho,
+        beta=beta,
+        list_size=own["list_size"],
+        tape=tape,
+        best_effort=best_effort,
+    )
+    details = {"method": "own lists", "lists": count, "list_rows": rows}
+    return Result(heavy.value, heavy.guarantee, None, heavy.beta, count * rows, str(tape), details)
+
+
+def _own_lists(
+    list_rows: Any, list_size: Any, eta: Any, bad: Any, rho: Any, beta: Any, *, of: str
+) -> tuple[int, int]:
+    list_rows = checks.whole(list_rows, "list_rows", of=of, by=_BY)
+    eta = checks.real(eta, "eta", "(0, 1)", of=of, by=_BY)
+    bad = checks.real(bad, "bad", "[0, 0.5)", of=of, by=_BY)
+    if not bad < eta / 2.0:
+        raise InvalidArgument("bad", "below eta/2", bad, of=of, reference=_BY)
+    return list_heavy_hitter_rows(eta=eta, rho=rho, beta=beta, list_size=list_size), list_rows

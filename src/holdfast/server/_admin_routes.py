@@ -1,0 +1,143 @@
+"""Routes for owners who change things while the service runs. Every change is a line of a book."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+
+from holdfast.server._access import TheService, Who
+from holdfast.server._asking import described, streamed
+from holdfast.server._models import ExportBody, TermsBody, TokenChangeBody
+from holdfast.server._places import Unknown
+from holdfast.server._terms import terms_of
+
+router = APIRouter(prefix="/v1")
+
+BUNDLE_TYPE = "application/x-tar"
+_KeyText = Annotated[str, Query(max_length=200)]
+
+
+@router.get("/datasets/{name}/terms")
+def terms(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """The terms that an owner can change: shares, rate, and who may give the report."""
+    return terms_of(service.dataset(person, name).policy)
+
+
+@router.patch("/datasets/{name}/terms")
+def change_terms(name: str, body: TermsBody, service: TheService, person: Who) -> dict[str, Any]:
+    """Change terms; they hold for the next question. What is left out stays, and a share of null is taken
+    away."""
+    changes = body.model_dump(exclude_unset=True)
+    return terms_of(service.administration.change_terms(person, name, **changes))
+
+
+@router.post("/datasets/{name}/close")
+def close(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """End the account for good; what was answered stays readable."""
+    service.administration.close_account(person, name)
+    return described(service, person, name)
+
+
+@router.post("/datasets/{name}/archive")
+def archive(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """Serve a dataset no longer until it is taken back. Its account stays as it is."""
+    service.administration.archive(person, name)
+    return _state(service, name)
+
+
+@router.post("/datasets/{name}/unarchive")
+def unarchive(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """Serve an archived dataset again."""
+    service.administration.unarchive(person, name)
+    return _state(service, name)
+
+
+@router.delete("/datasets/{name}")
+def delete(
+    name: str, service: TheService, person: Who, confirm: Annotated[str, Query(max_length=100)] = ""
+) -> dict[str, Any]:
+    """End every account of a dataset and forget it; ``confirm`` repeats its name. Its account books stay, and
+    its rows stay refused."""
+    service.administration.delete(person, name, confirm=confirm)
+    return _state(service, name)
+
+
+@router.post("/datasets/{name}/export", response_class=StreamingResponse)
+def export(name: str, body: ExportBody, service: TheService, person: Who) -> StreamingResponse:
+    """A dataset in one file: its registration and its account books, without its rows. With ``to``, the key
+    of another service, the account ends here and that service goes on with it."""
+    with ExitStack() as stack:
+        file = stack.enter_context(service.bundles.exported(person, name, body.to))
+        at_end = stack.pop_all()
+
+    def blocks() -> Iterator[bytes]:
+        with at_end, file.open("rb") as content:
+            while block := content.read(1 << 20):
+                yield block
+
+    headers = {"Content-Disposition": f'attachment; filename="{name}.tar"'}
+    return StreamingResponse(blocks(), media_type=BUNDLE_TYPE, headers=headers)
+
+
+@router.post("/imports", status_code=201)
+async def take_in(
+    request: Request, service: TheService, person: Who, key: _KeyText, name: _KeyText = ""
+) -> dict[str, Any]:
+    """Register the dataset of an exported file, which the service with this public ``key`` made. Its rows
+    have to be among the sources."""
+    content = io.BytesIO(await request.body())
+
+    def work() -> dict[str, Any]:
+        return service.bundles.take_in(person, content, sender=key, name=name or None).to_dict()
+
+    return await run_in_threadpool(work)
+
+
+@router.get("/states")
+def states(service: TheService, person: Who) -> list[dict[str, Any]]:
+    """The datasets that this token reaches and that are archived or deleted."""
+    return [
+        {"name": name, "state": state, "since": since}
+        for name, (state, since) in service.datasets.states.all().items()
+        if person.reaches("dataset", name)
+    ]
+
+
+@router.patch("/tokens/{identity}")
+def change_token(identity: str, body: TokenChangeBody, service: TheService, person: Who) -> dict[str, Any]:
+    """Change the role of a token, what it reaches, or how long it lasts. Who it stands for stays."""
+    changes = body.model_dump(exclude_unset=True)
+    after = service.tokens.changed(identity, by=person, **changes)
+    if after is None:
+        raise Unknown("There is no such token.")
+    service.administration.record(person, "change token", token=after.to_dict())
+    service.tokens.write(after)
+    return after.to_dict()
+
+
+@router.get("/administration")
+def acts(
+    service: TheService,
+    person: Who,
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> dict[str, Any]:
+    """What owners did, in order, a page at a time; ``after`` is the last line of the page before."""
+    lines = service.administration.lines(after, limit)
+    return {"acts": lines, "after": max((line["line"] for line in lines), default=after)}
+
+
+@router.get("/administration/ledger", response_class=Response)
+def acts_exported(service: TheService, person: Who) -> StreamingResponse:
+    """The book of all acts of owners, as an export that anyone can verify offline."""
+    return streamed(service.administration.book, "administration")
+
+
+def _state(service: Any, name: str) -> dict[str, Any]:
+    return {"name": name, "state": service.datasets.states.of(name) or "served"}
