@@ -115,7 +115,8 @@ class Record:
     """Base of every result; subclasses are ``@dataclass(frozen=True, repr=False)``."""
 
     def _visible(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _visible_names(type(self))}
+        kind: Any = type(self)
+        return {name: getattr(self, name) for name in _visible_names(kind)}
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={show(value)}" for name, value in self._visible().items())
