@@ -221,7 +221,7 @@ class Plan(Record):
 def plan(
     *,
     queries: Any,
-    confidence: Any,
+    confidence: float,
     error: Any = None,
     rows: Any = None,
     dependence: Dependence | None = None,

@@ -26,8 +26,8 @@ _HAIR = 1.0 - 1e-12
 def amplify_generalization(
     algorithm: Algorithm,
     *,
-    epsilon: Any,
-    delta: Any,
+    epsilon: float,
+    delta: float,
     simulation: bool = False,
     workers: Workers = 1,
     progress: Progress = False,

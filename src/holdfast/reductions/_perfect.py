@@ -22,8 +22,8 @@ _MOST_SEEDS = 200
 def replicable_to_perfect(
     algorithm: Algorithm,
     *,
-    epsilon: Any,
-    delta: Any,
+    epsilon: float,
+    delta: float,
     simulation: bool = False,
     workers: Workers = 1,
     progress: Progress = False,

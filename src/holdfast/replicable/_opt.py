@@ -25,7 +25,7 @@ _BY = "SIS Algorithm 13"
 
 
 def estimate_opt(
-    errors_or_losses: Any, *, accuracy: Any, rho: Any, beta: Any, tape: Tape, best_effort: bool = False
+    errors_or_losses: Any, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
 ) -> Result:
     """The least expected loss of any model, to within ``accuracy``, the same on fresh rows.
 
@@ -70,7 +70,7 @@ def opt_by_means(
     return Result(value, Replicability(rho), accuracy, beta, min(rows, needed), str(tape), details)
 
 
-def estimate_opt_rows(*, models: Any, accuracy: Any, rho: Any, beta: Any) -> int:
+def estimate_opt_rows(*, models: Any, accuracy: float, rho: float, beta: float) -> int:
     """The fewest rows from which :func:`estimate_opt` keeps its promise.
 
     Guarantee: as :func:`estimate_opt`.
