@@ -51,7 +51,7 @@ define trim
 endef
 
 site: $(VENV)/.ready
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/python -m mkdocs build --strict
+	PYTHONPATH=src $(BIN)/python docs/make_site.py
 
 $(DEMO)/.ready: requirements-demo.lock
 	@echo "Setting up $(DEMO): the packages that the demo needs."

@@ -198,7 +198,7 @@ def honest() -> list[dict[str, Any]]:
                     k=queries,
                     beta=BETA,
                     rows_a_training_row=kept / training,
-                    told=told,
+                    expecting=told,
                 )
                 widths[name] = min(NOTHING, forecast.mean)
             widths["a fixed list on half"] = min(NOTHING, non_adaptive_error(rows // 2, queries, BETA))

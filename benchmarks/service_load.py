@@ -66,9 +66,9 @@ def home(folder: Path) -> tuple[Path, str]:
 class Served:
     """A service in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *more: str) -> None:
         command = [sys.executable, "-c", "from holdfast.cli import main; main()", "serve", str(folder)]
-        options = ["--port", "0", "--json"]
+        options = ["--port", "0", "--json", *more]
         self._process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url: str = json.loads(self._process.stdout.readline())["url"]

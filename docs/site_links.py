@@ -1,4 +1,4 @@
-"""A step of the site's build: links out of ``docs/`` become plain text.
+"""A step of the site's build: links out of ``docs/`` become text, links to notebooks lead to pages.
 
 Pages name tests, results and source files of the repository, and readers on the site have no repository. A
 link to a file that does not exist is left as it is, so that the strict build fails on it.
@@ -24,6 +24,8 @@ def inside(markdown: str, path: Path) -> str:
 
     def replace(link: re.Match[str]) -> str:
         target = (path.parent / link[2]).resolve()
+        if target.suffix == ".ipynb" and target.exists():  # site_notebooks.py makes the page
+            return f"[{link[1]}]({link[2].removesuffix('.ipynb')}.md{link[3] or ''})"
         on_site = target.is_relative_to(DOCS) and target.suffix not in {".py", ".toml", ".json", ".csv"}
         return link[0] if ":" in link[2] or on_site or not target.exists() else link[1]
 

@@ -81,9 +81,12 @@ def sticks_out(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 
 
-def serious_faults(page: Page) -> list[tuple[str, list[Any]]]:
-    """What axe-core calls serious or critical: the rule, and where it is broken."""
-    violations = Axe().run(page).response["violations"]
+def serious_faults(page: Page, only: str | None = None) -> list[tuple[str, list[Any]]]:
+    """What axe-core calls serious or critical: the rule, and where it is broken. ``only`` names one rule."""
+    options = {"resultTypes": ["violations"]}
+    if only is not None:
+        options["runOnly"] = [only]
+    violations = Axe().run(page, options=options).response["violations"]
     return [
         (problem["id"], [node["target"] for node in problem["nodes"]])
         for problem in violations

@@ -82,12 +82,17 @@ class BudgetSpent(_AccountError):
 
 
 class NotEnoughRows(HoldfastError):
-    """The guarantee needs ``needed`` rows and the sample has ``got``; ``unit`` is what a row is called."""
+    """The guarantee needs ``needed`` rows and the sample has ``got``; ``unit`` is what a row is called, and
+    ``advice`` what can be done with the rows at hand."""
 
-    def __init__(self, needed: int, got: int, *, what: str = "This guarantee", unit: str = "rows") -> None:
+    def __init__(
+        self, needed: int, got: int, *, what: str = "This guarantee", unit: str = "rows", advice: str = ""
+    ) -> None:
         self.needed = needed
         self.got = got
-        super().__init__(f"{what} needs at least {needed:,} {unit}; the sample has {got:,}.")
+        self.what = what
+        said = f"{what} needs at least {needed:,} {unit}; the sample has {got:,}."
+        super().__init__(f"{said} {advice}" if advice else said)
 
 
 class DatabaseAway(HoldfastError):

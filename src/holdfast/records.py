@@ -18,7 +18,7 @@ _DIGITS = 3  # of a half-width; what lies below them says nothing
 # the right and stripe rows by themselves, which these rules take back.
 _NOTEBOOK_STYLE = (
     "<style>"
-    ".holdfast { overflow-x: auto; max-width: 60em; }"
+    ".holdfast { max-width: 60em; }"
     ".holdfast table { border-collapse: collapse; margin: .4em 0; }"
     ".holdfast caption { caption-side: top; text-align: left; font-weight: 600; color: inherit; }"
     ".holdfast th, .holdfast td { text-align: left !important; vertical-align: top; "
@@ -78,8 +78,8 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, caption: 
 
 
 def framed_html(*parts: str) -> str:
-    """Pieces of HTML as one output of a notebook, in the style that all results share: it scrolls sideways by
-    itself where the screen is narrow, and takes the notebook's colours.
+    """Pieces of HTML as one output of a notebook, in the style that all results share. It takes the colours
+    of the notebook, which also scrolls what is too wide.
 
     >>> framed_html("<p>Done.</p>").endswith("<p>Done.</p></div>")
     True
@@ -105,7 +105,7 @@ def plain(value: object) -> Any:
 
 
 @cache
-def _visible_names(kind: type[Record]) -> tuple[str, ...]:
+def _visible_names(kind: Any) -> tuple[str, ...]:
     if not is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is a Record and must be a dataclass")
     return tuple(field.name for field in fields(kind) if field.repr)

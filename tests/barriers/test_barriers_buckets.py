@@ -304,6 +304,18 @@ def test_plans_keep_their_accuracy_and_do_not_grow_with_the_strings():
     ("make", "named"),
     [
         (lambda: Gates(65), "inputs"),
+        (
+            lambda: AffineInverter().strings(
+                Circuit(lambda r: r & r >> np.uint64(1), 40, 40 - 8), Bucket((), 0, (), 0), 1
+            ),
+            "function",
+        ),
+        (
+            lambda: AffineInverter().strings(
+                Circuit(lambda r: (r & r >> np.uint64(1)) & np.uint64(3), 40, 2), Bucket((), 0, (), 0), 1
+            ),
+            "circuit",
+        ),
         (lambda: Gates(2).both(1, 3), "right"),
         (lambda: Gates(2).circuit([]), "wires"),
         (lambda: Gates(2).circuit([4]), "wires"),

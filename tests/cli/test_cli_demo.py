@@ -145,7 +145,7 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(holdfast, elsewhere):
     reader, text = read(written)
     pictures = [base64.b64decode(source.partition(",")[2]) for source in reader.sources]
     assert all(source.startswith("data:image/png;base64,") for source in reader.sources)
-    assert len(pictures) == 2
+    assert len(pictures) == 4
     assert (folder / "demo.png").read_bytes() in pictures
     assert all(picture.startswith(b"\x89PNG") for picture in pictures)
     for needed in ("prefers-color-scheme: dark", "width=device-width", "<style>"):

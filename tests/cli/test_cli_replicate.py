@@ -163,6 +163,7 @@ def test_too_few_rows_are_a_refusal_and_a_best_effort_is_not(survey, holdfast):
     status, _, err = holdfast(*question)
     assert status == 1
     assert "needs at least" in err
+    assert f"With your {ROWS:,} rows: rho = 0.2 for ±" in err.replace("\n", " ").replace("  ", " ")
     status, out, _ = holdfast(*question, "--json")
     assert status == 1
     assert json.loads(out)["got"] == ROWS
@@ -203,6 +204,28 @@ def test_a_slope_is_that_of_the_library(survey, holdfast):
     status, out, _ = holdfast(*again[1:], "--json")
     assert status == 0
     assert json.loads(out)["value"] == wanted.value
+
+
+def test_a_histogram_is_that_of_the_library_and_prints_a_table(survey, holdfast):
+    found = _asked(
+        holdfast, "histogram(home town, 'Riga', 'Oslo', 'Bern')", "--accuracy", "0.3", "--rho", "0.2"
+    )
+    towns = ["Riga", "Oslo", "Bern"]
+    expected = replicable.histogram(survey["home town"], towns, accuracy=0.3, rho=0.2, beta=0.05, tape=TAPE)
+    assert found["value"] == expected.value.tolist()
+    question = (
+        "replicate",
+        "survey.csv",
+        "histogram(sex, 'F', 'M')",
+        "--accuracy",
+        "0.3",
+        "--tape",
+        "study-7",
+    )
+    _, out, _ = holdfast(*question)
+    assert re.search(r"category +share", out)
+    assert re.search(r"F +0\.\d+\n +M +0\.\d+", out)
+    assert "total variation" in out
 
 
 def test_the_rows_at_hand_say_what_they_can_promise(survey, holdfast):
@@ -247,6 +270,9 @@ def test_a_poor_best_effort_says_so_before_the_result(survey, holdfast):
         (["difference(age, sex = 'F', sex = 'M')", "--tape", "a"], "--bounds"),
         (["difference(age, sex = 'F', sex = 'M', a, b)", "--tape", "a"], "not numbers"),
         (["slope(age, income)", "--tape", "a"], "--least-variance"),
+        (["histogram(sex)", "--tape", "a"], "Which categories"),
+        (["histogram(sex, F, M)", "--tape", "a"], "in quotes"),
+        (["histogram(sex, 'F', 'X')", "--tape", "a", "--best-effort"], "categories"),
         (["slope(age)", "--tape", "a"], "slope(y, x)"),
         (
             [

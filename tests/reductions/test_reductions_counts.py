@@ -8,16 +8,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from reductions_algorithms import response
+from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import (
     Algorithm,
     _replicable,
+    _steady,
+    amplify_delta,
     dp_to_replicable,
     exponential_choice,
     item_to_user_level,
     laplace_mean,
+    private_agnostic,
 )
+from holdfast.reductions._parts import ordered_subsets
+from holdfast.reductions._sampling import Sampling
 from holdfast.replicable import Tape
 from holdfast.stability import DP
 
@@ -105,3 +111,61 @@ def test_a_batch_of_the_wrong_shape_is_refused():
         Algorithm(
             lambda rows, tape: 0, rows_needed=1, guarantee=DP(1.0), batch_probabilities=lambda samples: []
         )
+
+
+def test_subsets_are_ordered_choices_without_repetition(seed):
+    lines = ordered_subsets(Tape(seed), 3000, 2, 4)
+    assert (lines[:, 0] != lines[:, 1]).all()
+    counts = np.unique(lines @ [4, 1], return_counts=True)[1]
+    assert len(counts) == 12
+    assert stats.chisquare(counts).pvalue > 1e-6
+    # With replacement, one line in four would repeat itself.
+    drawn = Tape(seed).branch("try 0").integers(6000, 4).reshape(3000, 2)
+    assert 600 < (drawn[:, 0] == drawn[:, 1]).sum() < 900
+
+
+def test_laws_on_subsets_are_averaged_in_batches(seed):
+    mean = laplace_mean(rows=20, epsilon=2.0, accuracy=0.3, cells=5)
+    plan = Sampling(300, 400, 0.1, False)
+    steady = _replicable.sampled(mean, plan, theorem="")
+    rows = np.random.default_rng(seed).random(400)
+    law = _replicable._mixture(mean, plan, 1, False)(rows, Tape(seed))
+    lines = ordered_subsets(Tape(seed).branch("subsets 0"), 300, 20, 400)
+    assert np.abs(law - np.mean([mean.law(rows[line]) for line in lines], axis=0)).max() < 1e-12
+    assert steady(rows, Tape(seed)) in mean.outcomes
+    # One law at a time, by other coins, gives the same average but for the choice of subsets.
+    slow = _replicable._mixture(replace(mean, batch_probabilities=None), plan, 1, False)
+    assert np.abs(law - slow(rows, Tape(seed))).max() < 0.05
+
+
+def many(outcomes: int) -> Algorithm:
+    def laws(samples):
+        return np.full((len(samples), outcomes), 1.0 / outcomes)
+
+    return Algorithm(
+        lambda rows, tape: 0,
+        rows_needed=1000,
+        guarantee=DP(0.3),
+        failure=0.001,
+        outcomes=tuple(range(outcomes)),
+        probabilities=lambda rows: laws([rows])[0],
+        batch_probabilities=laws,
+    )
+
+
+def test_rows_do_not_grow_with_the_outcomes_where_subsets_are_taken(monkeypatch):
+    def rows() -> list[int]:
+        task = {"labelings": len, "predict": len, "growth": lambda n: n + 1}
+        bounds = {"accuracy": 0.2, "learner_accuracy": 0.05, "epsilon": 1.0}
+        return [
+            amplify_delta(many(10_000), epsilon=1.0).rows_needed,
+            private_agnostic(many(10_000), **task, **bounds).rows_needed,
+        ]
+
+    with_subsets = rows()
+    with monkeypatch.context() as changed:
+        changed.setattr(_steady, "_MOST_IN_BATCHES", 1)
+        without = rows()
+    for few, more in zip(with_subsets, without, strict=True):
+        assert 100 * few < more
+    assert amplify_delta(many(1000), epsilon=1.0).rows_needed > with_subsets[0] / 3

@@ -62,7 +62,7 @@ def samples(parts: int, seeds: int, p: float) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("p", [0.5, 0.45, 0.1])
 def test_exact_sample_perfect_generalisation(p):
-    perfect = replicable_to_perfect(echo_or_one(), epsilon=EPSILON, delta=DELTA)
+    perfect = replicable_to_perfect(echo_or_one(), epsilon=EPSILON, delta=DELTA, method="seeds")
     used = perfect.explain().steps[-1].parameters
     counts, law = samples(used["parts"], used["seeds"], p)
     values = probability_of_one(counts, used["parts"], EPSILON, used["sensitivity"])
@@ -95,7 +95,9 @@ def test_the_choice_is_within_epsilon_where_scores_move_by_the_sensitivity_and_h
 
 
 def test_the_compiled_algorithm_has_the_law_that_was_checked(seed):
-    perfect = replicable_to_perfect(echo_or_one(), epsilon=EPSILON, delta=DELTA, simulation=True)
+    perfect = replicable_to_perfect(
+        echo_or_one(), epsilon=EPSILON, delta=DELTA, method="seeds", simulation=True
+    )
     used = perfect.explain().steps[-1].parameters
     # All bad coins must see a close vote, or the outcome is 1 almost surely.
     rows = np.tile([0, 0, 1], perfect.rows_needed)[: perfect.rows_needed]
@@ -173,3 +175,72 @@ def test_bad_arguments_are_named(change, named):
     with pytest.raises(InvalidArgument) as caught:
         replicable_to_perfect(arguments.pop("algorithm"), **arguments)
     assert caught.value.argument == named
+
+
+def vote_for_one(counts: np.ndarray, runs: int, weight: float) -> np.ndarray:
+    """P(the outcome is 1) where a bad coin's runs echo bits with so many ones, and a good one's all say 1."""
+    echoed = 1.0 / (1.0 + np.exp(weight / 2.0 * (runs - 2.0 * counts)))
+    return BAD * echoed + (1.0 - BAD) / (1.0 + math.exp(-weight / 2.0 * runs))
+
+
+@pytest.mark.parametrize("p", [0.5, 0.45, 0.1])
+def test_exact_perfect_generalisation_of_the_vote(p):
+    steady = Algorithm(
+        echo_or_one().run, rows_needed=1, guarantee=GoodCoins(0.0, 0.02), outcomes=(0, 1)
+    )  # the declaration is false: the stability does not depend on it
+    for epsilon, delta in ((1.0, 0.05), (0.5, 0.2)):
+        perfect = replicable_to_perfect(steady, epsilon=epsilon, delta=delta, method="vote")
+        used, runs = perfect.explain().steps[-1].parameters, perfect.rows_needed
+        assert used["seeds"] == 1
+        notion = perfect.guarantee
+        assert (notion.epsilon, notion.delta, notion.kind) == (epsilon, 0.0, "sample")
+        assert notion.beta == pytest.approx(2 * delta)
+        counts, law = np.arange(runs + 1), stats.binom.pmf(np.arange(runs + 1), runs, p)
+        weight = used["weight epsilon"]
+        assert weight * math.sqrt(runs * math.log(2 / delta)) <= epsilon
+        values = vote_for_one(counts, runs, weight)
+        assert share_of_far_pairs(values, law, epsilon, 0.0) <= notion.beta + 1e-9
+        # With coins that all echo, weights six times as large go beyond what is promised.
+        echoed = 1.0 / (1.0 + np.exp(3.0 * weight * (runs - 2.0 * counts)))
+        if p == 0.5:
+            assert share_of_far_pairs(echoed, law, epsilon, 0.0) > notion.beta
+
+
+def test_the_vote_has_the_law_that_was_checked_and_fails_no_more_often_than_it_says(seed):
+    declared = Algorithm(echo_or_one().run, rows_needed=1, guarantee=GoodCoins(0.0, 0.02), outcomes=(0, 1))
+    perfect = replicable_to_perfect(declared, epsilon=1.0, delta=0.05, method="vote", simulation=True)
+    runs, weight = perfect.rows_needed, perfect.explain().steps[-1].parameters["weight epsilon"]
+    rows = np.tile([0, 0, 0, 1], runs)[:runs]
+    law = float(vote_for_one(np.array([rows.sum()]), runs, weight)[0])
+    hits = sum(perfect(rows, Tape(seed).branch(number)) == 1 for number in range(100))
+    assert stats.binomtest(hits, 100, law).pvalue > LEVEL
+    assert law < 0.9
+    wrong = 0.01
+    task = Algorithm(
+        lambda rows, tape: 0 if rows[0] < wrong else 1,
+        rows_needed=1,
+        guarantee=GoodCoins(0.02, 0.0),
+        failure=wrong,
+        outcomes=(0, 1),
+    )
+    perfect = replicable_to_perfect(task, epsilon=1.0, delta=0.05, beta=0.1, method="vote", simulation=True)
+    assert perfect.failure <= 0.1
+    rng = np.random.default_rng(seed)
+    failures = sum(perfect(rng.random(perfect.rows_needed), Tape(n)) == 0 for n in range(60))
+    assert lower_limit(failures, 60) <= perfect.failure
+
+
+def test_the_cheaper_of_the_two_is_taken():
+    def rows(outcomes, method="cheapest", delta=0.01):
+        task = Algorithm(
+            lambda rows, tape: 0, rows_needed=1, guarantee=GoodCoins(0.01, 0.01), outcomes=outcomes
+        )
+        return replicable_to_perfect(task, epsilon=1.0, delta=delta, method=method).rows_needed
+
+    assert rows((0, 1)) == rows((0, 1), "vote") < 300
+    assert rows(range(20)) == rows(range(20), "vote") < 1_300
+    assert rows(range(20), "seeds") == rows(None) == 6_534
+    assert rows(range(20), delta=0.1) == rows(range(20), "seeds", delta=0.1) == 80
+    with pytest.raises(InvalidArgument) as caught:
+        rows(None, "vote")
+    assert caught.value.argument == "outcomes"

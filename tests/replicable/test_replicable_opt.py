@@ -158,6 +158,51 @@ def test_bad_arguments_are_named(changed):
     assert refusal.value.argument in changed
 
 
+# One-sided, as Algorithm 13 prints it
+
+
+def test_the_size_of_the_one_sided_estimate():
+    assert sample_size("estimate_opt", models=100, one_sided=True, **ASK) == 129_728
+    assert sample_size("estimate_opt", models=100, **{**ASK, "accuracy": 0.0125}) == 129_728
+
+
+@pytest.mark.parametrize("losses", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("runs", [500, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_one_sided_estimates_are_above_and_agree(losses, runs, rng):
+    needed = sample_size("estimate_opt", models=100, one_sided=True, **ASK)
+    differ = outside = below = 0
+    for i in range(runs):
+        tape = Tape("one side").branch(i)
+        means = rng.normal(
+            losses, np.sqrt(losses * (1.0 - losses) / needed), (2, 100)
+        )  # binomial but for 10⁻³
+        first, second = (
+            float(opt_by_means(side, needed, 0.05, 0.1, 0.05, tape, best_effort=False, one_sided=True))
+            for side in means
+        )
+        differ += first != second
+        outside += not losses.min() <= first <= losses.min() + 0.025
+        below += not first - 0.0125 >= losses.min()  # the twin does not shift
+    assert clopper_pearson(differ, runs, NATS).low <= 0.1
+    assert clopper_pearson(outside, runs, NATS).low <= 0.05
+    assert clopper_pearson(below, runs, NATS).low > 0.05
+
+
+def test_the_one_sided_promise_is_exact_on_a_small_law():
+    """One model, a fair coin: binomial counts, and the offset of the grid by its own law."""
+    ask = {"accuracy": 0.4, "rho": 0.3, "beta": 0.2}
+    needed = sample_size("estimate_opt", models=1, one_sided=True, **ask)
+    width = float(_width(1, needed, 0.3))
+    counts = np.arange(needed + 1)
+    law = np.array([math.comb(needed, k) / 2**needed for k in counts.tolist()])
+    # The rounded value is uniform about the mean, then shifted by a quarter of the accuracy.
+    low, high = 0.5 - 0.1 - counts / needed, 0.5 + 0.2 - 0.1 - counts / needed
+    inside = np.clip(np.minimum(high, width / 2) - np.maximum(low, -width / 2), 0.0, None) / width
+    assert 1.0 - float(law @ inside) <= 0.2
+    with pytest.raises(InvalidArgument, match="one_sided"):
+        sample_size("estimate_opt", models=1, **{**ask, "one_sided": "yes"})
+
+
 def test_widths_have_few_bits():
     for models, rows, rho in itertools.product((1, 7), (10, 1000), (0.1, 0.3)):
         mantissa, _ = math.frexp(_width(models, rows, rho))

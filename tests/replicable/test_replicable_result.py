@@ -23,6 +23,18 @@ def _result(value, **details):
     return Result(value, Replicability(0.1), 0.05, 0.01, rows=10, tape=Tape("study-7"), details=details)
 
 
+def test_a_result_says_in_words_what_is_promised():
+    assert str(_result(0.25)) == (
+        "0.25 (another sample and this tape give exactly this with probability 0.9 or more; it is within "
+        "0.05 of the truth with probability 0.99 or more; 10 rows; tape:holdfast-1:study-7)"
+    )
+    without = Result("a", Replicability(0.05), None, None, rows=1_000, tape=Tape("x"))
+    assert str(without) == (
+        "a (another sample and this tape give exactly this with probability 0.95 or more; 1,000 rows; "
+        "tape:holdfast-1:x)"
+    )
+
+
 def test_a_result_stands_for_its_value():
     number, index, array, texts = (
         _result(0.25),

@@ -1,8 +1,9 @@
 """Hostile clients against a real service: each does its worst, others go on and lose no nat.
 
-An honest person asks all the while. Their 99th percentile must stay below 250 ms, or below five times what it
-is on the quiet service of the same run where the machine is slow, and the account must be what their own
-answers cost.
+An honest person asks all the while. Every request of theirs is answered, and the account is what their own
+answers cost. The slow part does the same and measures: their 99th percentile must stay below 250 ms, or below
+five times what it is on the quiet service of the same run where the machine is slow. It needs a machine that
+does nothing else: pytest -m slow tests/server/test_server_abuse.py
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ ROUNDS = 25
 class Arena:
     """A service in a process of its own, with two datasets, two boards and people with tokens."""
 
-    def __init__(self, home):
+    def __init__(self, home, *, measures):
+        self.measures = measures
         rng = np.random.default_rng(0)
         (home / "data").mkdir()
         pd.DataFrame({"x": rng.random(5_000)}).to_parquet(home / "data" / "calm.parquet")
@@ -59,7 +61,7 @@ class Arena:
         self.url = said["url"]
         self.honest = Honest(self.url, self.honest_token)
         self.honest.work("calm", lambda rounds: rounds < 5)  # Everything is loaded at first use.
-        self.quiet = self.honest.work("calm", lambda rounds: rounds < ROUNDS).p99
+        self.quiet = self.honest.work("calm", lambda rounds: rounds < ROUNDS).p99 if measures else 0.0
 
     def stop(self):
         self.honest.close()
@@ -74,22 +76,25 @@ class Arena:
         return sum(one.memory_info().rss for one in everyone if one.is_running()) / 2**20
 
     def withstands(self, name, *attacks):
-        """The honest person goes on while attacks run; neither time nor a nat is lost."""
+        """The honest person goes on while attacks run, and loses no nat; and no time, where that is
+        measured."""
         before = self.honest.spent("calm")
         with meanwhile(*attacks) as over:
             work = self.honest.work("calm", lambda rounds: rounds < 1 or not over())
         count = len(work.seconds)
         print(f"{name}: p99 {work.p99 * 1e3:.0f} ms of {count} requests, quiet {self.quiet * 1e3:.0f} ms")
-        assert work.p99 <= max(MOST, 5 * self.quiet)
+        assert count  # All were answered: what is not answered with 200 raises there.
+        if self.measures:
+            assert work.p99 <= max(MOST, 5 * self.quiet)
         assert self.honest.spent("calm") - before == pytest.approx(work.nats, abs=1e-4)
 
     def bearer(self, role="analyst"):
         return f"Authorization: Bearer {self.tokens[role]}"
 
 
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory):
-    arena = Arena(tmp_path_factory.mktemp("abuse"))
+@pytest.fixture(scope="module", params=["answered", pytest.param("in time", marks=pytest.mark.slow)])
+def arena(request, tmp_path_factory):
+    arena = Arena(tmp_path_factory.mktemp("abuse"), measures=request.param == "in time")
     yield arena
     arena.stop()
 

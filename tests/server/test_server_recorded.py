@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.server import Service
 from holdfast.server._recorded import Recorded
+from holdfast.server._short_way import PlainQuestion
 
 QUESTION = "share(x > 0.5)"
 PATH = "/v1/datasets/other/questions"
@@ -16,14 +17,14 @@ PATH = "/v1/datasets/other/questions"
 def replies(service, monkeypatch):
     """Which requests were answered from memory, in order."""
     given = []
-    find = Recorded.reply
+    find = PlainQuestion.recorded
 
     async def watched(self, *arguments):
         reply = await find(self, *arguments)
         given.append(reply is not None)
         return reply
 
-    monkeypatch.setattr(Recorded, "reply", watched)
+    monkeypatch.setattr(PlainQuestion, "recorded", watched)
     return given
 
 
@@ -86,7 +87,7 @@ def test_whatever_says_more_takes_the_long_way(person, replies, body):
     ann = person("analyst", "ann")
     ask(ann, query=QUESTION)
     ask(ann, **body)
-    assert replies == [False, False]
+    assert replies == [False]
 
 
 def test_a_request_with_a_key_takes_the_long_way(person, client, replies):
@@ -95,7 +96,7 @@ def test_a_request_with_a_key_takes_the_long_way(person, client, replies):
     headers = {"Authorization": f"Bearer {ann.token}", "Idempotency-Key": "one"}
     assert client.post(PATH, json={"query": QUESTION}, headers=headers).status_code == 200
     assert client.post(PATH, json={"query": "share(x > 0.6)"}, headers=headers).status_code in (200, 422)
-    assert replies == [False, False, False]
+    assert replies == [False]
 
 
 def test_a_body_that_is_no_json_takes_the_long_way(person, client, replies):
@@ -105,7 +106,7 @@ def test_a_body_that_is_no_json_takes_the_long_way(person, client, replies):
     assert client.post(PATH, content=b'{"query": "share(x > 0.5)"}', headers=headers).status_code == 422
     headers["Content-Type"] = "application/json"
     assert client.post(PATH, content=b"{", headers=headers).status_code == 422
-    assert replies == [False, False, False]
+    assert replies == [False]
 
 
 def test_a_new_epoch_has_answers_of_its_own(person, service, replies, rng):
@@ -144,3 +145,27 @@ def test_few_replies_are_kept(service, monkeypatch):
         recorded.keep(guard, f"q{number}", b"x")
     recorded.keep(guard, "long", b"x" * 20_000)
     assert recorded._replies[guard] == {"q3": b"x", "q4": b"x"}
+
+
+@pytest.mark.parametrize(
+    "question", ["share(x >", "share(nothing > 1)", "mean(x, 0, 1, guess = 5)", "", "share(x > 0.5)" * 3_000]
+)
+def test_what_is_wrong_is_told_alike_on_both_ways(person, client, question):
+    ann = person("analyst", "ann")
+    short = ask(ann, query=question)
+    long = ask(ann, query=question, precise=False)
+    assert short.status_code == long.status_code != 200
+    assert short.json() == long.json()
+    assert short.headers["content-type"] == long.headers["content-type"] == "application/problem+json"
+
+
+def test_both_ways_are_measured_alike(person, client):
+    ann = person("analyst", "ann")
+    assert ask(ann, query=QUESTION).status_code == 200
+    assert ask(ann, query="share(x > 0.25)", precise=False).status_code == 200
+    assert ask(person("auditor", "eve"), query="share(x > 0.75)").status_code == 403
+    text = client.app.state.metrics.text().decode()
+    route = 'method="POST",route="/v1/datasets/{name}/questions"'
+    assert f'holdfast_requests_total{{{route},status="200"}} 2.0' in text
+    assert f'holdfast_requests_total{{{route},status="403"}} 1.0' in text
+    assert 'holdfast_questions_total{kind="questions",outcome="answered"} 2.0' in text

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 from server_operated import operated, run
@@ -94,3 +98,58 @@ def test_an_exporter_that_is_not_installed_is_named(tmp_path):
     assert done.returncode == 2
     assert "opentelemetry-exporter-no-such" in done.stderr
     assert "OTEL_TRACES_EXPORTER=none" in done.stderr
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Takes in traces as an OpenTelemetry collector does: protobuf over HTTP."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.append((self.path, self.headers["Content-Type"], body))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format, *arguments):
+        """Nothing is logged."""
+
+
+@contextmanager
+def collecting() -> Iterator[ThreadingHTTPServer]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        server.received = []
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_service_sends_its_spans_to_a_collector(set_up, tmp_path):
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    home = tmp_path / "home"
+    shutil.copytree(set_up, home)
+    with collecting() as collector:
+        endpoint = f"http://127.0.0.1:{collector.server_port}"
+        # The address alone is enough: an exporter is part of the extra "traces".
+        with operated(home, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, OTEL_SERVICE_NAME="ours") as running:
+            token = running.tokens["owner"]
+            assert running.ask(token, QUESTION).status_code == 200
+            running.process.terminate()  # What was not sent yet is sent at the end.
+            running.process.communicate(timeout=60)
+        received = list(collector.received)
+    assert {(path, kind) for path, kind, _ in received} == {("/v1/traces", "application/x-protobuf")}
+    requests = [ExportTraceServiceRequest.FromString(body) for _, _, body in received]
+    resources = [resource for request in requests for resource in request.resource_spans]
+    names = {span.name for resource in resources for part in resource.scope_spans for span in part.spans}
+    assert {"request /v1/datasets/{name}/questions", "plan", "reserve", "read", "settle"} <= names
+    services = {
+        attribute.value.string_value
+        for resource in resources
+        for attribute in resource.resource.attributes
+        if attribute.key == "service.name"
+    }
+    assert services == {"ours"}
+    for word in (token, "income", "41234"):
+        assert all(word.encode() not in body for _, _, body in received)

@@ -309,4 +309,4 @@ def test_bad_arguments_are_named(arguments, event, name):
     with pytest.raises(InvalidArgument) as caught:
         adaptive_failure(*arguments, event=event)
     assert caught.value.argument == name
-    assert "theory 2.1" in str(caught.value)
+    assert "docs/theory/adaptive-validity.md" in str(caught.value)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest, multinomial
+from scipy.stats import binomtest, multinomial
 
 from holdfast.errors import InvalidArgument
 from holdfast.stability import (
@@ -213,51 +213,49 @@ def test_the_bound_on_disagreement_is_attained():
 
 def test_algorithm_3_constants():
     plan = perfect_plan(1.0, 0.01)
-    assert (plan.seeds, plan.parts, plan.runs) == (2, 26_577, 53_154)
+    assert (plan.seeds, plan.parts, plan.runs) == (2, 3_267, 6_534)
     assert (plan.guarantee.beta, plan.guarantee.epsilon, plan.guarantee.delta) == pytest.approx(
         (0.02, 1.0, 0.02)
     )
     assert plan.guarantee.kind == "sample"
     assert plan.failure == pytest.approx(0.01 + 1.5e-4)
-    assert plan.sensitivity == pytest.approx(2 * plan.parts * plan.deviation)
+    assert plan.sensitivity == pytest.approx(math.sqrt(2) * plan.parts * plan.deviation / 2)
 
     def margin(parts):
-        deviation = (1 + math.sqrt(math.log(2 * 2 / 0.01**2) / 2)) / math.sqrt(parts)
-        return deviation * (3 + 4 * (math.log(2) + math.log(100)))
+        deviation = math.sqrt(math.log(11 / 0.01**2) / parts)
+        return deviation * (1 + math.sqrt(0.5) + math.sqrt(2) * math.log(100))
 
     assert margin(plan.parts) < 0.49 <= margin(plan.parts - 1)
     assert perfect_plan(0.5, 0.01).runs > plan.runs
     assert perfect_plan(1.0, 0.001).runs > plan.runs
     assert perfect_plan(1.0, 0.01, coins=GoodCoins(0.2, 0.01)).runs > plan.runs
-    assert perfect_plan(1.0, 0.01, coins=GoodCoins(0.0, 0.0)).seeds == 1
+    single = perfect_plan(1.0, 0.01, coins=GoodCoins(0.0, 0.0))
+    assert single.seeds == 1
+    assert single.parts == perfect_plan(0.1, 0.01, coins=GoodCoins(0.0, 0.0)).parts
     assert perfect_plan(1.0, 0.01, failure=1e-4).failure == pytest.approx(2 * 0.01 + 0.01 + 1.5e-4)
 
 
-@pytest.mark.parametrize("delta", [0.3, 0.1, 0.01])
-def test_algorithm_3_deviation_covers_the_frequencies(delta):
-    seeds = perfect_plan(1.0, delta).seeds
-    for parts in (8, 14):
-        deviation = (1 + math.sqrt(math.log(2 * seeds / delta**2) / 2)) / math.sqrt(parts)
-        law = [0.5, 0.3, 0.2]
-        beyond = sum(
-            multinomial.pmf(counts, parts, law)
-            for counts in itertools.product(range(parts + 1), repeat=3)
-            if sum(counts) == parts
-            and max(abs(c / parts - p) for c, p in zip(counts, law, strict=True)) >= deviation
-        )
-        assert beyond <= delta**2 / (2 * seeds)
-
-
-def test_algorithm_3_deviation_at_its_own_size_and_a_twin():
-    plan = perfect_plan(1.0, 0.01)
-
-    def beyond(deviation):
-        counts = np.arange(plan.parts + 1)
-        return binom.pmf(counts, plan.parts, 0.5)[np.abs(counts / plan.parts - 0.5) >= deviation].sum()
-
-    allowed = plan.delta**2 / (2 * plan.seeds)
-    assert beyond(plan.deviation) <= allowed
-    assert beyond(plan.deviation / 3) > allowed
+@pytest.mark.parametrize("law", [[0.5, 0.3, 0.2], [0.5, 0.5, 0.0], [0.34, 0.33, 0.33], [0.55, 0.25, 0.2]])
+def test_algorithm_3_deviations_cover_what_moves(law):
+    """Steps 2 and 3 of the proof on all counts of two samples: scores, and majorities that do not stay."""
+    parts, nats = 14, 2.0
+    reach = math.sqrt(parts * nats)
+    every = [c for c in itertools.product(range(parts + 1), repeat=3) if sum(c) == parts]
+    chances = np.array([multinomial.pmf(counts, parts, law) for counts in every])
+    counts = np.array(every)
+    pairs = chances[:, None] * chances[None, :]
+    scores = counts.max(axis=1)
+    assert pairs[np.abs(scores[:, None] - scores[None, :]) >= reach].sum() <= 2 * math.exp(-nats)
+    for width, least in ((reach, None), (reach / 3, 4 * math.exp(-2 * nats))):
+        many = counts > parts / 2 + width
+        unlikely = np.array(law) <= 0.5
+        beyond = chances[(many & unlikely).any(axis=1)].sum()
+        lost = pairs[(many[:, None, :] & (counts[None, :, :] <= parts / 2)).any(axis=2)].sum()
+        if least is None:
+            assert beyond <= 3 * math.exp(-2 * nats)
+            assert lost <= math.exp(-nats) + 3 * math.exp(-2 * nats)
+        elif law[:2] == [0.5, 0.5]:
+            assert lost > least, "a third of the deviation should not be enough"
 
 
 def test_algorithm_3_is_sample_perfectly_generalising(rng):

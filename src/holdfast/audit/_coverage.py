@@ -41,7 +41,7 @@ class _Session:
         world, coins = rng.spawn(2)
         guard = self.guard_factory(world)
         more = (coins,) if self.with_coins else ()
-        asked = missed = refused = found = false = 0
+        asked = missed = refused = discoveries = false = 0
         try:
             for item in self.analyst(guard, *more):
                 asked += 1
@@ -49,11 +49,11 @@ class _Session:
                 if claim is None:
                     missed += not _holds(item)
                 elif claim[0]:
-                    found += 1
+                    discoveries += 1
                     false += not claim[1]
         except BudgetSpent:
             refused = 1
-        return [asked, missed, refused, found, false]
+        return [asked, missed, refused, discoveries, false]
 
 
 def _claim(item: Any) -> tuple[bool, bool] | None:
@@ -108,7 +108,7 @@ def coverage(
     session with this analyst misses lies in [low, high]. Another analyst may do worse: only refutation
     carries over to the guard's promise.
     Assumes: truths that are right (not checkable).
-    Reference: Clopper and Pearson 1934; theory 2.2 for what is promised.
+    Reference: Clopper and Pearson 1934; ``docs/theory/code-guard.md`` for what is promised.
 
     >>> from holdfast.intervals import hoeffding
     >>> def plain(rng):
@@ -155,7 +155,7 @@ def _of_discoveries(
 ) -> Finding:
     """The expected share of false discoveries, by the interval of a mean of values in [0, 1]."""
     trials = len(sessions)
-    found, false = (sum(session[place] for session in sessions) for place in (3, 4))
+    discoveries, false = (sum(session[place] for session in sessions) for place in (3, 4))
     share = math.fsum(session[4] / session[3] for session in sessions if session[3]) / trials
     limits = kl(share, trials, -math.log1p(-confidence))
     return Finding(
@@ -168,11 +168,11 @@ def _of_discoveries(
         limits.high,
         confidence,
         rate,
-        statement=f"Of {found:,} discoveries in {trials:,} sessions {false:,} were false; on the average of "
-        f"all sessions the share was {share:.3g}.",
+        statement=f"Of {discoveries:,} discoveries in {trials:,} sessions {false:,} were false; on average "
+        f"over all sessions the share was {share:.3g}.",
         assumes=("The truths that the analyst states are right.", "Another analyst may do worse."),
         seed=seed,
-        details={"found": found, "false": false},
+        details={"found": discoveries, "false": false},
     )
 
 
@@ -185,7 +185,7 @@ def prior(prices: Iterable[Any], *, name: str = "prices") -> Finding:
     Guarantee: deterministic; the sum over all outputs is at least ``low``. More than 1 contradicts the code
     guard's validity, however long an analyst would need to use it.
     Assumes: that the prices belong to different outputs of one question (not checkable).
-    Reference: theory 2.2, Kraft's inequality.
+    Reference: ``docs/theory/code-guard.md``, Kraft's inequality.
 
     >>> import math
     >>> prior([math.log(2)] * 2).verdict
@@ -193,7 +193,7 @@ def prior(prices: Iterable[Any], *, name: str = "prices") -> Finding:
     >>> prior([math.log(4 / 3)] * 2).verdict
     'refuted'
     """
-    listed = checks.reals(prices, "prices", "[0, inf)", of="prior", by="theory 2.2")
+    listed = checks.reals(prices, "prices", "[0, inf)", of="prior", by="docs/theory/code-guard.md")
     # Each exponential is within an ulp and fsum rounds once; a fair prior must not be refuted by rounding.
     mass = math.fsum(math.exp(-price) for price in listed) * (1 - 1e-12)
     if not math.isfinite(mass):

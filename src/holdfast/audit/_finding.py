@@ -95,19 +95,19 @@ class Finding(Record):
         return {**super().to_dict(), "verdict": self.verdict}
 
     @classmethod
-    def from_dict(cls, said: Any) -> Finding:
+    def from_dict(cls, values: Any) -> Finding:
         """The finding that :meth:`to_dict` wrote."""
         try:
-            known = {f.name: said[f.name] for f in fields(cls) if f.name in said}
-            known["high"] = math.inf if known["high"] is None else known["high"]
-            known["estimate"] = math.nan if known["estimate"] is None else known["estimate"]
+            own_values = {f.name: values[f.name] for f in fields(cls) if f.name in values}
+            own_values["high"] = math.inf if own_values["high"] is None else own_values["high"]
+            own_values["estimate"] = math.nan if own_values["estimate"] is None else own_values["estimate"]
             for name in ("low", "high", "estimate", "confidence", "claim"):
-                if not (name == "claim" and known.get(name) is None):
-                    known[name] = float(known[name])
-            known["assumes"] = tuple(map(str, known.get("assumes", ())))
-            return cls(**known)
+                if not (name == "claim" and own_values.get(name) is None):
+                    own_values[name] = float(own_values[name])
+            own_values["assumes"] = tuple(map(str, own_values.get("assumes", ())))
+            return cls(**own_values)
         except (KeyError, TypeError, ValueError):
-            raise InvalidArgument("finding", "what Finding.to_dict wrote", said, of="Report") from None
+            raise InvalidArgument("finding", "what Finding.to_dict wrote", values, of="Report") from None
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +126,9 @@ class Report(Record):
 
     def __post_init__(self) -> None:
         listed = self.findings
-        if not isinstance(listed, (tuple, list)) or not all(isinstance(one, Finding) for one in listed):
+        if not isinstance(listed, (tuple, list)) or not all(
+            isinstance(finding, Finding) for finding in listed
+        ):
             raise InvalidArgument(
                 "findings", "a tuple of findings, as audits return them", listed, of="Report"
             )
@@ -162,18 +164,20 @@ class Report(Record):
     def load(cls, path: str | Path) -> Report:
         """The report in a file that :meth:`save` wrote."""
         try:
-            said = json.loads(Path(path).read_text(encoding="utf-8"))
+            values = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
             raise InvalidArgument(
                 "path", f"a report that can be read ({error})", str(path), of="Report"
             ) from None
-        if not isinstance(said, dict) or said.get("format") != _FORMAT:
+        if not isinstance(values, dict) or values.get("format") != _FORMAT:
             raise InvalidArgument("path", f"a file of format {_FORMAT!r}", str(path), of="Report")
-        findings = said.get("findings")
+        findings = values.get("findings")
         if not isinstance(findings, list):
             raise InvalidArgument("findings", "a list of findings", findings, of="Report")
         return cls(
-            tuple(map(Finding.from_dict, findings)), str(said.get("title", "")), str(said.get("version", ""))
+            tuple(map(Finding.from_dict, findings)),
+            str(values.get("title", "")),
+            str(values.get("version", "")),
         )
 
 
@@ -274,7 +278,7 @@ def _pickled(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Running:
-    """How trials are run: none of it changes what they find but ``seed``."""
+    """How trials are run. Only ``seed`` changes their results."""
 
     of: str
     seed: int = 0

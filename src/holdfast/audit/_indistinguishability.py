@@ -42,7 +42,7 @@ _MOST_COORDINATES = 32
 _MOST_IN_PAIRS = 8
 _BINS = 32
 _THRESHOLDS = 256
-# The best of so many candidates owes something to luck; a stricter level favours it less.
+# The best of many candidates is partly lucky. A stricter level reduces that bias.
 _STRICTER = 1000
 
 
@@ -94,8 +94,8 @@ def indistinguishability(
     any ε below ``low``, whatever they are. Nothing is bounded from above: a small ``low`` may mean that no
     telling event was found.
     Assumes: independent draws (not checkable for a mechanism that keeps its coins).
-    Reference: theory 2 for indistinguishability; Jagielski, Ullman and Oprea 2020 for the audit; exact limits
-    by Clopper and Pearson.
+    Reference: ``docs/theory/typical-stability.md`` for indistinguishability; Jagielski, Ullman and Oprea 2020
+    for the audit; exact limits by Clopper and Pearson.
 
     >>> noisy = lambda value, scale: lambda rng: value + rng.laplace(scale=scale)
     >>> indistinguishability(noisy(0, 1), noisy(1, 1), 4000, epsilon=1.0).verdict
@@ -178,7 +178,9 @@ class Outputs:
     @cached_property
     def length(self) -> int:
         """How many numbers most outputs consist of; 0 where they are no numbers."""
-        return Counter(0 if isinstance(one, str) else len(one) for one in self.drawn).most_common(1)[0][0]
+        return Counter(0 if isinstance(output, str) else len(output) for output in self.drawn).most_common(1)[
+            0
+        ][0]
 
     def halves(self) -> tuple[Outputs, Outputs]:
         """The first and the second half."""
@@ -188,13 +190,15 @@ class Outputs:
     def numbers(self, length: int) -> Floats:
         """A line for each output; NaN, which no half-line contains, where it is something else."""
         nothing = [np.nan] * length
-        lines = [nothing if isinstance(one, str) or len(one) != length else one for one in self.drawn]
+        lines = [
+            nothing if isinstance(output, str) or len(output) != length else output for output in self.drawn
+        ]
         return np.array(lines, dtype=np.float64).reshape(len(lines), length)
 
     @cached_property
     def labels(self) -> list[str]:
         """Each output as a text."""
-        return [one if isinstance(one, str) else repr(one) for one in self.drawn]
+        return [output if isinstance(output, str) else repr(output) for output in self.drawn]
 
 
 @dataclass(frozen=True)
@@ -244,11 +248,11 @@ def _atoms(
     """Sets of single outputs, the most telling first; nothing where hardly any output occurs twice."""
     fitted = Counter(a.labels), Counter(b.labels)
     judged = Counter(judge_a.labels), Counter(judge_b.labels)
-    known = sorted(set().union(*fitted, *judged))
-    if 2 * len(known) > len(a.drawn) + len(b.drawn):
+    outputs = sorted(set().union(*fitted, *judged))
+    if 2 * len(outputs) > len(a.drawn) + len(b.drawn):
         return
     seen, counts = (
-        np.array([[side[label] for label in known] for side in sides], dtype=np.float64)
+        np.array([[side[label] for label in outputs] for side in sides], dtype=np.float64)
         for sides in (fitted, judged)
     )
     for swapped in (False, True):
@@ -259,7 +263,7 @@ def _atoms(
             np.cumsum(here[order]), np.cumsum(there[order]), len(judge_a.drawn), delta, error
         )
         size = int(np.argmax(bounds)) + 1
-        chosen = frozenset(known[place] for place in order[:size])
+        chosen = frozenset(outputs[place] for place in order[:size])
         yield float(bounds[size - 1]), Event(_set_words(chosen), _Within(chosen), swapped)
 
 
@@ -382,5 +386,8 @@ def _half_lines(
             bounds = lower_epsilon(here, there, len(at_a), delta, error)
             best = int(np.argmax(bounds))
             threshold = float(thresholds[best])
-            said = f"{words} is {'above' if above else 'at most'} {threshold:.6g}"
-            yield float(bounds[best]), Event(said, _HalfLine(score, length, threshold, above), swapped)
+            words_of_event = f"{words} is {'above' if above else 'at most'} {threshold:.6g}"
+            yield (
+                float(bounds[best]),
+                Event(words_of_event, _HalfLine(score, length, threshold, above), swapped),
+            )

@@ -140,9 +140,11 @@ def stability(
     original = rerun.concluded(copy.deepcopy(data), np.random.default_rng(seed))
     about = {"pipeline": name_of(pipeline), "rows": count, "method": method, "conclusion": original}
     running = Running(of, seed, workers, resume, progress)
-    found = Counter(running.run(rerun, trials, about))
-    changed = trials - found[original]
-    disagreeing = 1.0 - sum(times * (times - 1) for times in found.values()) / max(1, trials * (trials - 1))
+    conclusions = Counter(running.run(rerun, trials, about))
+    changed = trials - conclusions[original]
+    disagreeing = 1.0 - sum(times * (times - 1) for times in conclusions.values()) / max(
+        1, trials * (trials - 1)
+    )
     return rate_finding(
         of,
         subject_of(name, pipeline),
@@ -157,8 +159,8 @@ def stability(
         seed=seed,
         details={
             "conclusion": original,
-            "conclusions": dict(found.most_common(_MOST_SHOWN)),
-            "different conclusions": len(found),
+            "conclusions": dict(conclusions.most_common(_MOST_SHOWN)),
+            "different conclusions": len(conclusions),
             "pairs that disagree": disagreeing,
             "method": method,
             "rows": count,

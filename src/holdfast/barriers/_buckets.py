@@ -12,6 +12,7 @@ import numpy.typing as npt
 from holdfast.barriers._bucket_plan import CROWDED, BucketPlan
 from holdfast.barriers._circuits import Circuit, Strings
 from holdfast.barriers._gf2 import solve, toeplitz_rows
+from holdfast.errors import InvalidArgument
 from holdfast.replicable._tape import Tape
 
 __all__ = ["AffineInverter", "Bucket", "BucketInverter", "sample_by_buckets"]
@@ -19,6 +20,7 @@ __all__ = ["AffineInverter", "Bucket", "BucketInverter", "sample_by_buckets"]
 _AT_ONCE = 128
 _WORDS = 8
 _ROWS_AT_ONCE = 8
+_PROBES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +67,10 @@ class BucketInverter(Protocol):
 class AffineInverter:
     """Lists the strings of a bucket by linear algebra, for circuits that are affine over GF(2).
 
-    A circuit of m inputs is evaluated m + 1 times, at 0 and at every single bit, which tells what an affine
-    circuit is. Strings are believed only after the circuit was evaluated at them.
+    A circuit of m inputs is evaluated at 0 and at every single bit, which tells what an affine circuit is,
+    and at 64 more strings: a circuit that is not affine is refused if it shows there.
     Guarantee: the whole bucket, in time polynomial in inputs and outputs.
-    Assumes: circuit(r) = Mr + c over GF(2) (checked on every listed string; not checkable as a whole).
+    Assumes: circuit(r) = Mr + c over GF(2) (checked on some strings; not checkable as a whole).
     Reference: Gauss; SIS Definition 4.11 with error 0.
 
     >>> import numpy as np
@@ -112,6 +114,15 @@ class AffineInverter:
             sum((column >> bit & 1) << place for place, column in enumerate(columns))
             for bit in range(circuit.outputs)
         )
+        probes = Tape("affine probes").words(_PROBES) >> np.uint64(64 - circuit.inputs)
+        expected = np.full(_PROBES, self._offset, dtype=np.uint64)
+        for bit, row in enumerate(self._rows):
+            odd = (np.bitwise_count(probes & np.uint64(row)) & 1).astype(np.uint64)
+            expected ^= odd << np.uint64(bit)
+        if (circuit.evaluate(probes) != expected).any():
+            self._circuit = None
+            wanted = "affine over GF(2): sums of its bits, and a constant; see SatInverter for others"
+            raise InvalidArgument("circuit", wanted, circuit, of="AffineInverter")
         self._circuit = circuit
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 import html
 
+from holdfast.cli._demo_picture import Pictures
 from holdfast.cli._page import filled
 from holdfast.demo import TRUTH, Claim, Story, Told
 from holdfast.distribution import pip_install
 from holdfast.records import interval_words
 
 
-def page(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
-    """The story as a page, with its picture for light and for dark readers; None where it was not drawn."""
+def page(story: Story, pictures: Pictures | None) -> str:
+    """The story as a page, with its pictures for light, dark and narrow screens; None where they were not
+    drawn."""
     asking = sum(told.answer.cost for told in story.told)
     searching = story.guard.nats or 0.0
     return filled(
@@ -52,20 +54,25 @@ def _lead(story: Story) -> str:
     )
 
 
-def _picture(story: Story, pictures: tuple[bytes, bytes] | None) -> str:
+def _picture(story: Story, pictures: Pictures | None) -> str:
     if pictures is None:
         install = f"<code>{html.escape(pip_install('plots'))}</code>"
         return f'<p class="note">There is a picture too: {install}, and run the demo again.</p>'
-    light, dark = map(_embedded, pictures)
     said = (
         f"{claim.who}: {claim.low:.1%} to {claim.high:.1%}, {'holds' if claim.holds else 'misses'}"
         for claim in story.claims
     )
     words = f"Intervals around the truth, 50%. {'; '.join(said)}."
-    return (
-        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-        f'<img src="{light}" alt="{html.escape(words)}" width="1200" height="1110"></picture>'
+    dark, narrow = "(prefers-color-scheme: dark)", "(max-width: 40rem)"
+    sources = (
+        (f"{dark} and {narrow}", pictures.dark_narrow),
+        (narrow, pictures.light_narrow),
+        (dark, pictures.dark),
     )
+    chosen = "".join(
+        f'<source media="{condition}" srcset="{_embedded(drawn)}">' for condition, drawn in sources
+    )
+    return f'<picture>{chosen}<img src="{_embedded(pictures.light)}" alt="{html.escape(words)}"></picture>'
 
 
 def _embedded(png: bytes) -> str:

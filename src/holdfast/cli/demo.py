@@ -71,13 +71,13 @@ def _tell(stones: Stones, seed: int, console: Console) -> Story:
 def _write(out: Path, stones: Stones, story: Story, console: Console) -> Path:
     """The page, the picture and the stones; without matplotlib the page goes without its picture."""
     from holdfast.cli._demo_page import page
-    from holdfast.cli._demo_picture import picture
+    from holdfast.cli._demo_picture import Pictures
     from holdfast.errors import MissingExtra
 
-    pictures: tuple[bytes, bytes] | None = None
+    pictures: Pictures | None = None
     try:
-        pictures = picture(story, theme="light"), picture(story, theme="dark")
-        (out / "demo.png").write_bytes(pictures[0])
+        pictures = Pictures.of(story)
+        (out / "demo.png").write_bytes(pictures.light)
     except MissingExtra as missing:
         console.print(str(missing), style="yellow", markup=False)
     stones.plain().to_csv(out / "stones.csv", index=False)

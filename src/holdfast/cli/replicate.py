@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli._output import print_data
-from holdfast.errors import QueryRejected
+from holdfast.errors import NotEnoughRows, QueryRejected
 
 if TYPE_CHECKING:
     from holdfast.engines import Rows
@@ -20,7 +20,8 @@ _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*\Z", re.DOTALL)
 _COUNTED = re.compile(r"(.*?)(?:,\s*([0-9.eE+-]+)\s*)?\Z", re.DOTALL)
 _FORMS = (
     "mean(expression), share(condition), difference(expression, condition, condition), slope(y, x), "
-    "median(expression), quantile(expression, q), heavy_hitters(column, threshold) or mode(column, threshold)"
+    "median(expression), quantile(expression, q), histogram(column, category, category, …), "
+    "heavy_hitters(column, threshold) or mode(column, threshold)"
 )
 # How often two laboratories may differ, for the table of what the rows at hand can promise.
 _RHOS = (0.2, 0.1, 0.05, 0.01)
@@ -71,13 +72,15 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -
     \b
     mean(expression), share(condition), median(expression), quantile(expression, q),
     difference(expression, condition, condition), slope(y, x),
+    histogram(column, category, category, ...),
     heavy_hitters(column, threshold), mode(column, threshold):
       holdfast replicate survey.csv "share(age > 40)" --tape study-7 --rho 0.05
       holdfast replicate survey.csv "mean(income)" --bounds 0 100000 --tape study-7
       holdfast replicate trial.csv "difference(score, arm = 'b', arm = 'a')" --bounds 0 10 --tape t1
 
     Another laboratory that draws its own rows and gives the same tape and options prints the very same
-    result, except with probability rho.
+    result, except with probability rho. With too few rows nothing is computed: the refusal says what these
+    rows can promise.
     """
     from holdfast.engines import open_rows
     from holdfast.replicable import Tape
@@ -88,7 +91,14 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -
     name = call.group(1).lower() if call else ""
     if call is None or name not in _STATISTICS:
         raise QueryRejected(f"Cannot read the question {question!r}; write {_FORMS}.")
-    result, asked, agreed = _STATISTICS[name](open_rows(data), name, call.group(2), terms)
+    rows = open_rows(data)
+    try:
+        result, asked, agreed = _STATISTICS[name](rows, name, call.group(2), terms)
+    except NotEnoughRows as refusal:
+        advice = _advice(rows, name, call.group(2), terms)
+        if not advice:
+            raise
+        raise NotEnoughRows(refusal.needed, refusal.got, what=refusal.what, advice=advice) from None
     again = _again(data, asked, terms, agreed)
     powers = _powers(name, result, agreed, terms)
     warning = _warning(result, terms, powers)
@@ -215,6 +225,52 @@ def _slope(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     return result, f"slope({parts[0]}, {parts[1]})", agreed
 
 
+def _shares(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
+    """The share of each category that is listed in the question; the list is part of what is agreed on."""
+    from holdfast import replicable
+    from holdfast.cli._values import items_of
+
+    column, *listed = _arguments(inside)
+    if len(listed) < 2:
+        raise QueryRejected(
+            f"Which categories can {column or 'the column'} have? Write {name}({column or 'arm'}, 'a', 'b')."
+        )
+    categories = [_category(text) for text in listed]
+    agreed = {"accuracy": 0.1 if terms.accuracy is None else terms.accuracy}
+    items, accuracy = items_of(rows, column), agreed["accuracy"]
+    result = replicable.histogram(items, categories, accuracy=accuracy, **terms.promise())
+    return result, f"{name}({', '.join([column, *listed])})", agreed
+
+
+def _category(text: str) -> Any:
+    """A category as the question writes it: a text in quotes, or a number."""
+    if text[:1] in ("'", '"') and text[-1:] == text[:1] and len(text) >= 2:
+        return text[1:-1]
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise QueryRejected(f"Write the category {text} in quotes, or as a number.") from None
+
+
+def _advice(rows: Rows, name: str, inside: str, terms: _Terms) -> str:
+    """What the rows at hand can promise, where a size is planned; empty elsewhere."""
+    try:
+        result, _, agreed = _STATISTICS[name](rows, name, inside, replace(terms, best_effort=True))
+    except NotEnoughRows:
+        return ""
+    powers = _powers(name, result, agreed, terms)
+    possible = [f"rho = {rho} for ±{value:.3g}" for rho, value in powers.items() if value is not None]
+    if not possible:
+        return ""
+    return (
+        f"With your {result.rows:,} rows: {'; '.join(possible)}. Ask for one of these, or say --best-effort."
+    )
+
+
 def _arguments(inside: str) -> list[str]:
     """The arguments of a call, cut at commas outside of quotes and brackets."""
     parts, begun, depth, quote = [], 0, 0, ""
@@ -273,6 +329,7 @@ _STATISTICS = {
     "share": _numbers,
     "difference": _difference,
     "slope": _slope,
+    "histogram": _shares,
     "median": _numbers,
     "quantile": _numbers,
     "heavy_hitters": _counted,
@@ -303,6 +360,8 @@ def _citation(result: Result, asked: str, agreed: dict[str, Any]) -> str:
 
 
 def _words(value: Any) -> str:
+    if hasattr(value, "tolist"):
+        value = tuple(value.tolist())
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_words, value)) + "]"
     return repr(value) if isinstance(value, float) else str(value)
@@ -325,7 +384,15 @@ def _show(
         console.print(Text(warning), style="bold yellow")
     rho, beta = result.guarantee.rho, result.beta or 0.0
     console.print(Text(asked), style="bold")
-    console.print(Text.assemble("  ", (_words(result.value), "bold green")))
+    if "categories" in result.details:
+        shares = Table(box=None, pad_edge=False)
+        shares.add_column("  category", justify="right")
+        shares.add_column("share", justify="right", style="bold green")
+        for category, share in zip(result.details["categories"], result.value.tolist(), strict=True):
+            shares.add_row(str(category), repr(share))
+        console.print(shares)
+    else:
+        console.print(Text.assemble("  ", (_words(result.value), "bold green")))
     console.print(
         f"  another sample and this tape give exactly this with probability {1.0 - rho:.4g} or more"
     )
@@ -357,6 +424,8 @@ def _truth(asked: str, result: Result) -> str:
     if name == "heavy_hitters":
         cut, slack = result.details["threshold"], accuracy or 0.0
         return f"it has every item of share {cut + slack:.4g} and none below {cut - slack:.4g}"
+    if name == "histogram":
+        return f"all shares together are within {accuracy:.4g} of the truth in total variation"
     if name == "mode":
         return f"its share is at least {accuracy:.4g}, if some item has twice that,"
     return f"it is within {accuracy:.4g} of the truth"

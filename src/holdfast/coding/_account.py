@@ -29,8 +29,8 @@ from holdfast.records import Record
 MICRO = 1_000_000
 PROMISES = ("all", "each")
 
-# Σ 1/(i ln² i) over i ≥ 2 is 2.1097428…; rounded up, so that the weights sum to 1 − 3.4e-6. What they leave
-# pays for looks at the rows that are no questions.
+# Σ 1/(i ln² i) over i ≥ 2 is 2.1097428…; rounded up, so that the weights sum to 1 − 3.4e-6. The rest pays for
+# looks at the rows that are not questions.
 _SERIES_SUM = 2.10975
 _FOR_LOOKS = 3e-6
 _FOR_QUESTIONS = 1 - 3.4e-6
@@ -81,8 +81,8 @@ class Weights:
         return _mean_nats(self, step, questions)
 
     def last_nats(self, asked: int, questions: int) -> float:
-        """ln(1/w), where w is what ``asked`` questions leave of the weights, shared out among the last
-        ``questions`` ones: nothing is asked after them."""
+        """ln(1/w), where w is the weight that ``asked`` questions leave, shared out among the last
+        ``questions`` questions. Nothing is asked after them."""
         if self.promise == "each":
             return -math.log(_FOR_QUESTIONS)
         used = math.fsum(self.weight(step) for step in range(1, asked + 1))
@@ -99,7 +99,8 @@ def look_nats(number: int) -> float:
     """What the ``number``-th look at the rows costs where it says "yes"; where it says "no" it is free.
 
     Looks have the weights 3·10⁻⁶/(i(i+1)), which together with those of all questions sum to less than 1, so
-    a "no" has all the weight that it had before (``docs/theory/epochs.md``, "What a refusal costs").
+    a "no" has all the weight that it had before (``docs/theory/epochs.md``, "What a refusal says, and what it
+    costs").
     """
     return math.log(number * (number + 1) / _FOR_LOOKS)
 
@@ -229,8 +230,8 @@ def best_half_cell(account: Account, error: float, arm: float, *, nats: float | 
     """Half of a cell.
 
     ``error`` is the predicted deviation of statistic − guess, ``arm`` the predicted half-width of the
-    fixed-query interval at the account's nats. ``nats`` is what the question is wished to cost on average,
-    where it may reveal more than the rule would have it.
+    fixed-query interval at the account's nats. ``nats`` is the average cost that the caller accepts, where
+    that is more than the rule would spend.
 
     Guarantee: none is needed; any cell is valid.
     Reference: docs/theory/code-guard.md, "The cell".

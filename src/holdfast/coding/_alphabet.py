@@ -41,7 +41,7 @@ class ArmClasses:
     """Classes for the arms of an interval around what the training part predicts of them.
 
     Class s says: neither arm is longer than e^(s·``step``) times its prediction. ``error`` is the predicted
-    deviation of the logarithm of an arm. Arms that are a little longer are mostly made up for by the cell.
+    deviation of the logarithm of an arm. The cell usually makes up for arms that are a little longer.
     """
 
     error: float
@@ -69,7 +69,7 @@ class ArmClasses:
 
     @property
     def likely(self) -> int:
-        """The class that arms are hardly ever longer than."""
+        """The class that arms rarely exceed."""
         return min(self.least(math.exp(_SURPRISING * self.error)), self.last)
 
     def least(self, stretch: float) -> int:
@@ -133,8 +133,8 @@ class Alphabet:
         return Output(math.floor(_SURPRISING * self.error / self.grid.cell) + 1)
 
     def surprises(self, output: Output) -> bool:
-        """Whether an output is farther from the guess, or wider, than was to be expected. A word for people:
-        prices do not depend on it."""
+        """Whether an output is farther from the guess, or wider, than was to be expected. This is only shown
+        to people: prices do not depend on it."""
         longer = self.arms is not None and output.arm > self.arms.likely
         return output.whole or longer or abs(output.cell) >= self.nearest_surprise.cell
 
@@ -172,7 +172,7 @@ class Grid(Record):
     """Cell m covers [guess + (m − ½) cell, guess + (m + ½) cell); the first and the last reach to the ends of
     [low, high].
 
-    The range may be infinite: then the cells are told apart up to a thousand million cells from the guess.
+    The range may be infinite. Then cells are numbered up to 10⁹ cells from the guess.
     """
 
     low: float

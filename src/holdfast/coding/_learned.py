@@ -38,7 +38,7 @@ _TAIL_WEIGHT = 0.03
 COUNTING_WEIGHT = 0.05
 """The first weight of the hypothesis that counts surprises."""
 
-# What the polynomial tail keeps for an output that is no place: a failure, or the whole range.
+# The share of the polynomial tail for outputs without a place on the line: a failure, or the whole range.
 _ELSEWHERE = 1 / 16
 MOST_FOR_FAILURE = -math.log1p(-_ELSEWHERE)
 """The most nats that keeping room for a failure costs any other output."""
@@ -143,17 +143,17 @@ class Mixture:
         return max(self.price(0, half_cell), self.price(place, half_cell))
 
     def elsewhere_price(self) -> float:
-        """Nats for an output that is no place."""
+        """Nats for an output without a place on the line."""
         return self._price(self._given(None, 1.0))
 
     def dearest(self, place: int | None, half_cell: float, others: int) -> float:
-        """The most that a place, or no place, can cost after so many more outputs, whatever they are."""
+        """The most that any output can cost after so many more outputs, whatever they are."""
         least = min(1.0, forgetting(self._steps + others))
         given = _ELSEWHERES if place is None else _given(abs(place), half_cell)
         return -math.log(least * _share(_FIRST, (*given, 0.0))) + 1e-6
 
     def after(self, place: int | None, half_cell: float) -> Mixture:
-        """What was learned from a place; None is no place."""
+        """What was learned from a place; None stands for an output without one."""
         given = self._given(place, half_cell)
         posterior = [weight * probability for weight, probability in zip(self.weights, given, strict=True)]
         forgotten = forgetting(self._steps)

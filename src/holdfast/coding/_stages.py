@@ -23,13 +23,14 @@ from holdfast.coding._account import MICRO
 from holdfast.records import Record
 from holdfast.tails import Tail
 
-# Values enter means as whole multiples of 2⁻²⁴ of their range; twice that is kept of every promised error.
+# Values enter means as whole multiples of 2⁻²⁴ of their range; twice that is set aside from every promised
+# error.
 RESERVE = 2.0**-23
 ROOMS = tuple(round(1.5**power) for power in range(52))
 _CHANCE = 0.05  # of the surprises that are allowed, the share that honest guesses may use up
 _LEAST_DEVIATIONS = 0.3
 _MOST_CELLS = 1e6
-_MOST_CHECKED = 1000  # so many surprises are better served without guesses
+_MOST_CHECKED = 1000  # with more surprises than this, answers without guesses are better
 _FINENESS = 1e-7
 _BARELY = 1e-12
 
@@ -38,8 +39,8 @@ _Stretch = tuple[int, int, float, int, float]
 
 
 def honest_deviations(queries: int, failure: float, surprises: int) -> float:
-    """Half a cell, in deviations of a guess's error, from which honest guesses surprise by chance no more
-    than max(``failure``, surprises/20) times in expectation."""
+    """The half-cell, in standard deviations of a guess's error, at which honest guesses surprise by chance at
+    most max(``failure``, surprises/20) times in expectation."""
     from scipy import special
 
     by_chance = max(failure, _CHANCE * surprises) / queries
@@ -53,7 +54,7 @@ def guess_deviation(tail: Tail, nats: float, rows_a_training_row: float = 1.0) -
 
 
 def price(cells: int) -> float:
-    """Nats for a cell, or for a failure to read: one of so many symbols and one."""
+    """Nats for one of so many cells, or for a failure to read: all of them are equally likely."""
     return math.log(cells + 1)
 
 
@@ -171,8 +172,8 @@ class Schedule(Record):
     @classmethod
     def of(cls, tail: Tail, error: float, agreement: Agreement) -> Schedule | None:
         """The schedule; None if the error does not last."""
-        found = cls(agreement, error, tuple(runs(tail, error, agreement)))
-        return found if found.stages == agreement.stages else None
+        schedule = cls(agreement, error, tuple(runs(tail, error, agreement)))
+        return schedule if schedule.stages == agreement.stages else None
 
     @property
     def stages(self) -> int:
@@ -212,8 +213,9 @@ class Schedule(Record):
 
 
 def lacking(tail: Tail, error: float, agreement: Agreement, least: float = 0.0) -> float:
-    """About how much an error is too small to last, with a half-cell of at least ``least`` at the last stage,
-    the narrowest: at most 0 if it lasts, and above 0 if not. What lasts does so with more error or rows."""
+    """About how much too small an error is to last: at most 0 if it lasts, and above 0 if not. The half-cell
+    at the last stage, the narrowest, is at least ``least``. An error that lasts still lasts if it is larger,
+    or if there are more rows."""
     nothing = (0, 0, agreement.nats(0, 0.0), 1, _step(1))
     first, stages, nats, _, step = deque(chain([nothing], _stretches(tail, error, agreement)), maxlen=1)[0]
     half = error - RESERVE - tail.radius_at(nats + (agreement.stages - 1 - first) * step)
@@ -230,10 +232,9 @@ def least_error(
     below: float = 1.0,
     near: float | None = None,
 ) -> float | None:
-    """The least error in [0, 1] that lasts, up to 10⁻⁷ of it; None if none does ``below`` a limit.
-
-    ``near`` is an error that hardly lasts, where one is known: the result is the same, and found sooner.
-    """
+    """The least error in [0, 1] that lasts, up to 10⁻⁷ of it; None if no error below the limit ``below``
+    lasts. ``near`` is an error that is thought to last, just barely. It does not change the result; it makes
+    the search faster."""
     low, high = least, below
     failing, lasting = -math.inf, math.inf
 
@@ -256,8 +257,9 @@ def least_error(
 
 
 def largest_tried(error: float) -> float:
-    """The largest error that :func:`least_error` tries up to an ``error`` in (0, 1) and that does not last
-    where the least one is above ``error``: the least is at most ``error`` if and only if this one lasts."""
+    """The error that decides whether :func:`least_error` returns at most ``error``, a number in (0, 1): the
+    largest that the search tries up to ``error``. The least error is at most ``error`` if and only if this
+    one lasts."""
     return search.edge(lambda tried: tried <= error, 0.0, 1.0, relative=_FINENESS)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast import checks
 
-MOST_OMENS = 600
+MOST_COINS = 600
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Stones:
         import pandas as pd
 
         rows = checks.whole(rows, "rows", at_least=100, of="demo")
-        columns = checks.whole(columns, "columns", at_most=MOST_OMENS, of="demo")
+        columns = checks.whole(columns, "columns", at_most=MOST_COINS, of="demo")
         rng = np.random.default_rng(checks.whole(seed, "seed", at_least=0, of="demo"))
         with resources.as_file(resources.files("holdfast") / "data" / "diamonds.parquet") as path:
             population = pd.read_parquet(path)
         drawn = population.iloc[rng.integers(0, len(population), rows)].reset_index(drop=True)
         expensive = (drawn.price > population.price.median()).astype(np.int8).rename("expensive")
-        names = tuple(f"omen_{i}" for i in range(1, columns + 1))
+        names = tuple(f"coin_{i}" for i in range(1, columns + 1))
         coins = pd.DataFrame(rng.integers(0, 2, (rows, columns), dtype=np.int8), columns=list(names))
         return cls(pd.concat([drawn, expensive, coins], axis=1), population, names)
 

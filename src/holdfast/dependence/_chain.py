@@ -62,7 +62,7 @@ from holdfast.tails import SubGaussian, Tail
 if TYPE_CHECKING:
     pass
 
-# From so many rows on the tables of block lengths take long.
+# Tables of block lengths take too long for chains with more rows.
 _LONG = 10**7
 _FITTED = (
     "The transition matrix was fitted to {count:,} observed rows and is then taken as exact: that the rows "
@@ -125,10 +125,10 @@ class MarkovChain(Dependence):
     ) -> MarkovChain:
         """A chain with the observed frequencies of transitions, started at its stationary law.
 
-        ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, theirs unless given; ``columns``
-        names the columns that make up the state. Fitting is an assumption, warned of here and listed on every
-        certificate; ``dependence.fit`` accounts for the error of the fit. Fit on rows that no question is
-        asked about: a model read off the protected rows would be an answer nobody paid for.
+        ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, by default that of ``states``;
+        ``columns`` names the columns that make up the state. Fitting is an assumption, warned of here and
+        listed on every certificate; ``dependence.fit`` accounts for the error of the fit. Fit on rows that no
+        question is asked about: a model read off the protected rows would be an answer nobody paid for.
         """
         observed = np.asarray(states)
         if observed.ndim != 1 or len(observed) < 2 or observed.dtype.kind not in "iu" or observed.min() < 0:
@@ -215,8 +215,8 @@ class MarkovChain(Dependence):
         return 1.0 - self.spectral_gap
 
     def layouts(self, beta: float = 0.05) -> tuple[Layout, ...]:
-        """Ways to cut these rows into blocks; none for a chain with another start than its stationary law,
-        whose blocks have means of their own."""
+        """Ways to cut these rows into blocks. There is none if the chain does not start at its stationary
+        law: then the blocks have different means."""
         return super().layouts(beta) if self.initial is None else ()
 
     @cached_property
@@ -226,7 +226,7 @@ class MarkovChain(Dependence):
 
     @cached_property
     def cross_ratio(self) -> float:
-        """κ of theory 5, rounded down: 1 for independent rows, 0 where some states cannot take a step."""
+        """The cross ratio κ, rounded down: 1 for independent rows, 0 where some states cannot take a step."""
         return cross_ratio(self.transition)
 
     @cached_property
@@ -242,7 +242,7 @@ class MarkovChain(Dependence):
                 "a chain that forgets its start: one closed class of states, without a period",
                 repr(self),
                 of="MarkovChain",
-                reference="theory 1.1, the Dobrushin row",
+                reference="docs/theory/dependence.md, The tail of a mean",
             )
 
     @cached_property
@@ -315,8 +315,9 @@ class MarkovChain(Dependence):
         mean; with another start every radius grows by TV(start, stationary) Σ_k θ_k R/n ≤ R/(n(1−θ)), how far
         apart the two means can be.
         Assumes: the chain and its start (not checkable from the data).
-        Reference: theory 1.1. Γ_ij is the Dobrushin coefficient of P^{j−i}: the means given two values of row
-        i differ, at row j, by at most R times it, so ‖Γ‖ ≤ Σ_k θ_k ≤ 1/(1−θ).
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean". Γ_ij is the Dobrushin coefficient of
+        P^{j−i}: the means given two values of row i differ, at row j, by at most R times it, so ‖Γ‖ ≤ Σ_k θ_k
+        ≤ 1/(1−θ).
 
         >>> chain = MarkovChain([[0.95, 0.05], [0.05, 0.95]], n=10_000)
         >>> chain.mean_tail(0, 1).best_at(3.0).name, round(chain.mean_tail(0, 1).radius(0.05), 6)
@@ -336,7 +337,7 @@ class MarkovChain(Dependence):
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / ‖Γc‖²), ‖Γc‖ ≤ ‖c‖ Σ_k θ_k, for a statistic fixed in
         advance, E under the actual start.
         Assumes: the chain and the differences (not checkable from the data).
-        Reference: theory 1.1, the Dobrushin row.
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean".
         """
         c = row_differences(differences, self.n, of="MarkovChain")
         total = self._row_sums[0]
@@ -472,8 +473,8 @@ class MarkovChain(Dependence):
         return from_squared_differences(rounding.up(self._row_sums[0] ** 2 / self.n))
 
     def share_tail(self) -> Tail:
-        """Very long chains leave out the bounds that need a table of block lengths; these are not the best
-        there."""
+        """As ``mean_tail(0, 1)``. Very long chains leave out the bounds that need a table of block lengths:
+        other bounds are better there."""
         if self.n <= _LONG:
             return self.mean_tail(0.0, 1.0)
         squares = []

@@ -21,7 +21,7 @@ from holdfast.dependence._quilts import Array
 if TYPE_CHECKING:
     from holdfast.dependence._chain import MarkovChain
 
-_THEOREM = "theory 5, the chain bound"
+_THEOREM = "docs/theory/dependence.md, Differential privacy on a chain"
 _MOST_LEVELS = 100_000
 _MOST = 10_000_000
 _SLACK = 1.0 + 1e-13
@@ -47,7 +47,7 @@ def _coupling(chain: MarkovChain) -> Route:
     return Route(
         lambda epsilon: coupling_bdp(epsilon, chain.cross_ratio, chain.n),
         lambda epsilon: coupling_dp(epsilon, chain.cross_ratio, chain.n),
-        "theory 5, the chain bound",
+        _THEOREM,
     )
 
 
@@ -55,7 +55,7 @@ def _pairs(chain: MarkovChain) -> Route:
     def bound(epsilon: float) -> float:
         return pairs_bdp(epsilon, chain.transition, chain.n)
 
-    return Route(bound, lambda epsilon: largest_below(epsilon, bound), "theory 5, the chain bound by pairs")
+    return Route(bound, lambda epsilon: largest_below(epsilon, bound), _THEOREM)
 
 
 def _spectral(chain: MarkovChain) -> Route:
@@ -71,7 +71,7 @@ def _spectral(chain: MarkovChain) -> Route:
 
 
 def _spectral_refusal(chain: MarkovChain) -> str:
-    """Why Lemma 4 does not apply, as what the chain would have to be; empty if it does."""
+    """What the chain would have to be for Lemma 4 to apply; empty if it applies."""
     if unreachable(chain.transition) is not None:
         return "an irreducible chain"
     return "" if chain.spectral_gap > 0.0 else "a chain with a spectral gap (here the operator norm is 1)"
@@ -122,7 +122,7 @@ def coupling_bdp(epsilon: float, cross_ratio: Any, n: int | None = None) -> floa
     ``n`` rows the recursion L_0 = 0, L_m = 2 ln((√κ + e^{(ε+L_{m−1})/2})/(1 + √κ e^{(ε+L_{m−1})/2})) and ε +
     max_i (L_{i−1} + L_{n−i}), never above nε. Rounded up.
     Assumes: a Markov chain with that cross ratio (not checkable from the data).
-    Reference: theory 5, the sharp bound for chains.
+    Reference: ``docs/theory/dependence.md``, "Differential privacy on a chain".
 
     >>> round(coupling_bdp(0.1, cross_ratio=0.4), 9)
     0.158089194
@@ -153,14 +153,14 @@ def _finite(epsilon: float, root: float, n: int) -> float:
     reach = level_sequence(epsilon, root, n)
     last = len(reach) - 1
     left = np.arange(min(n, 2 * len(reach)))
-    right = min(n, 4 * len(reach)) - 1 - left  # from so far on, all are the last
+    right = min(n, 4 * len(reach)) - 1 - left  # farther away, all levels equal the last one
     sums = reach[np.minimum(left, last)] + reach[np.minimum(right, last)]
     return min(rounding.up(epsilon + float(sums.max())), everywhere, rounding.up(n * epsilon))
 
 
 def level_sequence(epsilon: float, root: float, n: int) -> NDArray[np.float64]:
-    """L_0, L_1, …, each rounded up, at most to L_{n−1}; where the recursion settles or takes too long, its
-    limit is the last and stands for all that follow."""
+    """L_0, L_1, …, each rounded up, at most to L_{n−1}. If the recursion settles or takes too long, its limit
+    is the last entry and stands for all later ones."""
     levels = [0.0]
     for _ in range(min(n - 1, _MOST_LEVELS)):
         levels.append(carried(epsilon + levels[-1], root))
@@ -172,8 +172,8 @@ def level_sequence(epsilon: float, root: float, n: int) -> NDArray[np.float64]:
 
 
 def carried(beyond: float, root: float) -> float:
-    """2 ln((√κ + e^{t/2})/(1 + √κ e^{t/2})), rounded up: what a step with cross ratio κ carries of the t that
-    one row and all beyond it can do; ``root`` is √κ."""
+    """2 ln((√κ + e^{t/2})/(1 + √κ e^{t/2})), rounded up: how much of t, the effect of one row and all beyond
+    it, passes through a step with cross ratio κ. ``root`` is √κ."""
     half = beyond / 2.0
     if root == 0.0:
         return beyond
@@ -187,7 +187,8 @@ def coupling_dp(epsilon: float, kappa: float, n: int) -> float:
 
 def largest_below(bound: float, function: Callable[[float], float]) -> float:
     """The largest x ≤ ``bound`` with function(x) ≤ bound, for an increasing continuous function with
-    function(x) ≥ x; to 1e-12, safe side. Few calls: each may be a pass over a large tree."""
+    function(x) ≥ x; to 1e-12, on the safe side. It makes few calls, because each may be a pass over a large
+    tree."""
     from scipy.optimize import brentq
 
     high, value = bound, function(bound)
@@ -261,7 +262,8 @@ def _pairs_of(table: Array) -> Array:
 
 
 def _carried(epsilon: float, levels: Array, roots: Array) -> Array:
-    """What each pair's own step carries of a side with 0, 1, 2, … rows; the last stands for all longer."""
+    """How much passes through each pair's own step from a side with 0, 1, 2, … rows; the last entry stands
+    for all longer sides."""
     if len(levels) * len(roots) > _MOST:
         levels = levels[-1:]
     return np.vstack([np.zeros(len(roots)), carried_by_pairs(epsilon + levels[:, None], roots)])
@@ -277,7 +279,8 @@ def spectral_dp(epsilon: float, gap: Any, least: Any, c: Any = None) -> float:
     Assumes: an irreducible chain with that smallest stationary probability and 1 − g at least its operator
     norm on mean-zero functions in L²(π) (not checkable from the data). For a chain that is not reversible, 1
     − the second eigenvalue is not enough.
-    Reference: BDP Lemma 4, by the 2b form of Lemma 2 (theory 5); printed for reversible chains.
+    Reference: BDP Lemma 4, by the 2b form of Lemma 2 (``docs/theory/dependence.md``); printed for reversible
+    chains.
 
     >>> round(spectral_dp(0.1, gap=0.5, least=0.2, c=0.1), 10)
     0.0004938272
@@ -313,9 +316,12 @@ def _best(epsilon: float, gap: float, least: float, far: float) -> float:
         return np.where(c < 1.0 / 6.0, _h(epsilon, c, d, far), 0.0)
 
     first = max(1.0, far)
-    # h is at most ε/(2d − 1), so nothing beyond the d where that falls below a value already found can win.
-    found = float(values(np.array([first, first + math.ceil(1.0 / gap), first + math.ceil(3.0 / gap)])).max())
-    last = max(first, math.floor(epsilon / (2.0 * found) + 1.0))
+    # h is at most ε/(2d − 1), so no d beyond the place where that falls below a value that is already reached
+    # can be better.
+    near_best = float(
+        values(np.array([first, first + math.ceil(1.0 / gap), first + math.ceil(3.0 / gap)])).max()
+    )
+    last = max(first, math.floor(epsilon / (2.0 * near_best) + 1.0))
     while True:
         step = max(1.0, math.ceil((last - first + 1.0) / _CANDIDATES))
         d = np.arange(first, last + step, step)

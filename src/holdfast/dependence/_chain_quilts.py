@@ -58,13 +58,13 @@ def chain_quilts(row: int, n: int) -> tuple[Quilt, ...]:
     )
 
 
-def chain_influence(transition: Array, start: Array, row: int, targets: list[int], known: list[int]) -> float:
+def chain_influence(transition: Array, start: Array, row: int, targets: list[int], given: list[int]) -> float:
     """ln max P[targets | x, known]/P[targets | x', known] over values of the rows, x and x' those of ``row``.
 
     Given x_i the sides are independent. On each only the nearest row counts: a known one cuts the rest off, a
     target takes the rest with it, up to what the first known row beyond it says about the target itself.
     """
-    if set(targets) & set(known) or row in targets or row in known or len(set(targets)) < len(targets):
+    if set(targets) & set(given) or row in targets or row in given or len(set(targets)) < len(targets):
         raise InvalidArgument(
             "targets", "apart from the row and from what is given", targets, of="MarkovChain.max_influence"
         )
@@ -78,7 +78,7 @@ def chain_influence(transition: Array, start: Array, row: int, targets: list[int
     right = _side(
         row,
         [other for other in targets if other > row],
-        [other for other in known if other > row],
+        [other for other in given if other > row],
         lambda near: steps(near - row),
         lambda near, far: steps(far - near) if far is not None else np.ones((len(start), 1)),
     )
@@ -97,45 +97,45 @@ def chain_influence(transition: Array, start: Array, row: int, targets: list[int
     left = _side(
         row,
         [other for other in reversed(targets) if other < row],
-        [other for other in reversed(known) if other < row],
+        [other for other in reversed(given) if other < row],
         before,
         beyond,
     )
     left, right = np.broadcast_arrays(left, right, np.empty((len(law), len(law))))[:2]
     possible = (law > 0.0) & (law[:, None] > 0.0) & (left > -np.inf) & (right > -np.inf)
     spread = float((left[possible] + right[possible]).max(initial=0.0))
-    longest = max(abs(other - row) for other in (*targets, *known))
+    longest = max(abs(other - row) for other in (*targets, *given))
     if spread == 0.0 or math.isinf(spread):
         return spread
     return rounding.up(spread + 16.0 * longest * len(start) * _EPS)
 
 
-def _side(row: int, targets: list[int], known: list[int], step: Any, beyond: Any) -> Array:
+def _side(row: int, targets: list[int], given: list[int], step: Any, beyond: Any) -> Array:
     """ln of the largest ratio for x and x' on one side; −∞ where what is known rules out one of them.
 
-    ``targets`` and ``known`` stand nearest first. With t the nearest target and k the first known row beyond
+    ``targets`` and ``given`` stand nearest first. With t the nearest target and k the first known row beyond
     it, P[x_t | x, x_k] ∝ step(x, x_t)·beyond(x_t, x_k).
     """
-    if not targets and not known:
+    if not targets and not given:
         return np.zeros((1, 1))
-    if not targets or (known and abs(known[0] - row) < abs(targets[0] - row)):
-        return _compatible(step(known[0]))
+    if not targets or (given and abs(given[0] - row) < abs(targets[0] - row)):
+        return _compatible(step(given[0]))
     near = targets[0]
-    far = known[0] if known else None
+    far = given[0] if given else None
     joint = step(near)[:, :, None] * beyond(near, far)[None]
     total = joint.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(joint) - np.log(total)
     size = len(joint)
-    found = np.full((size, size), -np.inf)
+    ratios = np.full((size, size), -np.inf)
     for x in range(size):
         for other in range(size):
             both = (total[x, 0] > 0.0) & (total[other, 0] > 0.0)
             top, bottom = logs[x][:, both], logs[other][:, both]
             seen = top > -np.inf
             if seen.any():
-                found[x, other] = (top[seen] - bottom[seen]).max()
-    return found
+                ratios[x, other] = (top[seen] - bottom[seen]).max()
+    return ratios
 
 
 def _compatible(step: Array) -> Array:
@@ -158,19 +158,19 @@ class Reach:
 
 def _ratios(logs: Array) -> Array:
     """ln max_z M(x,z)/M(x',z) for all x, x', from ln M; infinite where M(x',z) = 0 < M(x,z)."""
-    found = np.empty((len(logs), len(logs)))
+    ratios = np.empty((len(logs), len(logs)))
     lost = logs <= _SMALLEST_LOG
     below = np.where(lost, -np.inf, logs)
     for x, line in enumerate(logs):
         with np.errstate(invalid="ignore"):
-            found[x] = np.where(line > -np.inf, line - below, -np.inf).max(axis=1)
-    return found
+            ratios[x] = np.where(line > -np.inf, line - below, -np.inf).max(axis=1)
+    return ratios
 
 
 @lru_cache(maxsize=16)
 def reach(content: bytes, states: int, farthest: int) -> Reach:
     """Tabulate a transition matrix: every distance up to 128, from there on each 3 % farther than the last,
-    until nothing of a row is left to see."""
+    until a row has no visible influence."""
     transition = np.frombuffer(content).reshape(states, states)
     doubled, patterns = [transition], [transition > 0.0]
     distances, rows, columns, powers = [], [], [], []
@@ -199,7 +199,8 @@ def reach(content: bytes, states: int, farthest: int) -> Reach:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Rows ``first`` to ``last`` with bounds that hold for each of them: left_a, right_b, both together."""
+    """Rows ``first`` to ``last``, with bounds that hold for each of them: on the left, on the right, on both
+    sides."""
 
     first: int
     last: int
@@ -275,12 +276,12 @@ class ChainQuilts:
         """As in the table, but over values z that x_{i−a} can have."""
         if possible[: row + 1].all():
             return self._reach.columns
-        found = self._reach.columns.copy()
+        influences = self._reach.columns.copy()
         for place, distance in enumerate(self._reach.distances):
             if distance <= row:
                 logs = np.where(possible[row - distance], self._reach.powers[place].T, -np.inf)
-                found[place] = _ratios(logs) + 8.0 * distance * len(logs) * _EPS
-        return found
+                influences[place] = _ratios(logs) + 8.0 * distance * len(logs) * _EPS
+        return influences
 
     def _group(self, first: int, last: int, odds: Array, columns: Array) -> _Group:
         count = len(self._reach.distances)
@@ -351,10 +352,10 @@ class ChainQuilts:
         right = (epsilon - weight * group.right) / (lasts[:, None] + distances)
         left[place >= on_left[:, None]] = -np.inf
         right[place >= on_right[:, None]] = -np.inf
-        found = np.maximum(epsilon / self.n, np.maximum(left.max(axis=1), right.max(axis=1)))
+        best = np.maximum(epsilon / self.n, np.maximum(left.max(axis=1), right.max(axis=1)))
         some = (on_left > 0) & (on_right > 0)
-        found[some] = np.maximum(found[some], two[on_left[some] - 1, on_right[some] - 1])
-        return float(found.min())
+        best[some] = np.maximum(best[some], two[on_left[some] - 1, on_right[some] - 1])
+        return float(best.min())
 
     def blanket_influence(self) -> float:
         """The largest influence of a row on its neighbours."""
@@ -375,7 +376,7 @@ def _log_odds(laws: Array, possible: NDArray[np.bool_]) -> Array:
     """ln p(x')/p(x) for all x, x', row by row; −∞ where a row cannot have both values."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(laws)
-        # A possible value whose probability underflowed may be as rare as it likes.
+        # A possible value whose probability underflowed may have any small probability.
         odds = np.where(laws[:, :, None] > _TINY, logs[:, None, :] - logs[:, :, None], np.inf)
     odds += (8.0 * laws.shape[1] * _EPS) * np.arange(1, len(laws) + 1)[:, None, None]
     both: Array = np.where(possible[:, None, :] & possible[:, :, None], odds, -np.inf)

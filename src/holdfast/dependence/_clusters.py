@@ -111,7 +111,7 @@ class Independent(Dependence):
         return from_squared_differences(1.0 / self.n)
 
     def planned_split(self, share: float, beta: float) -> PlannedSplit:
-        """Any rows will do."""
+        """Any rows can be set aside, so only their number matters."""
         return _independent_parts(self, share)
 
     _printed_route: ClassVar[str] = "group"
@@ -170,7 +170,7 @@ class Clusters(Dependence):
 
     @cached_property
     def n(self) -> int:
-        """The number of rows; None for a column whose table is not there yet."""
+        """The number of rows; None for a column before its table is read."""
         return None if self.sizes is None else sum(self.sizes)  # type: ignore[return-value]
 
     @property
@@ -180,7 +180,7 @@ class Clusters(Dependence):
 
     @property
     def cluster_sizes(self) -> tuple[int, ...]:
-        """The sizes of the clusters. Refused where a column names them whose table is not there yet."""
+        """The sizes of the clusters. Refused if a column names the clusters and no table was read yet."""
         if self.sizes is None:
             raise InvalidArgument(
                 "dependence",
@@ -242,7 +242,8 @@ class Clusters(Dependence):
 
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_B (Σ_{i∈B} c_i)²), for a statistic fixed in advance.
         Assumes: independent clusters and the differences (not checkable from the data).
-        Reference: McDiarmid 1989, with a cluster as one variable; theory 1.1.
+        Reference: McDiarmid 1989, with a cluster as one variable; ``docs/theory/dependence.md``, "The tail of
+        a mean".
         """
         c = row_differences(differences, self.n, of="Clusters")
         starts = np.concatenate(([0], np.cumsum(self.cluster_sizes)[:-1]))
@@ -389,7 +390,7 @@ def _checked_sizes(sizes: Any) -> tuple[int, ...]:
         )
     plain = np.asarray(sizes)
     numbers = plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all()
-    # In a list, a truth value among whole numbers becomes one of them.
+    # In a list, numpy would turn a truth value among whole numbers into a number.
     if numbers and (isinstance(sizes, np.ndarray) or {bool, np.bool_}.isdisjoint(map(type, sizes))):
         checked = tuple(plain.tolist())
     else:

@@ -214,8 +214,8 @@ class FittedChain(Series):
         return norm if norm < 1.0 else None
 
     def layouts(self, beta: float = 0.05) -> tuple[Layout, ...]:
-        """Ways to cut these rows into blocks; none for a chain that may start anywhere, whose blocks have
-        means of their own."""
+        """Ways to cut these rows into blocks. There is none if the chain may start anywhere: then the blocks
+        have different means."""
         return () if self.start == "any" else super().layouts(beta)
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
@@ -301,7 +301,8 @@ def _allowed(runs: Runs, size: int) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=64)
 def _forgetting_of(content: bytes, runs: Runs, size: int, failure: float) -> Forgetting | None:
-    """The slowest forgetting in the region; kept, since a model is copied for each part of a table."""
+    """The slowest forgetting in the region. It is cached, because a model is copied for each part of a
+    table."""
     counts = np.frombuffer(content, dtype=np.int64).reshape(len(runs), size)
     return _slowest_of(counts, runs, failure)
 
@@ -336,7 +337,7 @@ def _on_runs(counts: NDArray[Any], runs: Runs) -> NDArray[np.float64]:
 
 
 def _longer(counts: NDArray[np.int64], runs: Runs, rows: int, failure: float) -> str:
-    """What training rows would do in place of those that leave chains possible which never forget."""
+    """How many training rows would be enough, if these leave chains possible that never forget."""
     remedy = "join states (fewer values in the columns), or declare Mixing(rate)"
     if not forgets(_on_runs(counts, runs)):
         return (

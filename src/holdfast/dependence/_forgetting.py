@@ -27,7 +27,7 @@ _WORK = 1e8
 _NEGLIGIBLE = 1e-8
 _EXACT_ROWS = 1 << 20
 _STEPS = 512
-# With so many states all sets of them are looked at one by one.
+# Up to this many states, all sets of states are tried one by one.
 _FEW_STATES = 10
 _MOST_COUNTS = 1_000_000
 _MOST_NUMBERS = 5_000_000
@@ -82,7 +82,7 @@ def read_initial(initial: Any, states: int) -> Matrix:
 
 
 def _steps(transition: Matrix, at_least: int, *, stay: bool) -> NDArray[np.bool_]:
-    """Which states are reached from which in 2^j ≥ ``at_least`` steps, fewer too if one may ``stay``."""
+    """Which states are reached from which in 2^j ≥ ``at_least`` steps; with ``stay``, also in fewer."""
     reach = transition > 0.0
     if stay:
         reach = reach | np.eye(len(reach), dtype=np.bool_)
@@ -183,7 +183,8 @@ class Forgetting:
     def row_sums(self, n: int) -> tuple[float, float]:
         """(S_{n−1}, Σ_{m<n} S_m²) with S_m = θ_0 + … + θ_m, rounded up: the row sums of Γ for n rows.
 
-        Γ_ij = θ_{j−i} for j ≥ i, so row i of Γ sums to S_{n−i} (theory 1.1, the Dobrushin row).
+        Γ_ij = θ_{j−i} for j ≥ i, so row i of Γ sums to S_{n−i}.
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean".
         """
         exact = min(n, _EXACT_ROWS)
         sums = np.cumsum(np.exp(self.log_theta_at(np.arange(exact)))) * (1.0 + 2.0 * exact * _EPS)
@@ -304,23 +305,23 @@ def radii(counts: Counts, allowed: Mask, budget: Matrix) -> Matrix:
     largest value of ``highest(a) − a`` over the shares a that sets of states can have. Only with many states
     and counts is it Pinsker's √(budget/2) instead.
     """
-    found = np.zeros(len(counts))
+    distances = np.zeros(len(counts))
     for i, (row, free) in enumerate(zip(counts, allowed, strict=True)):
         total = int(row.sum())
         if free.sum() < 2:
             continue
         if not total:
-            found[i] = 1.0
+            distances[i] = 1.0
             continue
         parts, limit = row[free], float(budget[i])
         if len(parts) <= _FEW_STATES:
             shares = _sets(len(parts)) @ parts / total
-            found[i] = float((highest(shares, limit) - shares).max()) + 1e-12
+            distances[i] = float((highest(shares, limit) - shares).max()) + 1e-12
         elif total <= _MOST_COUNTS:
-            found[i] = _largest_rise(_sums(parts.astype(np.int64), total) / total, limit)
-        else:  # Sums of so many parts are almost everywhere, also where Pinsker's inequality is sharp.
-            found[i] = math.sqrt(limit / 2.0) * (1.0 + 1e-12)
-    return np.minimum(1.0, found)
+            distances[i] = _largest_rise(_sums(parts.astype(np.int64), total) / total, limit)
+        else:  # So many parts have sums nearly everywhere, so Pinsker's inequality is nearly attained.
+            distances[i] = math.sqrt(limit / 2.0) * (1.0 + 1e-12)
+    return np.minimum(1.0, distances)
 
 
 def _sets(size: int) -> NDArray[np.int64]:

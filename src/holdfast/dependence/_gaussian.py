@@ -129,7 +129,7 @@ class GaussianRows(Dependence):
 
         Guarantee: that of a normal with σ² = aᵀΣa, exactly its variance, rounded to the safe side.
         Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
-        Reference: theory 1.1.
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean".
         """
         a = np.array(checks.reals(weights, "weights", "(-inf, inf)", of="GaussianRows.linear_tail"))
         if len(a) != self.n or not np.abs(a).max() > 0.0:
@@ -224,7 +224,7 @@ class GaussianRows(Dependence):
 
         Guarantee: that of a normal with σ² = 1ᵀΣ1/n², exactly its variance, rounded to the safe side.
         Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
-        Reference: theory 1.1.
+        Reference: ``docs/theory/dependence.md``, "The tail of a mean".
         """
         self._refuse_bounds(lo, hi)
         return self.linear_tail(np.full(self.n, 1.0 / self.n))
@@ -243,7 +243,7 @@ class GaussianRows(Dependence):
                     "rows themselves; for the mean of a bounded function of a row choose another model",
                     value,
                     of="GaussianRows.mean_tail",
-                    reference="theory 1.1",
+                    reference="docs/theory/dependence.md, The tail of a mean",
                 )
 
 

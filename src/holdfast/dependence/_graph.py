@@ -56,7 +56,8 @@ _LARGEST_COLOURING = 3_000_000
 
 @dataclass(frozen=True, repr=False)
 class DependencyGraph(Dependence):
-    """Rows joined by an edge wherever they may depend: rows of which no two are joined are independent.
+    """Rows that may depend on each other are joined by an edge. Rows of which no two are joined are
+    independent.
 
     ``graph`` is a list of pairs of row numbers (with ``n``), a dictionary {row: neighbours}, a square numpy
     or scipy sparse matrix whose non-zero entries are edges, or any object with ``nodes`` and ``edges``. Rows
@@ -148,7 +149,7 @@ class DependencyGraph(Dependence):
                 "a graph that can be cut into two parts with no edge between them; here give the training "
                 "part yourself (train=…) or bring a guess with every question",
                 repr(self),
-                reference="theory 2.2, the training part",
+                reference="docs/theory/dependence.md, Setting a training part aside",
             )
         train, protected = cut
         place = np.cumsum(protected) - 1
@@ -223,7 +224,7 @@ class MDependent(Dependence):
     def _stretched(self) -> int:
         """Σ_k s_k², s_k the number of rows in the k-th stretch of max(m, 1) rows and the m rows after it.
 
-        It stands where n stands for independent rows.
+        It takes the place of n in the bounds for independent rows.
         """
         length = max(self.m, 1)
         whole = max(0, (self.n - self.m) // length)
@@ -267,7 +268,7 @@ class MDependent(Dependence):
         return Split(*contiguous(size, self.m, self.n), rest, 0.0, self.assumptions)
 
     def fresh(self, beta: float = 0.05) -> Split:
-        """All rows but the first ``m``, which earlier rows may reach.
+        """All rows but the first ``m``, which may depend on earlier rows.
 
         Proof that the bias is 0: any earlier row and any protected row are more than m places apart.
 
@@ -496,7 +497,7 @@ def _greedy(near: list[list[int]]) -> list[int]:
 
 def _components(near: list[list[int]]) -> list[list[int]]:
     seen = [False] * len(near)
-    found = []
+    groups = []
     for start in range(len(near)):
         if seen[start]:
             continue
@@ -507,8 +508,8 @@ def _components(near: list[list[int]]) -> list[list[int]]:
                 if not seen[other]:
                     seen[other] = True
                     component.append(other)
-        found.append(component)
-    return found
+        groups.append(component)
+    return groups
 
 
 def _largest_over_components(near: list[list[int]], colours: NDArray[np.int64]) -> tuple[float, bool]:
@@ -516,7 +517,7 @@ def _largest_over_components(near: list[list[int]], colours: NDArray[np.int64]) 
     bounds = [(int(colours[component].max()) + 1, component) for component in _components(near)]
     bounds.sort(key=lambda pair: -pair[0])
     certain, unsure, solved = 1.0, 0.0, 0
-    known: dict[tuple[tuple[int, ...], ...], float | None] = {}
+    cached_numbers: dict[tuple[tuple[int, ...], ...], float | None] = {}
     for bound, component in bounds:
         if bound <= max(certain, unsure):
             break
@@ -525,12 +526,12 @@ def _largest_over_components(near: list[list[int]], colours: NDArray[np.int64]) 
             continue
         place = {row: i for i, row in enumerate(sorted(component))}
         shape = tuple(tuple(sorted(place[other] for other in near[row])) for row in sorted(component))
-        if shape not in known:
-            known[shape] = None
+        if shape not in cached_numbers:
+            cached_numbers[shape] = None
             if len(component) <= _LARGEST_COMPONENT and solved < _MOST_PROGRAMS:
                 solved += 1
-                known[shape] = _exact(shape, bound)
-        value = known[shape]
+                cached_numbers[shape] = _exact(shape, bound)
+        value = cached_numbers[shape]
         if value is None:
             unsure = max(unsure, float(bound))
         else:
@@ -583,12 +584,12 @@ def _maximal_groups(near: tuple[tuple[int, ...], ...]) -> list[int] | None:
 
 
 def _bits(mask: int) -> list[int]:
-    found = []
+    members = []
     while mask:
         low = mask & -mask
-        found.append(low.bit_length() - 1)
+        members.append(low.bit_length() - 1)
         mask ^= low
-    return found
+    return members
 
 
 def _program(n: int, groups: list[int]) -> float:

@@ -118,8 +118,8 @@ def _means_failure(
 def _chosen_failure(n: int, epsilon: float, nats: float) -> float:
     """min over b of exp(nε²/8 + ε√(n ln(1/b)/2) − nats) + b: an event of probability e^{−nats}, chosen.
 
-    Every b is a bound. The one at which both terms are equal is within a factor of 2 of the best; the search
-    goes on around it.
+    Every b gives a bound. The b at which both terms are equal is within a factor of 2 of the best. The search
+    tries values around it.
     """
     from holdfast.stability import BayesianDP
 

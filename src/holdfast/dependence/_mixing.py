@@ -34,9 +34,9 @@ from holdfast.tails import Tail
 
 LogRemembered = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
-# A series is cut into blocks in at most so many ways, each twice as long as the one before.
+# A series is cut into blocks in at most this many ways, each with blocks twice as long as before.
 _MOST_LAYOUTS = 6
-# With fewer blocks no interval is worth having.
+# With fewer blocks intervals are too wide to be useful.
 _FEWEST_BLOCKS = 12
 _LN4 = math.log(4.0)
 
@@ -97,7 +97,8 @@ def layouts_of(log_remembered: LogRemembered, n: int, allowance: float) -> tuple
 
 
 def _least_gap(log_remembered: LogRemembered, n: int, length: int, allowance: float) -> int | None:
-    """The shortest gap at which blocks of this length cost at most ``allowance``; None where none does."""
+    """The shortest gap at which blocks of this length cost at most ``allowance``; None if no gap is long
+    enough."""
 
     def fits(gap: int) -> bool:
         return price_of(log_remembered, blocks_in(n, length, gap), gap) <= allowance
@@ -114,7 +115,7 @@ class BlockTail(Tail):
     by at most (1−w)R. Every block length is valid, so the best is taken at every distance; and a mean of
     values in a range of length R is never farther than R from its own mean.
     Assumes: the mixing coefficients (not checkable from the data).
-    Reference: Yu 1994, lemma 4.1; theory 1.1.
+    Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
     """
 
     n: int
@@ -135,7 +136,8 @@ class BlockTail(Tail):
         return rounding.down(max(0.0, -float(bound.min())))
 
     def radius_at(self, nats: float) -> float:
-        """The distance exceeded with probability at most exp(−nats); ``spread`` where no block gets there."""
+        """The distance exceeded with probability at most exp(−nats); ``spread`` if no block length reaches
+        this probability."""
         nats = checks.real(nats, "nats", "[0, inf)", of="BlockTail.radius_at")
         cost = self.log_cost + nats
         possible = cost < 0.0
@@ -179,7 +181,7 @@ def beta_mixing_tail(beta: float, n: int, lo: Any, hi: Any) -> BlockTail:
     Guarantee: P(|mean − E| > t) ≤ 4 exp(−2μ t²/R²) + 2(μ−1) β(a) for n = 2μa; dropped rows are paid for.
     Assumes: β(a) bounds the total variation between the joint law of the rows up to i and those from i + a on
     and the product of the two, for every i (not checkable from the data).
-    Reference: Yu 1994, lemma 4.1; theory 1.1.
+    Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
 
     >>> tail = beta_mixing_tail([0.5**a for a in range(1, 60)], n=10_000, lo=0, hi=1)
     >>> round(tail.radius(0.05), 4)
@@ -198,7 +200,7 @@ def beta_mixing_tail(beta: float, n: int, lo: Any, hi: Any) -> BlockTail:
 
 
 class Series(Dependence):
-    """Rows in order that forget their past, of a model that may be made before its table is there."""
+    """Rows in order that forget their past. The model may be made before its table exists."""
 
     @property
     def follows_training(self) -> bool:

@@ -33,7 +33,7 @@ GIVEN_TRAINING = (
 
 LATER = "The rows of this epoch come after all rows of earlier epochs in the same sequence."
 NEW_ROWS = "The rows of this epoch are independent of all rows of earlier epochs."
-# More than any table has; beyond, bounds that look at every block length run out of memory.
+# More than any table has. With more, bounds that try every block length would run out of memory.
 MOST_ROWS = 10**15
 Mask = NDArray[np.bool_]
 # Numbers are rounded to so many binary digits (about twelve decimal ones), so that dividing a row by its sum
@@ -75,8 +75,8 @@ class Dependence(Record, ABC):
 
     @property
     def follows_training(self) -> bool:
-        """Whether a training part that is given is taken for the rows right before these, in one series: a
-        gap is then left out and charged for, and nothing more is assumed."""
+        """Whether a training part that the caller gives is taken to be the rows right before these, in one
+        series. Then a gap is left out and charged for, and nothing more is assumed."""
         return False
 
     @property
@@ -91,7 +91,7 @@ class Dependence(Record, ABC):
         return False
 
     def scaled_to(self, n: int, *, of: str = "scaled_to") -> Dependence:
-        """Rows of the same kind, ``n`` of them: what a planner asks about tables that are not there yet.
+        """Rows of the same kind, ``n`` of them. A planner asks this about tables that do not exist yet.
 
         A model of one fixed table (a graph, a covariance, a network) has no other size and refuses. ``of`` is
         the function that the message names.
@@ -106,15 +106,14 @@ class Dependence(Record, ABC):
         return self
 
     def with_rows(self, n: int) -> Self:
-        """The same model about ``n`` rows: itself, where it was made for them."""
+        """The model for a table of ``n`` rows. A model of another number of rows is refused."""
         if n != self.n:
             raise InvalidArgument("dependence", f"a model of the {n:,} rows of the data", self, of="Guard")
         return self
 
     def log_remembered(self, steps: Any) -> NDArray[np.float64] | None:
-        """For rows in order, ln of how much of the past the rows from ``steps`` places later on still know.
-
-        ``steps`` are whole numbers; after 0 steps everything is known, ln 1.
+        """For rows in order, ln of how much the past still says about the rows from ``steps`` places later
+        on. ``steps`` are whole numbers. After 0 steps it says everything: ln 1.
 
         Guarantee: the mean total variation between the law of the rows from t + steps on, given all rows up
         to t, and their own law is at most exp of the result, for every t.
@@ -140,7 +139,7 @@ class Dependence(Record, ABC):
         Reference: ``docs/theory/dependence.md``, "Blocks".
         """
         from holdfast.dependence._mixing import (
-            layouts_of,  # which has the models of series, made from this one
+            layouts_of,  # late: it imports this module
         )
 
         beta = checks.real(beta, "beta", "(0, 1)", of=f"{type(self).__name__}.layouts")
@@ -176,14 +175,14 @@ class Dependence(Record, ABC):
         return fingerprint_of(type(self).__name__, self._content_of_law())
 
     def _content_of_law(self) -> tuple[Any, ...]:
-        """What the fingerprint is of: by default every field that takes part in comparisons."""
+        """The content of the fingerprint: by default every field that takes part in comparisons."""
         own = (item.name for item in fields(self) if item.compare and item.name != "extra_assumptions")
         return tuple(getattr(self, name) for name in own)
 
     @cached_property
     def description(self) -> str:
-        """The model with its parameters in one line, for the certificate: all of them where they are few,
-        else how many there are and what follows from them; and how the fingerprint begins."""
+        """The model in one line, for the certificate. Few parameters are listed. Of many, it says how many
+        there are and what follows from them. The line ends with the beginning of the fingerprint."""
         parameters = "".join(f", {words}" for words in self._parameters)
         rows = "any number of" if self.n is None else f"{self.n:,}"
         return f"{self.name}, {rows} rows{parameters} (fingerprint {self.fingerprint[:16]})"
@@ -254,7 +253,8 @@ class Dependence(Record, ABC):
 
     @property
     def has_printed_dp(self) -> bool:
-        """Whether BDP prints a bound for these rows; where none is known at all, asking for it says so."""
+        """Whether BDP prints a bound for these rows. True also if no bound is known at all: asking for it
+        then says so."""
         return bool(self._printed_route) or not self.has_bayesian_dp
 
     def _known_routes(self, of: str) -> Routes:
@@ -285,7 +285,8 @@ class Dependence(Record, ABC):
 
         Guarantee: whoever knows any of the other rows learns no more than this about a row.
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
-        Reference: BDP Lemmas 2 to 4; ``docs/theory/dependence.md``, "Bayesian differential privacy".
+        Reference: BDP Lemmas 2 to 4; ``docs/theory/networks.md``, "Bayesian differential privacy";
+        ``docs/theory/dependence.md``, "Differential privacy on a chain".
         """
         return best_bayesian_dp(self, self._known_routes(f"{type(self).__name__}.bayesian_dp"), dp, method)
 
@@ -345,11 +346,11 @@ class Dependence(Record, ABC):
                 of=of,
                 reference="BDP Lemma 3",
             )
-        # ε + 2a, at an ε that counts for nothing beside any a.
+        # The route gives ε + 2a. This ε is negligible beside any a.
         return best_epsilon(self, routes, 1e-300, "blanket") / 2.0
 
     def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
-        """Set about ``share`` of the rows aside as the free training part (theory 2.2).
+        """Set about ``share`` of the rows aside as the free training part.
 
         ``beta`` is the probability that may fail in all; only models whose parts are not exactly independent
         need it.
@@ -359,19 +360,18 @@ class Dependence(Record, ABC):
             "a model with a rule for setting rows aside; for this one give the training part yourself "
             "(train=…) or bring a guess with every question",
             self.name,
-            reference="theory 2.2, the training part",
+            reference="docs/theory/dependence.md, Setting a training part aside",
         )
 
     def planned_split(self, share: float, beta: float) -> PlannedSplit:
-        """The sizes of the parts that ``split`` would make, without making them where rows are many."""
+        """The sizes of the parts that ``split`` would make. Models of many rows do not make the parts."""
         parts = self.split(share, np.random.default_rng(0), beta)
         return PlannedSplit(int(parts.train.sum()), parts.protected_model, parts.bias)
 
     def fresh(self, beta: float = 0.05) -> Split:
-        """Which of these rows may be protected from one who may know every row that came before them.
-
-        There is no training part in it; rows that the earlier ones still reach are dropped. ``beta`` is the
-        probability that may fail in all, of which at most a twentieth is spent here.
+        """Which of these rows can be protected from somebody who may know every earlier row. There is no
+        training part. Rows that still depend on earlier ones are dropped. ``beta`` is the probability that
+        may fail in all, of which at most a twentieth is spent here.
         Guarantee: the law of (earlier rows, protected rows) is within total variation ``bias`` of the law in
         which the two are independent.
         Assumes: the sentences of the split; that rows of different epochs are independent is one of them
@@ -381,7 +381,8 @@ class Dependence(Record, ABC):
         return all_fresh(self, NEW_ROWS)
 
     def protected_only(self) -> Self:
-        """The same model where the caller supplied the training part, its independence now an assumption."""
+        """The same model for rows whose training part the caller supplied: its independence becomes an
+        assumption."""
         return replace(self, extra_assumptions=(*self.extra_assumptions, GIVEN_TRAINING))
 
     def to_dict(self) -> dict[str, Any]:
@@ -395,7 +396,8 @@ def best(rows: tuple[TailRow, ...]) -> Tail:
 
 
 def bound_to(model: Dependence, *, of: str) -> int:
-    """The number of rows of a model that may be made before its table is there."""
+    """The number of rows of a model; refused if the model was made before its table and is not bound to it
+    yet."""
     if model.n is None:
         raise InvalidArgument(
             "n",
@@ -416,7 +418,7 @@ def whole_steps(steps: Any) -> NDArray[np.int64]:
 
 
 def column_names(columns: Any, *, of: str) -> tuple[str, ...]:
-    """Check names of columns: one, or several that differ; in their order."""
+    """Check names of columns: one name, or several different ones, in their order."""
     listed = (columns,) if isinstance(columns, str) else columns
     names = tuple(listed) if np.iterable(listed) and not isinstance(listed, bytes) else ()
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
@@ -448,7 +450,7 @@ def from_squared_differences(total: float) -> SubGaussian:
 
 
 def few(values: Any, words: str, most: int = 16) -> str:
-    """Numbers as they are where they are few, else ``words`` about them."""
+    """The numbers themselves if they are few, else ``words`` about them."""
     array = np.asarray(values)
     return words if array.size > most else _listed(array.tolist())
 
@@ -577,7 +579,7 @@ class Split(Record):
     which the two are independent, each with its own marginal. An event that has probability ≤ β when they are
     independent therefore has probability ≤ β + bias: charge ``bias`` to the confidence.
     Assumes: ``assumptions``, the sentences that the division itself needs.
-    Reference: theory 2.2, the training part.
+    Reference: ``docs/theory/dependence.md``, "Setting a training part aside".
     """
 
     train: Mask = field(repr=False)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     pass
 
 _WEAK = "docs/theory/networks.md, weakly coupled networks"
+_TREES = "docs/theory/networks.md, Bayesian differential privacy"
 Arrows = Mapping[int, Sequence[tuple[int, float]]]
 
 _SLACK = 1.0 + 1e-9
@@ -148,13 +149,13 @@ class Network(Dependence):
 
     @cached_property
     def _components(self) -> list[list[int]]:
-        found: list[list[int]] = []
+        components: list[list[int]] = []
         seen: set[int] = set()
         for row in range(self.n):
             if row not in seen:
-                found.append(sorted(side_of(self._graph, row, frozenset())))
-                seen.update(found[-1])
-        return found
+                components.append(sorted(side_of(self._graph, row, frozenset())))
+                seen.update(components[-1])
+        return components
 
     def _content_of_law(self) -> tuple[Any, ...]:
         """The number of states of each row, and one table for each set of rows that share a factor, the
@@ -238,13 +239,13 @@ class Network(Dependence):
         of = "max_influence"
         row = self._row(i, "i", of=of)
         aims = self._several(targets, "targets", of=of)
-        known = self._several(given, "given", of=of)
-        together = [row, *aims, *known]
+        given_rows = self._several(given, "given", of=of)
+        together = [row, *aims, *given_rows]
         if len(set(together)) < len(together):
             raise InvalidArgument(
                 "targets", "apart from the node and from what is given", targets, of=self._called(of)
             )
-        return influence(self._quilted.joint(row, aims, known), len(aims)) if aims else 0.0
+        return influence(self._quilted.joint(row, aims, given_rows), len(aims)) if aims else 0.0
 
     def _several(self, nodes: Any, argument: str, *, of: str) -> list[int]:
         if isinstance(nodes, Hashable) and nodes in self._rows_by_node:
@@ -304,9 +305,9 @@ class Network(Dependence):
     def _on_tree(self, bound: Callable[[Forest, float], float]) -> Route:
         tree = self._forest
         if tree is None:
-            return refused("a network whose moralised graph has no loop", "theory 5, trees")
+            return refused("a network whose moralised graph has no loop", _TREES)
         forward = partial(bound, tree)
-        return Route(forward, lambda epsilon: largest_below(epsilon, forward), "theory 5, trees")
+        return Route(forward, lambda epsilon: largest_below(epsilon, forward), _TREES)
 
     @cached_property
     def _weak(self) -> WeakCoupling | None:
@@ -348,23 +349,23 @@ class Network(Dependence):
         """Every bound of McDiarmid's kind for differences c: its name, its theorem, and Γc, how far each step
         that reveals rows can move the statistic's expectation."""
         totals = np.array([c[component].sum() for component in self._components])
-        found = [("independent components", "McDiarmid 1989, one step a component", totals)]
+        bounds = [("independent components", "McDiarmid 1989, one step a component", totals)]
         if self._cached_arrows is not None:
             spread = along_arrows(*self._cached_arrows, self._components, c)
             theorem = "Kontorovich and Ramanan 2008, with interval lengths and Dobrushin coefficients"
-            found.append(("contraction along the arrows", theorem, spread))
+            bounds.append(("contraction along the arrows", theorem, spread))
         influences = self._single_site
         compared = None if influences is None else by_comparison(influences, self._components, c)
         if compared is not None:
             theorem = "Kontorovich and Ramanan 2008, with Dobrushin's comparison of 1970"
-            found.append(("influence of single rows", theorem, compared))
-        return found
+            bounds.append(("influence of single rows", theorem, compared))
+        return bounds
 
     @cached_property
     def _of_means(self) -> list[tuple[str, str, float]]:
         """Every bound for the mean of values in [0, 1]: its name, its theorem, Σ_i (Γc)_i²."""
-        found = self._spreads(np.full(self.n, 1.0 / self.n))
-        return [(name, theorem, rounding.up(float(spread @ spread))) for name, theorem, spread in found]
+        bounds = self._spreads(np.full(self.n, 1.0 / self.n))
+        return [(name, theorem, rounding.up(float(spread @ spread))) for name, theorem, spread in bounds]
 
     def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
         return tuple(
@@ -378,7 +379,7 @@ class Network(Dependence):
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_i (Γc)_i²), for a statistic fixed in advance, with the
         best Γ that the network has: whole components, contraction along the arrows, single rows.
         Assumes: the network and the differences (not checkable from the data).
-        Reference: theory 1.1; ``docs/theory/networks.md``.
+        Reference: ``docs/theory/networks.md``, "The tail of a mean".
         """
         c = row_differences(differences, self.n, of=type(self).__name__)
         smallest = min(float(spread @ spread) for _, _, spread in self._spreads(c))
@@ -456,7 +457,7 @@ def single_site_influences(
             touching[node].append(item)
     if any(cells({node, *near}, cards) > _MOST_CONDITIONAL for node, near in graph.items()):
         return None
-    found = {}
+    influences = {}
     for node, near in graph.items():
         scope = sorted({node, *near})
         axis = scope.index(node)
@@ -466,7 +467,7 @@ def single_site_influences(
         law = np.exp(logs - log_sum(logs, axis=axis, keepdims=True))
         for other in near:
             moved = np.moveaxis(law, (axis, scope.index(other)), (0, 1))
-            found[node, other] = max(
+            influences[node, other] = max(
                 (
                     float(np.abs(moved[:, a] - moved[:, b]).sum(axis=0).max()) / 2.0
                     for a in range(cards[other])
@@ -474,7 +475,7 @@ def single_site_influences(
                 ),
                 default=0.0,
             )
-    return found
+    return influences
 
 
 def by_comparison(
@@ -486,7 +487,7 @@ def by_comparison(
     other by a maximal coupling of its law given the others. The probabilities r_j that row j differs come
     down to r ≤ Dr + D_·i on those rows, hence r ≤ (1 − D)⁻¹D_·i.
     """
-    found = np.empty(len(c))
+    reached = np.empty(len(c))
     for component in components:
         place = {node: k for k, node in enumerate(component)}
         entries = {(place[j], place[k]): value * _SLACK for (j, k), value in influences.items() if j in place}
@@ -494,8 +495,8 @@ def by_comparison(
         spread = _in_order(entries, here) if len(component) <= _DENSE else _all_others(entries, here)
         if spread is None:
             return None
-        found[list(component)] = np.minimum(spread * _SLACK, here.sum())
-    return found
+        reached[list(component)] = np.minimum(spread * _SLACK, here.sum())
+    return reached
 
 
 def _in_order(entries: Mapping[tuple[int, int], float], c: Array) -> Array | None:

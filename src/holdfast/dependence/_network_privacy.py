@@ -93,15 +93,15 @@ class Forest:
     @cached_property
     def _link(self) -> dict[int, Array]:
         """ln p_uv/(p_u p_v) of each node v and its parent u."""
-        found = {}
+        roots = {}
         for node, pair in self.pairs.items():
             above, here = self._whole[self.parent[node]], self._whole[node]
             with np.errstate(invalid="ignore"):
                 kernel = pair + self._upward[0][node]
                 kernel = kernel - log_sum(kernel, axis=1, keepdims=True)
                 link = kernel - self._own[node]
-            found[node] = np.where(np.isfinite(above)[:, None] & np.isfinite(here), link, -np.inf)
-        return found
+            roots[node] = np.where(np.isfinite(above)[:, None] & np.isfinite(here), link, -np.inf)
+        return roots
 
     def kernel(self, node: int) -> Array:
         """The law of ``node`` given its parent, one line for each possible value of the parent."""
@@ -113,14 +113,14 @@ class Forest:
     @cached_property
     def _pair_roots(self) -> dict[int, tuple[Array, Array]]:
         """√κ of each edge for pairs of possible values of its upper and of its lower node."""
-        found = {}
+        influences = {}
         for node, pair in self.pairs.items():
             logs = pair[self._states[self.parent[node]]][:, self._states[node]]
             table = np.exp(logs - logs.max())
-            known = not ((table == 0.0) & np.isfinite(logs)).any()
+            possible = not ((table == 0.0) & np.isfinite(logs)).any()
             # An entry too small to tell from zero could make any cross ratio, so it makes them all zero.
-            found[node] = (pair_roots(table) * known, pair_roots(table.T) * known)
-        return found
+            influences[node] = (pair_roots(table) * possible, pair_roots(table.T) * possible)
+        return influences
 
     @cached_property
     def _states(self) -> tuple[NDArray[np.int64], ...]:

@@ -45,7 +45,7 @@ class Route:
 
 Routes = Mapping[str, Callable[[], Route]]
 
-_GROUPS = "docs/theory/differential-privacy.md, groups"
+_GROUPS = "docs/theory/differential-privacy.md, Groups"
 
 # A blanket is one of the quilts, 2b is less than 4b, and pairs of values are never worse than the worst pair.
 _DOMINATED = ("blanket", "blanket-paper", "quilt-paper", "coupling")
@@ -58,7 +58,13 @@ def best_bayesian_dp(model: object, routes: Routes, dp: DP, method: Any) -> Baye
     of = f"{type(model).__name__}.bayesian_dp"
     method = checks.choice(method, "method", ("sharp", *routes), of=of)
     if not isinstance(dp, DP) or not dp.delta == 0.0:
-        raise InvalidArgument("dp", "a pure DP(epsilon)", dp, of=of, reference="theory 5")
+        raise InvalidArgument(
+            "dp",
+            "a pure DP(epsilon)",
+            dp,
+            of=of,
+            reference="docs/theory/networks.md, Bayesian differential privacy",
+        )
     if dp.epsilon == 0.0:
         return BayesianDP(0.0)
     return BayesianDP(best_epsilon(model, routes, dp.epsilon, method))
@@ -166,17 +172,17 @@ def exact_leakage(law: Array, mechanism: Any, *, of: str) -> float:
     """
     likelihoods = read_mechanism(mechanism, law.shape)
     rows = range(law.ndim)
-    known = with_unknown(law, rows)
+    given = with_unknown(law, rows)
     refuse_large(
-        known.size * likelihoods.shape[-1],
+        given.size * likelihoods.shape[-1],
         "one with few enough outputs on this model",
         of=of,
         argument="mechanism",
         most=_MOST_WORK,
     )
-    step = max(1, _CHUNK // known.size)
+    step = max(1, _CHUNK // given.size)
     most = max(
-        _spread(known, with_unknown(law[..., None] + likelihoods[..., first : first + step], rows))
+        _spread(given, with_unknown(law[..., None] + likelihoods[..., first : first + step], rows))
         for first in range(0, likelihoods.shape[-1], step)
     )
     # A sum of logarithms is off by a few units in the last place of the largest.
@@ -184,14 +190,14 @@ def exact_leakage(law: Array, mechanism: Any, *, of: str) -> float:
     return rounding.up(most + 8.0 * law.ndim * float(np.finfo(float).eps) * largest)
 
 
-def _spread(known: Array, joint: Array) -> float:
+def _spread(marginal: Array, joint: Array) -> float:
     with np.errstate(invalid="ignore"):
-        given = joint - known[..., None]
-    high = np.where(known[..., None] > -np.inf, given, -np.inf)
-    low = np.where(known[..., None] > -np.inf, given, np.inf)
+        given = joint - marginal[..., None]
+    high = np.where(marginal[..., None] > -np.inf, given, -np.inf)
+    low = np.where(marginal[..., None] > -np.inf, given, np.inf)
     most = 0.0
-    for row in range(known.ndim):
-        states = slice(0, known.shape[row] - 1)
+    for row in range(marginal.ndim):
+        states = slice(0, marginal.shape[row] - 1)
         place = (slice(None),) * row + (states,)
         top, bottom = high[place].max(axis=row), low[place].min(axis=row)
         seen = top > -np.inf

@@ -369,8 +369,8 @@ class NetworkQuilts:
             budget -= self._cost(node, quilt, nearby, whole)
             if budget < 0.0 and not (len(side) == 1 and self.blankets_fit):
                 break
-            found = self.quilt_influence(node, quilt, nearby)
-            line[len(side)] = min(line.get(len(side), math.inf), found)
+            influence_here = self.quilt_influence(node, quilt, nearby)
+            line[len(side)] = min(line.get(len(side), math.inf), influence_here)
         return line
 
     def _cost(self, node: int, quilt: Sequence[int], nearby: Sequence[int], whole: int) -> float:

@@ -1,4 +1,7 @@
-"""Asking: strategies, the account, answers and their certificates."""
+"""Asking: strategies, the account, answers and their certificates.
+
+Names that are imported ``as`` themselves are for other packages of Holdfast.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +20,18 @@ from holdfast.lazy import lazy_names
 
 if TYPE_CHECKING:
     from holdfast.guard._board import Board, FinalScore, Submission
+    from holdfast.guard._board_rules import LadderStrategy as LadderStrategy
+    from holdfast.guard._choice import TRAINING_SHARES as TRAINING_SHARES
+    from holdfast.guard._code import CodeStrategy as CodeStrategy
+    from holdfast.guard._code import PreparedCode as PreparedCode
     from holdfast.guard._gate import Gate
+    from holdfast.guard._noise import promised_with as promised_with
+    from holdfast.guard._noise import transfer_noise as transfer_noise
+    from holdfast.guard._noise import typical_noise as typical_noise
+    from holdfast.guard._noise import typical_plan as typical_plan
+    from holdfast.guard._question import Moments as Moments
+    from holdfast.guard._question import Part as Part
+    from holdfast.guard._question import Question as Question
     from holdfast.guard._reusable_holdout import CodeHoldout, ReusableHoldout
     from holdfast.guard._verdict import GateReport, Verdict, Version
 
@@ -63,5 +77,17 @@ if not TYPE_CHECKING:
             "Submission": "_board",
             "Verdict": "_verdict",
             "Version": "_verdict",
+            # For holdfast.planning and holdfast.audit.
+            "CodeStrategy": "_code",
+            "LadderStrategy": "_board_rules",
+            "Moments": "_question",
+            "Part": "_question",
+            "PreparedCode": "_code",
+            "Question": "_question",
+            "TRAINING_SHARES": "_choice",
+            "promised_with": "_noise",
+            "transfer_noise": "_noise",
+            "typical_noise": "_noise",
+            "typical_plan": "_noise",
         },
     )

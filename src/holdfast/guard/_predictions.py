@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -115,9 +116,12 @@ class Predictions:
         """Where each id stands on the board."""
         unknown = next((id for id in ids if id not in self._place), None)
         if unknown is not None:
-            raise QueryRejected(f"There is no row {unknown!r} on this board.")
+            raise QueryRejected(
+                f"There is no row {unknown!r} on this board. Send the ids that the board gave you."
+            )
         if len(set(ids)) != len(ids):
-            raise QueryRejected("An id occurs twice; give one prediction for every id.")
+            (repeated, _), *_ = Counter(ids).most_common(1)
+            raise QueryRejected(f"Id {repeated} occurs twice. Give one prediction for every id.")
         if len(ids) != len(self.ids):
             given = set(ids)
             missing = next(id for id in self.ids if str(id) not in given)

@@ -45,7 +45,7 @@ _MOST_FRESH = 256
 _REPEATS = "repeats"
 
 _CLOSED = "The account is closed; nothing more is answered from it."
-_REPORTED = "Its last word is a report."
+_REPORTED = "It ended with a report. To go on, bring new rows and open the next epoch."
 _FAILED = (
     "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
     "so it ended the account. The answers given before keep their intervals."
@@ -336,10 +336,10 @@ class Session:
     def released(self, key: str) -> Released | None:
         """What the book has about a question that was settled; None if it has not been asked."""
         if (fresh := self._fresh.pop(key, None)) is not None:
-            event, text = fresh
+            written, text = fresh
             # What a release says is told as it is read from the book, to the order of its words.
-            said = json.loads(json.dumps(event.body, sort_keys=True))
-            return self._released(replace(event, body=said), text)
+            said = json.loads(json.dumps(written.body, sort_keys=True))
+            return self._released(replace(written, body=said), text)
         event = self._book.about(key, "release")
         return None if event is None else self._released(event)
 
@@ -487,7 +487,8 @@ class Session:
         """Questions prepared against the account that all of them are answered from, and the lines that
         reserve the most they can cost."""
         while True:
-            account, held = self.account.for_batch(len(asked)), self.balance.copy()
+            alone = len(asked) == 1  # Nobody comes after it, so nothing has to be held for it here.
+            account, held = self.account.for_batch(len(asked)), self.balance if alone else self.balance.copy()
             batch = self.balance.batch(len(asked))
             prepared: dict[str, _Prepared] = {}
             entries: list[Entry] = []
@@ -502,8 +503,8 @@ class Session:
                         break
                     continue
                 entries.append(entry)
-                held.apply(Event(self._last + len(entries), entry.kind, dict(entry.body), "", one.key))
-                if len(asked) > 1:
+                if not alone:
+                    held.apply(Event(self._last + len(entries), entry.kind, dict(entry.body), "", one.key))
                     del entry.body["before"]
                     entry.body.pop("plan", None)
                     entry.body["batch"] = {**batch, "place": place}

@@ -17,7 +17,7 @@ def from_tail(value: Any, tail: Tail, nats: float) -> Interval:
     Guarantee: holds the expectation of the statistic with probability ≥ 1 − exp(−nats), for a query fixed in
     advance.
     Assumes: that ``tail`` is a tail of the statistic (what its own class or dependence model assumes).
-    Reference: the definition of a tail, theory 1.
+    Reference: the definition of a tail, ``docs/theory/concentration.md``.
 
     >>> from holdfast.tails import SubGaussian
     >>> from_tail(0.25, SubGaussian(0.025), 3.0)
@@ -79,9 +79,9 @@ def of_filtered_mean(mean: Any, count: Any, nats: float, *, lo: Any = 0.0, hi: A
     the count and so on the whole. *Proof.* Given which rows meet the condition, those rows are independent
     with the law of one row given the condition, so the interval for ``count`` rows fails with probability ≤
     exp(−nats). Average over which. ∎ The count is data all the same: whoever releases it, or a width that
-    shows it, pays for it (theory 2.2).
+    shows it, pays for it (``docs/theory/code-guard.md``).
     Assumes: independent rows of one distribution (not checkable), f in [lo, hi] (checked of ``mean`` only).
-    Reference: theory 2.2 (what it costs); the proof above (that it holds).
+    Reference: ``docs/theory/code-guard.md`` (what it costs); the proof above (that it holds).
 
     >>> of_filtered_mean(0.25, 400, 3.0)
     Interval(low=0.194449, high=0.311671)

@@ -143,8 +143,8 @@ def _stakes(rows: NDArray[np.float64], target: float) -> NDArray[np.float64]:
     seen = np.arange(1.0, rows.size + 1.0)
     means = (0.5 + np.cumsum(rows)) / (seen + 1.0)
     variances = (0.25 + np.cumsum((rows - means) ** 2)) / (seen + 1.0)
-    known = np.concatenate(([0.25], variances[:-1]))
-    return np.sqrt(2.0 * target / (rows.size * known))
+    variances_before = np.concatenate(([0.25], variances[:-1]))
+    return np.sqrt(2.0 * target / (rows.size * variances_before))
 
 
 def _gains(rows: NDArray[np.float64], stakes: NDArray[np.float64], m: float) -> NDArray[np.float64]:

@@ -104,7 +104,7 @@ class Noise(Record):
         Guarantee: (shift + d·grid)/scale for Laplace, (shift + ⌈√d⌉·grid)/sd for Gaussian noise, rounded up:
         the number to give to ``laplace_delta``, ``gaussian_delta`` or ``adaptive_failure``.
         Assumes: ``shift`` bounds the L1 (Laplace) or L2 (Gaussian) distance.
-        Reference: theory 2.1.
+        Reference: ``docs/theory/adaptive-validity.md``.
 
         >>> round(Noise.of("gaussian", 2.0).ratio(1.0), 9)
         0.5

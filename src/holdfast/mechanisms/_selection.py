@@ -84,9 +84,9 @@ def truncated_noise(count: int, scale: int, bound: int, coins: Coins) -> npt.NDA
 
 
 def _fair_index(size: int, coins: Coins) -> int:
-    while not len(found := coins.indices(1, size)):
+    while not len(chosen := coins.indices(1, size)):
         pass
-    return int(found[0])
+    return int(chosen[0])
 
 
 def _counts(items: Any) -> Counter[Any]:

@@ -23,7 +23,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.intervals import certified_gain, sign_test
 from holdfast.records import Record
 
-_RATIO = 4  # tasks fixed for each task broken, where nothing else is said
+_RATIO = 4  # tasks fixed for each task broken, by default
 _NEAR = 1e-4
 _MOST_TASKS = 10_000_000
 
@@ -203,7 +203,7 @@ def _level(candidates: Any, confidence: Any, expect: Any, of: str) -> float:
 
 
 def _differing(gain: float, differing: float | None) -> float:
-    """The share of tasks that differ; four fixed for one broken where nothing is said."""
+    """The share of tasks that differ. By default four are fixed for each that is broken."""
     return min(1.0, gain * (_RATIO + 1) / (_RATIO - 1)) if differing is None else differing
 
 

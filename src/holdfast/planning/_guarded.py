@@ -39,15 +39,15 @@ from holdfast.coding import (
     training_share,
 )
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.guard._choice import TRAINING_SHARES
-from holdfast.planning._method import KINDS, MEANS, MOST_ROWS, Method, Promise, Setting, boundary
+from holdfast.guard import TRAINING_SHARES
+from holdfast.planning._method import KINDS, MEANS, MOST_ROWS, CertifiedError, Method, Setting, boundary
 from holdfast.planning._noise import parameters_of
 from holdfast.records import Record
 from holdfast.tails import Tail
 
 Floats = npt.NDArray[np.float64]
 
-# So many questions are gone through one by one; beyond, each of a few stands for those up to the next.
+# The first questions are computed one by one. After them, a few questions stand for all up to the next one.
 _ONE_BY_ONE = 24
 _PLACES = 60
 # What the prior costs beyond the entropy of normal errors, until it has learned that they are.
@@ -67,7 +67,7 @@ class Parts:
 
 
 class Code(Method):
-    """No noise; every surprise is paid for by later intervals (theory 2.2)."""
+    """No noise; every surprise is paid for by later intervals (``docs/theory/code-guard.md``)."""
 
     name = "code"
     answers: tuple[str, ...] = KINDS
@@ -132,28 +132,28 @@ class Code(Method):
         kept = split.protected_model
         return Parts(kept.n, split.training, kept.mean_tail(0.0, 1.0), split.bias)
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The half-width that is promised for the stated surprises, else the one to expect."""
         if self.reason():
-            return Promise(self.setting.limit, {})
+            return CertifiedError(self.setting.limit, {})
         try:
             parts = self._parts(rows, queries)
         except NotEnoughRows:
-            return Promise(1.0, {})
-        found = self._promised(parts, queries, self.setting.beta - parts.bias)
+            return CertifiedError(1.0, {})
+        promised = self._promised(parts, queries, self.setting.beta - parts.bias)
         rows_of = {"protected_rows": parts.protected, "training_rows": parts.training, "bias": parts.bias}
-        return Promise(found.error, {**found.parameters, **rows_of})
+        return CertifiedError(promised.error, {**promised.parameters, **rows_of})
 
-    def _promised(self, parts: Parts, queries: int, beta: float) -> Promise:
+    def _promised(self, parts: Parts, queries: int, beta: float) -> CertifiedError:
         """The promise on these parts."""
         stated = self.setting.surprises
         if stated is None:
             ratio = parts.protected / max(1, parts.training)
             promise = self.setting.promise
-            found = expected_width(parts.tail, queries, beta, rows_a_training_row=ratio, promise=promise)
+            width = expected_width(parts.tail, queries, beta, rows_a_training_row=ratio, promise=promise)
         else:
-            found = promised_width(parts.tail, queries, beta, stated, promise=self.setting.promise)
-        return Promise(found.error, parameters_of(found))
+            width = promised_width(parts.tail, queries, beta, stated, promise=self.setting.promise)
+        return CertifiedError(width.error, parameters_of(width))
 
     def rows_for(self, error: float, queries: int) -> int | None:
         """Training part included."""
@@ -211,7 +211,7 @@ def promised_width(tail: Tail, k: int, beta: float, surprises: int, *, promise: 
     Assumes: the stated number of surprises. Half a cell is wide enough for k honest guesses to surprise by
         chance no more than max(``beta``, allowed/20) times in expectation, so that nearly all that are
         allowed are left for guesses that are really off.
-    Reference: theory 2.2; ``docs/theory/planning.md``.
+    Reference: ``docs/theory/planning.md``, "The code guard".
     """
     most = k - 1
     stated = min(surprises, most)
@@ -253,16 +253,16 @@ def expected_width(
     *,
     rows_a_training_row: float = 1.0,
     promise: str = "all",
-    told: bool = True,
+    expecting: bool = True,
 ) -> CodeWidth:
     """The half-width to be expected of the k-th answer where guesses come from a training part that has one
-    row for so many protected ones, and the guard was ``told`` to expect k questions.
+    row for so many protected ones, and, if ``expecting``, the guard expects k questions.
 
     Guarantee: none of the width: a forecast. The intervals keep their ``promise`` in any case.
     Assumes: the statistic less the guess is normal, as when the guess comes from a fresh sample.
-    Reference: theory 7; ``docs/theory/planning.md``.
+    Reference: ``docs/theory/planning.md``, "The code guard".
     """
-    account = Account(beta, weights=Weights(promise, float(k) if told else None))
+    account = Account(beta, weights=Weights(promise, float(k) if expecting else None))
     places = np.unique(
         np.concatenate([np.arange(1, min(k, _ONE_BY_ONE) + 1), np.geomspace(1, k, _PLACES).round()])
     ).astype(int)
@@ -292,8 +292,9 @@ def _base(step: int, expect: int, beta: float, promise: str) -> float:
     return -math.log(beta) + Weights(promise, float(expect)).nats(step)
 
 
-class AgreedCode(Code):
-    """Guesses are checked, and so many may be off; both numbers are fixed in advance (theory 2.2)."""
+class AgreedCodeMethod(Code):
+    """Guesses are checked. How many questions there are, and how many guesses may be off, is fixed in
+    advance."""
 
     name = "agreed-code"
     answers = (MEANS,)
@@ -302,20 +303,22 @@ class AgreedCode(Code):
         """The share of the rows that is set aside."""
         return TRAINING_SHARES[self.name]
 
-    def _promised(self, parts: Parts, queries: int, beta: float) -> Promise:
+    def _promised(self, parts: Parts, queries: int, beta: float) -> CertifiedError:
         """Without stated surprises, what honest guesses need."""
         stated = self.setting.surprises or 0
         ratio = parts.protected / parts.training
         return self._of(checked_schedule(parts.tail, queries, beta, stated, ratio), parts.tail)
 
-    def _of(self, found: Schedule | None, tail: Tail) -> Promise:
-        if found is None:
-            return Promise(self.setting.limit, {})
-        return Promise(found.error, {**_numbers(found, tail), "surprises": found.agreement.surprises})
+    def _of(self, schedule: Schedule | None, tail: Tail) -> CertifiedError:
+        if schedule is None:
+            return CertifiedError(self.setting.limit, {})
+        return CertifiedError(
+            schedule.error, {**_numbers(schedule, tail), "surprises": schedule.agreement.surprises}
+        )
 
 
 class GridCode(Method):
-    """Every answer is one of few cells, on all rows; no guesses (theory 2.2)."""
+    """Every answer is one of few cells, on all rows; no guesses."""
 
     name = "grid-code"
     own_assumptions = ("The number of questions is fixed.",)
@@ -325,26 +328,26 @@ class GridCode(Method):
         """Cells are counted over a range."""
         return "" if self.setting.bounded else "The rows are unbounded: no range has finitely many cells."
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The least error that lasts for so many questions, with the cells of each."""
         return self._promised(rows, queries, None)
 
-    def keeping(self, error: float, rows: int, queries: int) -> Promise:
-        """The same, sought near an error that these rows hardly allow."""
+    def keeping(self, error: float, rows: int, queries: int) -> CertifiedError:
+        """The same; the search starts at ``error``, which these rows just allow."""
         return self._promised(rows, queries, error)
 
-    def _promised(self, rows: int, queries: int, near: float | None) -> Promise:
+    def _promised(self, rows: int, queries: int, near: float | None) -> CertifiedError:
         if self.reason():
-            return Promise(self.setting.limit, {})
+            return CertifiedError(self.setting.limit, {})
         tail = self.setting.tail(rows)
-        found = grid_schedule(tail, queries, self.setting.beta, near=near)
-        if found is None:
-            return Promise(self.setting.limit, {})
-        return Promise(found.error, _numbers(found, tail))
+        schedule = grid_schedule(tail, queries, self.setting.beta, near=near)
+        if schedule is None:
+            return CertifiedError(self.setting.limit, {})
+        return CertifiedError(schedule.error, _numbers(schedule, tail))
 
     def rows_for(self, error: float, queries: int) -> int | None:
-        """None where nothing is bounded. Where the least number is wanted, whether one error lasts decides as
-        the least error would, at a fraction of the work."""
+        """None if the rows are unbounded. The search asks whether one error lasts, which is faster than
+        computing the least error for each number of rows."""
         if self.reason():
             return None
         if not (self.setting.normal_like and error < 1.0):
@@ -359,17 +362,17 @@ class GridCode(Method):
         )
 
     def queries_for(self, error: float, rows: int) -> int:
-        """None where nothing is bounded."""
+        """0 if the rows are unbounded."""
         return 0 if self.reason() else super().queries_for(error, rows)
 
 
-def _numbers(found: Schedule, tail: Tail) -> dict[str, object]:
-    """``cells`` are pairs: so many cells, at so many stages one after the other."""
-    last = found.stages - 1
+def _numbers(schedule: Schedule, tail: Tail) -> dict[str, object]:
+    """``cells`` are pairs (number of cells, number of consecutive stages with it)."""
+    last = schedule.stages - 1
     return {
-        "k": found.agreement.queries,
-        "beta": found.agreement.failure,
-        "cells": [(run.cells, run.stages) for run in found.runs],
-        "half_cell": found.tolerance(tail, last),
-        "nats": found.nats(last),
+        "k": schedule.agreement.queries,
+        "beta": schedule.agreement.failure,
+        "cells": [(run.cells, run.stages) for run in schedule.runs],
+        "half_cell": schedule.tolerance(tail, last),
+        "nats": schedule.nats(last),
     }

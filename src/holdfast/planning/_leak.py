@@ -2,7 +2,8 @@
 
 A score printed with d digits is one of 10^d + 1 values, so k scores are one of (10^d + 1)^k sequences. For
 each sequence the questions were fixed in advance, and a union bound over all of them holds whatever was
-chosen (description length; theory 2.2 with a uniform prior and no guess).
+chosen (description length; ``docs/theory/planning.md``, "What published scores leaked": the code guard with a
+uniform prior and no guess).
 """
 
 from __future__ import annotations
@@ -135,9 +136,9 @@ def best_rounding(queries: int, rows: int, beta: float) -> Rounding:
     cells = np.unique(np.round(np.geomspace(1.0, _FINEST, 6000)).astype(np.int64))
     nats = math.log(2.0 * queries / beta) + (queries - 1) * np.log(cells)
     widths = 0.5 / cells + np.sqrt(nats / (2.0 * rows))
-    found = int(cells[int(np.argmin(widths))])
-    exact = math.log(2.0 * queries / beta) + (queries - 1) * math.log(found)
-    return Rounding(found, _half_width(exact, rows, 0.5 / found))
+    best = int(cells[int(np.argmin(widths))])
+    exact = math.log(2.0 * queries / beta) + (queries - 1) * math.log(best)
+    return Rounding(best, _half_width(exact, rows, 0.5 / best))
 
 
 def _half_width(nats: float, rows: int, resolution: float) -> float:

@@ -24,7 +24,7 @@ _STEPS = 400
 
 
 @dataclass(frozen=True)
-class Promise:
+class CertifiedError:
     """The certified error of a method, and every number needed to check it again."""
 
     error: float
@@ -102,10 +102,10 @@ class Method(ABC):
         self.setting = setting
 
     @abstractmethod
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The certified error for this many rows and queries."""
 
-    def keeping(self, error: float, rows: int, queries: int) -> Promise:
+    def keeping(self, error: float, rows: int, queries: int) -> CertifiedError:
         """A promise of this error, which these rows and queries are known to allow."""
         return self.at(rows, queries)
 
@@ -142,7 +142,7 @@ class Method(ABC):
 
     def queries_for(self, error: float, rows: int) -> int:
         """The largest number of queries for which this error can be promised."""
-        found = boundary(
+        queries = boundary(
             lambda k: self.at(rows, k).error,
             error,
             start=16,
@@ -150,7 +150,7 @@ class Method(ABC):
             most=MOST_QUERIES,
             tolerance=self.tolerance,
         )
-        return found or 0
+        return queries or 0
 
 
 def boundary(
@@ -162,12 +162,11 @@ def boundary(
     most: int,
     tolerance: float = 0.0,
 ) -> int | None:
-    """The good number next to the first bad one, where good means ``value_at`` ≤ ``target``.
-
-    ``value_at`` goes with its argument about like the power ``growth``: a positive one asks for the largest
-    good number (0 if there is none, ``most`` if all are), a negative one for the least (None if none up to
-    ``most``). The result is always good; it is up to a relative ``tolerance`` from the last good one.
-    """
+    """The good number next to the first bad one, where good means ``value_at`` ≤ ``target``. ``value_at``
+    grows about like the power ``growth`` of its argument. A positive ``growth`` asks for the largest good
+    number (0 if there is none, ``most`` if all are good). A negative one asks for the least (None if none up
+    to ``most`` is good). The result is always good; it is up to a relative ``tolerance`` from the last good
+    one."""
     rising = growth > 0.0
     good: tuple[int, float] | None = None
     bad: tuple[int, float] | None = None

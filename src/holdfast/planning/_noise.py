@@ -17,8 +17,17 @@ from typing import Any
 import numpy as np
 
 from holdfast import rounding
-from holdfast.guard._noise import promised_with, typical_noise, typical_plan
-from holdfast.planning._method import CUSTOM, FILTERED, KINDS, MEANS, QUANTILES, Method, Promise, Setting
+from holdfast.guard import promised_with, typical_noise, typical_plan
+from holdfast.planning._method import (
+    CUSTOM,
+    FILTERED,
+    KINDS,
+    MEANS,
+    QUANTILES,
+    CertifiedError,
+    Method,
+    Setting,
+)
 from holdfast.records import Record
 from holdfast.stability import split_error
 from holdfast.tails import SubGaussian, Tail
@@ -45,18 +54,18 @@ def _scaled_printed(unit: PrintedError, tail: Tail) -> PrintedError:
     return replace(unit, error=rounding.up(radius + noise), radius=radius, scale=scale, noise=noise)
 
 
-def _typical(kind: str, setting: Setting, rows: int, queries: int) -> Promise:
+def _typical(kind: str, setting: Setting, rows: int, queries: int) -> CertifiedError:
     """The least certified error, as the guard keeps it."""
     tail = setting.tail(rows)
     plan = typical_plan(kind, tail, queries, setting.beta)
     noise = typical_noise(plan, tail)
     # A statistic of unbounded rows is not scaled to integers.
     error = noise.promise(plan.error) if setting.bounded else max(noise.error, plan.error)
-    return Promise(error, parameters_of(plan))
+    return CertifiedError(error, parameters_of(plan))
 
 
 class TypicalGaussian(Method):
-    """Gaussian noise on every answer (TS Algorithm 3, theory 2.1)."""
+    """Gaussian noise on every answer (TS Algorithm 3; ``docs/theory/adaptive-validity.md``)."""
 
     name = "typical-gaussian"
     answers = (MEANS, FILTERED, CUSTOM)
@@ -64,13 +73,13 @@ class TypicalGaussian(Method):
     own_assumptions = ("Fresh Gaussian noise on every answer; the number of questions is fixed.",)
     tolerance = 1e-3
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The least certified error, with its radius, noise and split of β."""
         return _typical("gaussian", self.setting, rows, queries)
 
 
 class TypicalLaplace(Method):
-    """Laplace noise on every answer (TS Algorithm 2; TS Theorem 6.1 with explicit constants, theory 2.1)."""
+    """Laplace noise on every answer (TS Algorithm 2; TS Theorem 6.1 with explicit constants)."""
 
     name = "typical-laplace"
     answers = (MEANS, FILTERED, CUSTOM)
@@ -78,7 +87,7 @@ class TypicalLaplace(Method):
     own_assumptions = ("Fresh Laplace noise on every answer; the number of questions is fixed.",)
     tolerance = 1e-3
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The least certified error, with its radius, noise and split of β."""
         return _typical("laplace", self.setting, rows, queries)
 
@@ -94,14 +103,14 @@ class PrintedLaplace(Method):
     own_assumptions = TypicalLaplace.own_assumptions
     tolerance = 1e-3
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The least error that the printed theorems certify."""
         tail, beta = self.setting.tail(rows), self.setting.beta
         if self.setting.normal_like:
-            found = _scaled_printed(_unit_printed(queries, beta), tail)
+            printed = _scaled_printed(_unit_printed(queries, beta), tail)
         else:
-            found = printed_laplace_error(tail, queries, beta)
-        return Promise(found.error, parameters_of(found))
+            printed = printed_laplace_error(tail, queries, beta)
+        return CertifiedError(printed.error, parameters_of(printed))
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,20 +141,20 @@ class PrintedError(Record):
 def printed_laplace_error(tail: Tail, k: int, beta: float) -> PrintedError:
     """The least error that TS 4.2, 3.4 and 5.2 certify together, for checked arguments.
 
-    Guarantee: with probability 1 − ``beta`` all k answers are within ``error``. The worst answer is read off
-        the transcript by one who knows the distribution, so Theorem 3.4 is needed once and not k times.
+    Guarantee: with probability 1 − ``beta`` all k answers are within ``error``. Somebody who knows the
+    distribution can pick the worst answer from the transcript, so Theorem 3.4 is needed once and not k times.
     Assumes: as for ``typical_laplace_error``.
     Reference: TS Theorems 4.2 (k = 1: Lemma 4.5), 3.4, 5.1, 5.2 and 6.1.
     """
     best, half = 0.0, 6.0
-    found = _at(tail, k, beta, 0.5)
+    best_error = _at(tail, k, beta, 0.5)
     for _ in range(6):
         for odds in best + half * np.linspace(-1.0, 1.0, 7):
             here = _at(tail, k, beta, 1.0 / (1.0 + math.exp(-odds)))
-            if here.error < found.error:
-                found, best = here, float(odds)
+            if here.error < best_error.error:
+                best_error, best = here, float(odds)
         half *= 0.4
-    return found
+    return best_error
 
 
 def _at(tail: Tail, k: int, beta: float, share: float) -> PrintedError:
@@ -190,7 +199,8 @@ def _at(tail: Tail, k: int, beta: float, share: float) -> PrintedError:
 
 
 class Split(Method):
-    """Fresh rows for every question: n // k of them, Hoeffding at β/k (theory 6)."""
+    """Fresh rows for every question: n // k of them, Hoeffding at β/k (``docs/theory/transfer.md``,
+    "Splitting")."""
 
     name = "split"
     own_assumptions = ("Every question gets rows of its own.",)
@@ -202,12 +212,14 @@ class Split(Method):
             return ""
         return "Parts of dependent rows are not independent of one another."
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """√(ln(2k/β)/(2⌊n/k⌋)), and what scaling values to integers adds."""
         if not self.setting.bounded:
-            return Promise(math.inf, {})
+            return CertifiedError(math.inf, {})
         error = rounding.probability(promised_with(split_error(rows, queries, self.setting.beta)))
-        return Promise(error, {"k": queries, "beta": self.setting.beta, "rows_per_query": rows // queries})
+        return CertifiedError(
+            error, {"k": queries, "beta": self.setting.beta, "rows_per_query": rows // queries}
+        )
 
     def rows_for(self, error: float, queries: int) -> int | None:
         """k times the rows that one question needs."""
@@ -232,7 +244,7 @@ class Naive(Method):
         """Never valid for adaptive questions."""
         return "Holds only for questions that were all chosen beforehand."
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The tail's radius at β/k."""
         nats = rounding.up(math.log(queries) - math.log(self.setting.beta))
-        return Promise(self.setting.tail(rows).radius_at(nats), {"k": queries, "log_nu": -nats})
+        return CertifiedError(self.setting.tail(rows).radius_at(nats), {"k": queries, "log_nu": -nats})

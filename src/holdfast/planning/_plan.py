@@ -14,7 +14,7 @@ import numpy as np
 from holdfast import checks
 from holdfast.dependence import Dependence
 from holdfast.errors import InvalidArgument, MissingExtra
-from holdfast.planning._guarded import AgreedCode, Code, GridCode
+from holdfast.planning._guarded import AgreedCodeMethod, Code, GridCode
 from holdfast.planning._method import (
     CUSTOM,
     FILTERED,
@@ -23,23 +23,23 @@ from holdfast.planning._method import (
     MOST_QUERIES,
     MOST_ROWS,
     QUANTILES,
+    CertifiedError,
     Method,
-    Promise,
     Setting,
 )
 from holdfast.planning._noise import Naive, Split, TypicalGaussian, TypicalLaplace
-from holdfast.planning._reuse import ReusableHoldout, TransferGaussian
+from holdfast.planning._reuse import ReusableHoldoutMethod, TransferGaussian
 from holdfast.records import Record, framed_html, html_table, plain
 
 METHODS: tuple[type[Method], ...] = (
     Split,
     Code,
-    AgreedCode,
+    AgreedCodeMethod,
     GridCode,
     TypicalLaplace,
     TypicalGaussian,
     TransferGaussian,
-    ReusableHoldout,
+    ReusableHoldoutMethod,
     Naive,
 )
 _NOISY = {method.name for method in METHODS if method.noisy}
@@ -55,12 +55,12 @@ _POINTS = 17
 _COLOURS: dict[type[Method], str] = {
     Split: "#7a5195",
     Code: "#1f5fa8",
-    AgreedCode: "#0e7490",
+    AgreedCodeMethod: "#0e7490",
     GridCode: "#4d7c0f",
     TypicalLaplace: "#d97706",
     TypicalGaussian: "#b91c1c",
     TransferGaussian: "#15803d",
-    ReusableHoldout: "#be185d",
+    ReusableHoldoutMethod: "#be185d",
     Naive: "#9a9a9a",
 }
 
@@ -191,10 +191,10 @@ class Plan(Record):
         advice = [f"{entry.name} for {_IN_WORDS[kind]}" for kind, entry in others.items() if entry]
         if not advice:
             return ""
-        told = " and ".join(_IN_WORDS[kind] for kind in self.best.answers)
+        kinds = " and ".join(_IN_WORDS[kind] for kind in self.best.answers)
         code = self.method(Code.name)
         any_number = "; code answers every kind, for any number of questions" if code.valid else ""
-        return f"{self.best.name} answers {told}. Take {', '.join(advice)}{any_number}."
+        return f"{self.best.name} answers {kinds}. Take {', '.join(advice)}{any_number}."
 
     def __repr__(self) -> str:
         return str(self)
@@ -244,7 +244,7 @@ def plan(
     and needs nothing that was not stated. Rows and queries found by search keep the promise and are within a
     thousandth of the best.
     Assumes: what each entry lists in words.
-    Reference: theory 2.1, 2.2, 5, 6 and 7; ``docs/theory/planning.md``.
+    Reference: ``docs/theory/planning.md``.
 
     >>> plan(queries=1000, confidence=0.95, error=0.1, surprises=10).best.name
     'agreed-code'
@@ -298,7 +298,7 @@ def _entry(method: Method, queries: int, error: float | None, rows: int | None) 
     else:
         needed, fitting = rows, method.queries_for(error, rows)
     if needed is None or not fitting:
-        promise = Promise(math.inf, {})
+        promise = CertifiedError(math.inf, {})
     elif error is None:
         promise = method.at(needed, fitting)
     else:
@@ -319,7 +319,7 @@ def _entry(method: Method, queries: int, error: float | None, rows: int | None) 
         if method.setting.bounded
         else tuple(kind for kind in method.answers if kind == CUSTOM),
         paper=None if printed is None else _entry(printed, queries, error, rows),
-        variants={one.name: _entry(one, queries, error, rows) for one in method.variants()},
+        variants={variant.name: _entry(variant, queries, error, rows) for variant in method.variants()},
     )
 
 
@@ -336,7 +336,7 @@ def _noted(entries: list[PlanEntry]) -> list[PlanEntry]:
 
 def _wider(entry: PlanEntry, other: PlanEntry) -> bool:
     """Whether an entry promises less than another: a larger error, more rows, or fewer questions."""
-    rows, others = (math.inf if one.rows is None else one.rows for one in (entry, other))
+    rows, others = (math.inf if option.rows is None else option.rows for option in (entry, other))
     return (entry.error, rows, -entry.queries) > (other.error, others, -other.queries)
 
 

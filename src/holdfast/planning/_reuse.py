@@ -12,8 +12,16 @@ from scipy import special
 
 from holdfast import search
 from holdfast.dependence import Dependence, HoldoutSettings, reusable_holdout_rows
-from holdfast.guard._noise import transfer_noise
-from holdfast.planning._method import FILTERED, MEANS, MOST_QUERIES, MOST_ROWS, Method, Promise, boundary
+from holdfast.guard import transfer_noise
+from holdfast.planning._method import (
+    FILTERED,
+    MEANS,
+    MOST_QUERIES,
+    MOST_ROWS,
+    CertifiedError,
+    Method,
+    boundary,
+)
 from holdfast.planning._noise import parameters_of
 from holdfast.stability import TransferError, transfer_error
 
@@ -21,7 +29,7 @@ _C = 0.5
 _SMALLEST = 1e-6
 
 
-class ReusableHoldout(Method):
+class ReusableHoldoutMethod(Method):
     """Answers from a training part while the holdout agrees up to a noisy threshold (BDP Theorem 2)."""
 
     name = "reusable-holdout"
@@ -58,13 +66,13 @@ class ReusableHoldout(Method):
     def _keeps(self, model: Dependence, queries: int, error: float) -> bool:
         return self._settings(queries, error).failure(model, of="plan") <= self.setting.beta
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The smallest error that these rows keep, to a millionth."""
         if self.reason():
-            return Promise(self.setting.limit, {})
+            return CertifiedError(self.setting.limit, {})
         model = self.setting.rows(rows)
         if not self._keeps(model, queries, 1.0):
-            return Promise(1.0, {})
+            return CertifiedError(1.0, {})
         log_error = search.edge(
             lambda log: self._keeps(model, queries, math.exp(log)),
             0.0,
@@ -73,11 +81,11 @@ class ReusableHoldout(Method):
             absolute=1e-6,
         )
         error = math.exp(log_error)
-        return Promise(error, self._parameters(queries, error))
+        return CertifiedError(error, self._parameters(queries, error))
 
-    def keeping(self, error: float, rows: int, queries: int) -> Promise:
+    def keeping(self, error: float, rows: int, queries: int) -> CertifiedError:
         """Threshold and noise follow from the error itself."""
-        return Promise(error, self._parameters(queries, error))
+        return CertifiedError(error, self._parameters(queries, error))
 
     def _parameters(self, queries: int, error: float) -> dict[str, float]:
         settings = self._settings(queries, error)
@@ -110,14 +118,14 @@ class ReusableHoldout(Method):
         if self.reason():
             return 0
         model = self.setting.rows(rows)
-        found = boundary(
+        most_queries = boundary(
             lambda k: 0.0 if self._keeps(model, k, error) else 2.0,
             1.0,
             start=16,
             growth=1.0,
             most=MOST_QUERIES,
         )
-        return found or 0
+        return most_queries or 0
 
     def printed(self) -> Method | None:
         """BDP Theorem 2 as printed, corrected; it says nothing about m-dependent rows."""
@@ -127,7 +135,7 @@ class ReusableHoldout(Method):
         return PrintedHoldout(self.setting)
 
 
-class PrintedHoldout(ReusableHoldout):
+class PrintedHoldout(ReusableHoldoutMethod):
     """BDP Theorem 2 as printed, with (1−c)τ/4 and β/2m substituted in n_#."""
 
     name = "reusable-holdout (BDP Theorem 2)"
@@ -171,12 +179,12 @@ class _Transfer(Method):
         """Both proofs go row by row."""
         return "" if self.setting.independent else "The transfer theorems are for independent rows."
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The least certified error, with its noise and its split of β."""
         if not self.setting.bounded:
-            return Promise(math.inf, {})
-        found = _error(rows, queries, self.setting.beta, self.route)
-        return Promise(transfer_noise(found).promise(found.error), parameters_of(found))
+            return CertifiedError(math.inf, {})
+        transfer = _error(rows, queries, self.setting.beta, self.route)
+        return CertifiedError(transfer_noise(transfer).promise(transfer.error), parameters_of(transfer))
 
 
 class Information(_Transfer):
@@ -229,12 +237,14 @@ class TransferGaussian(_Transfer):
 
     name = "transfer-gaussian"
 
-    def at(self, rows: int, queries: int) -> Promise:
+    def at(self, rows: int, queries: int) -> CertifiedError:
         """The smaller of the two errors; the costly one is computed only where its estimate comes close."""
-        found = Information(self.setting).at(rows, queries)
-        if self.reason() or _jung_estimate(rows, queries, self.setting.beta) >= min(1.0, 1.01 * found.error):
-            return found
-        return min(found, Jung(self.setting).at(rows, queries), key=lambda promise: promise.error)
+        by_information = Information(self.setting).at(rows, queries)
+        if self.reason() or _jung_estimate(rows, queries, self.setting.beta) >= min(
+            1.0, 1.01 * by_information.error
+        ):
+            return by_information
+        return min(by_information, Jung(self.setting).at(rows, queries), key=lambda promise: promise.error)
 
     def variants(self) -> tuple[Method, ...]:
         """Both, each by itself, where they hold."""

@@ -134,8 +134,9 @@ def misfit(node: Node, inside: Node, kind: str, wanted: str) -> QueryRejected:
     name = f"Column {written!r}" if isinstance(node, Column) else repr(written)
     if kind == "other":
         return QueryRejected(
-            f"{name} has a type that cannot be computed with{where}, and {_WANTED[wanted]} is needed. "
-            "Turn it into a number, text or a date before opening the table."
+            f"{name} has a type that Holdfast cannot compute with, such as a duration or a list, and "
+            f"{_WANTED[wanted]} is needed{where}. Turn it into a number, text or a date before you open the "
+            "table."
         )
     if isinstance(node, Literal) and (kind, wanted) in _LITERAL_HELP:
         advice = _LITERAL_HELP[kind, wanted]

@@ -34,6 +34,8 @@ _HOME = {
     "heavy_hitter": "_instances",
     "item_to_user_level": "_user_level",
     "laplace_mean": "_instances",
+    "noise_replicability": "_density",
+    "noise_to_replicable": "_density",
     "perfect_to_replicable": "_replicable",
     "private_agnostic": "_agnostic",
     "replicability_budget": "_mismatch",

@@ -13,9 +13,9 @@ from holdfast.reductions._agnostic_plan import AgnosticPlan, agnostic_plan
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._ballot import budget_argument
 from holdfast.reductions._parts import Progress, Workers, cut, effort, run_all
-from holdfast.reductions._replicable import chosen_with, dp_to_replicable
+from holdfast.reductions._replicable import AVERAGED, chosen_with, sampled
 from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
-from holdfast.reductions._steady import least_rho
+from holdfast.reductions._steady import steadiest
 from holdfast.reductions._vote import elect
 from holdfast.replicable._tape import Tape
 from holdfast.stability import DP, EFFICIENT
@@ -46,8 +46,9 @@ def private_agnostic(
     A row is an example: its features, then its label, so rows are a two-dimensional array. The algorithm is a
     private learner whose outcomes are hypotheses of the class. ``labelings(x)`` gives every labelling of the
     rows x by the class, one a line, at most ``growth(len(x))`` of them; ``predict(hypothesis, x)`` labels
-    rows. On each of many blocks the learner, made replicable, is run on all labellings with the same coins;
-    hypotheses that do badly on the block's labelled rows are dropped; the blocks vote with what they keep.
+    rows. On each of many blocks the learner, made replicable by averages over parts or subsets, is run on all
+    labellings with the same coins; hypotheses that do badly on the block's labelled rows are dropped; the
+    blocks vote with what they keep.
 
     Guarantee: (ε, δ)-DP when one row is replaced, for any rows and any tape, even a public one; δ = 0 is
     taken where it needs no more rows. The error exceeds the least of the class by more than ``accuracy``, or
@@ -82,7 +83,7 @@ def private_agnostic(
         of=of,
         by=by,
     )
-    steady = dp_to_replicable(algorithm, rho=least_rho(algorithm, plan.parts, of=of), sampling="parts")
+    steady = sampled(algorithm, steadiest(algorithm, plan.parts, of=of), theorem=AVERAGED)
     listed = algorithm.finite(of=of)
 
     def run(rows: Any, tape: Tape) -> Any:

@@ -16,7 +16,7 @@ from holdfast.reductions._algorithm import Algorithm, Floats
 from holdfast.reductions._amplify_delta import cheapest_parts
 from holdfast.reductions._coins import cheapest
 from holdfast.reductions._replicable import with_law_error
-from holdfast.reductions._steady import least_rho
+from holdfast.reductions._steady import steadiest
 from holdfast.reductions._vote import expected_loss, fewest, log_bad, lost, reserve
 from holdfast.stability import GoodCoins, Replicability
 
@@ -90,7 +90,7 @@ def agnostic_plan(
     ways = (0.0, delta) if delta > 0.0 else (0.0,)
 
     def plan_with(parts: int, below: float) -> AgnosticPlan:
-        rho = least_rho(algorithm, parts, of=of)
+        rho = steadiest(algorithm, parts, of=of).rho
         size = parts * algorithm.rows_needed
         most = checks.whole(growth(size), "growth", of=of, by=by)
 
@@ -146,6 +146,6 @@ def agnostic_plan(
 
         return cheapest(Replicability(rho), plan_for, of=of, by=by, below=below)
 
-    _, plan = cheapest_parts(lambda count: least_rho(algorithm, count, of=of), plan_with, of=of, by=by)
+    _, plan = cheapest_parts(lambda count: steadiest(algorithm, count, of=of).rho, plan_with, of=of, by=by)
     assert isinstance(plan, AgnosticPlan)
     return plan

@@ -9,13 +9,13 @@ from typing import Any
 from holdfast import checks, rounding
 from holdfast.reductions._algorithm import Algorithm, algorithm_argument
 from holdfast.reductions._amplify_delta import cheapest_parts
-from holdfast.reductions._coins import cheapest
 from holdfast.reductions._parts import Progress, Workers, effort
 from holdfast.reductions._perfect import replicable_to_perfect
+from holdfast.reductions._perfect_plan import METHODS, cheapest_perfect
 from holdfast.reductions._replicable import sampled, with_law_error
 from holdfast.reductions._sampling import Sampling
 from holdfast.reductions._simulated import simulation_argument
-from holdfast.stability import SAME, PerfectGeneralization, Replicability, coin_disagreement, perfect_plan
+from holdfast.stability import SAME, PerfectGeneralization, Replicability, coin_disagreement
 
 __all__ = ["amplify_generalization", "averaged_rho"]
 
@@ -28,6 +28,8 @@ def amplify_generalization(
     *,
     epsilon: float,
     delta: float,
+    beta: float = 0.05,
+    method: str = "cheapest",
     simulation: bool = False,
     workers: Workers = 1,
     progress: Progress = False,
@@ -35,10 +37,10 @@ def amplify_generalization(
     """The same task, perfectly generalising with any ε and δ and in both directions, from one direction.
 
     The law of the output, averaged over as many samples as make the whole cheapest, is sampled with shared
-    coins; the outcome of one of several coins is chosen by the exponential mechanism.
+    coins; many such runs vote, or one of several coins is chosen: ``method`` as in ``replicable_to_perfect``.
 
     Guarantee: (δ, ε, δ)-perfectly generalising with a simulator ("two-way"), and wrong with probability at
-    most ``failure``.
+    most ``failure``, which is at most ``beta`` by the vote.
     Assumes: kind "one-way" or "two-way", however weak; finitely many outcomes; independent rows from one
     distribution, and a tape that was drawn without a look at the data (not checkable). With
     ``simulation=True`` the exponential mechanism's coins are the tape's too.
@@ -53,32 +55,46 @@ def amplify_generalization(
     """
     of, by = "amplify_generalization", "SIS Theorem 6.3"
     algorithm = algorithm_argument(algorithm, ("one-way", "perfect-generalization"), of=of, by=by)
+    epsilon = checks.real(epsilon, "epsilon", "(0, inf)", of=of, by=by)
     delta = checks.real(delta, "delta", "(0, 1)", of=of, by=by)
+    beta = checks.real(beta, "beta", "(0, 1)", of=of, by=by)
+    checks.choice(method, "method", METHODS, of=of)
     workers, progress = effort(workers, progress, of=of)
     simulation = simulation_argument(simulation, of=of)
-    algorithm.finite(of=of)
+    outcomes = algorithm.finite(of=of)
     # Sample form (2a, ε, 2a) gives (2a/d, ε, 2a + d): both are δ at d = δ/(1 + δ) and 2a = δd.
     d = delta / (1.0 + delta) * _HAIR
     spent = delta * d / 2.0 * _HAIR
-    shares = [spent ** (2.0 / seeds) * (1.0 - 1e-12) for seeds in range(1, 60)]
     failure = with_law_error(algorithm)
 
     def rho_with(parts: int) -> float:
         return averaged_rho(algorithm, parts, of=of)
 
     def plan_with(parts: int, below: float) -> Any:
-        return cheapest(
+        return cheapest_perfect(
             Replicability(rho_with(parts)),
-            lambda coins, below: perfect_plan(epsilon, spent, coins=coins, failure=failure),
-            shares,
+            outcomes,
+            epsilon=epsilon,
+            delta=spent,
+            beta=beta,
+            failure=failure,
+            method=method,
             of=of,
             by=by,
+            below=below,
         )
 
     parts, _ = cheapest_parts(rho_with, plan_with, of=of, by=by)
     steady = _averaged(algorithm, parts, of)
     perfect = replicable_to_perfect(
-        steady, epsilon=epsilon, delta=spent, simulation=simulation, workers=workers, progress=progress
+        steady,
+        epsilon=epsilon,
+        delta=spent,
+        beta=beta,
+        method=method,
+        simulation=simulation,
+        workers=workers,
+        progress=progress,
     )
     sample = perfect.guarantee
     assert isinstance(sample, PerfectGeneralization)

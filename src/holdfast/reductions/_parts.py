@@ -11,7 +11,17 @@ from holdfast.errors import InvalidArgument
 from holdfast.replicable._tape import Tape
 from holdfast.workers import Progress, Workers, checked, run_all
 
-__all__ = ["Progress", "Workers", "cut", "distinct", "effort", "ordered_subset", "run_all", "take"]
+__all__ = [
+    "Progress",
+    "Workers",
+    "cut",
+    "distinct",
+    "effort",
+    "ordered_subset",
+    "ordered_subsets",
+    "run_all",
+    "take",
+]
 
 
 def effort(workers: Any, progress: Any, *, of: str) -> tuple[Workers, Progress]:
@@ -56,6 +66,23 @@ def ordered_subset(tape: Tape, size: int, total: int) -> npt.NDArray[np.int64]:
             return drawn[np.sort(first)[:size]]
         count *= 2
     return tape.permutation(total)[:size]
+
+
+def ordered_subsets(tape: Tape, count: int, size: int, total: int) -> npt.NDArray[np.int64]:
+    """``count`` independent ordered choices of ``size`` of the positions 0 … ``total`` − 1, one a line.
+
+    Lines with a repeated position are drawn again, so ``size``² must not be much more than ``total``.
+    """
+    chosen = tape.branch("try 0").integers(count * size, total).reshape(count, size)
+    attempt = 0
+    while True:
+        ordered = np.sort(chosen, axis=1)
+        again = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+        if len(again) == 0:
+            return chosen
+        attempt += 1
+        fresh = tape.branch(f"try {attempt}").integers(len(again) * size, total)
+        chosen[again] = fresh.reshape(len(again), size)
 
 
 def take(rows: Any, indices: npt.NDArray[np.int64]) -> Any:

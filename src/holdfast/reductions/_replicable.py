@@ -11,7 +11,17 @@ import numpy.typing as npt
 from holdfast import checks, replicable, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, Floats, algorithm_argument
-from holdfast.reductions._parts import Progress, Workers, cut, distinct, effort, ordered_subset, run_all, take
+from holdfast.reductions._parts import (
+    Progress,
+    Workers,
+    cut,
+    distinct,
+    effort,
+    ordered_subset,
+    ordered_subsets,
+    run_all,
+    take,
+)
 from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
 from holdfast.replicable._tape import Tape
 from holdfast.stability import (
@@ -164,6 +174,19 @@ def _weighted_sum(algorithm: Algorithm, samples: npt.NDArray[Any], counts: npt.N
     return total
 
 
+def _sum_on_subsets(algorithm: Algorithm, rows: npt.NDArray[Any], tape: Tape, count: int) -> Floats:
+    chosen = ordered_subsets(tape, count, algorithm.rows_needed, len(rows))
+    total: Floats = algorithm.laws(rows[chosen]).sum(axis=0)
+    return total
+
+
+def _in_batches(algorithm: Algorithm, plan: Sampling, rows: Any) -> bool:
+    """Whether laws on subsets can be computed many at once: a batch law, and subsets that rarely repeat."""
+    plain = isinstance(rows, np.ndarray) and not rows.dtype.hasobject and rows.size > 0
+    sparse = algorithm.rows_needed**2 <= plan.rows
+    return not plan.disjoint and algorithm.batch_probabilities is not None and plain and sparse
+
+
 def _mixture(
     algorithm: Algorithm, plan: Sampling, workers: Workers, progress: Progress
 ) -> Callable[[Any, Tape | None], Floats]:
@@ -174,6 +197,16 @@ def _mixture(
         if exact and isinstance(rows, np.ndarray) and not rows.dtype.hasobject and rows.size:
             jobs: list[tuple[Any, ...]] = _batches(algorithm, rows, plan.draws)
             sums = run_all(_weighted_sum, jobs, workers=workers, progress=progress, label="laws")
+            return _normalised(np.sum(sums, axis=0))
+        if _in_batches(algorithm, plan, rows):
+            assert tape is not None
+            numbers = max(rows[0].size * algorithm.rows_needed, len(algorithm.finite(of="law")))
+            step = max(1, _AT_ONCE // numbers)
+            jobs = [
+                (algorithm, rows, tape.branch(f"subsets {begin}"), min(step, plan.draws - begin))
+                for begin in range(0, plan.draws, step)
+            ]
+            sums = run_all(_sum_on_subsets, jobs, workers=workers, progress=progress, label="laws")
             return _normalised(np.sum(sums, axis=0))
         coins = [None if tape is None else tape.branch(f"part {number}") for number in range(plan.draws)]
         if plan.disjoint:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 from holdfast import rounding
 from holdfast.reductions._algorithm import Algorithm
 from holdfast.reductions._mismatch import subsampled_distance
 from holdfast.reductions._sampling import Sampling
-from holdfast.stability import DP, coin_disagreement, mean_distance
+from holdfast.stability import DP, coin_disagreement, mean_distance, outcome_variance
 
-__all__ = ["least_rho", "steadiest"]
+__all__ = ["steadiest"]
 
 # Even a law that does not depend on the data is asked for some ρ.
 _LEAST = 1e-9
-# So many subsets for each disjoint part that there could be, and at most so many in all.
-_SUBSETS_A_PART = 64
-_MOST_SUBSETS = 4096
-
-
-def least_rho(algorithm: Algorithm, parts: int, *, of: str) -> float:
-    """The ρ that averaging over so many disjoint parts reaches, never below 1e-9."""
-    return _of_parts(algorithm, parts, of).rho
+# A finite number of subsets adds at most this share to the variance that the rows leave. Subsets are never
+# more than this: many where laws are computed in batches, fewer where each is a call.
+_FOR_SUBSETS = 0.25
+_MOST_IN_BATCHES = 2**23
+_MOST_CALLS = 2**12
 
 
 def steadiest(algorithm: Algorithm, parts: int, *, of: str) -> Sampling:
@@ -32,10 +31,20 @@ def steadiest(algorithm: Algorithm, parts: int, *, of: str) -> Sampling:
     assert isinstance(dp, DP)
     disjoint = _of_parts(algorithm, parts, of)
     outcomes, runs = len(algorithm.finite(of=of)), _runs(algorithm)
-    draws = min(_MOST_SUBSETS, _SUBSETS_A_PART * parts)
+    draws = _subsets(algorithm, dp, n * parts, outcomes, runs)
     rho = _rho(algorithm, subsampled_distance(dp, n, n * parts, draws, outcomes, runs), outcomes)
     # Subsets are evaluated many times over: they must be worth it.
     return Sampling(draws, n * parts, rho, False) if rho < 0.75 * disjoint.rho else disjoint
+
+
+def _subsets(algorithm: Algorithm, dp: DP, m: int, outcomes: int, runs: int) -> int:
+    """So many subsets of m rows that the average over them varies hardly more than over all subsets."""
+    n = algorithm.rows_needed
+    cap = _MOST_CALLS if algorithm.batch_probabilities is None else _MOST_IN_BATCHES
+    most = outcomes - 1.0
+    single = most if runs or dp.delta > 0.0 else min(outcome_variance(dp.epsilon, n), most)
+    left = max(min(outcome_variance(dp.subsample(n, m).epsilon, m), single * n / m), 1e-12)
+    return max(1, math.ceil(min(cap, single / (_FOR_SUBSETS * left))))
 
 
 def _of_parts(algorithm: Algorithm, parts: int, of: str) -> Sampling:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
 
 # Where each public name lives. Names are imported on first use: a mean does not wait for scikit-learn.
 _HOME = {
+    "ComparedWay": "_compared",
     "LittlestonePlan": "_littlestone_plan",
     "LittlestoneWay": "_littlestone_plan",
     "PointwiseClassifier": "_pointwise",
@@ -54,7 +55,9 @@ _HOME = {
     "cantor_position": "_cantor",
     "cantor_words": "_cantor",
     "choose": "_choose",
+    "compare_ways": "_compared",
     "correlated_choice": "_correlated",
+    "correlated_countable": "_countable",
     "correlated_laplace": "_continuous",
     "correlated_log_choice": "_correlated",
     "correlated_name": "_correlated",
@@ -62,11 +65,13 @@ _HOME = {
     "difference": "_contrast",
     "estimate_opt": "_opt",
     "gaussian_mean": "_gaussian",
+    "hashed_points": "_represented",
     "heavy_hitters": "_heavy",
     "histogram": "_histogram",
     "identity_test": "_identity",
     "interior_point": "_interior",
     "learn_littlestone": "_learn_littlestone",
+    "learn_represented": "_represented",
     "learn_threshold": "_interior",
     "least_eigenvalue": "_eigenvalue",
     "list_heavy_hitter": "_list_heavy",

@@ -24,7 +24,7 @@ from holdfast.replicable._result import Result
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
 
-__all__ = ["interior_point", "interior_point_rows", "learn_threshold", "learn_threshold_rows"]
+__all__ = ["interior_point", "interior_point_rows", "learn_threshold", "learn_threshold_rows", "tree_rows"]
 
 Whole = npt.NDArray[np.int64]
 
@@ -112,6 +112,11 @@ def _least_rows(plan: Any, rho: float, of: str) -> int:
     if found is None:
         raise InvalidArgument("rho", "large enough for some sample below 2⁶² rows", rho, of=of)
     return found
+
+
+def tree_rows(ancestors: int, rho: float) -> int | None:
+    """The rows of an interior point where a point has so many ancestors; None beyond 2⁶²."""
+    return least_whole(lambda n: _interior_plan(n, ancestors)[0] <= rho, 20)
 
 
 def interior_point_rows(*, domain: Any, rho: float, beta: float | None = None) -> int:

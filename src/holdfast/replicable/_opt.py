@@ -25,15 +25,25 @@ _BY = "SIS Algorithm 13"
 
 
 def estimate_opt(
-    errors_or_losses: Any, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
+    errors_or_losses: Any,
+    *,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    one_sided: bool = False,
+    best_effort: bool = False,
 ) -> Result:
     """The least expected loss of any model, to within ``accuracy``, the same on fresh rows.
 
-    ``errors_or_losses`` has a row for each observation and a column for each model.
+    ``errors_or_losses`` has a row for each observation and a column for each model. With ``one_sided`` the
+    number is what Algorithm 13 prints: at least the least expected loss, OPT, and at most OPT +
+    ``accuracy``/2.
 
     Guarantee: two samples with the same tape give different numbers with probability at most ``rho``; the
-    number is farther than ``accuracy`` from the least expected loss with probability at most ``beta``. The
-    first ``sample_size`` rows are used, so the samples may differ in size.
+    number is farther than ``accuracy`` from the least expected loss (with ``one_sided``: outside [OPT, OPT +
+    ``accuracy``/2]) with probability at most ``beta``. The first ``sample_size`` rows are used, so the
+    samples may differ in size.
     Assumes: rows drawn independently, models fixed before these rows were seen (not checkable); losses in
     [0, 1] (checked).
     Reference: SIS Algorithm 13, Lemma A.1; the variance of the least mean and the constants are Holdfast's.
@@ -47,16 +57,28 @@ def estimate_opt(
     table = loss_table(errors_or_losses, "errors_or_losses", of=of, by=_BY)
     accuracy, rho, beta = _checked(accuracy, rho, beta, of=of)
     tape = tape_argument(tape, of=of)
-    needed = _rows(table.shape[1], accuracy, rho, beta)
+    reach = _reach(accuracy, one_sided, of=of)
+    needed = _rows(table.shape[1], reach, rho, beta)
     means = table[:needed].mean(axis=0, dtype=np.float64)
-    return opt_by_means(means, len(table), accuracy, rho, beta, tape, best_effort=best_effort)
+    return opt_by_means(
+        means, len(table), accuracy, rho, beta, tape, best_effort=best_effort, one_sided=one_sided
+    )
 
 
 def opt_by_means(
-    means: Floats, rows: int, accuracy: float, rho: float, beta: float, tape: Tape, *, best_effort: bool
+    means: Floats,
+    rows: int,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    *,
+    best_effort: bool,
+    one_sided: bool = False,
 ) -> Result:
     """The estimate from the mean losses of the first rows that the promise needs, or of all if fewer."""
-    models = len(means)
+    models, asked = len(means), accuracy
+    accuracy = _reach(accuracy, one_sided, of="estimate_opt")
     needed = _rows(models, accuracy, rho, beta)
     # Width and correction belong to the promise, not to the rows at hand: they are the same everywhere.
     width, correction = _width(models, needed, rho), _bias(models, needed) / 2.0
@@ -65,12 +87,24 @@ def opt_by_means(
             raise NotEnoughRows(needed, rows, what="This estimate")
         rho = rounding.probability(math.sqrt(2.0 * _variance(models, rows)) / width)
         beta = _failure(models, rows, accuracy, width, correction)
-    value = float(round_to_grid(float(means.min()) + correction, width, tape))
+    value = float(round_to_grid(float(means.min()) + correction, width, tape)) + (
+        accuracy if one_sided else 0.0
+    )
     details = {"models": models, "width": width, "least": float(means.min()), "needed": needed}
-    return Result(value, Replicability(rho), accuracy, beta, min(rows, needed), str(tape), details)
+    return Result(
+        value,
+        Replicability(rho),
+        asked / 2.0 if one_sided else asked,
+        beta,
+        min(rows, needed),
+        str(tape),
+        details,
+    )
 
 
-def estimate_opt_rows(*, models: Any, accuracy: float, rho: float, beta: float) -> int:
+def estimate_opt_rows(
+    *, models: Any, accuracy: float, rho: float, beta: float, one_sided: bool = False
+) -> int:
     """The fewest rows from which :func:`estimate_opt` keeps its promise.
 
     Guarantee: as :func:`estimate_opt`.
@@ -79,10 +113,20 @@ def estimate_opt_rows(*, models: Any, accuracy: float, rho: float, beta: float) 
 
     >>> estimate_opt_rows(models=100, accuracy=0.05, rho=0.1, beta=0.05)
     8435
+    >>> estimate_opt_rows(models=100, accuracy=0.05, rho=0.1, beta=0.05, one_sided=True)
+    129728
     """
     of = "estimate_opt_rows"
     models = checks.whole(models, "models", at_most=10**9, of=of)
-    return _rows(models, *_checked(accuracy, rho, beta, of=of))
+    accuracy, rho, beta = _checked(accuracy, rho, beta, of=of)
+    return _rows(models, _reach(accuracy, one_sided, of=of), rho, beta)
+
+
+def _reach(accuracy: float, one_sided: bool, *, of: str) -> float:
+    """How far the number before its last shift may lie from OPT; then a quarter is added to be above it."""
+    if not isinstance(one_sided, bool):
+        raise InvalidArgument("one_sided", "True or False", one_sided, of=of)
+    return accuracy / 4.0 if one_sided else accuracy
 
 
 def _checked(accuracy: Any, rho: Any, beta: Any, *, of: str) -> tuple[float, float, float]:

@@ -61,6 +61,14 @@ class Result(Record):
         object.__setattr__(self, "tape", str(self.tape))
         object.__setattr__(self, "details", {key: _settled(item) for key, item in self.details.items()})
 
+    def __str__(self) -> str:
+        """The value and what is promised about it, in words."""
+        again, near = 1 - self.guarantee.rho, None if self.beta is None else 1 - self.beta
+        promise = f"another sample and this tape give exactly this with probability {again:g} or more"
+        if self.accuracy is not None and near is not None:
+            promise += f"; it is within {self.accuracy:g} of the truth with probability {near:g} or more"
+        return f"{self.value} ({promise}; {self.rows:,} rows; {self.tape})"
+
     def to_dict(self) -> dict[str, Any]:
         """The result as a dictionary of plain values, ready for JSON."""
         visible = self._visible()

@@ -20,6 +20,7 @@ _MODULES = {
     "identity_test": "_identity",
     "interior_point": "_interior",
     "learn_littlestone": "_learn_littlestone",
+    "learn_represented": "_represented",
     "learn_threshold": "_interior",
     "least_eigenvalue": "_eigenvalue",
     "list_heavy_hitter": "_list_heavy",

@@ -49,11 +49,15 @@ class Administration:
         self._places, self._datasets = places, datasets
         self._lock = Lock()
         self._book: Book | None = None
+        self._known: tuple[Balance, int] | None = None  # what the lines of the book add up to, and how many
 
     def record(self, person: Person, act: str, **about: Any) -> None:
         """Write down that a person does something."""
         with self._lock:
-            self._append(self._opened(), lambda balance: [Entry("act", _body(person, act, about), _ACTS)])
+            book = self._opened()
+            balance, last = self._known or book.start()
+            entry = Entry("act", _body(person, act, about), _ACTS)
+            self._known = self._append(book, lambda balance: [entry], start=(balance, last))
 
     def lines(self, after: int = 0, limit: int = 1_000) -> list[dict[str, Any]]:
         """The acts in order, those beyond line ``after``."""
@@ -232,19 +236,26 @@ class Administration:
             self._book = book
         return self._book
 
-    def _append(self, book: Book, lines: Callable[[Balance], list[Entry]]) -> None:
-        """Write what ``lines`` makes of the book as it is at that moment."""
-        balance, last = book.start()
+    def _append(
+        self,
+        book: Book,
+        lines: Callable[[Balance], list[Entry]],
+        *,
+        start: tuple[Balance, int] | None = None,
+    ) -> tuple[Balance, int]:
+        """Write what ``lines`` makes of the book as it is at that moment. Returns what its lines added up to
+        before, and how many they were: where to ``start`` from the next time."""
+        balance, last = start or book.start()
         for _ in range(_TRIES):
             for event in book.events(after=last):
                 balance.apply(event)
                 last = event.sequence
             entries = lines(balance)
             if not entries:
-                return
+                return balance, last
             try:
                 book.append_all(entries, after=last)
-                return
+                return balance, last
             except Stale:
                 continue
         raise BookError(f"The account book {book.name} is too busy; nothing was written. Try again.")

@@ -20,8 +20,8 @@ from holdfast.server._access import PERSON, identify
 from holdfast.server._limits import Limits, largest_body, needs_token, place_of
 from holdfast.server._problems import problem
 from holdfast.server._rate import FreeRate, TooMany
-from holdfast.server._recorded import AskedRoute
 from holdfast.server._service import Service
+from holdfast.server._short_way import AskedRoute, PlainQuestion, plain_question
 from holdfast.server._tokens import Forbidden, Person, Refused
 from holdfast.server._turns import Busy, Turns
 
@@ -119,25 +119,26 @@ class Admission:
         except _Gone:
             return
         try:
-            if await self._replied(person, body, scope, receive, send):
-                return
-            await self._in_turn(person, body, scope, receive, send)
+            question = plain_question(scope["method"], scope["path"], Headers(scope=scope), body)
+            if question is not None:
+                scope["route"] = AskedRoute
+                reply = await question.recorded(self._service, person)
+                if reply is not None:
+                    await reply(scope, receive, send)
+                    return
+            await self._in_turn(person, body, question, scope, receive, send)
         finally:
             self._held -= len(body)
 
-    async def _replied(self, person: Person, body: bytes, scope: Scope, receive: Receive, send: Send) -> bool:
-        """Give a reply that was given before: it needs no turn. False where there is none."""
-        if scope["method"] != "POST":
-            return False
-        recorded = self._service.recorded
-        reply = await recorded.reply(self._service, person, scope["path"], Headers(scope=scope), body)
-        if reply is None:
-            return False
-        scope["route"] = AskedRoute
-        await reply(scope, receive, send)
-        return True
-
-    async def _in_turn(self, person: Person, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _in_turn(
+        self,
+        person: Person,
+        body: bytes,
+        question: PlainQuestion | None,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         status = 0
 
         async def noted(message: Message) -> None:
@@ -147,7 +148,11 @@ class Admission:
 
         try:
             async with self._turns.turn(place_of(scope["path"]), person.account):
-                await self._app(scope, _replayed(body, receive), noted)
+                if question is not None:
+                    reply = await question.asked(self._service, person)
+                    await reply(scope, receive, noted)
+                else:
+                    await self._app(scope, _replayed(body, receive), noted)
             if scope["method"] in _WRITING and (status in _REJECTED or scope["path"].endswith("/preview")):
                 self._free.take(person.account, 1 + min(len(body), _MOST_COUNTED) / _BYTES_A_TOKEN)
         except Busy as busy:

@@ -203,7 +203,7 @@ def _add_plain(archive: tarfile.TarFile, home: Path, tables: Path) -> list[dict[
     inside = (home / "books", home / "data", home / "marks", home / "owner-token", tables)
     subjects = []
     for name, path in _members(home):
-        beside = name.endswith(_BESIDE) or path.name.startswith(".")
+        beside = name.endswith(_BESIDE) or any(part.startswith(".") for part in Path(name).parts)
         if beside or any(path.is_relative_to(folder) for folder in inside) or _is_sqlite(path):
             continue
         with suppress(FileNotFoundError):  # It was there for a moment.

@@ -114,7 +114,14 @@ class Bundles:
                     f"This bundle is for the service with the key {to}, and the key of this one is "
                     f"{self._places.key.public}. Nothing was changed."
                 )
-            planned = [_planned(epoch) for epoch in registered["epochs"]]
+            try:
+                planned = [_planned(epoch) for epoch in registered["epochs"]]
+                policy = Policy(**registered["policy"])
+            except (KeyError, TypeError):
+                raise ArchiveError(
+                    f"The bundle was made by version {stated.get('version')}, which says more about a "
+                    "dataset than this one knows. Install that version. Nothing was changed."
+                ) from None
             heads = _checked_books(staged / "books", stated["books"])
             newest = book_name_of(now, planned[-1].number)
             self._administration.record(person, "import", dataset=now, sender=sender, goes_on=to is not None)
@@ -123,7 +130,7 @@ class Bundles:
                 self._place_books(staged / "books", before, now, [epoch.number for epoch in planned])
                 self._administration.settle_import(person, newest, sender, goes_on=to is not None)
 
-            self._datasets.take_in(now, Policy(**registered["policy"]), planned, place)
+            self._datasets.take_in(now, policy, planned, place)
             return Imported(now, to is not None, sender, sum(head.sequence for head in heads))
 
     def _books(self) -> str | Path:

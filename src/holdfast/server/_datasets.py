@@ -441,6 +441,8 @@ class Datasets:
             policy = with_terms(epoch.planned.arrived.policy(policy), epoch.book)
             agreed = replace(policy, confidence=epoch.policy.confidence)
             epochs.append(replace(epoch, policy=agreed, earlier=()))
+        if [epoch.policy for epoch in epochs] == [epoch.policy for epoch in newest.epochs]:
+            return newest
         return replace(epochs[-1], earlier=tuple(epochs[:-1]))
 
     def _first(self, name: str) -> Dataset:

@@ -11,7 +11,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from socketserver import ThreadingMixIn
@@ -139,7 +139,7 @@ class _Memory:
             "holdfast_memory_bytes", "Memory of the service, in 64 MiB steps.", value=size
         )
 
-    def _processes(self) -> list[int | None]:
+    def _processes(self) -> Sequence[int | None]:
         if self._counted is None:
             return [None]
         names = (path.stem.rpartition("_")[2] for path in Path(self._counted).glob("counter_*.db"))

@@ -66,6 +66,12 @@ def problem(
     return JSONResponse(body, status, headers, media_type="application/problem+json")
 
 
+def problem_of(error: Exception) -> JSONResponse:
+    """The problem that a known error is."""
+    status, kind, detail, more = _told(error)
+    return problem(status, kind, detail, **more)
+
+
 def in_place(error: Exception) -> dict[str, Any]:
     """A known error as part of an answer that says more than one thing."""
     status, kind, detail, more = _told(error)
@@ -131,8 +137,7 @@ def install(app: FastAPI) -> None:
     app.add_middleware(Discreet)
 
     async def known(request: Request, error: Exception) -> JSONResponse:
-        status, kind, detail, more = _told(error)
-        return problem(status, kind, detail, **more)
+        return problem_of(error)
 
     async def malformed(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)

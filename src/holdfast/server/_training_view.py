@@ -102,6 +102,11 @@ def _summary(values: Any, kind: str) -> dict[str, Any]:
     if len(present) == 0:
         return summary
     if kind == "number":
+        import numpy as np
+
+        present = present[np.isfinite(present.astype(float))]
+        if len(present) == 0:
+            return summary
         ends = {"least": present.min(), "median": present.median(), "most": present.max()}
         return summary | {name: plain_value(value) for name, value in ends.items()}
     if kind == "date":

@@ -19,7 +19,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.stability._composition import Floats, from_log
 from holdfast.stability._profiles import MOST, Gaussian, Laplace, log_delta, sketch
 
-_SOURCE = "theory 2.1"
+_SOURCE = "docs/theory/adaptive-validity.md"
 
 # One Laplace answer that moves by this many scales already makes the smallest float certain: 1 − e^-r/4p.
 _CERTAIN = 800.0
@@ -34,7 +34,7 @@ def adaptive_failure(k: int, nu: float, noise: Gaussian | Laplace, *, event: Any
         exact. Laplace: the exact curve to 1e-7, rounded up.
     Assumes: ``noise.ratio`` = α divided by the noise's sd or scale; fresh symmetric noise on every answer;
         the analyst's coins and prior knowledge independent of the data (not checkable).
-    Reference: Holdfast, theory 2.1; proof in ``docs/theory``.
+    Reference: Holdfast; proof in ``docs/theory/adaptive-validity.md``.
 
     >>> round(adaptive_failure(100, 1e-20, Gaussian(0.5)), 12)
     8.5881582e-05
@@ -101,9 +101,9 @@ class _LaplaceCurve:
 
     def _try(self, epsilon: float) -> float:
         exact = np.array(log_delta(self.k, self.ratio, abs(epsilon)))
-        found = float(self._log_bound(np.array(epsilon), exact))
-        self.best = min(self.best, found)
-        return found
+        bound = float(self._log_bound(np.array(epsilon), exact))
+        self.best = min(self.best, bound)
+        return bound
 
     def minimum(self) -> float:
         from scipy.optimize import minimize_scalar
@@ -122,10 +122,10 @@ class _LaplaceCurve:
         """The first point, in strides that double, where the bound no longer falls: one end of a bracket."""
         here, value, stride = start, self._try(float(epsilon[start])), 2
         while 0 <= (there := here + direction * stride) < len(epsilon):
-            found = self._try(float(epsilon[there]))
-            if found > value:
+            bound = self._try(float(epsilon[there]))
+            if bound > value:
                 return there
-            here, value, stride = there, found, 2 * stride
+            here, value, stride = there, bound, 2 * stride
         return 0 if direction < 0 else len(epsilon) - 1
 
 

@@ -59,7 +59,8 @@ class PerfectPlan(Record):
     """Algorithm 3: ``seeds`` coin sequences, each on ``parts`` fresh samples, then the exponential mechanism.
 
     Guarantee: the result is (2 delta, epsilon, 2 delta)-sample perfectly generalising, and wrong with
-    probability at most ``failure``. ``deviation`` is γ, ``sensitivity`` 2·parts·γ.
+    probability at most ``failure``. ``deviation`` is γ: how far the share of an output may move from one
+    sample to another. The mechanism's weights are exp(epsilon·score/(2·``sensitivity``)).
     """
 
     epsilon: float
@@ -97,15 +98,16 @@ def _usable(coins: Any, of: str, by: str) -> GoodCoins:
 def perfect_plan(epsilon: float, delta: float, *, coins: Any = None, failure: float = 0.0) -> PerfectPlan:
     """Algorithm 3 with constants: from replicable to (2δ, ε, 2δ)-sample perfectly generalising.
 
-    Guarantee: with good coins (η, ν), k = ⌈2 ln(1/δ)/ln(1/ν)⌉ seeds, γ = (1 + √(ln(2k/δ²)/2))/√t, sensitivity
-    2tγ and the smallest t with γ(3 + 4(ln k + ln(1/δ))/ε) < 1/2 − η parts. Wrong with probability ≤ kg + δ +
-    3δ²/2, where the algorithm is wrong with probability ``failure`` = g² ≤ 1/4.
+    Guarantee: with good coins (η, ν), k = ⌈2 ln(1/δ)/ln(1/ν)⌉ seeds, γ = √(Λ/t) with Λ = ln((4k + 3)/δ²),
+    sensitivity ctγ/2 with c = min(2, √k), and the smallest t with γ(1 + √½ + c(ln(k − 1) + ln(1/δ))/ε) < ½ −
+    η parts; for k = 1 without the term with ε. Wrong with probability ≤ kg + δ + 3δ²/2, where the algorithm
+    is wrong with probability ``failure`` = g² ≤ 1/4.
     Assumes: good coins; the default (0.01, 0.01) is SIS's.
     Reference: SIS Theorem 3.19, whose printed deviation is too small for its own union bound; constants:
     Holdfast.
 
     >>> perfect_plan(epsilon=1.0, delta=0.01).runs
-    53154
+    6534
     """
     of, by = "perfect_plan", "SIS Theorem 3.19"
     epsilon = checks.real(epsilon, "epsilon", "(0, inf)", of=of, by=by)
@@ -114,8 +116,11 @@ def perfect_plan(epsilon: float, delta: float, *, coins: Any = None, failure: fl
     g = math.sqrt(checks.real(failure, "failure", "[0, 0.25]", of=of, by=by))
     nats = -math.log(delta)
     seeds = max(1, math.ceil(2.0 * nats / -math.log(coins.nu))) if coins.nu > 0.0 else 1
-    root = 1.0 + math.sqrt((math.log(2.0 * seeds) + 2.0 * nats) / 2.0)
-    reach = root * (3.0 + 4.0 * (math.log(seeds) + nats) / epsilon) / (0.5 - coins.eta)
+    root = math.sqrt(math.log(4.0 * seeds + 3.0) + 2.0 * nats)
+    # How many deviations the log ratio of two choices has: two by the scores, √k by bounded differences.
+    moves = min(2.0, math.sqrt(seeds))
+    chosen = moves * (math.log(seeds - 1.0) + nats) / epsilon if seeds > 1 else 0.0
+    reach = rounding.up(root * (1.0 + math.sqrt(0.5) + chosen) / (0.5 - coins.eta))
     parts = math.floor(reach * reach) + 1
     deviation = root / math.sqrt(parts)
     return PerfectPlan(
@@ -124,7 +129,7 @@ def perfect_plan(epsilon: float, delta: float, *, coins: Any = None, failure: fl
         seeds=seeds,
         parts=parts,
         deviation=deviation,
-        sensitivity=2.0 * parts * deviation,
+        sensitivity=rounding.up(0.5 * moves * parts * deviation),
         failure=rounding.probability(seeds * g + delta + 1.5 * delta * delta),
     )
 
@@ -132,8 +137,8 @@ def perfect_plan(epsilon: float, delta: float, *, coins: Any = None, failure: fl
 def _vote_failure(parts: int, threshold: float, coins: GoodCoins, wrong: float) -> tuple[float, int]:
     """The best number of votes to wait for, and how likely it is that they do not come or wrong ones win.
 
-    ``wrong`` is the expected number of wrong outputs. With m votes for a canonical output, whatever is
-    selected occurs at least m − 2A times; if it were wrong, at least ⌈m − 2A⌉ outputs would be.
+    ``wrong`` is the expected number of wrong outputs. With m votes for a canonical output, the selected
+    output occurs at least m − 2A times. If it were wrong, at least ⌈m − 2A⌉ outputs would be wrong.
     """
     least = math.floor(2.0 * threshold) + 1
     if least > parts:
@@ -179,9 +184,9 @@ def private_plan(
             break
         if no_good_seed >= beta:
             continue
-        found = _fewest_parts(seeds, threshold, coins, failure, beta - no_good_seed)
-        if found is not None and (best is None or seeds * found[0] < best.runs):
-            parts, votes, missed = found
+        candidate = _fewest_parts(seeds, threshold, coins, failure, beta - no_good_seed)
+        if candidate is not None and (best is None or seeds * candidate[0] < best.runs):
+            parts, votes, missed = candidate
             best = PrivatePlan(
                 epsilon=float(epsilon),
                 delta=float(delta),

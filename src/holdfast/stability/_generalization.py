@@ -19,7 +19,7 @@ from holdfast.stability._typical import TwoSampleStability, TypicalStability
 KINDS = ("two-way", "one-way", "sample")
 _METHODS = ("paper", "sharp")
 LN2 = math.log(2.0)
-# What the composition of max-information spends of β where none is given.
+# The default share of β that the composition of max-information spends.
 _DEFAULT_SPLIT = 1e-6
 
 

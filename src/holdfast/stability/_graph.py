@@ -15,10 +15,11 @@ from holdfast.stability._arrows import ARROWS, COMPOSITIONS, Arrow, Window, loos
 from holdfast.stability._notation import NODES, advice, node_named, node_of
 from holdfast.stability._notion import Notion, Path, Step
 
-# A path with a composition on it has at most so many parameters to search.
+# The largest number of open parameters on a path with a composition.
 _MOST_OPEN = 2
 Route = tuple[Arrow, ...]
-# Whether the end is vacuous, the strain at the end (or before it, if it is), and the factor in rows.
+# A key orders paths: whether the end is vacuous, the strain at the end (or before it, if it is), the factor
+# in rows.
 Key = tuple[bool, float, int]
 Found = tuple[Key, tuple[float, ...]]
 
@@ -104,7 +105,7 @@ def explain(notion: Any, to: Any, **context: Any) -> Path:
     if several:
         # Each open parameter multiplies the search: paths with many of them are not worth the wait.
         routes = [route for route in routes if _open(route, at) <= _MOST_OPEN]
-    # A parameter that is given is meant: a path on which it plays no role answers another question.
+    # A path that does not use a parameter which the caller gave answers another question.
     most = max((_given(route, at) for route in routes), default=0)
     routes = [route for route in routes if _given(route, at) == most]
     if not routes:
@@ -202,12 +203,20 @@ def _choose(
     best = min(end for end, _ in coarse)
     near = [route for end, route in coarse if end <= 1.5 * best + 1e-12]
     fine = [(*tightest(notion, route, at, fine=True), route) for route in near]
-    key, values, route = min(fine, key=lambda one: (one[0][0], _rounded(one[0][1]), len(one[2]), one[0][2]))
+    key, values, route = min(
+        fine,
+        key=lambda candidate: (
+            candidate[0][0],
+            _rounded(candidate[0][1]),
+            len(candidate[2]),
+            candidate[0][2],
+        ),
+    )
     return route, values, key[0]
 
 
 def _rounded(value: float) -> float:
-    """Equal to nine digits counts as equally tight."""
+    """Numbers that agree to nine digits count as equally tight."""
     return float(f"{value:.9g}")
 
 
@@ -294,18 +303,18 @@ def _best_in_window(
     however narrow the window is, and near both of its ends. The rows of a compiler are whole seeds times
     whole parts: a saw-tooth in ν, on which golden sections alone would stop at any tooth.
     """
-    found: list[Found] = []
+    attempts: list[Found] = []
     refused: list[InvalidArgument] = []
     lowest, highest = window
 
     def key(position: float) -> Key:
         value = lowest + (highest - lowest) / (1.0 + math.exp(-position))
         try:
-            found.append(attempt({name: value}))
+            attempts.append(attempt({name: value}))
         except InvalidArgument as refusal:
             refused.append(refusal)
             return True, math.inf, 0
-        return found[-1][0]
+        return attempts[-1][0]
 
     def around_best(a: float, b: float, points: int) -> tuple[float, float]:
         """The neighbours of the best of so many points from ``a`` to ``b``."""
@@ -317,12 +326,12 @@ def _best_in_window(
     scan, sections = (17, 24) if fine else (11, 6)
     low, high = (math.log(share) - math.log1p(-share) for share in _SHARES[name])
     a, b = around_best(low, high, 2 * scan if name == "nu" else scan)
-    if not found:
+    if not attempts:
         raise refused[-1]
     if fine and name == "nu":
         a, b = around_best(a, b, 4 * scan)
     search.least_of_valley(key, a, b, sections=sections)
-    return min(found, key=lambda candidate: candidate[0])
+    return min(attempts, key=lambda candidate: candidate[0])
 
 
 def trace(notion: Notion, route: Route, at: Mapping[str, Any], values: tuple[float, ...]) -> tuple[Step, ...]:

@@ -163,9 +163,9 @@ def advice(notion: Any, start: Node, target: Node, n: int | None, reach: Reach) 
     current = getattr(notion, main)
     if current == 0.0:
         return (f"{goal} needs smaller numbers than these besides {main}",)
-    found = _largest(current * _TINY, current, lambda value: works(replace(notion, **{main: value})))
-    if found is not None:
-        sentences = [f"{goal}{here} would need {main} ≤ {_down(found)} (the rest unchanged)"]
+    sufficient = _largest(current * _TINY, current, lambda value: works(replace(notion, **{main: value})))
+    if sufficient is not None:
+        sentences = [f"{goal}{here} would need {main} ≤ {_down(sufficient)} (the rest unchanged)"]
     elif isinstance(notion, DP) and notion.delta > 0.0:
         sentences = _smaller_delta(notion, goal, here, works)
     else:

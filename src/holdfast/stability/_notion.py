@@ -39,7 +39,8 @@ class Notion(Record, ABC):
 
     @classmethod
     def _bound(cls, **values: Any) -> Self:
-        """A computed statement, kept as it is: a probability of 1 may come out, though none may go in."""
+        """A computed statement. It is not checked: computed probabilities may be 1, though given ones may
+        not."""
         record = object.__new__(cls)
         record._store(**values)
         return record

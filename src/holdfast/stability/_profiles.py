@@ -55,7 +55,7 @@ MOST = 10**10
 _TARGET = 22.0
 # Below this, ln(1 − δ) says that δ is 1 in floats.
 _CERTAIN = -37.5
-# An answer that moves by more scales than this moves by infinitely many, for every float.
+# In floats, an answer that moves by more scales than this gives the same result as infinitely many.
 _HUGE = 1e100
 # Up to this many nodes the integral costs less than the closed form that would shorten it.
 _SHORT = 2000
@@ -316,7 +316,7 @@ class _Contour:
 
 
 def _log_one_plus(z: _Complexes, turn: _Complexes) -> _Complexes:
-    """ln((1 + z)·turn), |turn| = 1, with a real part as accurate as numpy's complex log1p is not."""
+    """ln((1 + z)·turn), |turn| = 1, with an accurate real part, which numpy's complex log1p does not have."""
     growth = np.maximum(2.0 * z.real + z.real**2 + z.imag**2, -1.0 + 1e-16)
     value = (1.0 + z) * turn
     angle = np.arctan2(value.imag, value.real)
@@ -333,7 +333,7 @@ def _root(increasing: Callable[[Floats], Floats], start: float) -> float:
 
 
 def log_few_jumps(k: int, ratio: float, y: Fraction) -> float:
-    """ln of that part of δ, for k ≥ 2 and y > 0."""
+    """ln of the part of δ with at most two jumps, for k ≥ 2 and y > 0."""
     # Exact arithmetic, as the distance from y to the lattice of atoms may be all that is left.
     last = min(k, math.ceil(y / Fraction(ratio)) - 1)
     rest = float(y - last * Fraction(ratio))

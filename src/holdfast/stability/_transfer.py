@@ -1,4 +1,5 @@
-"""Transfer for independent rows: what k adaptive answers, mean + N(0, sd²), say of the law (theory 6).
+"""Transfer for independent rows: what k adaptive answers, mean + N(0, sd²), say of the law
+(``docs/theory/transfer.md``).
 
 Every point of the search is a valid promise, so the search decides only how sharp the result is, never
 whether it holds.
@@ -20,7 +21,7 @@ from holdfast.stability._profiles import gaussian_delta, log_gaussian_delta
 
 __all__ = ["TransferError", "split_error", "transfer_error"]
 
-_INFORMATION = "theory 6, information (after Feldman and Steinke 2018)"
+_INFORMATION = "docs/theory/transfer.md, Information (after Feldman and Steinke 2018)"
 _JUNG = "Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld 2019"
 
 
@@ -62,7 +63,8 @@ def transfer_error(n: int, k: int, beta: float, *, method: str = "information") 
     Guarantee: with probability 1 − ``beta`` over rows, noise and the analyst's coins, every answer is within
         ``error`` of its population mean; the noise is chosen to make ``error`` least.
     Assumes: independent rows; queries with values in [0, 1] (neither is checkable from the answers).
-    Reference: ``information``: theory 6, mutual information ≤ k/(8 n sd²) and kl(b2 ‖ e^{−2nt²}) ≥ that.
+    Reference: ``information``: ``docs/theory/transfer.md``, mutual information ≤ k/(8 n sd²) and kl(b2 ‖
+    e^{−2nt²}) ≥ that.
         ``jung``: Jung et al. 2019, theorem 3.5, with the exact (ε, δ) of √k/(n·sd)-Gaussian privacy and the
         best split.
 

@@ -204,7 +204,7 @@ class TwoSampleStability(_Typical):
             return self
         if self.nu == 0.0:
             return self.oracle().compose(k, slack=slack).two_sample()
-        # Half of the slack pays for what τ + d cannot hide: so much room each step has for d.
+        # Half of the slack must cover 1 − (1 − τ − d)^k. This is the largest d that it covers.
         room = -math.expm1(math.log1p(-slack / 2.0) / k) - self.tau
         if not room > 0.0:
             enough = -2.0 * math.expm1(k * math.log1p(-self.tau)) * (1.0 + 1e-9)

@@ -1,4 +1,5 @@
-"""Noise calibrated to concentration: the certified error of k adaptive answers on any rows (theory 2.1).
+"""Noise calibrated to concentration: the certified error of k adaptive answers on any rows
+(``docs/theory/adaptive-validity.md``).
 
 Every query, fixed in advance, misses the radius α with probability ν at most. With fresh noise on every
 answer the chance that any of k adaptive queries misses it is at most T(kν), T the trade-off curve of k − 1
@@ -26,7 +27,7 @@ from holdfast.tails import Tail
 
 Floats = npt.NDArray[np.float64]
 
-_SOURCE = "theory 2.1"
+_SOURCE = "docs/theory/adaptive-validity.md"
 _MOST_QUERIES = 10**9
 _EXACT = 1e-12  # relative, taken off budgets so that recomputation in other arithmetic agrees
 
@@ -61,7 +62,7 @@ def typical_gaussian_error(tail: Tail, k: int, beta: float) -> TypicalError:
         ``error`` of its query's expectation; the radius, the noise and the split of ``beta`` are optimised.
     Assumes: every query, fixed in advance, has ``tail``; the analyst's coins and prior knowledge are
         independent of the rows (not checkable). The rows may depend on one another.
-    Reference: Holdfast, theory 2.1; T(p) = Φ(Φ⁻¹(p) + √(k−1)·radius/scale).
+    Reference: Holdfast, ``docs/theory/adaptive-validity.md``; T(p) = Φ(Φ⁻¹(p) + √(k−1)·radius/scale).
 
     >>> from holdfast.tails import SubGaussian
     >>> round(typical_gaussian_error(SubGaussian(1.0), 10, 0.05).error, 2)
@@ -94,7 +95,8 @@ def typical_laplace_error(tail: Tail, k: int, beta: float) -> TypicalError:
 
     Guarantee: as for :func:`typical_gaussian_error`; TS Theorem 6.1 with explicit constants.
     Assumes: as there.
-    Reference: TS Theorem 6.1; Holdfast, theory 2.1: T(p) ≤ e^ε p + δ(ε), δ the exact composition of k − 1
+    Reference: TS Theorem 6.1; Holdfast, ``docs/theory/adaptive-validity.md``: T(p) ≤ e^ε p + δ(ε), δ the
+    exact composition of k − 1
         Laplace answers that each move by the radius.
 
     >>> from holdfast.tails import SubGaussian
@@ -127,14 +129,15 @@ def _checked(tail: Any, k: Any, beta: Any, *, of: str) -> tuple[Tail, int, float
 
 
 def _without_noise(tail: Tail, beta: float, kind: str) -> TypicalError:
-    """One query is fixed in advance: its own tail is all there is to pay."""
+    """One query is fixed in advance, so its own tail is the whole error."""
     nats = rounding.up(-math.log(beta))
     radius = tail.radius_at(nats)
     return TypicalError(kind, 1, beta, radius, radius, 0.0, 0.0, -nats, 0.0, beta)
 
 
 def _largest_of(failure: Floats, k: int) -> Floats:
-    """The chance each of k independent noises may have to be large, so that none is but with ``failure``."""
+    """How likely each of k independent noises may be to be large, so that one of them is with probability
+    ``failure``."""
     result: Floats = -np.expm1(np.log1p(-failure) / k)
     return result
 
@@ -152,7 +155,8 @@ def _laplace_quantile(failure: Floats, k: int) -> Floats:
 
 
 def _most_log_nats(k: int) -> float:
-    """Where searches end: a Laplace answer is best moved by no more than some ten scales, ten nats each."""
+    """The upper end of searches. The best shift of a Laplace answer is at most some ten scales, at ten nats
+    each."""
     return max(13.0, math.log(50.0 * k))
 
 
@@ -213,7 +217,7 @@ def _laplace_place(tail: Tail, k: int, beta: float) -> tuple[float, float, float
         epsilon = np.clip(epsilon, 0.0, (k - 1) * ratio)
         nats = epsilon + math.log(k) - np.log(b2 * (1.0 - delta_share))
         radius = np.exp(np.interp(np.log(nats), log_grid, log_radius))
-        # Beyond the grid the radius is not known; nothing good lies there.
+        # The radius is not computed beyond the grid: errors there are never the least.
         radius = np.where(nats <= grid[-1], radius, np.inf)
         values = radius * (1.0 + _laplace_quantile(beta * share, k) / ratio)
         best = int(np.argmin(values))

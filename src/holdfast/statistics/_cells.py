@@ -83,7 +83,8 @@ class Steps(NamedTuple):
 
     @classmethod
     def where_values_are(cls, axis: Axis, mean: float, deviation: float, count: int) -> Steps:
-        """Steps over what lies within five deviations of a mean, as the training part has them."""
+        """Steps over the values within five standard deviations of the mean; both are those of the training
+        rows."""
         reach = _DEVIATIONS * deviation
         return cls.between(axis, mean - reach, mean + reach, count)
 
@@ -147,7 +148,7 @@ class Cells:
         group: NDArray[np.int64] | None = None,
     ) -> Cells:
         """The cells of rows whose values, in units, are at hand."""
-        z, group = (np.zeros_like(x) if one is None else one for one in (z, group))
+        z, group = (np.zeros_like(x) if column is None else column for column in (z, group))
         key = (group * steps[0].number + steps[0].place(x)) * steps[1].number + steps[1].place(z)
         keys, where = np.unique(key, return_inverse=True)
         least, greatest = np.empty((len(keys), 2)), np.empty((len(keys), 2))
@@ -164,15 +165,15 @@ class Cells:
     def around(self, x: float, z: float = 0.0) -> Cells:
         """The same rows, with values counted from another centre."""
         by_x, by_z = x - self.centre[0], z - self.centre[1]
-        one, sum_x, sum_z, xx, xz, zz = self.sums.T
+        count, sum_x, sum_z, xx, xz, zz = self.sums.T
         moved = np.stack(
             [
-                one,
-                sum_x - by_x * one,
-                sum_z - by_z * one,
-                xx - 2 * by_x * sum_x + by_x**2 * one,
-                xz - by_x * sum_z - by_z * sum_x + by_x * by_z * one,
-                zz - 2 * by_z * sum_z + by_z**2 * one,
+                count,
+                sum_x - by_x * count,
+                sum_z - by_z * count,
+                xx - 2 * by_x * sum_x + by_x**2 * count,
+                xz - by_x * sum_z - by_z * sum_x + by_x * by_z * count,
+                zz - 2 * by_z * sum_z + by_z**2 * count,
             ],
             axis=1,
         )
@@ -180,8 +181,8 @@ class Cells:
         return replace(self, sums=moved, least=self.least - by, greatest=self.greatest - by, centre=(x, z))
 
     def moved(self, x: float, z: float, stretch: float) -> Cells:
-        """Rows whose values are larger by so much, after those of the first were stretched around their mean:
-        as another sample of the same law might have them."""
+        """The rows as another sample of the same law might have them: values are moved, after the first value
+        was stretched around its mean."""
         around = self.around(*self.mean)
         powers = np.array([1.0, stretch, 1.0, stretch**2, stretch, 1.0])
         sides = np.array([stretch, 1.0])
@@ -195,7 +196,8 @@ class Cells:
         return same.around(*self.centre)
 
     def times(self, factor: float) -> Cells:
-        """As many times the rows, spread the same way: what a smaller part predicts of a larger one."""
+        """So many times as many rows with the same distribution: what a small part predicts for a large
+        one."""
         return replace(self, sums=self.sums * factor)
 
     @property
@@ -211,7 +213,7 @@ class Cells:
 
     @property
     def count(self) -> float:
-        """How many independent terms these are worth: rows here, units of rows elsewhere."""
+        """How many independent terms there are: rows here, units of rows in :class:`UnitCells`."""
         return self.rows / self.variance_factor
 
     @property

@@ -19,9 +19,9 @@ from holdfast.tails import Tail
 
 # Without training rows an average of bets is used, for standard deviations that halve from half the range.
 _UNSEEN_SPREADS = 5
-# The crossing may well be so many predicted deviations from where the training part has it.
+# The crossing may be this many predicted deviations from its place in the training rows.
 _REACH = 3.0
-# Beyond so many times the first radius a search by tails sees nothing new.
+# A search by tails stops at this many times the first radius.
 _FAR = 1e9
 
 
@@ -40,10 +40,12 @@ class Evidence(ABC):
 
     @abstractmethod
     def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
-        """A number below where the mean of the form crosses ``offset``, but for probability exp(−level)."""
+        """A number below the place where the mean of the form crosses ``offset``, except with probability
+        exp(−level)."""
 
     def upper(self, form: Form, level: float, *, offset: float = 0.0, highest: float = math.inf) -> float:
-        """A number above where the mean of the form crosses −``offset``, but for probability exp(−level)."""
+        """A number above the place where the mean of the form crosses −``offset``, except with probability
+        exp(−level)."""
         return -self.lower(form.mirrored, level, offset=offset, lowest=-highest)
 
     def around(self, x: float, z: float = 0.0) -> Evidence:
@@ -79,8 +81,9 @@ class Bets(Evidence):
         return lower_end(crossing_of(self.cells, form, offset), level, self._rates(form, level), lowest)
 
     def _rates(self, form: Form, level: float) -> list[float]:
-        """Not for the crossing's offset: that may be read off the rows, and rates are fixed before them."""
-        # Where rows depend on each other nothing may be conditioned on, and so not on how many enter.
+        """The rates do not depend on the crossing's offset: that may come from the rows, and rates are fixed
+        before rows are read."""
+        # If rows depend on each other, conditioning is not allowed, not even on how many rows enter.
         rows = max(1.0, self.cells.rows if self.independent else float(self.cells.all_rows))
         norm = self.cells.norm
         seen = None if self.trained is None else crossing_of(self.trained, form)
@@ -142,7 +145,8 @@ class Tails(Evidence):
         return middle - radius
 
     def _sure(self, form: Form, offset: float, middle: float, start: float) -> float:
-        """How far below the estimate the declared ranges keep the crossing; infinite where they do not."""
+        """The largest distance below the estimate at which the declared ranges allow the crossing; infinite
+        if they allow any."""
 
         def excluded(radius: float) -> bool:
             return not form.least(middle - radius, self.cells.axes, self.cells.centre) < offset

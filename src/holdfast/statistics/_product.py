@@ -24,7 +24,7 @@ from holdfast.statistics._cells import ONE, XX, XZ, ZZ, Axis, Cells, Floats, X, 
 
 # More than the rounding errors of the few operations behind each number, relative to what is added up.
 _ROUNDING = 1e-12
-# The same of sums of squares that were moved to another centre, relative to their largest size before.
+# The same for sums of squares that were moved to another centre, relative to their largest size before.
 _HIDDEN = 1e-14
 # An arm is found up to a thousandth of itself, to the safe side.
 _NEAR = 1e-3
@@ -63,10 +63,10 @@ class Form:
 
 def _least_of(row: Sequence[float], x_low: float, x_high: float, z_low: float, z_high: float) -> float:
     """The least value of a polynomial of degree two on a rectangle: at a corner, or where it is level."""
-    one, x, z, xx, xz, zz = row
+    count, x, z, xx, xz, zz = row
 
     def value(at_x: float, at_z: float) -> float:
-        return one + at_x * (x + xx * at_x + xz * at_z) + at_z * (z + zz * at_z)
+        return count + at_x * (x + xx * at_x + xz * at_z) + at_z * (z + zz * at_z)
 
     places = [(at_x, at_z) for at_x in (x_low, x_high) for at_z in (z_low, z_high)]
     if xx > 0:
@@ -101,7 +101,7 @@ class Crossing:
 
     @property
     def estimate(self) -> float:
-        """Where the mean of the rows crosses it; NaN where it does nowhere."""
+        """Where the mean of the rows crosses it; NaN if it crosses nowhere."""
         u, v = self._mean_u_and_v
         return (u - self.offset) / v if v > 0 else math.nan
 
@@ -248,7 +248,7 @@ def best_rate(distance: float, moment: float, rows: float, level: float, norm: f
 
 
 def _marginal(share: float) -> float:
-    """v²κ'(v) + vκ(v): where it is as large as what is wanted, a share v of what one has is best at stake."""
+    """v²κ'(v) + vκ(v). The best share v to bet is where this equals the wanted value."""
     return share**2 / (1 - share) + math.log1p(-share) + share
 
 
@@ -272,8 +272,8 @@ class Product(Protocol):
 
 
 def lower_end(crossing: Product, level: float, rates: Sequence[float], lowest: float = -math.inf) -> float:
-    """The largest a that is found with evidence of ``level`` nats that θ lies above it; −∞ where there is
-    none down to ``lowest``. With several rates their average is the evidence."""
+    """The largest a with ``level`` nats of evidence that θ lies above it, as far as the search goes; −∞ if
+    there is no such a down to ``lowest``. With several rates their average is the evidence."""
     middle = crossing.estimate
     if not math.isfinite(middle):
         return -math.inf
@@ -283,7 +283,7 @@ def lower_end(crossing: Product, level: float, rates: Sequence[float], lowest: f
         largest = max(logs)
         if len(logs) == 1 or largest == -math.inf:
             return largest
-        return largest + math.log(math.fsum(math.exp(one - largest) for one in logs) / len(logs)) - _ROUNDING
+        return largest + math.log(math.fsum(math.exp(log - largest) for log in logs) / len(logs)) - _ROUNDING
 
     # A product is at most exp((1 − ν)·rate·rows·slope·radius), so no smaller radius has the evidence.
     start = level / ((1 - crossing.cells.norm) * max(rates) * crossing.cells.rows * crossing.slope)
@@ -292,8 +292,8 @@ def lower_end(crossing: Product, level: float, rates: Sequence[float], lowest: f
 
 
 def least_radius(excess: Callable[[float], float], start: float, most: float) -> float | None:
-    """The least radius, up to a thousandth, at which ``excess`` is not negative; None where it is up to
-    ``most``."""
+    """The least radius, up to a thousandth of it, at which ``excess`` is not negative; None if it is negative
+    up to ``most``."""
     inside, outside = 0.0, min(max(start, 1e-12 * abs(most) if math.isfinite(most) else 1e-300), most)
     below, above = -math.inf, excess(outside)
     for _ in range(_MOST_STEPS):
@@ -307,12 +307,13 @@ def least_radius(excess: Callable[[float], float], start: float, most: float) ->
     else:
         return None
     while outside - inside > _NEAR * outside:
-        # Excess is nearly linear in the logarithm of the radius; a guess that is off is halved away.
+        # The excess is nearly linear in the radius. Limits on the share keep the bracket shrinking if it is
+        # not.
         share = 0.5 if not math.isfinite(below) else min(max(below / (below - above), 0.1), 0.9)
         middle = inside + (outside - inside) * share
-        found = excess(middle)
-        if found >= 0:
-            outside, above = middle, found
+        at_middle = excess(middle)
+        if at_middle >= 0:
+            outside, above = middle, at_middle
         else:
-            inside, below = middle, found
+            inside, below = middle, at_middle
     return outside

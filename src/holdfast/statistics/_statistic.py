@@ -37,8 +37,8 @@ _ZZ = (0, 0, 0, 0, 0, 1.0)
 class Statistic(ABC):
     """A statistic of one or two values of each row, among one or several groups of rows.
 
-    ``conditions`` tells whether its interval holds given who belongs to which group: not for rows that depend
-    on each other.
+    ``conditions`` says whether its interval holds given the groups of the rows. It does not if rows depend on
+    each other.
     """
 
     conditions = False
@@ -255,11 +255,11 @@ class Lift(Statistic):
 
 
 def _means_of_groups(evidence: Evidence, groups: int, nats: float) -> list[Interval]:
-    """The mean of each group, not given who belongs to it, each with its part of the error: where rows depend
-    on each other, a group may decide the values of others."""
+    """The mean of each group, each with its part of the error. Nothing is conditioned on who belongs to a
+    group: if rows depend on each other, membership may decide the values of other rows."""
     low, high = evidence.cells.axes[0].low, evidence.cells.axes[0].high
     each = [Mean().interval(evidence.only(group), nats + math.log(groups)) for group in range(groups)]
-    return [Interval(max(low, one.low), min(high, one.high)) for one in each]
+    return [Interval(max(low, interval.low), min(high, interval.high)) for interval in each]
 
 
 @dataclass(frozen=True)
@@ -412,8 +412,8 @@ def _unlike(evidence: Evidence, scale: float, box_x: float, box_z: float, end: f
 def _correlation_above(
     evidence: Evidence, scale: float, facts: tuple[float, float, float], level: float, *, sign: float
 ) -> float:
-    """A number below sign·ρ. Below zero by what bounds sign·ρ from below there; above zero by another form,
-    and only where the first shows that it is not negative: so a wrong claim of either kind is one event."""
+    """A number below sign·ρ. One form gives negative numbers. If it shows that sign·ρ is not negative,
+    another form gives positive ones. So a wrong claim of either kind is the same event."""
     box_x, box_z, unlike = facts
     halves, product = np.array([_halves(scale)]), sign * np.array([_XZ])
     box = box_x * box_z

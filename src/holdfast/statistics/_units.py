@@ -120,7 +120,7 @@ class UnitCrossing:
 
     @cached_property
     def _sizes(self) -> float:
-        """How large the numbers are that were added up, for what rounding may hide."""
+        """How large the numbers are that were added up: rounding errors are relative to them."""
         sizes = np.abs(self.form.u) + np.abs(self.form.v)
         sizes[:, ONE] += abs(self.offset)
         return float(np.einsum("ij,ij->", np.abs(self.cells.sums), sizes[self.cells.group]))

@@ -17,9 +17,7 @@ import numpy as np
 from holdfast.audit.attacks._protocol import Answerer, AttackQuestion, Rows
 from holdfast.coding import Account, Output, Weights
 from holdfast.errors import InvalidArgument
-from holdfast.guard._board_rules import LadderStrategy
-from holdfast.guard._code import CodeStrategy, PreparedCode
-from holdfast.guard._question import Moments, Part, Question
+from holdfast.guard import CodeStrategy, LadderStrategy, Moments, Part, PreparedCode, Question
 from holdfast.intervals import Interval, hoeffding
 from holdfast.records import Record
 from holdfast.tails import BoundedDifferences, Tail
@@ -52,7 +50,8 @@ def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
 
 
 class CodeAnswerer:
-    """The code guard (theory 2.2) on questions whose values are 0 and 1, thousands of answers in a second.
+    """The code guard (``docs/theory/code-guard.md``) on questions whose values are 0 and 1, thousands of
+    answers in a second.
 
     Guesses come from ``training`` rows where there are some and the question brings none. ``tail`` is that
     of a mean of values in [0, 1] on these rows where they are not independent. ``cell`` is the width of the
@@ -60,7 +59,7 @@ class CodeAnswerer:
 
     Guarantee: that of ``Guard``, whose code decides everything but how rows are counted.
     Assumes: independent rows, or rows with this ``tail`` (not checkable).
-    Reference: theory 2.2.
+    Reference: ``docs/theory/code-guard.md``, "The theorem".
     """
 
     def __init__(
@@ -124,14 +123,14 @@ def through(guard: Guard, *, tail: Tail | None = None) -> Answerer:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Stands where a table would: only its number of rows is used."""
+    """A stand-in for a table: only its number of rows is used."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class _Model:
-    """Stands where a model of dependence would: only its tail is used."""
+    """A stand-in for a model of dependence: only its tail is used."""
 
     tail: Tail
     operator_norm: float | None = None

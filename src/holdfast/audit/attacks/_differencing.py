@@ -85,10 +85,10 @@ def fingerprint_attack(answer: Answerer, *, columns: Any, inside: Rows, outside:
     """Ask for the mean of each of ``columns`` columns, score rows by how far the answers lean towards them,
     and ask for the share of rows with a positive score.
 
-    ``inside`` are rows of the answerer's and ``outside`` fresh ones; mixed, and sorted by score, the highest
-    as many as there are inside are called members. ``details["found"]`` is how many of these are,
-    ``details["advantage"]`` how much likelier a member is called one than a stranger: 0 is luck, 1 is
-    reconstruction of the membership.
+    ``inside`` are rows of the answerer and ``outside`` are fresh rows. Both are mixed and sorted by score.
+    The highest ones, as many as there are inside, are called members. ``details["found"]`` is how many of
+    these are, ``details["advantage"]`` how much likelier a member is called one than a stranger: 0 is luck, 1
+    is reconstruction of the membership.
 
     Guarantee: none of its own. Plain averages of n rows over d columns give away nearly all members once d is
     several times n.

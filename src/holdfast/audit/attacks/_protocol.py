@@ -38,7 +38,7 @@ class AttackQuestion:
 
 
 class Answerer(Protocol):
-    """Whoever is asked: returns a number, or an answer with ``value``, ``low`` and ``high``."""
+    """The side that is attacked. It returns a number, or an answer with ``value``, ``low`` and ``high``."""
 
     def __call__(self, question: AttackQuestion, /) -> Any:
         """The answer to one question; :class:`~holdfast.errors.BudgetSpent` ends the attack."""
@@ -46,7 +46,7 @@ class Answerer(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Attack(Record):
-    """What an attack was told, question by question, beside the truth.
+    """The answers that an attack received, question by question, beside the truth.
 
     ``lows`` and ``highs`` are NaN where the answerer gave no interval. Where it refused to go on, ``refused``
     is the refusal and the answers are those before it. Iterating gives (interval, truth) pairs, which is what
@@ -102,10 +102,12 @@ class Transcript:
             raise TypeError("there is nobody to ask")
         return self.hear(self._answer(question), question.truth)
 
-    def hear(self, told: Any, truth: float) -> float:
+    def hear(self, answer: Any, truth: float) -> float:
         """The value of an answer about ``truth``."""
-        value = float(told.value if hasattr(told, "value") else told)
-        self.answers.append((value, truth, getattr(told, "low", math.nan), getattr(told, "high", math.nan)))
+        value = float(answer.value if hasattr(answer, "value") else answer)
+        self.answers.append(
+            (value, truth, getattr(answer, "low", math.nan), getattr(answer, "high", math.nan))
+        )
         return value
 
     def on_edge(self, at: float) -> float:

@@ -40,8 +40,8 @@ class SignAttack(Record):
         asked = f"{len(self.answers)} columns, {self.signs.count(-1)} of them turned"
         if self.final is None:
             return f"SignAttack({asked}; refused)"
-        found = f"{self.final.value:.6g} in [{self.final.low:.6g}, {self.final.high:.6g}]"
-        return f"SignAttack({asked}; the majority agrees {found})"
+        final = f"{self.final.value:.6g} in [{self.final.low:.6g}, {self.final.high:.6g}]"
+        return f"SignAttack({asked}; the majority agrees {final})"
 
 
 def sign_attack(
@@ -64,7 +64,8 @@ def sign_attack(
 
     Guarantee: none of its own; that every interval of the result holds is what an audit checks.
     Assumes: columns and target hold 0 and 1, or booleans (their kinds are checked).
-    Reference: theory 2.2; Freedman 1983 for the paradox, Blum and Hardt 2015 for the attack on a holdout.
+    Reference: ``docs/theory/code-guard.md``; Freedman 1983 for the paradox, Blum and Hardt 2015 for the
+    attack on a holdout.
 
     >>> import numpy as np
     >>> from holdfast import Guard
@@ -113,10 +114,10 @@ def _on_the_edge(guard: Guard, query: queries.Query, edge: float, cell: float) -
     """
     for _ in range(_MOST_PREVIEWS):
         query = replace(query, guess=min(1.0, edge + cell / 2))
-        found = guard.cost_preview(query).cell
-        if abs(found - cell) <= 1e-12:
+        preview_cell = guard.cost_preview(query).cell
+        if abs(preview_cell - cell) <= 1e-12:
             break
-        cell = found
+        cell = preview_cell
     return query, cell
 
 

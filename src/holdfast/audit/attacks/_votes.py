@@ -73,7 +73,7 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: Any, reach:
 
     def moves(transcript: Transcript) -> dict[str, Any]:
         seen = np.clip(train[:, :-1] * train[:, -1:], -reach, reach).mean(axis=0)
-        told = np.array(
+        answers = np.array(
             [
                 transcript.ask(
                     AttackQuestion(
@@ -83,8 +83,8 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: Any, reach:
                 for j in range(len(seen))
             ]
         )
-        told = reach * (2 * told - 1)
-        good = np.flatnonzero((seen * told > 0) & (np.abs(seen) >= least) & (np.abs(told) >= least))
+        answers = reach * (2 * answers - 1)
+        good = np.flatnonzero((seen * answers > 0) & (np.abs(seen) >= least) & (np.abs(answers) >= least))
         chosen = good[np.argsort(-np.abs(seen[good]), kind="stable")][:kept]
         # The training part's first choice decides where signs add up to nothing.
         signs = np.sign(seen[chosen]) * np.where(np.arange(len(chosen)) == 0, 1 + 1e-9, 1.0)
@@ -194,8 +194,8 @@ def _once(transcript: Transcript, column: int, repetition: int, rows: int | None
     mixed = repetition * 1e-7
     contrary = repetition % 2 == 1
     values: Callable[[Rows], Floats] = partial(_reworded, column, mixed, contrary)
-    told = transcript.ask(AttackQuestion(values, 0.5, None, f"column {column}, again {repetition}"))
-    share = (told - mixed / 2) / (1 - mixed)
+    answer = transcript.ask(AttackQuestion(values, 0.5, None, f"column {column}, again {repetition}"))
+    share = (answer - mixed / 2) / (1 - mixed)
     return 1 - share if contrary else share
 
 
@@ -288,7 +288,7 @@ def chain_attack(answer: Answerer, *, bits: Any, rows: Any = None) -> Attack:
 
     Guarantee: none of its own. An interval for independent rows is too narrow by √((1 + λ)/(1 − λ)).
     Assumes: a chain that is uniform over its states (:func:`sticky_states`); the truths are then exact.
-    Reference: theory 1.1 for the tail that withstands it.
+    Reference: ``docs/theory/dependence.md``, "The tail of a mean" for the tail that withstands it.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -306,8 +306,8 @@ def chain_attack(answer: Answerer, *, bits: Any, rows: Any = None) -> Attack:
         turned = np.ones(len(parities), dtype=np.int64)
         for place, parity in enumerate(parities):
             guess = None if rows is None else transcript.on_edge(0.5)
-            told = transcript.ask(_share_of(parity > 0, 0.5, guess, f"parity {place + 1}"))
-            turned[place] = 1 if told >= 0.5 else -1
+            answer = transcript.ask(_share_of(parity > 0, 0.5, guess, f"parity {place + 1}"))
+            turned[place] = 1 if answer >= 0.5 else -1
         vote = turned @ parities > 0
         truth = float(vote.mean())
         guess = None if rows is None else transcript.on_edge(truth - 0.5 + _expected(len(parities), rows))

@@ -1,0 +1,148 @@
+"""Figures about the source: how large it is, how it is cut into files, and how well its names are kept.
+
+    python benchmarks/house.py                 # this tree
+    python benchmarks/house.py --source OTHER  # another src/holdfast, for before and after
+
+It prints one line for each figure, and with ``--json`` a JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "holdfast"
+# A private module of at most this many lines with one importer is a shard of that importer.
+SHARD_LINES = 130
+EMPTY_NAMES = {"found", "known", "one", "said", "told"}
+
+Trees = dict[Path, ast.Module]
+
+
+def trees(source: Path) -> Trees:
+    """The modules of a source tree, parsed."""
+    return {
+        path.relative_to(source): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(source.rglob("*.py"))
+    }
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, ...]]:
+    """Everything that a module imports from Holdfast, as ("guard", "_code", "CodeStrategy")."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.startswith("holdfast."):
+                yield tuple(name.split(".")[1:])
+
+
+def _private(part: str) -> bool:
+    return part.startswith("_") and not part.startswith("__")
+
+
+def private_crossings(modules: Trees) -> int:
+    """Private names that are imported across the border of a package, or of a module beside packages."""
+    return sum(
+        parts[0] != path.parts[0].removesuffix(".py") and any(map(_private, parts))
+        for path, tree in modules.items()
+        for parts in set(imports(tree))
+    )
+
+
+def shards(modules: Trees, lengths: dict[Path, int]) -> int:
+    """Short private modules that only one other module imports."""
+    importers: dict[Path, set[Path]] = defaultdict(set)
+    for path, tree in modules.items():
+        for parts in imports(tree):
+            for depth in range(len(parts), 0, -1):
+                module = Path(*parts[:depth]).with_suffix(".py")
+                if module in modules:
+                    importers[module].add(path)
+                    break
+    return sum(
+        _private(path.name) and lengths[path] <= SHARD_LINES and len(importers[path]) == 1 for path in modules
+    )
+
+
+def _public_functions(modules: Trees) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Functions and methods without an underscore, with the docstrings that may name their parameters."""
+    for tree in modules.values():
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield ast.get_docstring(node) or "", node
+            elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                about = ast.get_docstring(node) or ""
+                for method in node.body:
+                    if isinstance(method, ast.FunctionDef) and (
+                        method.name == "__init__" or not method.name.startswith("_")
+                    ):
+                        yield f"{about}\n{ast.get_docstring(method) or ''}", method
+
+
+def figures(source: Path = SOURCE) -> dict[str, float]:
+    """Every figure by its name."""
+    modules = trees(source)
+    lengths = {path: len((source / path).read_text(encoding="utf-8").splitlines()) for path in modules}
+    parameters = any_parameters = undocumented = 0
+    for docstring, function in _public_functions(modules):
+        arguments = function.args
+        for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+            if argument.arg in ("self", "cls"):
+                continue
+            parameters += 1
+            any_parameters += argument.annotation is not None and ast.unparse(argument.annotation) == "Any"
+            undocumented += not re.search(rf"\b{re.escape(argument.arg)}\b", docstring)
+    words = [
+        len(sentence.split())
+        for tree in modules.values()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        for sentence in re.split(r"[.:;]\s", re.split(r"\n\s*>>>", ast.get_docstring(node) or "")[0])
+        if len(sentence.split()) > 1
+    ]
+    stores = (
+        node.id
+        for tree in modules.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    return {
+        "lines": sum(lengths.values()),
+        "files": len(modules),
+        "short private modules with one importer": shards(modules, lengths),
+        "private names that cross a border": private_crossings(modules),
+        "public parameters": parameters,
+        "public parameters of type Any": any_parameters,
+        "public parameters that no docstring names": undocumented,
+        "locals with empty names": sum(name in EMPTY_NAMES for name in stores),
+        "mean words of a clause in docstrings": round(statistics.fmean(words), 2),
+    }
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--source", type=Path, default=SOURCE, help="a src/holdfast folder")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    options = parser.parse_args()
+    result = figures(options.source)
+    if options.json:
+        print(json.dumps(result, indent=2))
+    else:
+        for name, value in result.items():
+            print(f"{value:>10,}  {name}")
+
+
+if __name__ == "__main__":
+    main()
