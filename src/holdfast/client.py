@@ -75,6 +75,8 @@ class Client(Connection, Verbs):
     who ask, with the account's confidence. A question is sent with a key of its own, so that trying again
     after a lost connection returns the recorded answer and is charged once.
 
+    ``url`` is the address of the service and ``token`` what it issued to you. A lost connection is tried
+    again up to ``tries`` times in all, and each request may take ``timeout`` seconds.
     ``dataset`` may be left out if the token reaches one only. Its name stands for the newest epoch of a table
     that grows, whichever that is when a question arrives, and "people@1" for the first. Receipts are kept in
     the file ``receipts``, one a line, and :meth:`verify` holds the account book against them.

@@ -104,8 +104,10 @@ def _of_function(
 
 
 def names_parameter(described: str, name: str) -> bool:
-    """Whether a docstring names a parameter: in double backticks, with a value or stars or without."""
-    return re.search(rf"``[^`\n]*(?<![\w.]){re.escape(name)}(?!\w)[^`\n]*``", described) is not None
+    """Whether a docstring names a parameter: in double backticks, or in a line of its own under "Args:"."""
+    quoted = rf"``[^`\n]*(?<![\w.]){re.escape(name)}(?!\w)[^`\n]*``"
+    listed = rf"^\s+\*{{0,2}}{re.escape(name)}: \S"
+    return re.search(f"{quoted}|{listed}", described, flags=re.M) is not None
 
 
 def _name(thing: Any) -> str:

@@ -62,7 +62,7 @@ reveal_type(holdfast.stability.DP(1.0))
 reveal_type(holdfast.dependence.MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=5))
 reveal_type(holdfast.dependence.Clusters([3, 4, 5]))
 reveal_type(holdfast.replicable.Tape("study"))
-reveal_type(holdfast.reductions.dp_replicability)
+reveal_type(holdfast.reductions.dp_replicability(holdfast.stability.DP(0.1), n=10_000))
 Guard(table, confidnce=3)  # error: call-arg
 Guard(table, confidence="high")  # error: arg-type
 Guard(table, strategy="kode")  # error: arg-type

@@ -89,7 +89,7 @@ def marginals_from_learner(samples: Any, learner: Learner, *, examples: Any, tap
     )
 
 
-def overflow_probability(d: Any, *, rows: Any, examples: Any) -> float:
+def overflow_probability(d: int, *, rows: Any, examples: Any) -> float:
     """How likely it is that some of ``d`` points is drawn more than ``rows`` times among ``examples`` draws.
 
     Guarantee: an upper bound, d·P(Bin(examples, 1/d) > rows) with the exact tail, at most 1.
@@ -112,7 +112,7 @@ def overflow_probability(d: Any, *, rows: Any, examples: Any) -> float:
     return rounding.probability(math.exp(min(0.0, tail + math.log(d))))
 
 
-def agnostic_bound(vc: Any, *, accuracy: Any, beta: Any, stability: Any, method: str = "sharp") -> int:
+def agnostic_bound(vc: Any, *, accuracy: float, beta: float, stability: Any, method: str = "sharp") -> int:
     """Examples that any replicable agnostic learner needs for a class of VC dimension ``vc``.
 
     Guarantee: an agnostic learner that is (accuracy, beta)-accurate and as replicable as ``stability`` says

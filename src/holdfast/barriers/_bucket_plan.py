@@ -102,7 +102,7 @@ class BucketPlan(Record):
         return (self.levels + 1) << self.bits
 
 
-def bucket_plan(inputs: Any, outputs: Any, accuracy: Any) -> BucketPlan:
+def bucket_plan(inputs: Any, outputs: Any, accuracy: float) -> BucketPlan:
     """The numbers with which sampling by buckets is within ``accuracy`` of the circuit's law.
 
     Guarantee: ``plan.accuracy`` ≤ ``accuracy``, with the fewest rounds and strings together that the search

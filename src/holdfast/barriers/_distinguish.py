@@ -63,7 +63,7 @@ def _copies(ciphertext: int, key: PublicKey, rows: int, rng: np.random.Generator
     return [key.rerandomise(ciphertext, rng) for _ in range(rows)]
 
 
-def advantage_bound(rho: Any, beta: Any) -> float:
+def advantage_bound(rho: float, beta: float) -> float:
     """The least advantage of the adversary against a ρ-replicable solver that errs with probability β.
 
     Guarantee: P[guess 1 | bit 1] − P[guess 1 | bit 0] ≥ 1 − 2β − ρ (0 where that is negative: it then says
@@ -96,10 +96,10 @@ def measure_advantage(
     solver: Solver,
     *,
     rows: Any,
-    trials: Any,
+    trials: int,
     tape: Tape,
     rng: np.random.Generator,
-    confidence: Any = 0.999,
+    confidence: float = 0.999,
 ) -> Advantage:
     """Play the game ``trials`` times with each bit, each time with fresh rows and a fresh branch of the tape.
 

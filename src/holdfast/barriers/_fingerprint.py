@@ -56,7 +56,7 @@ class Fingerprint(Record):
     inside: Floats = field(repr=False)
     outside: Floats = field(repr=False)
 
-    def interval(self, confidence: Any = 0.99, *, of: str = "correlation") -> tuple[float, float]:
+    def interval(self, confidence: float = 0.99, *, of: str = "correlation") -> tuple[float, float]:
         """Student's interval for E Z, for E Z' ("fresh"), or for E Z − 2E⟨p, A(S)⟩ ("identity").
 
         Guarantee: asymptotic in the number of trials.
@@ -75,7 +75,7 @@ class Fingerprint(Record):
         reach *= float(special.stdtrit(self.trials - 1, 0.5 + confidence / 2.0))
         return centre - reach, centre + reach
 
-    def traced(self, delta: Any = 0.0, *, confidence: Any = 0.99) -> float:
+    def traced(self, delta: float = 0.0, *, confidence: float = 0.99) -> float:
         """A lower confidence limit on the ε of any (ε, ``delta``)-DP statement about the estimator.
 
         Guarantee: with this confidence over the trials, an estimator that is (ε, δ)-DP when one row is
@@ -114,7 +114,7 @@ class ExactFingerprint(Record):
 
 
 def fingerprint(
-    estimator: Estimator, *, rows: Any, d: Any, trials: Any, seed: Any, batch: bool = False
+    estimator: Estimator, *, rows: Any, d: int, trials: int, seed: Any, batch: bool = False
 ) -> Fingerprint:
     """Measure Z and Z' of an estimator of ``d`` marginals from ``rows`` rows of signs.
 
@@ -176,7 +176,7 @@ def fingerprint(
     )
 
 
-def exact_fingerprint(estimator: Estimator, *, rows: Any, d: Any) -> ExactFingerprint:
+def exact_fingerprint(estimator: Estimator, *, rows: Any, d: int) -> ExactFingerprint:
     """The same expectations for a deterministic estimator, exactly, by visiting every table of signs.
 
     Guarantee: fractions without rounding; the estimator's outputs are taken as the numbers they are.

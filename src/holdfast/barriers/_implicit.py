@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ def implicit_correlated_sample(
     circuit: Circuit,
     *,
     tape: Tape,
-    accuracy: Any = None,
+    accuracy: float | None = None,
     plan: ImplicitPlan | BucketPlan | None = None,
     inverter: Inverter | BucketInverter | None = None,
 ) -> ImplicitSample:
@@ -72,7 +71,7 @@ def implicit_correlated_sample(
     if (accuracy is None) == (plan is None):
         raise InvalidArgument("accuracy", "given, or else a plan, and not both", accuracy, of=of)
     inverter = TableInverter() if inverter is None else inverter
-    if plan is None:
+    if accuracy is not None:
         if isinstance(inverter, BucketInverter):
             plan = bucket_plan(circuit.inputs, circuit.outputs, accuracy)
         else:

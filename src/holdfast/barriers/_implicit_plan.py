@@ -100,7 +100,7 @@ class ImplicitPlan(Record):
 
 
 def implicit_plan(
-    inputs: Any, accuracy: Any, *, method: str = "sharp", inverter_error: Any = 0.0
+    inputs: Any, accuracy: float, *, method: str = "sharp", inverter_error: Any = 0.0
 ) -> ImplicitPlan:
     """The numbers with which correlated sampling from ``inputs`` bits is within ``accuracy`` of the
     circuit's law.

@@ -23,7 +23,7 @@ _PAPER = {"one_way_marginals_bound": (0.01, 0.01, 0.1), "sign_one_way_marginals_
 
 
 def one_way_marginals_bound(
-    d: Any, *, accuracy: Any, beta: Any, stability: Any, method: str = "sharp"
+    d: int, *, accuracy: float, beta: float, stability: Any, method: str = "sharp"
 ) -> int:
     """Rows that any stable algorithm needs to estimate ``d`` marginals, each to within ``accuracy``.
 
@@ -68,7 +68,7 @@ def one_way_marginals_bound(
 
 
 def sign_one_way_marginals_bound(
-    d: Any, *, accuracy: Any, beta: Any, stability: Any, method: str = "sharp"
+    d: int, *, accuracy: float, beta: float, stability: Any, method: str = "sharp"
 ) -> int:
     """Rows that any stable algorithm needs to find the signs of ``d`` marginals, ``accuracy`` on average.
 

@@ -60,8 +60,8 @@ class Marginals(Record):
 def one_way_marginals(
     samples: Any,
     *,
-    accuracy: Any,
-    beta: Any,
+    accuracy: float,
+    beta: float,
     stability: Any = None,
     method: str = "rounding",
     tape: Any = None,
@@ -96,8 +96,8 @@ def one_way_marginals(
 def sign_one_way_marginals(
     samples: Any,
     *,
-    accuracy: Any,
-    beta: Any,
+    accuracy: float,
+    beta: float,
     stability: Any = None,
     method: str = "rounding",
     tape: Any = None,
@@ -125,7 +125,7 @@ def sign_one_way_marginals(
 
 
 def one_way_marginals_rows(
-    d: Any, *, accuracy: Any, beta: Any, stability: Any = None, method: str = "rounding"
+    d: int, *, accuracy: float, beta: float, stability: Any = None, method: str = "rounding"
 ) -> int:
     """The fewest rows for which ``one_way_marginals`` keeps its promise.
 
@@ -142,7 +142,7 @@ def one_way_marginals_rows(
 
 
 def sign_one_way_marginals_rows(
-    d: Any, *, accuracy: Any, beta: Any, stability: Any = None, method: str = "rounding"
+    d: int, *, accuracy: float, beta: float, stability: Any = None, method: str = "rounding"
 ) -> int:
     """The fewest rows for which ``sign_one_way_marginals`` keeps its promise.
 

@@ -51,7 +51,7 @@ def exact_privacy(padding: int) -> DP:
     return DP(rounding.up(math.log1p(1.0 / padding)))
 
 
-def dp_rand_enc(rows: Any, key: Any, *, epsilon: Any, coins: Coins) -> Rerandomised:
+def dp_rand_enc(rows: Any, key: Any, *, epsilon: float, coins: Coins) -> Rerandomised:
     """A random encryption of the bit that the rows encrypt, ε-differentially private and efficient.
 
     Rows that are no encryptions are dropped, k encryptions of each bit are added, one of all is drawn and
@@ -93,7 +93,7 @@ def dp_rand_enc(rows: Any, key: Any, *, epsilon: Any, coins: Coins) -> Rerandomi
     )
 
 
-def dp_rand_enc_rows(*, epsilon: Any, beta: Any) -> int:
+def dp_rand_enc_rows(*, epsilon: float, beta: float) -> int:
     """The fewest rows with which ``dp_rand_enc`` gives the right bit except with probability ``beta``.
 
     Guarantee: the least m with k/(m + 2k) ≤ β.

@@ -77,7 +77,7 @@ class PrivateSolver:
     False
     """
 
-    def __init__(self, key: Any, *, epsilon: Any) -> None:
+    def __init__(self, key: Any, *, epsilon: float) -> None:
         of = "PrivateSolver"
         self.key = key_argument(key, of=of)
         self.epsilon = checks.real(epsilon, "epsilon", "[1e-6, inf)", of=of, by="SIS Lemma 4.4")

@@ -120,7 +120,9 @@ class MarkovChain(Dependence):
         object.__setattr__(self, "_content", content)
 
     @classmethod
-    def fit(cls, states: Any, n_states: Any = None, n: Any = None, *, columns: Any = None) -> MarkovChain:
+    def fit(
+        cls, states: Any, n_states: Any = None, n: int | None = None, *, columns: Any = None
+    ) -> MarkovChain:
         """A chain with the observed frequencies of transitions, started at its stationary law.
 
         ``states`` are whole numbers 0, 1, …; ``n`` is the number of rows, by default that of ``states``;
@@ -212,7 +214,7 @@ class MarkovChain(Dependence):
             return None
         return 1.0 - self.spectral_gap
 
-    def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
+    def layouts(self, beta: float = 0.05) -> tuple[Layout, ...]:
         """Ways to cut these rows into blocks. There is none if the chain does not start at its stationary
         law: then the blocks have different means."""
         return super().layouts(beta) if self.initial is None else ()
@@ -324,7 +326,7 @@ class MarkovChain(Dependence):
         return BestTail(self._rows_about(lo, hi, target))
 
     def mean_tail_report(
-        self, lo: Any = 0.0, hi: Any = 1.0, nu: Any = 0.05, *, target: str = "rows"
+        self, lo: Any = 0.0, hi: Any = 1.0, nu: float = 0.05, *, target: str = "rows"
     ) -> TailReport:
         """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""
         return report(self.name, self._rows_about(lo, hi, target), nu)
@@ -341,7 +343,7 @@ class MarkovChain(Dependence):
         total = self._row_sums[0]
         return from_squared_differences(float(c @ c) * total * total)
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """The first rows, then a gap, then the protected rows: the shortest gap g with θ_{g+1} ≤ ``beta``/20.
 
         Proof that the bias is at most θ_{g+1}: given the training rows the protected ones depend on the last
@@ -366,7 +368,7 @@ class MarkovChain(Dependence):
         rest = self._from_row(size + gap)
         return Split(*contiguous(size, gap, self.n), rest, bias, self.assumptions)
 
-    def fresh(self, beta: Any = 0.05) -> Split:
+    def fresh(self, beta: float = 0.05) -> Split:
         """All rows but the first g, with the same gap and the same proof as ``split``: the earlier rows are
         its training part.
 

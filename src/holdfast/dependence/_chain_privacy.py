@@ -115,7 +115,7 @@ def cross_ratio(transition: NDArray[np.float64]) -> float:
     return rounding.down(float(cross_ratios(transition).min()))
 
 
-def coupling_bdp(epsilon: Any, cross_ratio: Any, n: Any = None) -> float:
+def coupling_bdp(epsilon: float, cross_ratio: Any, n: int | None = None) -> float:
     """The Bayesian DP that an ``epsilon``-DP mechanism has on a Markov chain with that cross ratio κ.
 
     Guarantee: 4 arsinh(sinh(ε/4)/√κ), for every ε and any start, inhomogeneous chains with the least κ; with
@@ -269,7 +269,7 @@ def _carried(epsilon: float, levels: Array, roots: Array) -> Array:
     return np.vstack([np.zeros(len(roots)), carried_by_pairs(epsilon + levels[:, None], roots)])
 
 
-def spectral_dp(epsilon: Any, gap: Any, least: Any, c: Any = None) -> float:
+def spectral_dp(epsilon: float, gap: Any, least: Any, c: Any = None) -> float:
     """The h for which h-DP implies ``epsilon``-Bayesian DP on a Markov chain with a spectral gap.
 
     Guarantee: with g = ``gap``, ρ = ``least`` (the smallest stationary probability) and c in (0, 1/6), d =

@@ -67,7 +67,7 @@ class Independent(Dependence):
         c = row_differences(differences, self.n, of="Independent")
         return from_squared_differences(float(c @ c))
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """Rows taken at random.
 
         Proof that the bias is 0: the choice of rows is made without the data, and for each choice the two
@@ -250,7 +250,7 @@ class Clusters(Dependence):
         totals = np.add.reduceat(c, starts)
         return from_squared_differences(float(totals @ totals))
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """Whole clusters taken at random, as many as fit into ``share`` of the rows.
 
         Proof that the bias is 0: the choice of clusters is made without the data, and for each choice the two
@@ -296,7 +296,7 @@ class Clusters(Dependence):
         rest = replace(self, sizes=tuple(left)) if self.column is None else self.with_sizes(left)
         return Split(train, ~train, rest, 0.0, self.assumptions)
 
-    def fresh(self, beta: Any = 0.05) -> Split:
+    def fresh(self, beta: float = 0.05) -> Split:
         """Every row: a cluster belongs to one epoch as a whole.
 
         >>> Clusters([2, 2]).fresh().assumptions[-1]

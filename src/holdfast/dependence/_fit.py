@@ -28,7 +28,7 @@ def fit(
     *,
     kind: Literal["chain"] = "chain",
     columns: Any = None,
-    confidence: Any = 0.998,
+    confidence: float = 0.998,
     order: Any = 1,
     states: Any = None,
     network: None = None,
@@ -39,7 +39,7 @@ def fit(
     *,
     kind: Literal["network"],
     columns: Any = None,
-    confidence: Any = 0.998,
+    confidence: float = 0.998,
     network: Any,
 ) -> FittedNetwork: ...
 def fit(
@@ -47,7 +47,7 @@ def fit(
     *,
     kind: str = "chain",
     columns: Any = None,
-    confidence: Any = 0.998,
+    confidence: float = 0.998,
     order: Any = 1,
     states: Any = None,
     network: Any = None,

@@ -213,7 +213,7 @@ class FittedChain(Series):
         norm = rounding.up(math.exp(log_theta if len(self.states) == 2 else log_theta / 2.0))
         return norm if norm < 1.0 else None
 
-    def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
+    def layouts(self, beta: float = 0.05) -> tuple[Layout, ...]:
         """Ways to cut these rows into blocks. There is none if the chain may start anywhere: then the blocks
         have different means."""
         return () if self.start == "any" else super().layouts(beta)
@@ -514,7 +514,7 @@ class FittedNetwork(Dependence):
             for name, theorem, total in self._spreads
         )
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """Whole families at random, as many as fit into ``share`` of the rows.
 
         Proof that the bias is 0: families are independent, and the choice is made without the data.
@@ -527,7 +527,7 @@ class FittedNetwork(Dependence):
         rest = replace(self, n=int(parts.protected.sum()))
         return Split(parts.train, parts.protected, rest, 0.0, self.assumptions)
 
-    def fresh(self, beta: Any = 0.05) -> Split:
+    def fresh(self, beta: float = 0.05) -> Split:
         """Every row: a family belongs to one epoch as a whole."""
         bound_to(self, of="fresh")
         return all_fresh(

@@ -229,7 +229,7 @@ class GaussianRows(Dependence):
         self._refuse_bounds(lo, hi)
         return self.linear_tail(np.full(self.n, 1.0 / self.n))
 
-    def mean_tail_report(self, lo: Any = None, hi: Any = None, nu: Any = 0.05) -> TailReport:
+    def mean_tail_report(self, lo: Any = None, hi: Any = None, nu: float = 0.05) -> TailReport:
         """The one bound that ``mean_tail`` gives, with its radius at ``nu``."""
         self._refuse_bounds(lo, hi)
         return report(self.name, self._rows(0.0, 0.0), nu)

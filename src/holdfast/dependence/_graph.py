@@ -129,7 +129,7 @@ class DependencyGraph(Dependence):
             )
         return tuple(rows)
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """Two parts with no edge between them; the rows that would join them are dropped.
 
         Proof that the bias is 0: the cut is made from the graph alone, and two groups of rows without an edge
@@ -249,7 +249,7 @@ class MDependent(Dependence):
         """``n`` rows with the same ``m``."""
         return self if n == self.n else replace(self, n=n)
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """The first rows, then ``m`` rows dropped, then the protected rows.
 
         Proof that the bias is 0: the last training row and the first protected row are m + 1 places apart,
@@ -267,7 +267,7 @@ class MDependent(Dependence):
         rest = MDependent(usable - size, self.m, extra_assumptions=self.extra_assumptions)
         return Split(*contiguous(size, self.m, self.n), rest, 0.0, self.assumptions)
 
-    def fresh(self, beta: Any = 0.05) -> Split:
+    def fresh(self, beta: float = 0.05) -> Split:
         """All rows but the first ``m``, which may depend on earlier rows.
 
         Proof that the bias is 0: any earlier row and any protected row are more than m places apart.
@@ -328,7 +328,7 @@ def _sweep(n: int, ends: Edges, share: float) -> tuple[float, Mask, Mask]:
     return float(value[k]), rows < k, (rows >= k) & (first >= k)
 
 
-def read_graph(graph: Any, n: Any) -> tuple[int, Edges]:
+def read_graph(graph: Any, n: int) -> tuple[int, Edges]:
     """The number of rows and the edges as sorted unique pairs i < j, without edges from a row to itself."""
     if n is not None:
         n = checks.whole(n, "n", of="DependencyGraph")

@@ -135,7 +135,7 @@ class BlockTail(Tail):
         bound = np.logaddexp(_LN4 - 2.0 * self.blocks * s * s, self.log_cost)
         return rounding.down(max(0.0, -float(bound.min())))
 
-    def radius_at(self, nats: Any) -> float:
+    def radius_at(self, nats: float) -> float:
         """The distance exceeded with probability at most exp(−nats); ``spread`` if no block length reaches
         this probability."""
         nats = checks.real(nats, "nats", "[0, inf)", of="BlockTail.radius_at")
@@ -172,7 +172,7 @@ def block_tail(
     return BlockTail(n, spread, blocks.astype(float), lengths.astype(float), log_cost, log_cost.tobytes())
 
 
-def beta_mixing_tail(beta: Any, n: Any, lo: Any, hi: Any) -> BlockTail:
+def beta_mixing_tail(beta: float, n: int, lo: Any, hi: Any) -> BlockTail:
     """The tail of the mean of ``n`` β-mixing values in [lo, hi], by Yu's blocks with the best block length.
 
     ``beta`` is the sequence β(1), β(2), …, in total variation; it must not increase, and its last value
@@ -221,7 +221,7 @@ class Series(Dependence):
         """The model of ``n`` rows after a gap whose bias is charged."""
         return self._about(n)
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """The first rows, then the shortest gap g with β(g + 1) ≤ ``beta``/20, then the protected rows.
 
         Proof that the bias is at most β(g + 1): see ``docs/theory/dependence.md``, "Setting a training part
@@ -237,7 +237,7 @@ class Series(Dependence):
         size = part_size(share, usable)
         return Split(*contiguous(size, gap, n), self._after_gap(usable - size), bias, self.assumptions)
 
-    def fresh(self, beta: Any = 0.05) -> Split:
+    def fresh(self, beta: float = 0.05) -> Split:
         """All rows but the first g, with the same gap and the same proof as ``split``."""
         beta = checks.real(beta, "beta", "(0, 1)", of=f"{type(self).__name__}.fresh")
         n = bound_to(self, of="fresh")
@@ -430,7 +430,7 @@ class Blocks(Series):
             "variation.",
         )
 
-    def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
+    def layouts(self, beta: float = 0.05) -> tuple[Layout, ...]:
         """The layout that was declared."""
         n = bound_to(self, of="layouts")
         blocks = blocks_in(n, self.length, self.gap)

@@ -129,7 +129,7 @@ class Dependence(Record, ABC):
         other models."""
         return None
 
-    def layouts(self, beta: Any = 0.05) -> tuple[Layout, ...]:
+    def layouts(self, beta: float = 0.05) -> tuple[Layout, ...]:
         """Ways to cut these rows into blocks that are nearly independent; none for models that say nothing
         about rows in order.
 
@@ -207,7 +207,7 @@ class Dependence(Record, ABC):
         """
         return best(self._rows(*value_range(lo, hi, of=type(self).__name__)))
 
-    def mean_tail_report(self, lo: Any = 0.0, hi: Any = 1.0, nu: Any = 0.05) -> TailReport:
+    def mean_tail_report(self, lo: Any = 0.0, hi: Any = 1.0, nu: float = 0.05) -> TailReport:
         """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""
         return report(self.name, self._rows(*value_range(lo, hi, of=type(self).__name__)), nu)
 
@@ -349,7 +349,7 @@ class Dependence(Record, ABC):
         # The route gives ε + 2a. This ε is negligible beside any a.
         return best_epsilon(self, routes, 1e-300, "blanket") / 2.0
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """Set about ``share`` of the rows aside as the free training part.
 
         ``beta`` is the probability that may fail in all; only models whose parts are not exactly independent
@@ -368,7 +368,7 @@ class Dependence(Record, ABC):
         parts = self.split(share, np.random.default_rng(0), beta)
         return PlannedSplit(int(parts.train.sum()), parts.protected_model, parts.bias)
 
-    def fresh(self, beta: Any = 0.05) -> Split:
+    def fresh(self, beta: float = 0.05) -> Split:
         """Which of these rows can be protected from somebody who may know every earlier row. There is no
         training part. Rows that still depend on earlier ones are dropped. ``beta`` is the probability that
         may fail in all, of which at most a twentieth is spent here.
@@ -504,11 +504,11 @@ class BestTail(Tail):
         """Nats of surprise at distance ``alpha``: the most that any row proves."""
         return max(row.tail.gamma(alpha) for row in self.rows)
 
-    def radius_at(self, nats: Any) -> float:
+    def radius_at(self, nats: float) -> float:
         """The smallest distance that any row proves to be exceeded with probability at most exp(−nats)."""
         return self.best_at(nats).tail.radius_at(nats)
 
-    def best_at(self, nats: Any) -> TailRow:
+    def best_at(self, nats: float) -> TailRow:
         """The row that gives the smallest radius at probability exp(−nats)."""
         return min(self.rows, key=lambda row: row.tail.radius_at(nats))
 
@@ -528,7 +528,7 @@ class ShiftedTail(Tail):
         alpha = checks.real(alpha, "alpha", "[0, inf)", of=type(self).__name__)
         return self.tail.gamma(max(0.0, rounding.down(alpha - rounding.up(self.shift))))
 
-    def radius_at(self, nats: Any) -> float:
+    def radius_at(self, nats: float) -> float:
         """The radius about the statistic's own mean, and the shift."""
         return rounding.up(self.tail.radius_at(nats) + self.shift)
 
@@ -559,7 +559,7 @@ class TailReport(Record):
         return "\n".join(lines)
 
 
-def report(model: str, rows: tuple[TailRow, ...], nu: Any) -> TailReport:
+def report(model: str, rows: tuple[TailRow, ...], nu: float) -> TailReport:
     """List ``rows`` by their radius at ``nu``, smallest first."""
     nu = checks.real(nu, "nu", "(0, 1)", of="mean_tail_report")
     radii = sorted(((row.tail.radius(nu), row) for row in rows), key=lambda pair: pair[0])
@@ -616,7 +616,7 @@ class PlannedSplit:
     bias: float
 
 
-def check_split(share: Any, rng: Any, beta: Any, *, of: str) -> tuple[float, np.random.Generator, float]:
+def check_split(share: Any, rng: Any, beta: float, *, of: str) -> tuple[float, np.random.Generator, float]:
     """Check the arguments that every rule takes."""
     owner = f"{of}.split"
     share = checks.real(share, "share", "(0, 1)", of=owner)

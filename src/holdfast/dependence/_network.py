@@ -169,7 +169,7 @@ class BayesianNetwork(Network):
         rows = super()._rows(lo, hi)
         return rows if self._sharing is None else (*rows, *self._sharing._rows(lo, hi))
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """Whole components at random; in one component, two parts without a common root, the others dropped.
 
         Proof that the bias is 0: components are independent, and so are rows without a common root; either

@@ -392,7 +392,7 @@ class Network(Dependence):
         object.__setattr__(same, "extra_assumptions", (*self.extra_assumptions, GIVEN_TRAINING))
         return same
 
-    def split(self, share: Any, rng: Any, beta: Any = 0.05) -> Split:
+    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
         """Whole components taken at random, as many as fit into ``share`` of the rows.
 
         Proof that the bias is 0: the components are independent, and the choice is made without the data.

@@ -21,6 +21,9 @@ _NOTHING = 0.8
 class Answer(Record):
     """One answer: ``value`` with an interval that holds together with all other answers of the account.
 
+    The interval goes from ``low`` to ``high``. ``query`` is the question, and ``certificate`` the statement
+    that is certified.
+
     Guarantee: with probability ``confidence`` every interval ever released from this account contains its
     true value, however the questions were chosen. ``cost`` is what this answer took from the account, counted
     in ``unit``: nats, or answers where their number is agreed on. ``guess`` is what was expected (NaN where
@@ -125,8 +128,9 @@ class Preview(Record):
 
     ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. Where
     the strategy expects nothing, ``guess`` is NaN and the interval is shown around the middle of the range:
-    only its width counts. The three prices are counted in ``unit``: if confirmed, for the nearest surprise,
-    and for the dearest output there is.
+    only its width counts. ``query`` is the question. The three prices are counted in ``unit``:
+    ``if_confirmed``, ``if_surprised`` for the nearest surprise, and ``at_most`` for the dearest output there
+    is. ``known`` says whether the answer is recorded already and costs nothing.
 
     Guarantee: ``allowed`` is False if and only if asking now would be refused before any protected row is
     read, by the same rule and the same account; ``why`` says the reason. An allowed question can still turn

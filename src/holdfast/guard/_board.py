@@ -57,6 +57,9 @@ class Submission(Record):
     interval goes from there to the best score there is. ``compared_with`` is the key of the best submission
     at that time; empty for the board's start. On a board that compares scores both are None: ``steps`` is how
     many steps the score on the live rows is better, 0 for "not better", and the interval is around it.
+
+    ``key`` names the submission and ``by`` the person. The interval goes from ``low`` to ``high``, ``cost``
+    is what the account paid, and ``receipt`` shows that the book has it, where the book is signed.
     """
 
     key: str
@@ -79,7 +82,11 @@ class Submission(Record):
 
 @dataclass(frozen=True, repr=False)
 class FinalScore(Record):
-    """A score on the sealed part: the plain value, and an interval that holds with those of all finalists."""
+    """A score on the sealed part: the plain ``value``, and an interval from ``low`` to ``high`` that holds
+    with those of all finalists, with probability ``confidence``.
+
+    ``key`` names the submission and ``by`` the person.
+    """
 
     key: str
     by: str

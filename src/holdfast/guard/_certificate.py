@@ -13,6 +13,8 @@ from holdfast.records import Record, framed_html, show
 class Certificate(Record):
     """The statement that is certified and what it rests on.
 
+    ``statement`` is the promise in words, ``theorem`` what proves it, ``numbers`` the numbers that enter it,
+    and ``interval`` how the interval was read.
     ``checked`` are conditions the software enforces; ``assumed`` are those no software can check from the
     data.
     """

@@ -25,6 +25,14 @@ class Verbs(ABC):
     Where values need ``bounds``, they are a pair (lo, hi), a dict with a pair for each expression, or
     "train": a range with room around the training part's values. Values outside are clipped.
 
+    ``query`` is a question as a record or as text, and ``questions`` are several. ``expression``, ``x`` and
+    ``y`` are expressions over the columns of one row, as SQL text or as ibis. ``by`` names a column, or two,
+    whose values make groups. ``claim`` is a text such as "mean(x, 0, 1) > 0.5".
+
+    Verbs that score take ``predictions``, the column ``target`` that they are compared with, the ``metric``,
+    the label ``positive`` that counts as positive, the number of folds ``cv`` that give the guess, and a
+    ``name`` (or ``names``) for readers. ``asker`` is the person who asks, where several share an account.
+
     Guarantee: the interval holds together with all others of the account (see :class:`holdfast.Guard`). What
     each rests on is proved in ``docs/theory/statistics.md``.
     """

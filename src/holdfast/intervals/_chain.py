@@ -35,7 +35,7 @@ _NEAR = 1e-10
 _PASSES = 8
 
 
-def chain_share(count: Any, rows: Any, nats: Any, *, norm: Any) -> Interval:
+def chain_share(count: Any, rows: Any, nats: float, *, norm: Any) -> Interval:
     """The relative-entropy interval for a share of a stationary Markov chain, from ``count`` among ``rows``.
 
     ``norm`` is the norm of the chain's operator on mean-zero functions, λ = 1 −
@@ -69,7 +69,7 @@ def chain_mean(
     mean: Any,
     square: Any,
     rows: Any,
-    nats: Any,
+    nats: float,
     *,
     norm: Any,
     lo: Any = 0.0,
@@ -143,7 +143,7 @@ def chain_mean(
 
 
 def chain_mean_radius(
-    spread: Any, rows: Any, nats: Any, *, norm: Any, width: Any = 1.0, share: Any = 1.0
+    spread: Any, rows: Any, nats: float, *, norm: Any, width: Any = 1.0, share: Any = 1.0
 ) -> float:
     """What :func:`chain_mean` leads to: its ends are at most this far from the mean.
 

@@ -11,7 +11,7 @@ from holdfast.intervals._shares import kl
 from holdfast.tails import Tail
 
 
-def from_tail(value: Any, tail: Tail, nats: Any) -> Interval:
+def from_tail(value: Any, tail: Tail, nats: float) -> Interval:
     """value ± the radius of ``tail`` at ``nats``: for any statistic, and for dependent rows.
 
     Guarantee: holds the expectation of the statistic with probability ≥ 1 − exp(−nats), for a query fixed in
@@ -69,7 +69,7 @@ def ratio(numerator: Interval, denominator: Interval, *, lo: Any = 0.0, hi: Any 
     return Interval(low, high).clip(lo, hi)
 
 
-def of_filtered_mean(mean: Any, count: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
+def of_filtered_mean(mean: Any, count: Any, nats: float, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
     """The :func:`kl` interval for the mean of f over the rows where a condition holds, ``count`` of them.
 
     With no such row ``mean`` is not used (it may be None) and the interval is [lo, hi]. Every interval of
@@ -95,7 +95,7 @@ def of_filtered_mean(mean: Any, count: Any, nats: Any, *, lo: Any = 0.0, hi: Any
 
 
 def filtered_from_tail(
-    mean: Any, share: Any, tail: Tail, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0
+    mean: Any, share: Any, tail: Tail, nats: float, *, lo: Any = 0.0, hi: Any = 1.0
 ) -> Interval:
     """The interval for the mean of f over the rows where a condition holds, for dependent rows.
 

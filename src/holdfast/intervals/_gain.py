@@ -77,7 +77,7 @@ class _Units:
         return largest + math.log(math.fsum(math.exp(log - largest) for log in logs)) - _ROUNDING
 
 
-def sign_test(wins: Any, losses: Any, nats: Any) -> bool:
+def sign_test(wins: Any, losses: Any, nats: float) -> bool:
     """Whether ``wins`` against ``losses`` show that a win is likelier than a loss.
 
     Guarantee: if a win is not likelier, the answer is True with probability at most exp(−nats), given the
@@ -105,7 +105,7 @@ def sign_test(wins: Any, losses: Any, nats: Any) -> bool:
 def gain_steps(
     differences: Any,
     *,
-    nats: Any,
+    nats: float,
     step: Any,
     least: Any = 0.0,
     sizes: Any = None,
@@ -157,7 +157,7 @@ def gain_steps(
     return most if not_shown is None else not_shown - 1
 
 
-def units_needed(nats: Any, *, least: Any = 0.0, binary: bool = True) -> int:
+def units_needed(nats: float, *, least: Any = 0.0, binary: bool = True) -> int:
     """The least number of units, all of the same size, on which a candidate that gains 1 on each of them is
     shown to gain more than ``least``.
 
@@ -191,7 +191,7 @@ def units_needed(nats: Any, *, least: Any = 0.0, binary: bool = True) -> int:
 
 def certified_gain(
     tasks: Any,
-    nats: Any,
+    nats: float,
     *,
     baseline: Any = 0.0,
     ratio: Any = 4,
@@ -239,7 +239,7 @@ def certified_gain(
     return math.inf if fewest is None else float((ratio - 1) * fewest / tasks)
 
 
-def mean_interval(values: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0, sizes: Any = None) -> Interval:
+def mean_interval(values: Any, nats: float, *, lo: Any = 0.0, hi: Any = 1.0, sizes: Any = None) -> Interval:
     """An interval for the mean of values in [lo, hi] over independent units, without other rows to learn
     rates from.
 

@@ -37,7 +37,7 @@ _NEAR = 1e-7
 _ROUNDING = 1e-13
 
 
-def hoeffding(mean: Any, n: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
+def hoeffding(mean: Any, n: int, nats: float, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
     """Hoeffding's interval for the mean of ``n`` values in [lo, hi]: mean ± (hi − lo) √((nats + ln 2) / 2n).
 
     Guarantee: holds with probability ≥ 1 − exp(−nats) over the sample, for a query fixed in advance. Its
@@ -55,7 +55,7 @@ def hoeffding(mean: Any, n: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0) -> 
     return around(mean, (hi - lo) * math.sqrt((nats + _LN2) / (2.0 * n))).clip(lo, hi)
 
 
-def empirical_bernstein_radius(variance: Any, n: Any, nats: Any, *, width: Any = 1.0) -> float:
+def empirical_bernstein_radius(variance: Any, n: int, nats: float, *, width: Any = 1.0) -> float:
     """The half-width of :func:`empirical_bernstein` for ``n`` values in a range of this ``width``.
 
     Guarantee: with L = nats + ln 3, it is √(2 variance L / n) + width · L (2/√(n(n−1)) + 1/(3n)), which
@@ -80,7 +80,7 @@ def empirical_bernstein_radius(variance: Any, n: Any, nats: Any, *, width: Any =
 
 
 def empirical_bernstein(
-    mean: Any, variance: Any, n: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0
+    mean: Any, variance: Any, n: int, nats: float, *, lo: Any = 0.0, hi: Any = 1.0
 ) -> Interval:
     """The empirical Bernstein interval for the mean of ``n`` values in [lo, hi] that vary little.
 
@@ -102,7 +102,7 @@ def empirical_bernstein(
     return around(mean, empirical_bernstein_radius(variance, n, nats, width=hi - lo)).clip(lo, hi)
 
 
-def betting(values: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
+def betting(values: Any, nats: float, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
     """The hedged-capital interval for the mean of ``values`` in [lo, hi]: the means that no bet refutes.
 
     For each candidate mean m one gambler bets that the rows lie above m, another that they lie below. Before
@@ -182,8 +182,8 @@ def _least(rows: NDArray[np.float64], stakes: NDArray[np.float64], target: float
 def e_mean(
     mean: Any,
     variance: Any,
-    n: Any,
-    nats: Any,
+    n: int,
+    nats: float,
     *,
     lo: Any = 0.0,
     hi: Any = 1.0,
@@ -235,8 +235,8 @@ def e_mean(
 def e_mean_rates(
     guess: Any,
     variance: Any,
-    n: Any,
-    nats: Any,
+    n: int,
+    nats: float,
     *,
     lo: Any = 0.0,
     hi: Any = 1.0,

@@ -21,7 +21,7 @@ from holdfast.tails import Tail
 _LN2 = math.log(2.0)
 
 
-def quantile_ranks(n: Any, q: Any, nats: Any) -> tuple[int, int]:
+def quantile_ranks(n: int, q: Any, nats: float) -> tuple[int, int]:
     """The ranks (l, u) of the order statistics between which every ``q``-quantile lies.
 
     Ranks count from 1; l = 0 stands for −∞ and u = n + 1 for +∞.
@@ -44,7 +44,7 @@ def quantile_ranks(n: Any, q: Any, nats: Any) -> tuple[int, int]:
     return _rare(n, q, 1.0 - q, nats) + 1, n - _rare(n, 1.0 - q, q, nats)
 
 
-def quantile(sorted_values: Any, q: Any, nats: Any) -> Interval:
+def quantile(sorted_values: Any, q: Any, nats: float) -> Interval:
     """The interval between two of the ``sorted_values`` that holds every ``q``-quantile, or a half-line.
 
     Guarantee: as :func:`quantile_ranks`. The ends are values of the sample: nothing is rounded, but for
@@ -76,7 +76,7 @@ def _as_float(value: float, side: int) -> float:
     return number if side * number >= side * value else math.nextafter(number, side * math.inf)
 
 
-def quantile_ranks_from_tail(n: Any, q: Any, tail: Tail, nats: Any) -> tuple[int, int]:
+def quantile_ranks_from_tail(n: int, q: Any, tail: Tail, nats: float) -> tuple[int, int]:
     """The ranks of :func:`quantile_ranks` for dependent rows, from the ``tail`` of the mean of an indicator.
 
     Guarantee: P(X_(l) ≤ every q-quantile ≤ X_(u)) ≥ 1 − exp(−nats) over the sample, for a query fixed in

@@ -22,7 +22,7 @@ _NOTHING = 1e-290
 _EPS = 2.0**-52
 
 
-def kl(mean: Any, n: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0, most: Any = None) -> Interval:
+def kl(mean: Any, n: int, nats: float, *, lo: Any = 0.0, hi: Any = 1.0, most: Any = None) -> Interval:
     """The binary relative-entropy (Chernoff) interval for the mean of ``n`` values in [lo, hi].
 
     With ``most``, the least interval that contains those of every mean from ``mean`` to ``most``: both ends
@@ -49,7 +49,7 @@ def kl(mean: Any, n: Any, nats: Any, *, lo: Any = 0.0, hi: Any = 1.0, most: Any 
     return placed(lo, hi, (to_lo, to_hi), reach((most - lo) / span, (hi - most) / span, level))
 
 
-def clopper_pearson(successes: Any, n: Any, nats: Any, *, most: Any = None) -> Interval:
+def clopper_pearson(successes: Any, n: int, nats: float, *, most: Any = None) -> Interval:
     """The exact binomial interval for a share, from ``successes`` among ``n`` rows; [0, 1] for no rows.
 
     With ``most``, the least interval that contains those of every count from ``successes`` to ``most``: both

@@ -113,7 +113,7 @@ class Noise(Record):
         dimensions = checks.whole(dimensions, "dimensions", of="Noise.ratio")
         return rounding.up((shift + _rounding_steps(self.kind, dimensions) * self.grid) / self.scale)
 
-    def error(self, beta: Any, *, answers: Any = 1) -> float:
+    def error(self, beta: float, *, answers: Any = 1) -> float:
         """No one of ``answers`` answers is farther than this from its exact value, except with ``beta``.
 
         Guarantee: with p = 1 − (1 − β)^{1/answers}, scale·ln(1/p) + grid for Laplace, sd·Φ⁻¹(1 − p/2) + grid

@@ -27,7 +27,9 @@ _DOUBT = 2.0**-40
 _MOST_AT_ONCE = 2**20
 
 
-def select_mode(items: Any, epsilon: Any, delta: Any, *, simulation: bool = False, seed: Any = None) -> Any:
+def select_mode(
+    items: Any, epsilon: float, delta: float, *, simulation: bool = False, seed: Any = None
+) -> Any:
     """An item that occurs almost as often as the most frequent one, or None if none occurs often enough.
 
     Guarantee: (ε, δ)-DP when one item is replaced. With A = ``stability.selection_threshold(ε, δ)``, up to
@@ -102,7 +104,7 @@ def _counts(items: Any) -> Counter[Any]:
 
 
 def exponential(
-    scores: Any, epsilon: Any, sensitivity: Any, *, simulation: bool = False, seed: Any = None
+    scores: Any, epsilon: float, sensitivity: Any, *, simulation: bool = False, seed: Any = None
 ) -> int:
     """The index of a score that is almost the largest, chosen with weight exp(ε u/(2Δ)).
 

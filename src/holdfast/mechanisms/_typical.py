@@ -50,7 +50,7 @@ class Release(Record):
     def __float__(self) -> float:
         return float(self.value)
 
-    def error(self, beta: Any) -> float:
+    def error(self, beta: float) -> float:
         """No coordinate is farther than this from its exact value, except with probability ``beta``.
 
         Guarantee: over the noise, for the data as they are; ``Noise.error`` for all coordinates together.
@@ -72,8 +72,8 @@ class Release(Record):
 def typical_laplace(
     value: Any,
     tail: Tail,
-    eta: Any,
-    nu: Any,
+    eta: float,
+    nu: float,
     *,
     form: str = "oracle",
     simulation: bool = False,
@@ -107,9 +107,9 @@ def typical_laplace(
 def typical_gaussian(
     value: Any,
     tail: Tail,
-    eta: Any,
-    tau: Any,
-    nu: Any,
+    eta: float,
+    tau: float,
+    nu: float,
     method: str = "sharp",
     *,
     form: str = "oracle",
@@ -225,7 +225,7 @@ class AdaptiveSession:
         steps: Any,
         step: TypicalStability,
         *,
-        slack: Any,
+        slack: float,
         method: str = "sharp",
         simulation: bool = False,
         seed: Any = None,

@@ -80,7 +80,7 @@ class Leak(Record):
         return _half_width(nats, self.rows, 0.5 / (self.values - 1))
 
 
-def leak(queries: Any, digits: Any, rows: Any, *, confidence: Any = 0.95) -> Leak:
+def leak(queries: Any, digits: Any, rows: Any, *, confidence: float = 0.95) -> Leak:
     """How much ``queries`` scores in [0, 1], printed with ``digits`` digits, could have leaked about ``rows``
     rows, which interval still holds, and what rounding or a guard would have given.
 

@@ -125,7 +125,9 @@ class Plan(Record):
     """Every method for one promise: k adaptive answers, all within the error with the stated confidence.
 
     ``solved_for`` is what was computed: "error" from rows, "rows" from an error, "queries" from both.
-    ``table`` has the methods that may be recommended first, the best at the top.
+    ``table`` has the methods that may be recommended first, the best at the top. ``queries``,
+    ``confidence``, ``error``, ``rows`` and ``surprises`` are those of :func:`plan`, and ``setting`` is what
+    every method was computed from.
     """
 
     queries: int
@@ -220,16 +222,17 @@ class Plan(Record):
 
 def plan(
     *,
-    queries: Any,
-    confidence: Any,
-    error: Any = None,
-    rows: Any = None,
+    queries: int,
+    confidence: float,
+    error: float | None = None,
+    rows: int | None = None,
     dependence: Dependence | None = None,
-    surprises: Any = None,
+    surprises: int | None = None,
     promise: str = "all",
 ) -> Plan:
     """Every method for the same promise: k adaptive answers, all within ``error``, with ``confidence``.
 
+    ``queries`` is k, the number of questions.
     With ``rows`` each method's certified error is computed, with ``error`` the rows it needs, with both how
     many queries fit. ``dependence`` is a model of the rows (None: they are independent); without ``rows`` and
     ``error`` its own number of rows is used. ``surprises`` states how many questions may have an answer that

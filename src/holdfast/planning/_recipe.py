@@ -129,7 +129,7 @@ def recipe(
     *,
     rows: Any,
     score: Any,
-    confidence: Any = 0.95,
+    confidence: float = 0.95,
     binary: bool = True,
     digits: Any = None,
     compressor: str = _BEST,

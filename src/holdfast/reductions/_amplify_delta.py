@@ -26,9 +26,9 @@ _MOST_PARTS = 2**60
 def amplify_delta(
     algorithm: Algorithm,
     *,
-    epsilon: Any,
-    delta: Any = 0.0,
-    beta: Any = 0.05,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
     simulation: bool = False,
     workers: Workers = 1,
     progress: Progress = False,

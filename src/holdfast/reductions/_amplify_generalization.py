@@ -26,9 +26,9 @@ _HAIR = 1.0 - 1e-12
 def amplify_generalization(
     algorithm: Algorithm,
     *,
-    epsilon: Any,
-    delta: Any,
-    beta: Any = 0.05,
+    epsilon: float,
+    delta: float,
+    beta: float = 0.05,
     method: str = "cheapest",
     simulation: bool = False,
     workers: Workers = 1,

@@ -16,7 +16,7 @@ __all__ = ["amplify_replicability"]
 
 
 def amplify_replicability(
-    algorithm: Algorithm, *, rho: Any, workers: Workers = 1, progress: Progress = False
+    algorithm: Algorithm, *, rho: float, workers: Workers = 1, progress: Progress = False
 ) -> Algorithm:
     """The same task with a smaller ρ: what nearly all of many runs with the same coins agree on.
 

@@ -20,7 +20,9 @@ from holdfast.stability import DP, EFFICIENT, GoodCoins, Notion
 __all__ = ["budget_argument", "cheapest_vote", "voted"]
 
 
-def budget_argument(epsilon: Any, delta: Any, beta: Any, *, of: str, by: str) -> tuple[float, float, float]:
+def budget_argument(
+    epsilon: float, delta: float, beta: float, *, of: str, by: str
+) -> tuple[float, float, float]:
     """Check the three numbers that a private vote is asked for."""
     return (
         checks.real(epsilon, "epsilon", "[1e-6, 1e6]", of=of, by=by),

@@ -23,7 +23,7 @@ _LEAST = 1e-300
 
 
 def laplace_mean(
-    *, rows: Any, epsilon: Any, accuracy: Any, cells: Any, bounds: tuple[float, float] = (0.0, 1.0)
+    *, rows: Any, epsilon: float, accuracy: float, cells: Any, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Algorithm:
     """The mean of ``rows`` values with Laplace noise, told as the middle of one of ``cells`` equal cells.
 
@@ -76,7 +76,7 @@ def laplace_mean(
     )
 
 
-def exponential_choice(*, models: Any, rows: Any, epsilon: Any, accuracy: Any) -> Algorithm:
+def exponential_choice(*, models: Any, rows: Any, epsilon: float, accuracy: float) -> Algorithm:
     """The number of a model whose loss is almost the smallest, chosen by the exponential mechanism.
 
     Each row holds the losses, in [0, 1], of ``models`` models on one example. Weights are exp(−ε·loss/2).
@@ -126,7 +126,7 @@ def exponential_choice(*, models: Any, rows: Any, epsilon: Any, accuracy: Any) -
     )
 
 
-def heavy_hitter(*, threshold: Any, rho: Any, beta: Any, accuracy: Any = None) -> Algorithm:
+def heavy_hitter(*, threshold: Any, rho: float, beta: float, accuracy: float | None = None) -> Algorithm:
     """The items that make up about ``threshold`` of the distribution or more, ready to be made private.
 
     Guarantee: that of ``replicable.heavy_hitters``: two samples give different tuples with probability at

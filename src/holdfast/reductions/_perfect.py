@@ -22,9 +22,9 @@ __all__ = ["replicable_to_perfect"]
 def replicable_to_perfect(
     algorithm: Algorithm,
     *,
-    epsilon: Any,
-    delta: Any,
-    beta: Any = 0.05,
+    epsilon: float,
+    delta: float,
+    beta: float = 0.05,
     method: str = "cheapest",
     simulation: bool = False,
     workers: Workers = 1,

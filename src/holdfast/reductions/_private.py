@@ -22,9 +22,9 @@ _GRID_SLACK = 2.0**-18
 def replicable_to_dp(
     algorithm: Algorithm,
     *,
-    epsilon: Any,
-    delta: Any = 0.0,
-    beta: Any = 0.05,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
     simulation: bool = False,
     workers: Workers = 1,
     progress: Progress = False,

@@ -51,7 +51,7 @@ _AT_ONCE = 2**18
 def dp_to_replicable(
     algorithm: Algorithm,
     *,
-    rho: Any,
+    rho: float,
     sampling: str = "cheapest",
     method: str = "sharp",
     c: Any = None,

@@ -217,7 +217,9 @@ def _failure(plan: _Plan, rho: float, beta: float) -> float:
     return rounding.probability(wrong + refused + plan.nu**plan.branches)
 
 
-def amplify(algorithm: Callable[..., Any], *, rho: Any, target: Any, rows: Any, beta: Any = 0.0) -> Amplified:
+def amplify(
+    algorithm: Callable[..., Any], *, rho: float, target: Any, rows: Any, beta: float = 0.0
+) -> Amplified:
     """An algorithm with replicability ``target`` from one with ``rho`` on ``rows`` rows.
 
     ``algorithm(sample, tape)`` must be ``rho``-replicable on samples of ``rows`` rows and wrong with

@@ -28,9 +28,9 @@ _METHODS = ("best", *WAYS, "amplified")
 def choose(
     losses: Any,
     *,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
     tape: Tape,
     realizable: bool = False,
     method: str = "best",
@@ -128,7 +128,7 @@ def promise_of(problem: Problem, rho: float, method: str = "best") -> Promise:
 
 
 def choose_rows(
-    *, models: Any, accuracy: Any, rho: Any, beta: Any, realizable: bool = False, method: str = "best"
+    *, models: Any, accuracy: float, rho: float, beta: float, realizable: bool = False, method: str = "best"
 ) -> int:
     """The fewest rows from which :func:`choose` keeps its promise.
 

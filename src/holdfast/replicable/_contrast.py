@@ -31,9 +31,9 @@ def difference(
     first: Any,
     second: Any,
     *,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
     tape: Tape,
     bounds: Any = (0.0, 1.0),
     best_effort: bool = False,
@@ -72,7 +72,7 @@ def difference(
     return Result(value, Replicability(rho), float(accuracy), beta, rows, str(tape), details)
 
 
-def difference_rows(*, accuracy: Any, rho: Any, beta: Any, bounds: Any = (0.0, 1.0)) -> int:
+def difference_rows(*, accuracy: float, rho: float, beta: float, bounds: Any = (0.0, 1.0)) -> int:
     """The rows that each group of :func:`difference` needs.
 
     Guarantee: the least m for which cells of width 2/(ρ√(π(2m + ¼))) keep the accuracy against a tail
@@ -92,9 +92,9 @@ def slope(
     y: Any,
     x: Any,
     *,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
     tape: Tape,
     bounds: Any,
     least_variance: Any,
@@ -137,7 +137,7 @@ def slope(
     return Result(rounded * unit, Replicability(rho), float(accuracy), beta, xs.size, str(tape), details)
 
 
-def slope_rows(*, accuracy: Any, rho: Any, beta: Any, bounds: Any, least_variance: Any) -> int:
+def slope_rows(*, accuracy: float, rho: float, beta: float, bounds: Any, least_variance: Any) -> int:
     """The rows that :func:`slope` needs.
 
     Guarantee: as :func:`slope`; docs/theory/replicability.md has the constants.

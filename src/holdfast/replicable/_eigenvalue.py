@@ -103,7 +103,7 @@ def _parameters(
     )
 
 
-def least_eigenvalue_rows(*, accuracy: Any, rho: Any, beta: Any, dimension: Any = 1) -> int:
+def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
     """The rows that :func:`least_eigenvalue` needs in ``dimension`` dimensions.
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
@@ -128,7 +128,7 @@ def round_least(
 
 
 def least_eigenvalue(
-    x: Any, *, accuracy: Any, rho: Any, beta: Any, tape: Tape, best_effort: bool = False
+    x: Any, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
 ) -> Result:
     """The least eigenvalue of the covariance of Gaussian rows, within e^{±accuracy}, the same on a fresh
     sample.

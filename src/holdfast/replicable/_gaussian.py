@@ -177,7 +177,7 @@ def _parameters(
     )
 
 
-def gaussian_mean_rows(*, accuracy: Any, rho: Any, beta: Any, dimension: Any = 1) -> int:
+def gaussian_mean_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
     """The rows that :func:`gaussian_mean` needs in ``dimension`` dimensions.
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on the
@@ -192,7 +192,7 @@ def gaussian_mean_rows(*, accuracy: Any, rho: Any, beta: Any, dimension: Any = 1
 
 
 def gaussian_mean(
-    x: Any, *, accuracy: Any, rho: Any, beta: Any, tape: Tape, best_effort: bool = False
+    x: Any, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
 ) -> Result:
     """The mean of Gaussian rows to within ``accuracy`` in Mahalanobis distance, the same on a fresh sample.
 

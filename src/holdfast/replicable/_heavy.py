@@ -26,10 +26,10 @@ def heavy_hitters(
     items: Any,
     *,
     threshold: Any,
-    rho: Any,
-    beta: Any,
+    rho: float,
+    beta: float,
     tape: Tape,
-    accuracy: Any = None,
+    accuracy: float | None = None,
     best_effort: bool = False,
 ) -> Result:
     """The items that make up about ``threshold`` of the distribution or more, as a sorted tuple.
@@ -61,7 +61,7 @@ def heavy_hitters(
     )
 
 
-def heavy_hitters_rows(*, threshold: Any, rho: Any, beta: Any, accuracy: Any = None) -> int:
+def heavy_hitters_rows(*, threshold: Any, rho: float, beta: float, accuracy: float | None = None) -> int:
     """The rows that :func:`heavy_hitters` needs.
 
     Guarantee: the least n for which a cutoff uniform on a band [a, b] keeps both promises: the items'

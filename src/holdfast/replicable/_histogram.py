@@ -138,7 +138,7 @@ def _listed(categories: Any, of: str) -> Sequence[Any]:
     raise InvalidArgument("categories", "at least two different values, or how many", categories, of=of)
 
 
-def histogram_rows(*, categories: Any, accuracy: Any, rho: Any, beta: Any = 0.05) -> int:
+def histogram_rows(*, categories: Any, accuracy: float, rho: float, beta: float = 0.05) -> int:
     """The rows that :func:`histogram` needs; ``categories`` is the list, or how many.
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
@@ -157,10 +157,10 @@ def histogram(
     items: Any,
     categories: Any,
     *,
-    accuracy: Any,
-    rho: Any,
+    accuracy: float,
+    rho: float,
     tape: Tape,
-    beta: Any = 0.05,
+    beta: float = 0.05,
     best_effort: bool = False,
 ) -> Result:
     """The share of each category, all within ``accuracy`` in total variation, the same on a fresh sample.

@@ -78,7 +78,7 @@ def _parameters(
     )
 
 
-def identity_test_rows(*, distance: Any, rho: Any, beta: Any = 0.05, dimension: Any = 1) -> int:
+def identity_test_rows(*, distance: Any, rho: float, beta: float = 0.05, dimension: Any = 1) -> int:
     """The rows that :func:`identity_test` needs in ``dimension`` dimensions: about (1.27/ρ² +
     2.26√d/ρ)/distance².
 
@@ -120,9 +120,9 @@ def identity_test(
     covariance: Any,
     *,
     distance: Any,
-    rho: Any,
+    rho: float,
     tape: Tape,
-    beta: Any = 0.05,
+    beta: float = 0.05,
     best_effort: bool = False,
 ) -> Result:
     """Whether Gaussian rows have the stated mean (True) or one at least ``distance`` away (False).

@@ -119,7 +119,7 @@ def tree_rows(ancestors: int, rho: float) -> int | None:
     return least_whole(lambda n: _interior_plan(n, ancestors)[0] <= rho, 20)
 
 
-def interior_point_rows(*, domain: Any, rho: Any, beta: Any = None) -> int:
+def interior_point_rows(*, domain: Any, rho: float, beta: float | None = None) -> int:
     """The rows that :func:`interior_point` needs: about 0.54 (log2 |domain| / rho)².
 
     Guarantee: the smallest number for which the bound of docs/theory/replicable-estimation.md is at most
@@ -139,7 +139,7 @@ def interior_point_rows(*, domain: Any, rho: Any, beta: Any = None) -> int:
 
 
 def interior_point(
-    x: Any, *, domain: Any, rho: Any, tape: Tape, beta: Any = None, best_effort: bool = False
+    x: Any, *, domain: Any, rho: float, tape: Tape, beta: float | None = None, best_effort: bool = False
 ) -> Result:
     """A point of the domain between the least and the largest row, the same on a fresh sample.
 
@@ -179,7 +179,7 @@ def interior_point(
     )
 
 
-def learn_threshold_rows(*, domain: Any, accuracy: Any, rho: Any, beta: Any) -> int:
+def learn_threshold_rows(*, domain: Any, accuracy: float, rho: float, beta: float) -> int:
     """The rows that :func:`learn_threshold` needs: about (log2 |domain| / rho)² / (3 accuracy).
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold.
@@ -198,7 +198,15 @@ def learn_threshold_rows(*, domain: Any, accuracy: Any, rho: Any, beta: Any) -> 
 
 
 def learn_threshold(
-    x: Any, y: Any, *, domain: Any, accuracy: Any, rho: Any, beta: Any, tape: Tape, best_effort: bool = False
+    x: Any,
+    y: Any,
+    *,
+    domain: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    best_effort: bool = False,
 ) -> Result:
     """The z of a threshold function, 1 where x > z, learned from labelled rows; the same on a fresh sample.
 

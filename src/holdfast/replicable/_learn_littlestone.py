@@ -36,14 +36,14 @@ def learn_littlestone(
     x: Any,
     y: Any,
     *,
-    rho: Any,
-    beta: Any,
+    rho: float,
+    beta: float,
     tape: Tape,
     accuracy: Any = None,
     method: str = "best",
     list_rows: Any = None,
     list_size: Any = None,
-    eta: Any = None,
+    eta: float | None = None,
     bad: Any = None,
     best_effort: bool = False,
 ) -> Result:
@@ -113,8 +113,8 @@ def learn_littlestone(
 
 def learn_littlestone_rows(
     *,
-    rho: Any,
-    beta: Any,
+    rho: float,
+    beta: float,
     classes: Any = None,
     accuracy: Any = None,
     dimension: Any = None,
@@ -122,7 +122,7 @@ def learn_littlestone_rows(
     method: str = "best",
     list_rows: Any = None,
     list_size: Any = None,
-    eta: Any = None,
+    eta: float | None = None,
     bad: Any = None,
 ) -> int:
     """The fewest rows from which :func:`learn_littlestone` keeps its promise.

@@ -33,9 +33,9 @@ _MOST_LISTED = 2**900
 def list_heavy_hitter(
     lists: Any,
     *,
-    eta: Any,
-    rho: Any,
-    beta: Any,
+    eta: float,
+    rho: float,
+    beta: float,
     tape: Tape,
     list_size: Any = _LIST_SIZE,
     best_effort: bool = False,
@@ -110,7 +110,7 @@ def _settled(
     return Result(value, Replicability(rho), plan.eta / 2.0, beta, lists, str(tape), details)
 
 
-def list_heavy_hitter_rows(*, eta: Any, rho: Any, beta: Any, list_size: Any = _LIST_SIZE) -> int:
+def list_heavy_hitter_rows(*, eta: float, rho: float, beta: float, list_size: Any = _LIST_SIZE) -> int:
     """The lists that :func:`list_heavy_hitter` needs.
 
     Guarantee: the least n for which a cutoff uniform on a band [a, b] within [η/2, η] keeps both promises;

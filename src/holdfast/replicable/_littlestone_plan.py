@@ -92,9 +92,9 @@ class LittlestonePlan(Record):
 def plan_littlestone(
     classes: Any = None,
     *,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
     dimension: Any = None,
     hypotheses: Any = None,
 ) -> LittlestonePlan:

@@ -25,9 +25,9 @@ _FEWEST_CELLS = 2.0**-40
 def mean(
     x: Any,
     *,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
     tape: Tape,
     bounds: Any = (0.0, 1.0),
     best_effort: bool = False,
@@ -62,7 +62,7 @@ def mean(
     return Result(value, Replicability(reached), float(accuracy), failed, rows, str(tape), details)
 
 
-def mean_rows(*, accuracy: Any, rho: Any, beta: Any, bounds: Any = (0.0, 1.0)) -> int:
+def mean_rows(*, accuracy: float, rho: float, beta: float, bounds: Any = (0.0, 1.0)) -> int:
     """The rows that :func:`mean` needs.
 
     Guarantee: the least n for which cells of width w = 1/(ρ√(π(n+¼))) keep the accuracy: with s = 2√n,

@@ -27,9 +27,9 @@ _BY = "SIS Algorithm 13"
 def estimate_opt(
     errors_or_losses: Any,
     *,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
     tape: Tape,
     one_sided: bool = False,
     best_effort: bool = False,
@@ -102,7 +102,9 @@ def opt_by_means(
     )
 
 
-def estimate_opt_rows(*, models: Any, accuracy: Any, rho: Any, beta: Any, one_sided: bool = False) -> int:
+def estimate_opt_rows(
+    *, models: Any, accuracy: float, rho: float, beta: float, one_sided: bool = False
+) -> int:
     """The fewest rows from which :func:`estimate_opt` keeps its promise.
 
     Guarantee: as :func:`estimate_opt`.

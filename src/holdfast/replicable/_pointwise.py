@@ -50,7 +50,7 @@ def pointwise_rho(learners: Any, classes: Any = 2) -> float:
     return disagreement_bound(rounding.probability(math.sqrt((classes - 1) / (2.0 * learners))))
 
 
-def pointwise_learners(rho: Any, classes: Any = 2) -> int:
+def pointwise_learners(rho: float, classes: Any = 2) -> int:
     """The fewest learners for which :func:`pointwise_rho` is at most ``rho``.
 
     Guarantee: as :func:`pointwise_rho`.

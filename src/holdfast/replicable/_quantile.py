@@ -31,9 +31,9 @@ def quantile(
     x: Any,
     q: Any,
     *,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
     tape: Tape,
     bounds: Any = None,
     resolution: Any = None,
@@ -63,9 +63,9 @@ def quantile(
 def median(
     x: Any,
     *,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
     tape: Tape,
     bounds: Any = None,
     resolution: Any = None,
@@ -89,9 +89,9 @@ def median(
 def quantile_rows(
     q: Any,
     *,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    accuracy: float,
+    rho: float,
+    beta: float,
     bounds: Any = None,
     resolution: Any = None,
     domain: Any = None,
@@ -112,7 +112,13 @@ def quantile_rows(
 
 
 def median_rows(
-    *, accuracy: Any, rho: Any, beta: Any, bounds: Any = None, resolution: Any = None, domain: Any = None
+    *,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    bounds: Any = None,
+    resolution: Any = None,
+    domain: Any = None,
 ) -> int:
     """The rows that :func:`median` needs: those of the quantile at ½.
 

@@ -65,7 +65,7 @@ class SeveralPlan(Record):
         return {**super().to_dict(), "ways": [way.to_dict() for way in self.ways]}
 
 
-def plan_several(*, analyses: Any, accuracy: Any, rho: Any, beta: Any) -> SeveralPlan:
+def plan_several(*, analyses: Any, accuracy: float, rho: float, beta: float) -> SeveralPlan:
     """The rows that ``analyses`` = k replicable means of values in [0, 1] need, by every way.
 
     "one by one": each mean is rounded to its own shared grid at ρ/k and β/k, all of the same rows. "fresh

@@ -26,7 +26,7 @@ _CERTAIN = 800.0
 _AZUMA = "Azuma–Hoeffding, L5 theorem 1"
 
 
-def adaptive_failure(k: Any, nu: Any, noise: Gaussian | Laplace, *, event: Any = 0.0) -> float:
+def adaptive_failure(k: int, nu: float, noise: Gaussian | Laplace, *, event: Any = 0.0) -> float:
     """The chance that any of k adaptive queries misses the radius that each, if fixed, misses with ``nu``.
 
     Guarantee: P(E or some |q_j(X) − μ_j| > α) ≤ T(P_ideal(E) + kν), with T the trade-off curve of k answers
@@ -159,7 +159,7 @@ def azuma_intervals(t: Any, lengths: Any) -> float:
     return _gaussian_tail(t, [length / 2.0 for length in lengths])
 
 
-def azuma_with_drift(total: Any, k: Any, bound: Any, drift: Any = 0.0) -> float:
+def azuma_with_drift(total: Any, k: int, bound: Any, drift: Any = 0.0) -> float:
     """k increments within ``bound``, each with conditional mean at most ``drift``, sum to ``total`` or more.
 
     Guarantee: P(Σ X_i ≥ kμ + z√k a) ≤ e^{−z²/2}, here solved for z; 1 where the total does not exceed the
@@ -207,7 +207,7 @@ def hoeffding_lemma(rate: Any, low: Any, high: Any, mean: Any, *, known: str = "
     return rounding.up(rate * min(mean, high) + spread * spread / 8.0)
 
 
-def expected_loss(epsilon: Any, *, method: str = "sharp") -> float:
+def expected_loss(epsilon: float, *, method: str = "sharp") -> float:
     """The mean privacy loss of one purely ``epsilon``-private step.
 
     Guarantee: E[ln(P(Y)/Q(Y))] ≤ ε tanh(ε/2) (``sharp``, attained by randomised response) ≤ 2ε² (``paper``).

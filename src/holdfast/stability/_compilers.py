@@ -95,7 +95,7 @@ def _usable(coins: Any, of: str, by: str) -> GoodCoins:
     return coins
 
 
-def perfect_plan(epsilon: Any, delta: Any, *, coins: Any = None, failure: Any = 0.0) -> PerfectPlan:
+def perfect_plan(epsilon: float, delta: float, *, coins: Any = None, failure: float = 0.0) -> PerfectPlan:
     """Algorithm 3 with constants: from replicable to (2δ, ε, 2δ)-sample perfectly generalising.
 
     Guarantee: with good coins (η, ν), k = ⌈2 ln(1/δ)/ln(1/ν)⌉ seeds, γ = √(Λ/t) with Λ = ln((4k + 3)/δ²),
@@ -154,7 +154,7 @@ def _vote_failure(parts: int, threshold: float, coins: GoodCoins, wrong: float) 
 
 
 def private_plan(
-    epsilon: Any, delta: Any, *, coins: Any = None, beta: Any = 0.05, failure: Any = 0.0
+    epsilon: float, delta: float, *, coins: Any = None, beta: float = 0.05, failure: float = 0.0
 ) -> PrivatePlan:
     """Algorithm 1 with constants: from replicable to (ε, δ)-DP, at failure probability ``beta``.
 
@@ -276,7 +276,7 @@ def estimation_distance(outcomes: int, draws: int, runs: int) -> float:
     return math.sqrt((outcomes - 1) / (2.0 * draws * runs)) if runs else 0.0
 
 
-def exponential_excess(epsilon: Any, sensitivity: Any, outcomes: Any, failure: Any) -> float:
+def exponential_excess(epsilon: float, sensitivity: Any, outcomes: Any, failure: float) -> float:
     """How far below the best the exponential mechanism's choice scores, except with probability ``failure``.
 
     Guarantee: 2Δ(ln|L| + ln(1/failure))/ε for weights exp(ε u/(2Δ)) over |L| = ``outcomes`` candidates.
@@ -294,7 +294,7 @@ def exponential_excess(epsilon: Any, sensitivity: Any, outcomes: Any, failure: A
     return rounding.up(2.0 * sensitivity * (math.log(outcomes) - math.log(failure)) / epsilon)
 
 
-def selection_threshold(epsilon: Any, delta: Any) -> float:
+def selection_threshold(epsilon: float, delta: float) -> float:
     """The threshold A of private selection of a frequent item, which is also the bound on its noise.
 
     Guarantee: counts of the items that occur get truncated Laplace noise of scale 2/ε on [−A, A]; noisy

@@ -51,7 +51,7 @@ class HasEpsilonDelta(Protocol):
     def delta(self) -> float: ...
 
 
-def composed_delta(dp: HasEpsilonDelta, k: Any, epsilon: Any) -> float:
+def composed_delta(dp: HasEpsilonDelta, k: int, epsilon: float) -> float:
     """The smallest δ for which every k-fold adaptive composition of ``dp`` is (epsilon, δ)-private.
 
     Guarantee: δ = 1 − (1−δ₁)^k (1 − δ_pure(ε)), attained by randomised response; nine digits for every real ε
@@ -75,7 +75,7 @@ def composed_delta(dp: HasEpsilonDelta, k: Any, epsilon: Any) -> float:
     return rounding.probability(outright + (1.0 - outright) * pure)
 
 
-def log_composed_delta_pure(epsilon_step: Any, k: Any, epsilon: Any) -> float:
+def log_composed_delta_pure(epsilon_step: Any, k: int, epsilon: float) -> float:
     """ln δ of k-fold randomised response with ``epsilon_step`` at ``epsilon``; −inf from k · epsilon_step on.
 
     Guarantee: an upper bound within 2e-12 + 1e-14 |ln δ| of the exact value, however small δ is.
@@ -98,7 +98,7 @@ def log_composed_delta_pure(epsilon_step: Any, k: Any, epsilon: Any) -> float:
     return min(0.0, _safe(_log_tail(k, step, last, float(min(room - 2 * last * lattice, Fraction(_FAR))))))
 
 
-def optimal_epsilon(epsilon_step: Any, k: Any, slack: Any) -> float:
+def optimal_epsilon(epsilon_step: Any, k: int, slack: float) -> float:
     """The smallest total ε at which k pure steps of ``epsilon_step`` have δ ≤ ``slack``.
 
     Guarantee: the composition is (result, slack)-private; rounded up by at most some 1e-10 of a step.

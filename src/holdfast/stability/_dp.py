@@ -55,7 +55,7 @@ class DP(Notion):
         """Whether ``delta`` has reached 1, or ``epsilon`` infinity."""
         return self.delta >= 1.0 or math.isinf(self.epsilon)
 
-    def compose(self, k: Any, *, method: str = "optimal", slack: Any = None) -> DP:
+    def compose(self, k: int, *, method: str = "optimal", slack: float | None = None) -> DP:
         """``k`` such mechanisms, each chosen after seeing earlier outputs; ``slack`` is the delta to spend.
 
         Guarantee: "basic": (kε, kδ). "advanced": (2kε² + √(2k ln(1/slack)) ε, kδ + slack). "optimal": the
@@ -134,7 +134,7 @@ class DP(Notion):
             epsilon=rounding.up(total), delta=exp_up(log(self.delta), (size - 1) * self.epsilon, growth)
         )
 
-    def subsample(self, n: Any, m: Any, method: str = "sharp") -> DP:
+    def subsample(self, n: int, m: Any, method: str = "sharp") -> DP:
         """The mechanism run on ``n`` rows drawn without replacement from ``m``.
 
         Guarantee: "sharp": (ln(1 + (n/m)(e^ε − 1)), (n/m)δ); "paper": ((n/m)(e^ε − 1), (n/m)δ).
@@ -170,8 +170,8 @@ class DP(Notion):
 
     def max_information(
         self,
-        n: Any,
-        beta: Any,
+        n: int,
+        beta: float,
         *,
         method: str = "sharp",
         c: Any = None,
@@ -206,7 +206,7 @@ class DP(Notion):
         formula = printed_dp if method == "paper" else sharp_pure
         return formula(self.epsilon, n, beta, of=of)
 
-    def mutual_information(self, n: Any) -> float:
+    def mutual_information(self, n: int) -> float:
         """Mutual information between ``n`` independent rows and the output, at most nε²/8 nats.
 
         Guarantee: an upper bound in nats.
@@ -221,7 +221,7 @@ class DP(Notion):
         return rounding.up(float(checks.whole(n, "n", of=of)) * self.epsilon * self.epsilon / 8.0)
 
     def perfect_generalization(
-        self, n: Any, beta: Any, outcomes: Any, *, method: str = "sharp"
+        self, n: int, beta: float, outcomes: Any, *, method: str = "sharp"
     ) -> PerfectGeneralization:
         """The same algorithm generalises perfectly, both ways: (β, ε', 0) on ``n`` rows.
 
@@ -271,7 +271,7 @@ class BayesianDP(Notion):
         """Never: a finite epsilon always says something."""
         return False
 
-    def compose(self, k: Any, *, model: Any) -> BayesianDP:
+    def compose(self, k: int, *, model: Any) -> BayesianDP:
         """``k`` such analyses of the same rows, each chosen after seeing the outputs before it.
 
         ``model`` is the dependence model of the rows (``holdfast.dependence``).
@@ -298,7 +298,7 @@ class BayesianDP(Notion):
             return self
         return cast(BayesianDP, bayesian_dp(DP(self.epsilon).compose(k, method="basic")))
 
-    def max_information(self, n: Any, beta: Any, *, method: str = "sharp") -> MaxInformation:
+    def max_information(self, n: int, beta: float, *, method: str = "sharp") -> MaxInformation:
         """Max-information between ``n`` rows and the output, under any correlation.
 
         Guarantee: "sharp": log₂e (nε²/8 + ε√(n ln(1/β)/2)) bits; "paper": log₂e (2ε²n + ε√(2n ln(2/β))).
@@ -310,7 +310,7 @@ class BayesianDP(Notion):
             return printed_bayesian(self.epsilon, n, beta, of=of)
         return sharp_pure(self.epsilon, n, beta, of=of)
 
-    def mutual_information(self, n: Any) -> float:
+    def mutual_information(self, n: int) -> float:
         """Mutual information between ``n`` rows and the output, at most nε²/8 nats.
 
         Guarantee: an upper bound in nats.
@@ -320,5 +320,5 @@ class BayesianDP(Notion):
         >>> round(BayesianDP(0.1).mutual_information(1000), 9)
         1.25
         """
-        n = float(checks.whole(n, "n", of="BayesianDP.mutual_information"))
-        return rounding.up(n * self.epsilon * self.epsilon / 8.0)
+        rows = float(checks.whole(n, "n", of="BayesianDP.mutual_information"))
+        return rounding.up(rows * self.epsilon * self.epsilon / 8.0)

@@ -100,7 +100,7 @@ class PerfectGeneralization(Notion):
         self._of_kind("one_way", ("two-way",), "SIS Definition 3.7")
         return self._bound(beta=self.beta, epsilon=self.epsilon, delta=self.delta, kind="one-way")
 
-    def two_way(self, d: Any = None, *, method: str = "sharp") -> PerfectGeneralization:
+    def two_way(self, d: float | None = None, *, method: str = "sharp") -> PerfectGeneralization:
         """One-way or sample ⇒ two-way.
 
         Guarantee: from "one-way": (β, 0, 1 − (1−δ)e^{−ε}), "paper" (β, 0, 2ε + δ). From "sample": (β/d, ε, δ
@@ -127,7 +127,7 @@ class PerfectGeneralization(Notion):
             kind="two-way",
         )
 
-    def compose(self, k: Any, *, slack: Any) -> PerfectGeneralization:
+    def compose(self, k: int, *, slack: float) -> PerfectGeneralization:
         """``k`` such analyses of the same rows, each chosen after seeing the outputs before it.
 
         Guarantee: "two-way": (β + 2(k − 1)βe^{ε'}/slack, ε', slack), ε' the smallest with exact composed
@@ -243,7 +243,7 @@ class MaxInformation(Notion):
         p = checks.real(p, "p", "[0, 1]", of="MaxInformation.failure")
         return rounding.probability(exp_up(self.bits * LN2, log(p)) + self.beta)
 
-    def compose(self, k: Any, d: Any = None, *, any_data: bool = False) -> MaxInformation:
+    def compose(self, k: int, d: float | None = None, *, any_data: bool = False) -> MaxInformation:
         """``k`` such analyses of the same rows, each chosen after seeing the outputs before it.
 
         Guarantee: with κ = bits, kκ + log₂(1/d) bits at β(1 + 2^κ + … + 2^{(k−1)κ}) + d, for every d > 0; by
@@ -279,7 +279,7 @@ class MaxInformation(Notion):
         beta = rounding.probability(exp_up(log(self.beta), growth) + d)
         return self._bound(bits=rounding.up(bits - math.log2(d)), beta=beta)
 
-    def one_way(self, d: Any = None, *, method: str = "sharp") -> PerfectGeneralization:
+    def one_way(self, d: float | None = None, *, method: str = "sharp") -> PerfectGeneralization:
         """The same algorithm generalises perfectly, one way, with the law of its output as simulator.
 
         Guarantee: "sharp": (β/d, bits · ln 2, d) for every d > 0, by default d = √β. "paper": (β̂, 2 bits ·
@@ -318,21 +318,21 @@ def _checked(n: Any, beta: Any, of: str, by: str) -> tuple[float, float]:
     return float(checks.whole(n, "n", of=of, by=by)), checks.real(beta, "beta", "(0, 1)", of=of, by=by)
 
 
-def sharp_pure(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
+def sharp_pure(epsilon: float, n: float, beta: float, *, of: str) -> MaxInformation:
     """log₂e (nε²/8 + ε √(n ln(1/β)/2)): pure DP on independent rows, Bayesian DP on any (Holdfast)."""
     n, beta = _checked(n, beta, of, "Holdfast, sharp max-information")
     nats = n * epsilon * epsilon / 8.0 + epsilon * math.sqrt(-n * math.log(beta) / 2.0)
     return MaxInformation._bound(bits=rounding.up(nats / LN2), beta=beta)
 
 
-def printed_dp(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
+def printed_dp(epsilon: float, n: float, beta: float, *, of: str) -> MaxInformation:
     """log₂e (ε²n/2 + ε √(n ln(2/β)/2)): pure DP on independent rows (Dwork et al. 2015)."""
     n, beta = _checked(n, beta, of, "Dwork et al. 2015, Theorem 20")
     nats = n * epsilon * epsilon / 2.0 + epsilon * math.sqrt(n * math.log(2.0 / beta) / 2.0)
     return MaxInformation._bound(bits=rounding.up(nats / LN2), beta=beta)
 
 
-def printed_bayesian(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
+def printed_bayesian(epsilon: float, n: float, beta: float, *, of: str) -> MaxInformation:
     """log₂e (2ε²n + ε √(2n ln(2/β))): Bayesian DP (BDP Theorem 3)."""
     n, beta = _checked(n, beta, of, "BDP Theorem 3")
     nats = 2.0 * n * epsilon * epsilon + epsilon * math.sqrt(2.0 * n * math.log(2.0 / beta))
@@ -340,7 +340,7 @@ def printed_bayesian(epsilon: float, n: Any, beta: Any, *, of: str) -> MaxInform
 
 
 def printed_approximate(
-    epsilon: float, delta: float, n: Any, beta: Any, c: Any, big_c: Any, *, of: str
+    epsilon: float, delta: float, n: float, beta: float, c: Any, big_c: Any, *, of: str
 ) -> MaxInformation:
     """SIS Lemma 3.11: nC(ε² + √(δ/ε)) + 6tε√n bits at β = e^{−t²/2} + cn√(δ/ε), with the caller's c and C."""
     by = "SIS Lemma 3.11"
@@ -366,7 +366,7 @@ def printed_approximate(
     )
 
 
-def sharp_approximate(epsilon: float, delta: float, n: Any, beta: Any, *, of: str) -> MaxInformation:
+def sharp_approximate(epsilon: float, delta: float, n: float, beta: float, *, of: str) -> MaxInformation:
     """Approximate DP on independent rows: the better of two clamps of the likelihood ratio (Holdfast).
 
     Clamping each row's likelihood ratio to an interval of log-length 2ε costs nδ of β, to one of log-length ε

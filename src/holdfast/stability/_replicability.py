@@ -41,7 +41,7 @@ class Replicability(Notion):
         """Whether ``rho`` has reached 1."""
         return self.rho >= 1.0
 
-    def good_coins(self, nu: Any, *, method: str = "sharp") -> GoodCoins:
+    def good_coins(self, nu: float, *, method: str = "sharp") -> GoodCoins:
         """All but a fraction ``nu`` of the coins have a canonical output.
 
         Guarantee: "paper": η = ρ/ν; "sharp": η = (1 − √(1 − 2ρ/ν))/2 where ν ≥ 2ρ, and ρ/ν elsewhere.
@@ -55,7 +55,7 @@ class Replicability(Notion):
             share /= 1.0 + math.sqrt(1.0 - 2.0 * share)
         return GoodCoins(rounding.probability(share), nu)
 
-    def perfect_generalization(self, d: Any = None) -> PerfectGeneralization:
+    def perfect_generalization(self, d: float | None = None) -> PerfectGeneralization:
         """The same algorithm, its coins drawn afresh, generalises perfectly both ways: (ρ/d, 0, d).
 
         Guarantee: for every d > 0, by default √ρ; the simulator is the law of the output over data and coins.
@@ -74,7 +74,7 @@ class Replicability(Notion):
         beta = rounding.probability(self.rho / d) if self.rho > 0.0 else 0.0
         return PerfectGeneralization(beta, 0.0, d)
 
-    def compose(self, k: Any) -> Replicability:
+    def compose(self, k: int) -> Replicability:
         """``k`` such analyses of the same rows, each chosen after seeing the results before it.
 
         Guarantee: all k results agree except with probability kρ, over the two samples and the shared coins.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -58,7 +57,7 @@ class TransferError(Record):
     d: float | None = None
 
 
-def transfer_error(n: Any, k: Any, beta: Any, *, method: str = "information") -> TransferError:
+def transfer_error(n: int, k: int, beta: float, *, method: str = "information") -> TransferError:
     """The error of k adaptive mean queries in [0, 1] on n independent rows, answered with Gaussian noise.
 
     Guarantee: with probability 1 − ``beta`` over rows, noise and the analyst's coins, every answer is within
@@ -81,7 +80,7 @@ def transfer_error(n: Any, k: Any, beta: Any, *, method: str = "information") ->
     return _information(n, k, beta) if method == "information" else _jung(n, k, beta)
 
 
-def split_error(n: Any, k: Any, beta: Any) -> float:
+def split_error(n: int, k: int, beta: float) -> float:
     """The error of k adaptive mean queries in [0, 1], each on its own n // k rows.
 
     Guarantee: √(ln(2k/β) / (2⌊n/k⌋)) with probability 1 − β, at most 1; exactly 1 when k > n.

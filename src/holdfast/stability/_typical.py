@@ -87,7 +87,7 @@ class TypicalStability(_Typical):
     TypicalStability(eta=0.341271, tau=1.65e-05, nu=1.68808e-05)
     """
 
-    def compose(self, k: Any, *, slack: Any, method: str = "sharp") -> TypicalStability:
+    def compose(self, k: int, *, slack: float, method: str = "sharp") -> TypicalStability:
         """``k`` such steps, each chosen after seeing the outputs before it.
 
         Guarantee: "sharp": (ε, slack, ν + 2(k − 1)ν e^ε / slack), ε the smallest with exact composed δ_k(ε) ≤
@@ -117,7 +117,7 @@ class TypicalStability(_Typical):
             eta, tau, nu = compose_approximate(self.eta, self.tau, self.nu, k, slack)
         return TypicalStability._bound(eta=eta, tau=tau, nu=nu)
 
-    def compose_nonadaptive(self, k: Any) -> TypicalStability:
+    def compose_nonadaptive(self, k: int) -> TypicalStability:
         """``k`` such algorithms, all fixed in advance, with independent coins: (kη, kτ, kν).
 
         Guarantee: oracle form, each probability capped at 1.
@@ -167,7 +167,7 @@ class TwoSampleStability(_Typical):
     (0.2, 1e-09)
     """
 
-    def oracle(self, d: Any = None) -> TypicalStability:
+    def oracle(self, d: float | None = None) -> TypicalStability:
         """The same algorithm in oracle form, the oracle being A(Y) for a fresh Y: (η, τ + d, ν/d).
 
         Guarantee: for every d > 0, by default √ν.
@@ -186,7 +186,7 @@ class TwoSampleStability(_Typical):
             nu=rounding.probability(self.nu / d) if self.nu > 0.0 else 0.0,
         )
 
-    def compose(self, k: Any, *, slack: Any) -> TwoSampleStability:
+    def compose(self, k: int, *, slack: float) -> TwoSampleStability:
         """``k`` such steps, each chosen after seeing the outputs before it.
 
         Guarantee: through the oracle form and back, at the best split d of ν on a grid.
@@ -274,7 +274,9 @@ class SetStability(_Typical):
         return self.eta, rounding.probability(self.tau + 4.0 * self.nu)
 
 
-def conditioned(epsilon: Any, delta: Any, kept: Any, *, same_marginal: bool = False) -> tuple[float, float]:
+def conditioned(
+    epsilon: float, delta: float, kept: Any, *, same_marginal: bool = False
+) -> tuple[float, float]:
     """From closeness of two pairs to closeness given one part of them: (ε', how often it fails).
 
     Guarantee: if (U, V) and (U', V') are (ε, δ)-indistinguishable, then U given V = t and U' given V' = t are

@@ -55,7 +55,7 @@ class TypicalError(Record):
     epsilon: float | None = None
 
 
-def typical_gaussian_error(tail: Tail, k: Any, beta: Any) -> TypicalError:
+def typical_gaussian_error(tail: Tail, k: int, beta: float) -> TypicalError:
     """The least certified error of k adaptive queries with this tail, answered with Gaussian noise.
 
     Guarantee: with probability 1 − ``beta`` over rows, noise and the analyst's coins, every answer is within
@@ -90,7 +90,7 @@ def typical_gaussian_error(tail: Tail, k: Any, beta: Any) -> TypicalError:
     return TypicalError("gaussian", k, beta, rounding.up(radius + noise), radius, scale, noise, -nats, b1, b2)
 
 
-def typical_laplace_error(tail: Tail, k: Any, beta: Any) -> TypicalError:
+def typical_laplace_error(tail: Tail, k: int, beta: float) -> TypicalError:
     """The least certified error of k adaptive queries with this tail, answered with Laplace noise.
 
     Guarantee: as for :func:`typical_gaussian_error`; TS Theorem 6.1 with explicit constants.

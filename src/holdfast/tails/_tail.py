@@ -42,10 +42,10 @@ class Tail(Record, ABC):
         exp(−γ)."""
 
     @abstractmethod
-    def radius_at(self, nats: Any) -> float:
+    def radius_at(self, nats: float) -> float:
         """The same as ``radius(exp(-nats))``, for probabilities too small for a float."""
 
-    def radius(self, nu: Any) -> float:
+    def radius(self, nu: float) -> float:
         """The distance that is exceeded with probability at most ``nu``, rounded up."""
         nu = checks.real(nu, "nu", "(0, 1)", of=f"{type(self).__name__}.radius")
         return self.radius_at(-math.log(nu))
@@ -68,7 +68,7 @@ class OneSidedExponent(Tail):
             alpha = checks.real(alpha, "alpha", "[0, inf)", of=type(self).__name__)
         return rounding.down(max(0.0, self._exponent(alpha) - LN2)) if alpha > 0 else 0.0
 
-    def radius_at(self, nats: Any) -> float:
+    def radius_at(self, nats: float) -> float:
         """The distance that is exceeded with probability at most exp(−nats), rounded up."""
         if not _plain(nats):
             nats = checks.real(nats, "nats", "[0, inf)", of=f"{type(self).__name__}.radius_at")
@@ -105,7 +105,7 @@ class BoundedDifferences(OneSidedExponent):
         )
 
     @classmethod
-    def of_mean(cls, lo: Any, hi: Any, n: Any) -> BoundedDifferences:
+    def of_mean(cls, lo: Any, hi: Any, n: int) -> BoundedDifferences:
         """The mean of ``n`` independent values in [lo, hi]: sensitivity (hi − lo)/n."""
         lo = checks.real(lo, "lo", "(-inf, inf)", of="BoundedDifferences.of_mean")
         hi = checks.real(hi, "hi", "(-inf, inf)", of="BoundedDifferences.of_mean")
@@ -139,7 +139,7 @@ class SubGaussian(OneSidedExponent):
     def __post_init__(self) -> None:
         _set(self, sigma=checks.real(self.sigma, "sigma", "(0, inf)", of=type(self).__name__))
 
-    def of_mean(self, n: Any) -> SubGaussian:
+    def of_mean(self, n: int) -> SubGaussian:
         """The mean of ``n`` independent values that each have this tail."""
         return SubGaussian(self.sigma / math.sqrt(checks.whole(n, "n", of="SubGaussian.of_mean")))
 
@@ -175,7 +175,7 @@ class SubExponential(OneSidedExponent):
             b=checks.real(self.b, "b", "(0, inf)", of=name),
         )
 
-    def of_mean(self, n: Any) -> SubExponential:
+    def of_mean(self, n: int) -> SubExponential:
         """The mean of ``n`` independent values that each have this tail."""
         n = checks.whole(n, "n", of="SubExponential.of_mean")
         return SubExponential(sigma=self.sigma / math.sqrt(n), b=self.b / n)
@@ -249,7 +249,7 @@ class Normal(Tail):
         sigma = checks.real(self.sigma, "sigma", "(0, inf)", of=type(self).__name__)
         object.__setattr__(self, "sigma", sigma)
 
-    def of_mean(self, n: Any) -> Normal:
+    def of_mean(self, n: int) -> Normal:
         """The mean of ``n`` independent values that are each normal with this standard deviation."""
         return Normal(self.sigma / math.sqrt(checks.whole(n, "n", of="Normal.of_mean")))
 
@@ -258,7 +258,7 @@ class Normal(Tail):
         alpha = checks.real(alpha, "alpha", "[0, inf)", of="Normal")
         return rounding.down(_nats(alpha / self.sigma))
 
-    def radius_at(self, nats: Any) -> float:
+    def radius_at(self, nats: float) -> float:
         """The distance that is exceeded with probability exp(−nats), rounded up."""
         nats = checks.real(nats, "nats", "[0, inf)", of="Normal.radius_at")
         return rounding.up(self.sigma * _standardised(nats)) if nats > 0.0 else 0.0
@@ -323,7 +323,7 @@ class Custom(Tail):
         alpha = checks.real(alpha, "alpha", "[0, inf)", of="Custom")
         return self._two_sided(alpha) if alpha > 0 else 0.0
 
-    def radius_at(self, nats: Any) -> float:
+    def radius_at(self, nats: float) -> float:
         """The smallest distance, to 1e-12 relative and on the safe side, whose gamma reaches ``nats``."""
         nats = checks.real(nats, "nats", "[0, inf)", of="Custom.radius_at")
         if nats == 0.0:
@@ -332,7 +332,7 @@ class Custom(Tail):
         return math.inf if radius is None else radius
 
 
-def uniform_convergence(*, vc: Any, n: Any, deviation: Any, method: str = "sharp") -> float:
+def uniform_convergence(*, vc: Any, n: int, deviation: Any, method: str = "sharp") -> float:
     """Some event of a class of VC dimension ``vc`` has a share off by ``deviation`` or more: how likely.
 
     Guarantee: P(sup |share − probability| ≥ γ) ≤ 4 Π(2n) e^{−nγ²/8} for ``n`` independent rows. "sharp": Π is
@@ -357,7 +357,7 @@ def uniform_convergence(*, vc: Any, n: Any, deviation: Any, method: str = "sharp
     return 1.0 if exponent + slip >= 0.0 else rounding.probability(math.exp(exponent + slip))
 
 
-def uniform_convergence_rows(*, vc: Any, deviation: Any, beta: Any, method: str = "sharp") -> int:
+def uniform_convergence_rows(*, vc: Any, deviation: Any, beta: float, method: str = "sharp") -> int:
     """The fewest rows for which :func:`uniform_convergence` is at most ``beta``.
 
     Guarantee: as :func:`uniform_convergence`, for this many rows and more.
