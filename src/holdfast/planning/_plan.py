@@ -222,12 +222,12 @@ class Plan(Record):
 
 def plan(
     *,
-    queries: int,
+    queries: float,
     confidence: float,
     error: float | None = None,
-    rows: int | None = None,
+    rows: float | None = None,
     dependence: Dependence | None = None,
-    surprises: int | None = None,
+    surprises: float | None = None,
     promise: str = "all",
 ) -> Plan:
     """Every method for the same promise: k adaptive answers, all within ``error``, with ``confidence``.
