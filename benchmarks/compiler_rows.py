@@ -1,9 +1,9 @@
-"""Rows that the compilers to perfect generalisation and to private agnostic learning need, with a lower bound.
+"""Rows that the compilers to perfect generalisation and private agnostic learning need, with a lower bound.
 
     python benchmarks/compiler_rows.py
 
-"before" is SIS Algorithm 3 with frequencies compared in supremum, "seeds" the same with bounded differences of
-the scores, "vote" the vote on listed outcomes. The proofs are in docs/theory/reductions-more.md.
+"before" is SIS Algorithm 3 with frequencies compared in supremum, "seeds" the same with bounded differences
+of the scores, "vote" the vote on listed outcomes. The proofs are in docs/theory/reductions-more.md.
 """
 
 from __future__ import annotations
