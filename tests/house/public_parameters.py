@@ -1,20 +1,16 @@
-"""Figures of the house: how large it is, what crosses its walls, and how well its door is described.
+"""Every parameter that a user can give: whether it has a type, and whether a docstring names it.
 
-``python tests/house/house_figures.py`` prints them; ``--list any`` or ``--list undocumented`` names the
-parameters.
+``python tests/house/public_parameters.py`` counts them; ``--list any`` or ``--list undocumented`` names them.
+Figures about files and private names are in ``benchmarks/house.py``.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import importlib
 import inspect
-import json
 import re
-import statistics
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +18,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
-# A private module of at most so many lines with one importer is a part of that importer.
-SMALL = 130
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ def _of_class(thing: type, seen: set[int]) -> Iterator[PublicParameter]:
         if name.startswith("_") or not inspect.isfunction(function):
             continue
         inherited = [getattr(base, name, None) for base in thing.__mro__]
-        texts = [described, *(getattr(one, "__doc__", None) or "" for one in inherited)]
+        texts = [described, *(getattr(thing, "__doc__", None) or "" for thing in inherited)]
         yield from _of_function(function, f"{_name(thing)}.{name}", seen, " ".join(texts))
 
 
@@ -114,102 +108,19 @@ def _name(thing: Any) -> str:
     return f"{thing.__module__.split('._')[0]}.{thing.__qualname__}"
 
 
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def _module(path: Path) -> str:
-    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _imports(path: Path) -> Iterator[tuple[str, str]]:
-    """The module and the name of everything that a file imports from Holdfast."""
-    for node in ast.walk(_tree(path)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "holdfast":
-            for alias in node.names:
-                yield str(node.module), alias.name
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "holdfast":
-                    yield alias.name, ""
-
-
-def _room(module: str) -> str:
-    return ".".join(module.split(".")[:2])
-
-
-def private_crossings() -> list[str]:
-    """Private names and modules that a file takes from another room."""
-    crossings = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        here = _module(path)
-        for module, name in _imports(path):
-            private = any(
-                part.startswith("_") for part in [*module.split("."), name] if part != "__version__"
-            )
-            if private and module != "holdfast" and _room(module) != _room(here):
-                crossings.append(f"{here}: {module}.{name}")
-    return crossings
-
-
-def single_importers() -> list[str]:
-    """Small private modules that exactly one other module of their package imports."""
-    importers: dict[str, set[str]] = defaultdict(set)
-    paths = {_module(path): path for path in SOURCE.rglob("*.py")}
-    for here, path in paths.items():
-        for module, name in _imports(path):
-            for target in {module, f"{module}.{name}"} & set(paths):
-                if target != here:
-                    importers[target].add(here)
-    return sorted(
-        module
-        for module, path in paths.items()
-        if module.split(".")[-1].startswith("_")
-        and path.name not in ("__init__.py", "__main__.py")
-        and len(importers[module]) == 1
-        and len(path.read_text(encoding="utf-8").splitlines()) <= SMALL
-    )
-
-
-def readability() -> float:
-    """The median number of words in the sentences of the README and the guides."""
-    from test_house_plain_english import FIRST_PAGES, GUIDES, sentences
-
-    pages = [page.read_text(encoding="utf-8") for page in [*FIRST_PAGES, *GUIDES]]
-    return statistics.median(len(text.split()) for page in pages for text in sentences(page))
-
-
-def figures() -> dict[str, float]:
-    """All figures by name."""
-    files = sorted(SOURCE.rglob("*.py"))
-    parameters = list(public_parameters())
-    return {
-        "lines": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files),
-        "files": len(files),
-        "private crossings": len(private_crossings()),
-        "public parameters": len(parameters),
-        "Any parameters": sum(parameter.is_any for parameter in parameters),
-        "undocumented parameters": sum(not parameter.documented for parameter in parameters),
-        "single importers": len(single_importers()),
-        "median words in a sentence": readability(),
-    }
-
-
-LISTS: dict[str, Callable[[], list[Any]]] = {
-    "any": lambda: [parameter for parameter in public_parameters() if parameter.is_any],
-    "undocumented": lambda: [parameter for parameter in public_parameters() if not parameter.documented],
-    "crossings": private_crossings,
-    "single": single_importers,
-}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--list", choices=sorted(LISTS), help="Name what is counted.")
+    parser.add_argument("--list", choices=["any", "undocumented"], help="Name what is counted.")
     chosen = parser.parse_args().list
-    lines = map(str, LISTS[chosen]()) if chosen else [json.dumps(figures(), indent=1)]
-    sys.stdout.write("\n".join(lines) + "\n")
+    parameters = list(public_parameters())
+    listed = {
+        "any": [parameter for parameter in parameters if parameter.is_any],
+        "undocumented": [parameter for parameter in parameters if not parameter.documented],
+    }
+    lines = listed[chosen] if chosen else [f"{len(parameters):6,} public parameters"]
+    if not chosen:
+        lines += [f"{len(some):6,} {name}" for name, some in listed.items()]
+    sys.stdout.write("\n".join(map(str, lines)) + "\n")
 
 
 if __name__ == "__main__":
