@@ -5,14 +5,18 @@ DEMO ?= .venv-demo
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-all check format lock site clean
+.PHONY: demo test test-more test-all check format lock site clean
 
 # The demo needs the core and pictures only, and runs from the source tree: nothing is built.
 demo: $(DEMO)/.ready
 	PYTHONPATH=src $(DEMO)/bin/python -m holdfast demo
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not more"
+
+# What starts other programs (Spark, PostgreSQL, Chromium, services), runs whole pages or simulates for longer.
+test-more: $(VENV)/.ready
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and more"
 
 test-all: $(VENV)/.ready
 	$(BIN)/python -m pytest -n $(WORKERS)

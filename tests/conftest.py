@@ -34,6 +34,25 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick")
 
 
+# What ``make test`` leaves to ``make test-more``: tests that start other programs, run whole scripts or pages,
+# or simulate at length.
+_PROGRAMS = frozenset({"spark", "to_spark", "postgres", "postgres_connection", "to_postgres", "browser"})
+_FOLDERS = frozenset(
+    {"benchmarks", "cli", "deploy", "engines", "examples", "figures", "noninterference"}
+    | {"reductions", "server", "statistics", "validity"}
+)
+_FILES = frozenset(f"test_house_{name}" for name in ("documents", "notebooks", "site", "types", "workers"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of ``make test-more``."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        starts_program = _PROGRAMS & set(getattr(item, "fixturenames", ()))
+        if folder in _FOLDERS or item.path.stem in _FILES or starts_program:
+            item.add_marker(pytest.mark.more)
+
+
 @pytest.fixture
 def seed() -> int:
     """The seed of this run, 0 unless ``HOLDFAST_SEED`` says otherwise."""

@@ -141,7 +141,7 @@ def test_counts_become_a_law_and_preimages():
     ("make", "named"),
     [
         (lambda: Circuit(3, 2, 2), "function"),
-        (lambda: Circuit(lambda r: r, 17, 2), "inputs"),
+        (lambda: Circuit(lambda r: r, 65, 2), "inputs"),
         (lambda: Circuit(lambda r: r, 2, 0), "outputs"),
         (lambda: Circuit(lambda r: r, 2, math.nan), "outputs"),
         (lambda: Circuit(lambda r: r, 3, 2).table, "function"),

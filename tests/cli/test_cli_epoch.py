@@ -125,7 +125,7 @@ def service(tmp_path):
     home.datasets.register("payments", "january.csv", Policy())
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(create_app(home), log_level="warning", access_log=False)
+        config = uvicorn.Config(create_app(home), log_config=None, access_log=False)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()

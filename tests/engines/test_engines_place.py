@@ -202,7 +202,7 @@ def test_a_table_that_grows_is_noticed_before_a_charge(table, to_postgres, postg
 
 def test_a_table_is_not_counted_for_every_question():
     counted = []
-    watch = TableWatch(lambda: counted.append(1) or 7, 7)
+    watch = TableWatch(lambda: counted.append(1) or 7, 7, lambda: True)
     assert [watch.change() for _ in range(100)] == [None] * 100
     assert counted == []
 

@@ -366,7 +366,7 @@ def test_a_diagnosis_is_a_record(tmp_path):
     assert document["neighbours"][0]["lags"][:2] == [1, 2]
     assert str(diagnosis) == f"Diagnosis of 2,133 training rows, free:\n- {diagnosis.sentences[0]}"
     page = diagnosis._repr_html_()
-    assert "<td style='text-align:left'>pressure</td>" in page
+    assert "<td>pressure</td>" in page
     assert f"{diagnosis.clusters[0].too_narrow:.2g}×</td>" in page
     figure = diagnosis.plot()
     assert isinstance(figure, Figure)

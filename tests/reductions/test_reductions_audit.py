@@ -202,10 +202,10 @@ def test_a_selected_mode_is_as_private_as_promised_and_noise_or_truncation_off_b
 
 PERFECT = {
     "replicable_to_perfect": lambda: replicable_to_perfect(
-        told(GoodCoins(0.0, 0.05)), epsilon=2.0, delta=0.05
+        told(GoodCoins(0.0, 0.05)), epsilon=2.0, delta=0.05, method="seeds"
     ),
     "amplify_generalization": lambda: amplify_generalization(
-        told(PerfectGeneralization(0.0, 0.01, 0.0, kind="one-way")), epsilon=4.0, delta=0.5
+        told(PerfectGeneralization(0.0, 0.01, 0.0, kind="one-way")), epsilon=4.0, delta=0.5, method="seeds"
     ),
 }
 

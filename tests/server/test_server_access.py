@@ -27,6 +27,7 @@ ALLOWED = {
         ("POST", "/datasets/{name}/curves"),
         ("POST", "/datasets/{name}/discoveries"),
         ("GET", "/datasets/{name}/discoveries"),
+        ("GET", "/datasets/{name}/columns"),
         ("GET", "/datasets/{name}/history"),
         ("GET", "/datasets/{name}/train"),
         ("GET", "/datasets/{name}/certificate"),

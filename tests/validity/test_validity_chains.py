@@ -60,7 +60,8 @@ def guard_with(tail, n, *, charges=True):
     guard = CountedGuard(n, charges=charges)
     if tail is not None:
         guard._strategy = replace(
-            guard._strategy, model=SimpleNamespace(mean_tail=lambda lo, hi: tail, operator_norm=None)
+            guard._strategy,
+            model=SimpleNamespace(mean_tail=lambda lo, hi: tail, operator_norm=None, bounded=True),
         )
     return guard
 

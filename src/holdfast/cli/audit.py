@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.audit import Finding, Report
 from holdfast.cli._output import print_data
 from holdfast.cli._page import filled
 from holdfast.records import show
 
 if TYPE_CHECKING:
-    from holdfast.audit import Report
+    from holdfast.audit import Finding, Report
 
 
 # What each audit asks.

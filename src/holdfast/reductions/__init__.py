@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.reductions._amplify_delta import amplify_delta
     from holdfast.reductions._amplify_generalization import amplify_generalization
     from holdfast.reductions._amplify_replicability import amplify_replicability
+    from holdfast.reductions._density import noise_replicability, noise_to_replicable
     from holdfast.reductions._instances import exponential_choice, heavy_hitter, laplace_mean
     from holdfast.reductions._mismatch import dp_replicability, replicability_budget
     from holdfast.reductions._perfect import replicable_to_perfect
@@ -54,6 +55,8 @@ __all__ = [
     "heavy_hitter",
     "item_to_user_level",
     "laplace_mean",
+    "noise_replicability",
+    "noise_to_replicable",
     "perfect_to_replicable",
     "private_agnostic",
     "replicability_budget",

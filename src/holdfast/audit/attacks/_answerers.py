@@ -134,8 +134,9 @@ class _Model:
 
     tail: Tail
     operator_norm: float | None = None
+    bounded = True
 
-    def mean_tail(self, lo: float, hi: float) -> Tail:
+    def mean_tail(self, lo: float = 0.0, hi: float = 1.0) -> Tail:
         """The tail of a share."""
         return self.tail
 
