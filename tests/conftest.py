@@ -34,8 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick")
 
 
-# What ``make test`` leaves to ``make test-more``: tests that start other programs, run whole scripts or pages,
-# or simulate at length.
+# What ``make test`` leaves to ``make test-more``: tests that start other programs, run whole scripts or
+# pages, or simulate at length.
 _PROGRAMS = frozenset({"spark", "to_spark", "postgres", "postgres_connection", "to_postgres", "browser"})
 _FOLDERS = frozenset(
     {"benchmarks", "cli", "deploy", "engines", "examples", "figures", "noninterference"}
