@@ -38,8 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
 # pages, or simulate at length.
 _PROGRAMS = frozenset({"spark", "to_spark", "postgres", "postgres_connection", "to_postgres", "browser"})
 _FOLDERS = frozenset(
-    {"benchmarks", "cli", "deploy", "engines", "examples", "figures", "noninterference"}
-    | {"reductions", "server", "statistics", "validity"}
+    {"audit", "barriers", "benchmarks", "cli", "deploy", "engines", "examples", "figures"}
+    | {"noninterference", "planning", "reductions", "server", "statistics", "validity"}
 )
 _FILES = frozenset(f"test_house_{name}" for name in ("documents", "notebooks", "site", "types", "workers"))
 

@@ -76,6 +76,11 @@ def seconds(text):
     return best
 
 
+# Families that are refused or read in one pass take up to six times as long, by the noise of a busy machine.
+# A text that reaches a parser that goes back takes more than a hundred times as long.
+MUCH_LONGER = 25
+
+
 @pytest.fixture(scope="module")
 def honest_seconds():
     """What an honest text of the same length takes: a list of alternatives."""
@@ -85,12 +90,12 @@ def honest_seconds():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_family_of_texts_takes_much_longer_than_an_honest_text(family, honest_seconds):
-    assert seconds(FAMILIES[family](SIZE)) <= 5 * honest_seconds
+    assert seconds(FAMILIES[family](SIZE)) <= MUCH_LONGER * honest_seconds
 
 
 def test_without_the_measure_a_family_would(honest_seconds, monkeypatch):
     monkeypatch.setattr(_reader, "measure", lambda text: None)
-    assert seconds(FAMILIES["brackets"](SIZE // 6)) > 5 * honest_seconds
+    assert seconds(FAMILIES["brackets"](SIZE // 6)) > MUCH_LONGER * honest_seconds
 
 
 def test_a_question_with_much_space_is_read_at_once(honest_seconds):

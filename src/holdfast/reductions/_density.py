@@ -25,11 +25,11 @@ _MOST_PARTS = 2**50
 
 
 def noise_replicability(
-    noise: str, *, n: Any, sensitivity: Any, scale: Any, dimension: Any = 1, parts: Any = 1
+    noise: str, *, n: int, sensitivity: float, scale: float, dimension: int = 1, parts: int = 1
 ) -> Replicability:
     """How replicable a noisy answer on ``n`` rows is, when both sides draw the noise from one tape.
 
-    The answer is a vector of ``dimension`` = d numbers, averaged over ``parts`` = N samples, plus noise:
+    The answer is a vector of ``dimension`` = d numbers, averaged over ``parts`` = N samples, plus ``noise``:
     "normal" with standard deviation ``scale`` or "laplace" with that scale, independent in each coordinate.
     ``sensitivity`` = D is how far replacing one row moves the vector before the noise: in Euclidean length
     for "normal", in the sum of absolute values for "laplace".
@@ -61,18 +61,19 @@ def noise_to_replicable(
     location: Callable[[Any], Any],
     *,
     noise: str,
-    rows: Any,
-    sensitivity: Any,
-    scale: Any,
-    rho: Any,
-    dimension: Any = 1,
-    failure: Any = 0.0,
+    rows: int,
+    sensitivity: float,
+    scale: float,
+    rho: float,
+    dimension: int = 1,
+    failure: float = 0.0,
 ) -> Algorithm:
     """A replicable algorithm from a private one that adds normal or Laplace noise to ``location(rows)``.
 
     ``location`` reads ``rows`` rows and returns ``dimension`` numbers. It is averaged over as many disjoint
     parts as ``rho`` needs, and the noise is drawn by ``replicable.correlated_normal`` or
     ``correlated_laplace``: two sides with close averages get the very same numbers. No grid is needed.
+    ``noise``, ``sensitivity`` and ``scale`` are those of :func:`noise_replicability`.
 
     Guarantee: ρ-replicable with ρ ≤ ``rho`` (``noise_replicability``). The output is the average of locations
     on independent samples plus noise of the stated law, so it is closer to the truth, in mean square, than
