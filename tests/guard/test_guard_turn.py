@@ -81,8 +81,11 @@ def test_a_thread_that_has_the_turn_takes_it_again(tmp_path):
 
 def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path):
     (tmp_path / "file").write_text("")
+    entered = False
     with Turn(tmp_path / "file" / "t").held():
-        pass
+        entered = True
+    assert entered
+    assert (tmp_path / "file").read_text() == ""
 
 
 def test_a_guard_takes_turns_by_the_file_of_its_book(tmp_path, rng):
