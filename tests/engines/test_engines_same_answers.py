@@ -12,6 +12,7 @@ from contracts.engine import answer_of, people
 from contracts.questions import Questions
 from holdfast import Guard
 from holdfast.engines import _capabilities, _in_place, open_rows, unsealed
+from holdfast.engines._database import DuckDB
 from holdfast.engines._dialect import Dialect
 from holdfast.engines._in_place import BorrowedPostgres
 from holdfast.engines._postgres import Postgres
@@ -113,6 +114,20 @@ def _score(metric, guard):
     bounds = (-9, 9) if metric == "r2" else None
     answer = guard.score(predictions, target=target, metric=metric, bounds=bounds)
     return answer.value, answer.low, answer.high, answer.cost
+
+
+def test_the_order_in_which_groups_come_back_does_not_matter(monkeypatch, seed):
+    """Databases return groups in any order, and sums of floats depend on it to the last digit."""
+    forwards = [released(Guard(protected(seed), train=known(seed)), line) for line in BY_CELLS]
+    execute = DuckDB._execute
+
+    def reversed_groups(database, statement):
+        rows = execute(database, statement)
+        return rows[::-1] if "GROUP BY" in statement else rows
+
+    monkeypatch.setattr(DuckDB, "_execute", reversed_groups)
+    backwards = [released(Guard(protected(seed), train=known(seed)), line) for line in BY_CELLS]
+    assert forwards == backwards
 
 
 @pytest.mark.slow

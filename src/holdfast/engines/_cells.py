@@ -64,7 +64,7 @@ def cells_of(
     ``steps`` says for each value where steps start, how many bits of units one is long, and how many there
     are. Reads the rows.
 
-    Guarantee: the same whole numbers on every run and every engine.
+    Guarantee: the same whole numbers in the same order on every run and every engine.
     """
     shape = _shape_of(question, units=False)
     return _read(rows, question, replace(shape, clips=count_clipped), steps)
@@ -75,7 +75,7 @@ def unit_sums_of(rows: Rows, question: CellQuestion) -> list[tuple[int, ...]]:
     what ``_NAMES`` lists, with zeros for the extremes. Units that no row of enters are left out. Reads the
     rows.
 
-    Guarantee: the same whole numbers on every run and every engine, in any order.
+    Guarantee: the same whole numbers in the same order on every run and every engine.
     """
     shape = _shape_of(question, units=True)
     return _read(rows, question, shape, [(0, 0, 1)] * shape.values)
@@ -101,7 +101,8 @@ def _read(
             _fill(Edges.of(*own).fill(part, str(mark)), numbers, mark) for part in (before, after)
         )
     values = rows.values_statement(question, with_unit=shape.units)
-    return [_whole(cell, shape) for cell in database.run(f"{before}({values}){after}")]
+    # A database returns groups in any order. One order makes every float that is computed from them the same.
+    return sorted(_whole(cell, shape) for cell in database.run(f"{before}({values}){after}"))
 
 
 def _fill(template: str, numbers: dict[str, int], mark: int) -> str:

@@ -144,9 +144,10 @@ class Crossing:
         if not rate * least > -1 + 1e-9:
             return -math.inf
         rows, mean = self.cells.sums[:, ONE], 1 + rate * (self._mean.at(a) - self.offset)
-        lowest = np.maximum(1 + rate * (self._lowest(a) - self.offset), 1 + rate * least)
-        reach = np.clip(1 - lowest / mean, 0.0, 1.0)
-        spread = rate**2 * self._variance(a) / mean**2
+        variance, drop = self._within(a) if self._rigid is None else self._rigid
+        # Not more than the declared ranges allow, and not less than nothing.
+        reach = np.clip(np.minimum(rate * drop, mean - (1 + rate * least)) / mean, 0.0, 1.0)
+        spread = rate**2 * variance / mean**2
         gain, loss = rows * np.log(mean), kappa(reach) * spread
         if self.cells.norm:
             # A factor of a chain is (1 + y)/(1 + νy). By Jensen's inequality −ln(1 + νy), summed over a cell,
@@ -211,6 +212,15 @@ class Crossing:
         low = sum((np.minimum(by, 0.0) * size for by, size in squares), -across)
         high = sum((np.maximum(by, 0.0) * size for by, size in squares), across)
         return low, high
+
+    @cached_property
+    def _rigid(self) -> tuple[Floats, Floats] | None:
+        """What :meth:`_within` returns for every a, where v is constant: a moves the values of a cell alike."""
+        return None if self.form.v[:, 1:].any() else self._within(0.0)
+
+    def _within(self, a: float) -> tuple[Floats, Floats]:
+        """At least Σ(y − ȳ)² in each cell, and at least how far its lowest value is below its mean."""
+        return self._variance(a), self._mean.at(a) - self._lowest(a)
 
     def _lowest(self, a: float) -> Floats:
         """The least that the form can be in each cell."""
