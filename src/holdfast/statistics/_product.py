@@ -215,7 +215,7 @@ class Crossing:
 
     @cached_property
     def _rigid(self) -> tuple[Floats, Floats] | None:
-        """What :meth:`_within` returns for every a, where v is constant: a moves the values of a cell alike."""
+        """What :meth:`_within` returns for every a, where v is constant: all values of a cell move alike."""
         return None if self.form.v[:, 1:].any() else self._within(0.0)
 
     def _within(self, a: float) -> tuple[Floats, Floats]:
