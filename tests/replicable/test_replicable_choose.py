@@ -16,13 +16,22 @@ from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.replicable import Tape, choose, sample_size
-from holdfast.replicable._amplified import amplified_by_means, amplified_plan
-from holdfast.replicable._choose import choose_rows, promise_of
-from holdfast.replicable._delayed import delayed_choice, delayed_failure, delayed_rho
-from holdfast.replicable._pair import pair_choice, pair_failure, pair_rho
-from holdfast.replicable._softmin import softmin_failure, softmin_rho, spread
-from holdfast.replicable._threshold import harmonic_number, threshold_choice
-from holdfast.replicable._ways import WAYS, Problem
+from holdfast.replicable._choose import amplified_by_means, amplified_plan, choose_rows, promise_of
+from holdfast.replicable._ways import (
+    WAYS,
+    Problem,
+    delayed_choice,
+    delayed_failure,
+    delayed_rho,
+    harmonic_number,
+    pair_choice,
+    pair_failure,
+    pair_rho,
+    softmin_failure,
+    softmin_rho,
+    spread,
+    threshold_choice,
+)
 from holdfast.stability import collision_probability
 
 NATS = math.log(1e5)

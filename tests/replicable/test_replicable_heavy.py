@@ -13,8 +13,7 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, heavy_hitters, sample_size
-from holdfast.replicable._heavy import _plan
-from holdfast.replicable._items import item_name, item_order
+from holdfast.replicable._heavy import _plan, item_name, item_order
 
 PROMISE = {"threshold": 0.2, "rho": 0.1, "beta": 0.01}
 
@@ -81,7 +80,7 @@ def test_the_simulation_is_the_statistic(rng):
 )
 def test_the_sum_over_items_is_bounded_by_its_value_at_the_lowest_cutoff(n, cut, items):
     """Σ ∫ over cutoffs ≥ a of 2G(1−G) ≤ E|p1−p2| at p = a, divided by a, for shares that sum to one."""
-    from holdfast.replicable._deviation import share_gap
+    from holdfast.replicable._rounding import share_gap
 
     shares = np.array(items) / sum(items)
     grid = np.arange(math.ceil(cut * n), n + 1)

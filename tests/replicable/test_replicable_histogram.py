@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, histogram, sample_size
-from holdfast.replicable._histogram import _failure, _grid, _rounding, round_shares
-from holdfast.replicable._simplex import CELLS, _sums_of_uniforms, error_tail
+from holdfast.replicable._histogram import (
+    CELLS,
+    _failure,
+    _grid,
+    _rounding,
+    _sums_of_uniforms,
+    error_tail,
+    round_shares,
+)
 
 PROMISE = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}
 

@@ -13,9 +13,9 @@ from scipy.special import bdtr
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, interior_point, learn_threshold, sample_size
-from holdfast.replicable._counts import CountThreshold
+from holdfast.replicable._design import least_whole
 from holdfast.replicable._interior import _interior_plan, _learning_plan, coarsest
-from holdfast.replicable._least import least_whole
+from holdfast.replicable._rounding import CountThreshold
 
 DOMAIN = 1023
 LEARNING = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}

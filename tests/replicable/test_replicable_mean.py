@@ -13,9 +13,8 @@ from scipy import special, stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, mean, sample_size
-from holdfast.replicable._deviation import band_end, chernoff, divergence, mean_gap, share_gap
-from holdfast.replicable._grid import snap
 from holdfast.replicable._mean import _plan, rounded_failure
+from holdfast.replicable._rounding import band_end, chernoff, divergence, mean_gap, share_gap, snap
 
 PROMISE = {"accuracy": 0.05, "rho": 0.1, "beta": 0.01}
 

@@ -12,8 +12,7 @@ from replicable_pairs import PAIRS, clearly_above, clearly_below, not_above, pai
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, median, quantile, sample_size
-from holdfast.replicable._domain import domain_argument
-from holdfast.replicable._quantile import _plan
+from holdfast.replicable._quantile import _plan, domain_argument
 
 PROMISE = {"accuracy": 0.1, "rho": 0.1, "beta": 0.01}
 PLACES = 16

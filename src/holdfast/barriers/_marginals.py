@@ -14,7 +14,7 @@ from holdfast.barriers._marginal_rows import METHODS, Task, fewest
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.mechanisms import Noise, widest_ratio
 from holdfast.records import Record
-from holdfast.replicable._grid import round_to_grid
+from holdfast.replicable._rounding import round_to_grid
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import DP, Replicability
 

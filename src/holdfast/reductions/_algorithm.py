@@ -14,7 +14,7 @@ import numpy.typing as npt
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.replicable._result import Result
+from holdfast.replicable._design import Result
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import NODES, Notion, Path, Step, node_of
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable._list_heavy import list_heavy_hitter, list_heavy_hitter_rows
-from holdfast.replicable._result import Result
+from holdfast.replicable._design import Result
+from holdfast.replicable._heavy import list_heavy_hitter, list_heavy_hitter_rows
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
 

@@ -14,9 +14,8 @@ import numpy as np
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.replicable._counts import CountThreshold
-from holdfast.replicable._least import least_whole
-from holdfast.replicable._result import Result
+from holdfast.replicable._design import Result, least_whole
+from holdfast.replicable._rounding import CountThreshold
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
 

@@ -12,10 +12,7 @@ from scipy.special import chndtr, gammaincc
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable._arguments import chance
-from holdfast.replicable._least import least_whole
-from holdfast.replicable._result import Result
-from holdfast.replicable._table import table_argument
+from holdfast.replicable._design import Result, chance, least_whole, table_argument
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
 

@@ -17,10 +17,8 @@ import numpy.typing as npt
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable._arguments import chance
-from holdfast.replicable._counts import CountThreshold
-from holdfast.replicable._least import least_whole
-from holdfast.replicable._result import Result
+from holdfast.replicable._design import Result, chance, least_whole
+from holdfast.replicable._rounding import CountThreshold
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable._choose import Promise, promise_of
-from holdfast.replicable._items import item_name
-from holdfast.replicable._result import Result
+from holdfast.replicable._design import Result
+from holdfast.replicable._heavy import item_name
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.replicable._ways import Problem
 from holdfast.stability import Replicability

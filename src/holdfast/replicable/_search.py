@@ -11,9 +11,7 @@ import numpy.typing as npt
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.replicable._choose import choose, choose_rows
-from holdfast.replicable._elementary import Floats
-from holdfast.replicable._seeded import as_tape
-from holdfast.replicable._tape import Tape
+from holdfast.replicable._tape import Floats, Tape, as_tape
 
 try:
     from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone

@@ -1,19 +1,101 @@
-"""What every replicable statistic returns: the value, and what is promised about it."""
+"""Arguments that every replicable statistic takes, read the same way by all of them."""
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from holdfast import checks
+from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record, plain
+from holdfast.replicable._tape import Floats
 from holdfast.stability import Replicability
 
-__all__ = ["Result"]
+__all__ = [
+    "MOST_ROWS",
+    "Result",
+    "bounds_argument",
+    "chance",
+    "enough_rows",
+    "least_whole",
+    "table_argument",
+    "values_argument",
+]
+
+
+def chance(value: Any, argument: str, *, of: str, by: str) -> float:
+    """A probability that is neither 0 nor 1, such as ``rho`` or ``beta``."""
+    return checks.real(value, argument, "(0, 1)", of=of, by=by)
+
+
+def bounds_argument(bounds: Any, *, of: str, by: str) -> tuple[float, float]:
+    """Two finite numbers, the lower first."""
+    pair = checks.reals(bounds, "bounds", "(-inf, inf)", of=of, by=by)
+    if len(pair) != 2 or not pair[0] < pair[1] or not math.isfinite(pair[1] - pair[0]):
+        raise InvalidArgument("bounds", "two numbers, the lower first", bounds, of=of, reference=by)
+    return pair[0], pair[1]
+
+
+def values_argument(x: Any, low: float, high: float, *, of: str, by: str) -> Floats:
+    """A vector of numbers from ``low`` to ``high``; NaN and infinity are refused."""
+    expected = f"a sequence of numbers between {low:g} and {high:g}"
+    try:
+        values = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument("x", expected, x, of=of, reference=by) from None
+    if values.ndim != 1 or not ((values >= low) & (values <= high)).all():
+        raise InvalidArgument("x", expected, x, of=of, reference=by)
+    return values
+
+
+def enough_rows(rows: int, needed: int, *, best_effort: bool, what: str) -> bool:
+    """Whether the rows suffice; too few are refused unless the best effort was asked for, and none always."""
+    if rows == 0 or (rows < needed and not best_effort):
+        raise NotEnoughRows(needed, rows, what=what)
+    return rows >= needed
+
+
+def table_argument(x: Any, *, of: str) -> npt.NDArray[np.float64]:
+    """``x`` as rows × coordinates of finite numbers; a plain list is one coordinate."""
+    try:
+        values = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or not values.size or not np.isfinite(values).all():
+        raise InvalidArgument("x", "a table of finite numbers, one row an observation", x, of=of)
+    return values
+
+
+_MOST = 2**62
+MOST_ROWS = 2**48
+"""No table is larger: a size beyond it is none."""
+
+
+def least_whole(holds: Callable[[int], bool], start: int = 1, *, most: int = _MOST) -> int | None:
+    """The n ≥ ``start`` with ``holds(n)`` and not ``holds(n − 1)``, by doubling and bisection; None beyond
+    ``most``.
+
+    ``holds`` should be false up to some number and true from there on.
+    """
+    low, high = start - 1, start
+    while not holds(high):
+        if high >= most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _settled(value: Any) -> Any:
