@@ -16,7 +16,7 @@ from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.replicable import Tape, choose, sample_size
-from holdfast.replicable._choose import amplified_by_means, amplified_plan, choose_rows, promise_of
+from holdfast.replicable._choose import amplified_by_means, amplified_plan, choice_design, choose_rows
 from holdfast.replicable._ways import (
     WAYS,
     Problem,
@@ -602,7 +602,7 @@ def test_golden_choices_never_change():
 def test_the_choice_depends_on_the_means_alone(rng):
     problem = Problem(5, 0.3, 0.2, realizable=False)
     table = rng.random((400, 5))
-    promise = promise_of(problem, 0.3)
-    expected = promise.choose(table.mean(axis=0), 400, Tape("study-7"), best_effort=True)
+    design = choice_design(problem, 0.3)
+    expected = design.choose(table.mean(axis=0), 400, Tape("study-7"), best_effort=True)
     result = choose(table, accuracy=0.3, rho=0.3, beta=0.2, tape=Tape("study-7"), best_effort=True)
     assert result == expected

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable._design import Result
+from holdfast.replicable._design import Result, promise_arguments
 from holdfast.replicable._heavy import list_heavy_hitter, list_heavy_hitter_rows
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
@@ -158,10 +158,7 @@ def _plan(
 ) -> _Plan:
     learner_rows = checks.whole(learner_rows, "learner_rows", of=of, by=_BY)
     most_labelings = checks.whole(most_labelings, "most_labelings", at_most=2**40, of=of, by=_BY)
-    accuracy = checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=_BY)
-    rho, beta = (
-        checks.real(value, name, "(0, 1)", of=of, by=_BY) for value, name in ((rho, "rho"), (beta, "beta"))
-    )
+    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, of=of, by=_BY)
     learner_rho = checks.real(learner_rho, "learner_rho", "(0, 0.4]", of=of, by=_BY)
     learner_beta = checks.real(learner_beta, "learner_beta", "[0, 1)", of=of, by=_BY)
     heavy = 1.0 - 2.0 * learner_rho

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.replicable._design import Result, least_whole
+from holdfast.replicable._design import Result
 from holdfast.replicable._rounding import CountThreshold
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
@@ -83,7 +83,7 @@ def _plan(rho: float, target: float) -> _Plan:
         best = _best(runs, rho, target)
         return best is not None and best.rho <= target
 
-    runs = least_whole(enough, most=2**40)
+    runs = search.least_whole(enough, most=2**40)
     best = _best(runs, rho, target) if runs is not None else None
     if best is None:
         raise InvalidArgument("target", "reachable with fewer than 2⁴⁰ runs", target, of="amplify")

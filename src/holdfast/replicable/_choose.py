@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable._design import MOST_ROWS, Result, least_whole
+from holdfast.replicable._design import MOST_ROWS, Design, Result, least_rows, promise_arguments
 from holdfast.replicable._rounding import round_to_grid
 from holdfast.replicable._tape import Floats, Tape, tape_argument
 from holdfast.replicable._ways import ONLY_ONE, WAYS, Problem, Way, ways_for
@@ -73,68 +73,62 @@ def choose(
     checks.choice(method, "method", _METHODS, of=of)
     if method == "amplified":
         return _amplified(table, problem, rho, tape, best_effort=best_effort)
-    promise = promise_of(problem, rho, method)
-    means = table[: promise.needed].mean(axis=0, dtype=np.float64)
+    design = choice_design(problem, rho, method)
+    means = table[: design.rows].mean(axis=0, dtype=np.float64)
     if problem.realizable and float(means.min()) > 0.0:
         raise InvalidArgument("losses", "free of loss for one model, as realizable=True says", losses, of=of)
-    return promise.choose(means, len(table), tape, best_effort=best_effort)
+    return design.choose(means, len(table), tape, best_effort=best_effort)
 
 
 @dataclass(frozen=True)
-class Promise:
-    """What both laboratories fix before they look: the way, its width, and how many rows it uses."""
+class ChoiceDesign(Design):
+    """The ``way`` of choosing, called ``name``, and its ``width``, for a ``problem``."""
 
     problem: Problem
-    rho: float
     name: str
     way: Way
-    needed: int
     width: float
 
+    def mismatch(self, rows: int) -> float:
+        return self.way.rho(self.problem, rows, self.width)
+
+    def failure(self, rows: int) -> float:
+        return self.way.failure(self.problem, rows, self.width)
+
     def choose(self, means: Floats, rows: int, tape: Tape, *, best_effort: bool) -> Result:
-        """The choice from the mean losses of the first ``needed`` rows, or of all if there are fewer."""
-        promised, failure = self.rho, self.problem.beta
-        if rows < self.needed:
-            if not best_effort:
-                raise NotEnoughRows(self.needed, rows, what="This choice")
-            promised = self.way.rho(self.problem, rows, self.width)
-            failure = self.way.failure(self.problem, rows, self.width)
-        return Result(
-            self.way.pick(self.problem, means, self.width, tape),
-            Replicability(promised),
-            self.problem.accuracy,
-            failure,
-            min(rows, self.needed),
-            str(tape),
-            {
-                "method": self.name,
-                "models": self.problem.models,
-                "realizable": self.problem.realizable,
-                "width": self.width,
-                "needed": self.needed,
-            },
-        )
+        """The choice from the mean losses of the first ``self.rows`` of ``rows`` rows, or of all if fewer."""
+        kept = self.kept_by(min(rows, self.rows), best_effort=best_effort, what="This choice")
+        details = {
+            "method": self.name,
+            "models": self.problem.models,
+            "realizable": self.problem.realizable,
+            "width": self.width,
+            "needed": self.rows,
+        }
+        return kept.result(self.way.pick(self.problem, means, self.width, tape), tape, details)
 
 
 @lru_cache(maxsize=256)
-def promise_of(problem: Problem, rho: float, method: str = "best") -> Promise:
+def choice_design(problem: Problem, rho: float, method: str = "best") -> ChoiceDesign:
     """The way that needs the fewest rows, or the one that is named, at its smallest size."""
+    accuracy, beta = problem.accuracy, problem.beta
     if problem.models == 1:
-        return Promise(replace(problem, beta=0.0), 0.0, "only one", ONLY_ONE, 1, 1.0)
+        certain = replace(problem, beta=0.0)
+        return ChoiceDesign(accuracy, 0.0, 0.0, 1, certain, "only one", ONLY_ONE, 1.0)
     ways = ways_for(problem)
     if method != "best" and method not in ways:
         raise InvalidArgument("method", f"one for {problem.models} models", method, of="choose")
     sizes = {name: ways[name].rows(problem, rho) for name in ways if method in ("best", name)}
-    known = {name: rows for name, rows in sizes.items() if rows is not None}
-    if not known:
+    possible = {name: rows for name, rows in sizes.items() if rows is not None}
+    if not possible:
         raise InvalidArgument(
-            "accuracy", "large enough for fewer than 2⁴⁸ rows to suffice", problem.accuracy, of="choose"
+            "accuracy", "large enough for fewer than 2⁴⁸ rows to suffice", accuracy, of="choose"
         )
-    best = min(known, key=lambda name: known[name])
-    width = ways[best].width(problem, known[best])
+    best = min(possible, key=lambda name: possible[name])
+    width = ways[best].width(problem, possible[best])
     if width is None:
-        raise InvalidArgument("accuracy", "one that can be had", problem.accuracy, of="choose")
-    return Promise(problem, rho, best, ways[best], known[best], width)
+        raise InvalidArgument("accuracy", "one that can be had", accuracy, of="choose")
+    return ChoiceDesign(accuracy, rho, beta, possible[best], problem, best, ways[best], width)
 
 
 def choose_rows(
@@ -157,15 +151,13 @@ def choose_rows(
     checks.choice(method, "method", _METHODS, of=of)
     if method == "amplified":
         return amplified_plan(problem, rho).rows
-    return promise_of(problem, rho, method).needed
+    return choice_design(problem, rho, method).rows
 
 
 def _problem(
-    models: int, accuracy: Any, rho: Any, beta: Any, realizable: bool, *, of: str
+    models: int, accuracy: float, rho: float, beta: float, realizable: bool, *, of: str
 ) -> tuple[Problem, float]:
-    accuracy = checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=_BY)
-    beta = checks.real(beta, "beta", "(0, 1)", of=of, by=_BY)
-    rho = checks.real(rho, "rho", "(0, 1)", of=of, by=_BY)
+    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, of=of, by=_BY)
     if not isinstance(realizable, bool):
         raise InvalidArgument("realizable", "True or False", realizable, of=of)
     return Problem(models, accuracy, beta, realizable), rho
@@ -256,7 +248,7 @@ def _blocks(base_rho: float, rho: float, spare: float) -> int | None:
             return 1.0
         return 2.0 * math.sqrt(2.0 * base_rho / blocks) / (1.0 - rejected) + spare + exhausted
 
-    return least_whole(lambda blocks: differ(blocks) <= rho, most=MOST_ROWS)
+    return search.least_whole(lambda blocks: differ(blocks) <= rho, most=MOST_ROWS)
 
 
 def amplified_choice(table: npt.NDArray[Any], plan: AmplifiedChoice, tape: Tape) -> int:
@@ -313,14 +305,11 @@ def estimate_opt(
     """
     of = "estimate_opt"
     table = loss_table(errors_or_losses, "errors_or_losses", of=of, by=_BY_OPT)
-    accuracy, rho, beta = _checked(accuracy, rho, beta, of=of)
+    promise = promise_arguments(accuracy, rho, beta, of=of, by=_BY_OPT)
     tape = tape_argument(tape, of=of)
-    reach = _reach(accuracy, one_sided, of=of)
-    needed = _rows(table.shape[1], reach, rho, beta)
+    needed = _opt_design(table.shape[1], *promise, one_sided=one_sided, of=of).rows
     means = table[:needed].mean(axis=0, dtype=np.float64)
-    return opt_by_means(
-        means, len(table), accuracy, rho, beta, tape, best_effort=best_effort, one_sided=one_sided
-    )
+    return opt_by_means(means, len(table), *promise, tape, best_effort=best_effort, one_sided=one_sided)
 
 
 def opt_by_means(
@@ -335,29 +324,34 @@ def opt_by_means(
     one_sided: bool = False,
 ) -> Result:
     """The estimate from the mean losses of the first rows that the promise needs, or of all if fewer."""
-    models, asked = len(means), accuracy
-    accuracy = _reach(accuracy, one_sided, of="estimate_opt")
-    needed = _rows(models, accuracy, rho, beta)
-    # Width and correction belong to the promise, not to the rows at hand: they are the same everywhere.
-    width, correction = _width(models, needed, rho), _bias(models, needed) / 2.0
-    if rows < needed:
-        if not best_effort:
-            raise NotEnoughRows(needed, rows, what="This estimate")
-        rho = rounding.probability(math.sqrt(2.0 * _variance(models, rows)) / width)
-        beta = _failure(models, rows, accuracy, width, correction)
-    value = float(round_to_grid(float(means.min()) + correction, width, tape)) + (
-        accuracy if one_sided else 0.0
-    )
-    details = {"models": models, "width": width, "least": float(means.min()), "needed": needed}
-    return Result(
-        value,
-        Replicability(rho),
-        asked / 2.0 if one_sided else asked,
-        beta,
-        min(rows, needed),
-        str(tape),
-        details,
-    )
+    design = _opt_design(len(means), accuracy, rho, beta, one_sided=one_sided, of="estimate_opt")
+    kept = design.kept_by(min(rows, design.rows), best_effort=best_effort, what="This estimate")
+    least = float(means.min())
+    value = float(round_to_grid(least + design.correction, design.width, tape))
+    details = {"models": len(means), "width": design.width, "least": least, "needed": design.rows}
+    if one_sided:
+        return kept.result(value + design.reach, tape, details, accuracy=accuracy / 2.0)
+    return kept.result(value, tape, details)
+
+
+@dataclass(frozen=True)
+class OptDesign(Design):
+    """A grid of ``width`` for the least mean of ``models`` losses, which a ``correction`` is added to first.
+
+    The sum may lie ``reach`` from the least expected loss. All of this belongs to the promise, not to the
+    rows at hand: it is the same everywhere.
+    """
+
+    models: int
+    reach: float
+    width: float
+    correction: float
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(math.sqrt(2.0 * _variance(self.models, rows)) / self.width)
+
+    def failure(self, rows: int) -> float:
+        return _failure(self.models, rows, self.reach, self.width, self.correction)
 
 
 def estimate_opt_rows(
@@ -376,23 +370,20 @@ def estimate_opt_rows(
     """
     of = "estimate_opt_rows"
     models = checks.whole(models, "models", at_most=10**9, of=of)
-    accuracy, rho, beta = _checked(accuracy, rho, beta, of=of)
-    return _rows(models, _reach(accuracy, one_sided, of=of), rho, beta)
+    promise = promise_arguments(accuracy, rho, beta, of=of, by=_BY_OPT)
+    return _opt_design(models, *promise, one_sided=one_sided, of=of).rows
 
 
-def _reach(accuracy: float, one_sided: bool, *, of: str) -> float:
-    """How far the number before its last shift may lie from OPT; then a quarter is added to be above it."""
+def _opt_design(
+    models: int, accuracy: float, rho: float, beta: float, *, one_sided: bool, of: str
+) -> OptDesign:
     if not isinstance(one_sided, bool):
         raise InvalidArgument("one_sided", "True or False", one_sided, of=of)
-    return accuracy / 4.0 if one_sided else accuracy
-
-
-def _checked(accuracy: Any, rho: Any, beta: Any, *, of: str) -> tuple[float, float, float]:
-    return (
-        checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=_BY_OPT),
-        checks.real(rho, "rho", "(0, 1)", of=of, by=_BY_OPT),
-        checks.real(beta, "beta", "(0, 1)", of=of, by=_BY_OPT),
-    )
+    # A number that must be at least OPT is first found within a quarter, which is then added.
+    reach = accuracy / 4.0 if one_sided else accuracy
+    rows = _opt_rows(models, reach, rho, beta)
+    width, correction = _width(models, rows, rho), _bias(models, rows) / 2.0
+    return OptDesign(accuracy, rho, beta, rows, models, reach, width, correction)
 
 
 def _bias(models: int, rows: int) -> float:
@@ -426,14 +417,12 @@ def _failure(models: int, rows: int, accuracy: float, width: float, correction: 
 
 
 @lru_cache(maxsize=256)
-def _rows(models: int, accuracy: float, rho: float, beta: float) -> int:
-    def failure(rows: int) -> float:
-        return _failure(models, rows, accuracy, _width(models, rows, rho), _bias(models, rows) / 2.0)
+def _opt_rows(models: int, accuracy: float, rho: float, beta: float) -> int:
+    def enough(rows: int) -> bool:
+        width, correction = _width(models, rows, rho), _bias(models, rows) / 2.0
+        return _failure(models, rows, accuracy, width, correction) <= beta
 
-    rows = least_whole(lambda rows: failure(rows) <= beta, most=MOST_ROWS)
-    if rows is None:
-        raise InvalidArgument("accuracy", "large enough for fewer than 2⁴⁸ rows", accuracy, of="estimate_opt")
-    return rows
+    return least_rows(enough, "accuracy", accuracy, of="estimate_opt", most=MOST_ROWS)
 
 
 def loss_table(losses: Any, argument: str, *, of: str, by: str) -> npt.NDArray[Any]:

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument, MissingExtra, NotEnoughRows
 from holdfast.records import Record
-from holdfast.replicable._choose import choose_rows, promise_of
-from holdfast.replicable._design import least_whole
+from holdfast.replicable._choose import choice_design, choose_rows
 from holdfast.replicable._rounding import mean_gap
 from holdfast.replicable._tape import Floats, Tape, as_tape
 from holdfast.replicable._ways import Problem
@@ -100,9 +99,9 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             realizable=False,
         )
         rho = checks.real(self.rho, "rho", "(0, 1)", of="ReplicableClassifier")
-        promise = promise_of(problem, rho)
-        used = slice(promise.needed)
-        self.result_ = promise.choose(
+        design = choice_design(problem, rho)
+        used = slice(design.rows)
+        self.result_ = design.choose(
             stumps.errors(table[used], codes[used]),
             len(table),
             as_tape(self.tape, of="ReplicableClassifier"),
@@ -264,7 +263,7 @@ def pointwise_learners(rho: float, classes: Any = 2) -> int:
     (32, 362)
     """
     rho = checks.real(rho, "rho", "[1e-4, 1)", of="pointwise_learners", by=_BY)
-    learners = least_whole(lambda count: pointwise_rho(count, classes) <= rho)
+    learners = search.least_whole(lambda count: pointwise_rho(count, classes) <= rho, most=2**62)
     assert learners is not None
     return learners
 

@@ -1,40 +1,175 @@
-"""Arguments that every replicable statistic takes, read the same way by all of them."""
+"""The design of a replicable statistic: what both laboratories fix before they see a row.
+
+Every statistic takes ``accuracy``, ``rho`` and ``beta`` and finds from them how many rows it needs. With
+fewer rows it refuses or, if asked for its best effort, says what these rows still promise. A :class:`Design`
+holds all this; the arguments are checked here, and the :class:`Result` that a statistic returns is made here.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast import checks
+from holdfast import checks, search
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record, plain
-from holdfast.replicable._tape import Floats
+from holdfast.replicable._tape import Floats, Tape
 from holdfast.stability import Replicability
 
 __all__ = [
     "MOST_ROWS",
+    "Band",
+    "Design",
+    "Kept",
     "Result",
     "bounds_argument",
     "chance",
-    "enough_rows",
-    "least_whole",
+    "least_rows",
+    "promise_arguments",
+    "smallest_design",
     "table_argument",
     "values_argument",
 ]
 
+MOST_ROWS = 2**48
+"""The largest size that the learners look for."""
+_LARGEST_SIZE = 2**62
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
-def chance(value: Any, argument: str, *, of: str, by: str) -> float:
+
+@dataclass(frozen=True)
+class Design(ABC):
+    """The promise of a statistic, and the rows that keep it.
+
+    Two samples of ``rows`` rows give different results with probability at most ``rho``; a result is farther
+    than ``accuracy`` from the truth with probability at most ``beta``. A statistic adds what its randomness
+    needs, such as the width of a grid. This depends on the promise alone and never on a sample.
+    """
+
+    accuracy: float | None
+    rho: float
+    beta: float
+    rows: int
+
+    @abstractmethod
+    def mismatch(self, rows: int) -> float:
+        """An upper bound on the probability that two samples of ``rows`` rows give different results."""
+
+    @abstractmethod
+    def failure(self, rows: int) -> float:
+        """An upper bound on the probability that a result of ``rows`` rows is too far from the truth."""
+
+    def keeps_promise(self) -> bool:
+        """Whether ``rows`` rows keep ``rho`` and ``beta``."""
+        return self.failure(self.rows) <= self.beta and self.mismatch(self.rows) <= self.rho
+
+    def kept_by(self, rows: int, *, best_effort: bool, what: str, fewest: int | None = None) -> Kept:
+        """What ``rows`` rows keep of the promise.
+
+        Too few rows are refused unless ``best_effort`` is true. Then ``fewest`` rows are needed, or one.
+        ``what`` names the result in the message.
+        """
+        least = (fewest or 1) if best_effort else self.rows
+        if rows < least:
+            raise NotEnoughRows(self.rows if fewest is None else least, rows, what=what)
+        if rows >= self.rows:
+            return Kept(self.accuracy, self.rho, self.beta, rows)
+        return Kept(self.accuracy, self.mismatch(rows), self.failure(rows), rows)
+
+
+@dataclass(frozen=True)
+class Band(Design):
+    """A design whose shared cutoffs for a share of the rows are uniform between ``low`` and ``high``."""
+
+    low: float
+    high: float
+
+    def keeps_promise(self) -> bool:
+        return self.low < self.high and super().keeps_promise()
+
+    def cutoffs(self, uniforms: Floats) -> Floats:
+        """The cutoffs that the tape's ``uniforms`` pick."""
+        return self.low + (self.high - self.low) * uniforms
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the rows at hand keep of a promise: all of it, or for a best effort what they can."""
+
+    accuracy: float | None
+    rho: float
+    beta: float
+    rows: int
+
+    def result(
+        self, value: Any, tape: Tape, details: dict[str, Any], *, accuracy: float | None = None
+    ) -> Result:
+        """The result with this promise; ``accuracy`` is given where the design has it in another unit."""
+        reached = self.accuracy if accuracy is None else accuracy
+        return Result(value, Replicability(self.rho), reached, self.beta, self.rows, str(tape), details)
+
+
+AnyDesign = TypeVar("AnyDesign", bound=Design)
+
+
+def smallest_design(
+    at: Callable[[int], AnyDesign], argument: str, value: Any, *, of: str, by: str = "", unit: str = "rows"
+) -> AnyDesign:
+    """The design ``at(n)`` with the least n that keeps its promise; errors blame ``argument``."""
+    return at(least_rows(lambda n: at(n).keeps_promise(), argument, value, of=of, by=by, unit=unit))
+
+
+def least_rows(
+    enough: Callable[[int], bool],
+    argument: str,
+    value: Any,
+    *,
+    of: str,
+    by: str = "",
+    start: int = 1,
+    most: int = _LARGEST_SIZE,
+    unit: str = "rows",
+) -> int:
+    """The least size from ``start`` that is ``enough``; where none up to ``most`` is, blame ``argument``."""
+    rows = search.least_whole(enough, above=start - 1, most=most)
+    if rows is None:
+        power = str(most.bit_length() - 1).translate(_SUPERSCRIPTS)
+        expected = f"large enough for some sample below 2{power} {unit}"
+        raise InvalidArgument(argument, expected, value, of=of, reference=by)
+    return rows
+
+
+def chance(value: float, argument: str, *, of: str, by: str) -> float:
     """A probability that is neither 0 nor 1, such as ``rho`` or ``beta``."""
     return checks.real(value, argument, "(0, 1)", of=of, by=by)
 
 
-def bounds_argument(bounds: Any, *, of: str, by: str) -> tuple[float, float]:
+def promise_arguments(
+    accuracy: float,
+    rho: float,
+    beta: float,
+    within: str = "(0, 1)",
+    *,
+    of: str,
+    by: str,
+    name: str = "accuracy",
+) -> tuple[float, float, float]:
+    """The three numbers of a promise; ``accuracy``, called ``name`` in messages, lies ``within`` a range."""
+    return (
+        checks.real(accuracy, name, within, of=of, by=by),
+        chance(rho, "rho", of=of, by=by),
+        chance(beta, "beta", of=of, by=by),
+    )
+
+
+def bounds_argument(bounds: Sequence[float], *, of: str, by: str) -> tuple[float, float]:
     """Two finite numbers, the lower first."""
     pair = checks.reals(bounds, "bounds", "(-inf, inf)", of=of, by=by)
     if len(pair) != 2 or not pair[0] < pair[1] or not math.isfinite(pair[1] - pair[0]):
@@ -42,7 +177,7 @@ def bounds_argument(bounds: Any, *, of: str, by: str) -> tuple[float, float]:
     return pair[0], pair[1]
 
 
-def values_argument(x: Any, low: float, high: float, *, of: str, by: str) -> Floats:
+def values_argument(x: npt.ArrayLike, low: float, high: float, *, of: str, by: str) -> Floats:
     """A vector of numbers from ``low`` to ``high``; NaN and infinity are refused."""
     expected = f"a sequence of numbers between {low:g} and {high:g}"
     try:
@@ -54,14 +189,7 @@ def values_argument(x: Any, low: float, high: float, *, of: str, by: str) -> Flo
     return values
 
 
-def enough_rows(rows: int, needed: int, *, best_effort: bool, what: str) -> bool:
-    """Whether the rows suffice; too few are refused unless the best effort was asked for, and none always."""
-    if rows == 0 or (rows < needed and not best_effort):
-        raise NotEnoughRows(needed, rows, what=what)
-    return rows >= needed
-
-
-def table_argument(x: Any, *, of: str) -> npt.NDArray[np.float64]:
+def table_argument(x: npt.ArrayLike, *, of: str) -> npt.NDArray[np.float64]:
     """``x`` as rows × coordinates of finite numbers; a plain list is one coordinate."""
     try:
         values = np.asarray(x, dtype=np.float64)
@@ -71,31 +199,6 @@ def table_argument(x: Any, *, of: str) -> npt.NDArray[np.float64]:
     if values.ndim != 2 or not values.size or not np.isfinite(values).all():
         raise InvalidArgument("x", "a table of finite numbers, one row an observation", x, of=of)
     return values
-
-
-_MOST = 2**62
-MOST_ROWS = 2**48
-"""No table is larger: a size beyond it is none."""
-
-
-def least_whole(holds: Callable[[int], bool], start: int = 1, *, most: int = _MOST) -> int | None:
-    """The n ≥ ``start`` with ``holds(n)`` and not ``holds(n − 1)``, by doubling and bisection; None beyond
-    ``most``.
-
-    ``holds`` should be false up to some number and true from there on.
-    """
-    low, high = start - 1, start
-    while not holds(high):
-        if high >= most:
-            return None
-        low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-    return high
 
 
 def _settled(value: Any) -> Any:

@@ -11,19 +11,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc, gammaincc, gammaincinv, ndtr, polygamma, psi
 
-from holdfast import checks, rounding
-from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast import checks, rounding, search
+from holdfast.errors import InvalidArgument
 from holdfast.records import Record
-from holdfast.replicable._design import Result, chance, least_whole, table_argument
+from holdfast.replicable._design import Design, Result, least_rows, promise_arguments, table_argument
 from holdfast.replicable._rounding import snap
-from holdfast.replicable._tape import LOSS, Tape, steady_exp, tape_argument
-from holdfast.stability import Replicability
+from holdfast.replicable._tape import LOSS, Floats, Tape, steady_exp, tape_argument
 
 __all__ = ["gaussian_mean", "gaussian_mean_rows", "law_of_sum", "least_eigenvalue", "least_eigenvalue_rows"]
 
-
-Floats = npt.NDArray[np.float64]
-
+_BY = "SIS Theorem 6.15"
+_MOST_ROWS = 2**53
 _CELLS = 2048
 _WIDTHS = 512
 _STEPS = (0.5, 0.75, 0.375, 1.0, 0.25, 1.5, 2.0)
@@ -38,6 +36,22 @@ class GaussianGrid(Record):
     width: float
     step: float
     rows: int
+
+
+@dataclass(frozen=True)
+class GaussianDesign(Design):
+    """The grid for means of so many ``dimension``s."""
+
+    dimension: int
+    grid: GaussianGrid
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(_mismatch(rows, self.dimension, self.grid.width, self.grid.step))
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        grid = self.grid
+        return rounding.probability(_failure(rows, self.dimension, grid.width, grid.step, self.accuracy))
 
 
 def _freedom(rows: int, dimension: int) -> Floats:
@@ -111,9 +125,10 @@ def _widest(promise: tuple[int, float, float, float], step: float, most: int) ->
         return _failure(rows, dimension, index * unit, step, accuracy) <= beta
 
     def needed(index: int) -> int:
-        return least_whole(lambda n: mismatch(n, index) <= rho, dimension + 3, most=most) or most
+        fewest = search.least_whole(lambda n: mismatch(n, index) <= rho, above=dimension + 2, most=most)
+        return fewest or most
 
-    low = least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
+    low = search.least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
     if low is None or not accurate(most, low):
         return None
     high = _WIDTHS + 1
@@ -132,8 +147,8 @@ def _grid(dimension: int, accuracy: float, rho: float, beta: float) -> GaussianG
     """The cells that need the fewest rows; they depend on the promise alone, never on a sample."""
     best: GaussianGrid | None = None
     for step in _STEPS:
-        found = _widest((dimension, accuracy, rho, beta), step, best.rows - 1 if best else 2**53)
-        best = found or best
+        most = best.rows - 1 if best else _MOST_ROWS
+        best = _widest((dimension, accuracy, rho, beta), step, most) or best
     if best is None:
         raise InvalidArgument("rho", "large enough for some sample below 2⁵³ rows", rho, of="gaussian_mean")
     return best
@@ -161,16 +176,11 @@ def round_in_turn(
     return rounded, scales
 
 
-def _parameters(
-    accuracy: Any, rho: Any, beta: Any, dimension: Any, of: str
-) -> tuple[int, float, float, float]:
-    by = "SIS Theorem 6.15"
-    return (
-        checks.whole(dimension, "dimension", at_most=1000, of=of, by=by),
-        checks.real(accuracy, "accuracy", "(0, inf)", of=of, by=by),
-        chance(rho, "rho", of=of, by=by),
-        chance(beta, "beta", of=of, by=by),
-    )
+def _gaussian_design(accuracy: float, rho: float, beta: float, dimension: int, *, of: str) -> GaussianDesign:
+    dimension = checks.whole(dimension, "dimension", at_most=1000, of=of, by=_BY)
+    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
+    grid = _grid(dimension, accuracy, rho, beta)
+    return GaussianDesign(accuracy, rho, beta, grid.rows, dimension, grid)
 
 
 def gaussian_mean_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
@@ -184,7 +194,7 @@ def gaussian_mean_rows(*, accuracy: float, rho: float, beta: float, dimension: A
     >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2)
     32381
     """
-    return _grid(*_parameters(accuracy, rho, beta, dimension, "gaussian_mean_rows")).rows
+    return _gaussian_design(accuracy, rho, beta, dimension, of="gaussian_mean_rows").rows
 
 
 def gaussian_mean(
@@ -211,15 +221,14 @@ def gaussian_mean(
     of = "gaussian_mean"
     tape = tape_argument(tape, of=of)
     values = table_argument(x, of=of)
-    rows = len(values)
-    dimension, accuracy, rho, beta = _parameters(accuracy, rho, beta, values.shape[1], of)
-    grid = _grid(dimension, accuracy, rho, beta)
-    least = dimension + 3 if best_effort else grid.rows
-    if rows < least:
-        raise NotEnoughRows(least, rows, what="A Gaussian mean with this promise")
-    if rows < grid.rows:
-        rho = rounding.probability(_mismatch(rows, dimension, grid.width, grid.step))
-        beta = rounding.probability(_failure(rows, dimension, grid.width, grid.step, accuracy))
+    design = _gaussian_design(accuracy, rho, beta, values.shape[1], of=of)
+    grid, dimension = design.grid, design.dimension
+    kept = design.kept_by(
+        len(values),
+        best_effort=best_effort,
+        what="A Gaussian mean with this promise",
+        fewest=dimension + 3,
+    )
     centre = values.mean(axis=0)
     upper: Floats = np.asarray(np.linalg.qr(values - centre, mode="r"), dtype=np.float64)
     diagonal = np.diagonal(upper)
@@ -227,22 +236,29 @@ def gaussian_mean(
         raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=of)
     factor = upper.T * np.sign(diagonal)
     rounded, scales = round_in_turn(
-        centre, factor, rows, grid, tape.branch("gaussian mean").uniforms(2 * dimension)
+        centre, factor, kept.rows, grid, tape.branch("gaussian mean").uniforms(2 * dimension)
     )
-    return Result(
-        rounded,
-        Replicability(rho),
-        accuracy,
-        beta,
-        rows=rows,
-        tape=str(tape),
-        details={"width": grid.width, "step": grid.step, "scales": scales, "needed": grid.rows},
-    )
+    details = {"width": grid.width, "step": grid.step, "scales": scales, "needed": grid.rows}
+    return kept.result(rounded, tape, details)
 
 
 _EIGENVALUE_WIDTHS = 512
 _EIGENVALUE_SLICES = 256
-_NAME = "least_eigenvalue"
+
+
+@dataclass(frozen=True)
+class EigenvalueDesign(Design):
+    """Cells of ``width`` for the logarithm of the least eigenvalue in so many ``dimension``s."""
+
+    dimension: int
+    width: float
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(_eigenvalue_mismatch(rows, self.dimension, self.width))
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        return rounding.probability(_eigenvalue_failure(rows, self.dimension, self.width, self.accuracy))
 
 
 def inverse_least(freedom: int, dimension: int) -> float:
@@ -282,19 +298,23 @@ def _eigenvalue_failure(rows: int, dimension: int, width: float, accuracy: float
     return float((above + below).mean())
 
 
+def _eigenvalue_design(
+    accuracy: float, rho: float, beta: float, dimension: int, *, of: str
+) -> EigenvalueDesign:
+    dimension = checks.whole(dimension, "dimension", at_most=10_000, of=of, by=_BY)
+    return _eigenvalue_grid(dimension, *promise_arguments(accuracy, rho, beta, "(0, 20]", of=of, by=_BY))
+
+
 @lru_cache(maxsize=256)
-def _eigenvalue_grid(dimension: int, accuracy: float, rho: float, beta: float) -> tuple[float, int]:
-    """(width, rows) that need the fewest rows; they depend on the promise alone, never on a sample."""
-    unit = 2.0 * accuracy / _EIGENVALUE_WIDTHS
+def _eigenvalue_grid(dimension: int, accuracy: float, rho: float, beta: float) -> EigenvalueDesign:
+    """The cells that need the fewest rows; they depend on the promise alone, never on a sample."""
+    of, unit = "least_eigenvalue", 2.0 * accuracy / _EIGENVALUE_WIDTHS
 
     def needed(index: int) -> int:
-        start = dimension + 5
-        found = least_whole(
-            lambda n: _eigenvalue_mismatch(n, dimension, index * unit) <= rho, start, most=2**53
-        )
-        if found is None:
-            raise InvalidArgument("rho", "large enough for some sample below 2⁵³ rows", rho, of=_NAME)
-        return found
+        def enough(n: int) -> bool:
+            return _eigenvalue_mismatch(n, dimension, index * unit) <= rho
+
+        return least_rows(enough, "rho", rho, of=of, start=dimension + 5, most=_MOST_ROWS)
 
     low, high = 0, _EIGENVALUE_WIDTHS
     while high - low > 1:
@@ -304,20 +324,8 @@ def _eigenvalue_grid(dimension: int, accuracy: float, rho: float, beta: float) -
         else:
             high = middle
     if low == 0:
-        raise InvalidArgument("beta", "large enough for some sample below 2⁵³ rows", beta, of=_NAME)
-    return low * unit, needed(low)
-
-
-def _eigenvalue_parameters(
-    accuracy: Any, rho: Any, beta: Any, dimension: Any, of: str
-) -> tuple[int, float, float, float]:
-    by = "SIS Theorem 6.15"
-    return (
-        checks.whole(dimension, "dimension", at_most=10_000, of=of, by=by),
-        checks.real(accuracy, "accuracy", "(0, 20]", of=of, by=by),
-        chance(rho, "rho", of=of, by=by),
-        chance(beta, "beta", of=of, by=by),
-    )
+        raise InvalidArgument("beta", "large enough for some sample below 2⁵³ rows", beta, of=of)
+    return EigenvalueDesign(accuracy, rho, beta, needed(low), dimension, low * unit)
 
 
 def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
@@ -331,9 +339,7 @@ def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension
     >>> least_eigenvalue_rows(accuracy=2.0794415416798357, rho=0.1, beta=0.05, dimension=10)
     126
     """
-    return _eigenvalue_grid(*_eigenvalue_parameters(accuracy, rho, beta, dimension, "least_eigenvalue_rows"))[
-        1
-    ]
+    return _eigenvalue_design(accuracy, rho, beta, dimension, of="least_eigenvalue_rows").rows
 
 
 def round_least(
@@ -365,31 +371,23 @@ def least_eigenvalue(
     >>> round(float(least_eigenvalue(rows, accuracy=1.0, rho=0.1, beta=0.05, tape=Tape("study-7"))), 4)
     0.2947
     """
-    tape = tape_argument(tape, of=_NAME)
-    values = table_argument(x, of=_NAME)
-    dimension, accuracy, rho, beta = _eigenvalue_parameters(accuracy, rho, beta, values.shape[1], _NAME)
-    width, needed = _eigenvalue_grid(dimension, accuracy, rho, beta)
-    rows = min(len(values), needed)
-    least = dimension + 5 if best_effort else needed
-    if rows < least:
-        raise NotEnoughRows(least, rows, what="A least eigenvalue with this promise")
-    if rows < needed:
-        rho = rounding.probability(_eigenvalue_mismatch(rows, dimension, width))
-        beta = rounding.probability(_eigenvalue_failure(rows, dimension, width, accuracy))
-    used = values[:rows] - values[:rows].mean(axis=0)
+    of = "least_eigenvalue"
+    tape = tape_argument(tape, of=of)
+    values = table_argument(x, of=of)
+    design = _eigenvalue_design(accuracy, rho, beta, values.shape[1], of=of)
+    kept = design.kept_by(
+        min(len(values), design.rows),
+        best_effort=best_effort,
+        what="A least eigenvalue with this promise",
+        fewest=design.dimension + 5,
+    )
+    used = values[: kept.rows] - values[: kept.rows].mean(axis=0)
     smallest = float(np.linalg.svd(used, compute_uv=False)[-1]) ** 2
     if not smallest > 0.0:
-        raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=_NAME)
-    value = round_least(smallest, rows, dimension, width, tape.branch("least eigenvalue").uniforms(1)[0])
-    return Result(
-        float(value),
-        Replicability(rho),
-        accuracy,
-        beta,
-        rows=rows,
-        tape=str(tape),
-        details={"width": width, "needed": needed},
-    )
+        raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=of)
+    coin = tape.branch("least eigenvalue").uniforms(1)[0]
+    value = round_least(smallest, kept.rows, design.dimension, design.width, coin)
+    return kept.result(float(value), tape, {"width": design.width, "needed": design.rows})
 
 
 # Each transform errs by less than this in every cell; see the remark in law_of_sum.

@@ -13,10 +13,9 @@ import numpy as np
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.replicable._design import Result, chance, enough_rows, least_whole
+from holdfast.replicable._design import Band, Result, chance, promise_arguments, smallest_design
 from holdfast.replicable._rounding import band_end, chernoff, share_gap
 from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import Replicability
 
 __all__ = [
     "count_items",
@@ -58,18 +57,13 @@ def heavy_hitters(
     """
     of = "heavy_hitters"
     tape = tape_argument(tape, of=of)
-    cut, slack, rho, beta = _promise(threshold, accuracy, rho, beta, of=of)
-    plan = _plan(cut, slack, rho, beta)
+    design = _design(*_promise(threshold, accuracy, rho, beta, of=of))
     named, counts, rows = count_items(items, of=of)
-    if not enough_rows(rows, plan.rows, best_effort=best_effort, what="A list with this promise"):
-        rho, beta = plan.mismatch(rows), plan.failure(rows)
-    uniform = float(tape.branch("heavy_hitters").uniforms(1)[0])
-    cutoff = plan.low + (plan.high - plan.low) * uniform
+    kept = design.kept_by(rows, best_effort=best_effort, what="A list with this promise")
+    cutoff = float(design.cutoffs(tape.branch("heavy_hitters").uniforms(1))[0])
     heavy = [named[name] for name, count in counts.items() if count / rows >= cutoff]
-    details = {"threshold": cut, "cutoff": cutoff, "needed": plan.rows}
-    return Result(
-        tuple(sorted(heavy, key=item_order)), Replicability(rho), slack, beta, rows, str(tape), details
-    )
+    details = {"threshold": design.threshold, "cutoff": cutoff, "needed": design.rows}
+    return kept.result(tuple(sorted(heavy, key=item_order)), tape, details)
 
 
 def heavy_hitters_rows(*, threshold: Any, rho: float, beta: float, accuracy: float | None = None) -> int:
@@ -84,65 +78,56 @@ def heavy_hitters_rows(*, threshold: Any, rho: float, beta: float, accuracy: flo
     >>> heavy_hitters_rows(threshold=0.4, rho=0.1, beta=0.01)
     3641
     """
-    return _plan(*_promise(threshold, accuracy, rho, beta, of="sample_size of heavy_hitters")).rows
+    return _design(*_promise(threshold, accuracy, rho, beta, of="sample_size of heavy_hitters")).rows
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What everyone with the same promise shares: the band of the cutoff and the size it needs."""
+class HeavyDesign(Band):
+    """The band of the cutoff about ``threshold``."""
 
     threshold: float
-    accuracy: float
-    rows: int
-    low: float
-    high: float
 
-    def mismatch(self, n: int) -> float:
-        gap = share_gap(n, self.low * (1.0 - self.low)) / self.low
+    def mismatch(self, rows: int) -> float:
+        gap = share_gap(rows, self.low * (1.0 - self.low)) / self.low
         return rounding.probability(gap / (self.high - self.low))
 
-    def failure(self, n: int) -> float:
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
         lightest, heaviest = self.threshold - self.accuracy, self.threshold + self.accuracy
-        if not n * (self.low - lightest) >= 1.0:  # the bound over all light items needs this much
+        if not rows * (self.low - lightest) >= 1.0:  # the bound over all light items needs this much
             return 1.0
-        failed = chernoff(n, self.low, lightest) / lightest
+        failed = chernoff(rows, self.low, lightest) / lightest
         if heaviest < 1.0:
-            failed += chernoff(n, self.high, heaviest) / heaviest
+            failed += chernoff(rows, self.high, heaviest) / heaviest
         return rounding.probability(failed)
 
 
 def _promise(
-    threshold: Any, accuracy: Any, rho: Any, beta: Any, *, of: str
+    threshold: float, accuracy: float | None, rho: float, beta: float, *, of: str
 ) -> tuple[float, float, float, float]:
     cut = checks.real(threshold, "threshold", "[1e-9, 1)", of=of, by=_BY)
     if accuracy is None:
         accuracy = cut / 2.0
-    slack = checks.real(accuracy, "accuracy", "[1e-10, 1)", of=of, by=_BY)
+    slack, rho, beta = promise_arguments(accuracy, rho, beta, "[1e-10, 1)", of=of, by=_BY)
     if not slack < cut:
         raise InvalidArgument("accuracy", f"below the threshold, {cut:g}", accuracy, of=of, reference=_BY)
-    return cut, slack, chance(rho, "rho", of=of, by=_BY), chance(beta, "beta", of=of, by=_BY)
+    return cut, slack, rho, beta
 
 
 @lru_cache(maxsize=256)
-def _plan(threshold: float, accuracy: float, rho: float, beta: float) -> _Plan:
+def _design(threshold: float, accuracy: float, rho: float, beta: float) -> HeavyDesign:
+    """The band that keeps the promise with the fewest rows."""
     lightest, heaviest = threshold - accuracy, threshold + accuracy
     parts = 1 if heaviest >= 1.0 else 2
 
-    def at(n: int) -> _Plan:
+    def at(n: int) -> HeavyDesign:
         high = band_end(n, threshold, heaviest, beta / parts * heaviest) if heaviest < 1.0 else 1.0
         least = band_end(n, threshold, lightest, beta / parts * lightest)
         # Lower cutoffs meet more items: below this root of 2a² − 3a + b = 0 a wider band no longer pays.
         pays = 0.25 * (3.0 - math.sqrt(9.0 - 8.0 * high))
-        return _Plan(threshold, accuracy, n, max(least, min(pays, threshold)), high)
+        return HeavyDesign(accuracy, rho, beta, n, max(least, min(pays, threshold)), high, threshold)
 
-    def holds(n: int) -> bool:
-        plan = at(n)
-        return plan.low < plan.high and plan.failure(n) <= beta and plan.mismatch(n) <= rho
-
-    needed = least_whole(holds)
-    if needed is None:
-        raise InvalidArgument("accuracy", "large enough for 2⁶² rows", accuracy, of="heavy_hitters")
-    return at(needed)
+    return smallest_design(at, "accuracy", accuracy, of="heavy_hitters")
 
 
 _BY_LIST = "SIS Theorem 6.7"
@@ -180,15 +165,14 @@ def list_heavy_hitter(
     """
     of = "list_heavy_hitter"
     tape = tape_argument(tape, of=of)
-    eta, size, rho, beta = _list_promise(eta, list_size, rho, beta, of=of)
-    plan = _list_plan(eta, size, rho, beta)
+    design = _list_design(*_list_promise(eta, list_size, rho, beta, of=of))
     if isinstance(lists, np.ndarray):
         lists = lists.tolist()
     if isinstance(lists, (str, bytes)) or not isinstance(lists, Iterable):
         raise InvalidArgument("lists", "a sequence of lists of items", lists, of=of, reference=_BY_LIST)
-    taken = list(lists)[: plan.rows]
-    named, counts = _occurrences(taken, size, of=of)
-    return _settled(plan, named, counts, len(taken), rho, beta, tape, best_effort=best_effort)
+    taken = list(lists)[: design.rows]
+    named, counts = _occurrences(taken, design.list_size, of=of)
+    return _first_heavy(design, named, counts, len(taken), tape, best_effort=best_effort)
 
 
 def listed_item(
@@ -203,33 +187,30 @@ def listed_item(
     best_effort: bool,
 ) -> Result:
     """What :func:`list_heavy_hitter` returns, from how many of the ``lists`` each item is on."""
-    plan = _list_plan(*_list_promise(eta, list_size, rho, beta, of="list_heavy_hitter"))
+    design = _list_design(*_list_promise(eta, list_size, rho, beta, of="list_heavy_hitter"))
     named = {item_name(item): item for item in counts}
     by_name = {item_name(item): count for item, count in counts.items()}
-    return _settled(plan, named, by_name, lists, rho, beta, tape, best_effort=best_effort)
+    return _first_heavy(design, named, by_name, lists, tape, best_effort=best_effort)
 
 
-def _settled(
-    plan: _ListPlan,
+def _first_heavy(
+    design: ListDesign,
     named: Mapping[str, Any],
     counts: Mapping[str, int],
     lists: int,
-    rho: float,
-    beta: float,
     tape: Tape,
     *,
     best_effort: bool,
 ) -> Result:
     """The first item, in the tape's order of names, whose share reaches the tape's cutoff."""
-    if not enough_rows(lists, plan.rows, best_effort=best_effort, what="An item with this promise"):
-        rho, beta = plan.mismatch(lists), plan.failure(lists)
+    kept = design.kept_by(lists, best_effort=best_effort, what="An item with this promise")
     own = tape.branch("list_heavy_hitter")
-    cutoff = plan.low + (plan.high - plan.low) * float(own.uniforms(1)[0])
+    cutoff = float(design.cutoffs(own.uniforms(1))[0])
     able = [name for name, count in counts.items() if count / lists >= cutoff]
     first = min(zip(own.named_words(able).tolist(), able, strict=True), default=None)
     value = None if first is None else named[first[1]]
-    details = {"eta": plan.eta, "cutoff": cutoff, "list_size": plan.list_size, "needed": plan.rows}
-    return Result(value, Replicability(rho), plan.eta / 2.0, beta, lists, str(tape), details)
+    details = {"eta": design.eta, "cutoff": cutoff, "list_size": design.list_size, "needed": design.rows}
+    return kept.result(value, tape, details)
 
 
 def list_heavy_hitter_rows(*, eta: float, rho: float, beta: float, list_size: Any = _LIST_SIZE) -> int:
@@ -246,41 +227,38 @@ def list_heavy_hitter_rows(*, eta: float, rho: float, beta: float, list_size: An
     >>> list_heavy_hitter_rows(eta=0.6, rho=0.1, beta=0.01, list_size=2)
     7814
     """
-    return _list_plan(*_list_promise(eta, list_size, rho, beta, of="sample_size of list_heavy_hitter")).rows
+    return _list_design(*_list_promise(eta, list_size, rho, beta, of="sample_size of list_heavy_hitter")).rows
 
 
 @dataclass(frozen=True)
-class _ListPlan:
-    """What everyone with the same promise shares: the band of the cutoff and the size it needs."""
+class ListDesign(Band):
+    """The band of the cutoff between ``eta``/2 and ``eta``, for lists of at most ``list_size`` items."""
 
     eta: float
     list_size: int
-    rows: int
-    low: float
-    high: float
 
-    def mismatch(self, n: int) -> float:
+    def mismatch(self, rows: int) -> float:
         if not self.low < self.high:
             return 1.0
-        steps = math.ceil(2.0 * n * self.high) + 1
+        steps = math.ceil(2.0 * rows * self.high) + 1
         theta = math.sqrt(2.0 / (math.pi * (steps + 6)))
-        apart = math.sqrt(2.0 * (steps + 1) / math.pi) / (2.0 * n)
+        apart = math.sqrt(2.0 * (steps + 1) / math.pi) / (2.0 * rows)
         # Items at or above the cutoff leave one by one: the k-th is missed among k or more.
         leaving = apart * _harmonic(self.list_size / self.low)
         # Items below it join, e^θ times as many for each step down: the logarithm of their number counts.
-        rare = 2.0 * n * math.exp(-2.0 * n * theta * (self.low - 0.5 / n))
+        rare = 2.0 * rows * math.exp(-2.0 * rows * theta * (self.low - 0.5 / rows))
         joining = math.log(max(1.0, self.list_size * max(1.0 / self.low, rare)))
-        joining *= math.exp(2.0 * theta) / (2.0 * n * theta)
+        joining *= math.exp(2.0 * theta) / (2.0 * rows * theta)
         return rounding.probability(
-            (leaving + joining) / (self.high - self.low) + chernoff(2 * n, self.high, self.eta)
+            (leaving + joining) / (self.high - self.low) + chernoff(2 * rows, self.high, self.eta)
         )
 
-    def failure(self, n: int) -> float:
+    def failure(self, rows: int) -> float:
         lightest = self.eta / 2.0
-        if not n * (self.low - lightest) >= 1.0:  # the bound over all light items needs this much
+        if not rows * (self.low - lightest) >= 1.0:  # the bound over all light items needs this much
             return 1.0
-        light = chernoff(n, self.low, lightest) * self.list_size / lightest
-        return rounding.probability(light + chernoff(n, self.high, self.eta))
+        light = chernoff(rows, self.low, lightest) * self.list_size / lightest
+        return rounding.probability(light + chernoff(rows, self.high, self.eta))
 
 
 def _harmonic(count: float) -> float:
@@ -290,7 +268,7 @@ def _harmonic(count: float) -> float:
 
 
 def _list_promise(
-    eta: Any, list_size: Any, rho: Any, beta: Any, *, of: str
+    eta: float, list_size: int, rho: float, beta: float, *, of: str
 ) -> tuple[float, int, float, float]:
     return (
         checks.real(eta, "eta", "[1e-9, 1)", of=of, by=_BY_LIST),
@@ -301,28 +279,19 @@ def _list_promise(
 
 
 @lru_cache(maxsize=256)
-def _list_plan(eta: float, list_size: int, rho: float, beta: float) -> _ListPlan:
+def _list_design(eta: float, list_size: int, rho: float, beta: float) -> ListDesign:
+    """The band that keeps the promise with the fewest lists."""
     lightest = eta / 2.0
 
-    def at(n: int) -> _ListPlan:
+    def at(n: int) -> ListDesign:
         middle = 0.75 * eta
         low = band_end(n, middle, lightest, beta / 2.0 * lightest / list_size)
         # A wider band mixes better, a narrower one is left less often by the heavy item: the best of a few.
         ends = (band_end(n, middle, eta, min(part, beta / 2.0)) for part in _MISSES)
-        return min(
-            (_ListPlan(eta, list_size, n, low, high) for high in ends), key=lambda plan: plan.mismatch(n)
-        )
+        designs = [ListDesign(lightest, rho, beta, n, low, high, eta, list_size) for high in ends]
+        return min(designs, key=lambda design: design.mismatch(n))
 
-    def holds(n: int) -> bool:
-        plan = at(n)
-        return plan.low < plan.high and plan.failure(n) <= beta and plan.mismatch(n) <= rho
-
-    needed = least_whole(holds)
-    if needed is None:
-        raise InvalidArgument(
-            "eta", "large enough for 2⁶² lists", eta, of="list_heavy_hitter", reference=_BY_LIST
-        )
-    return at(needed)
+    return smallest_design(at, "eta", eta, of="list_heavy_hitter", by=_BY_LIST, unit="lists")
 
 
 def _occurrences(lists: list[Any], size: int, *, of: str) -> tuple[dict[str, Any], Counter[str]]:

@@ -14,28 +14,30 @@ import numpy.typing as npt
 from scipy.special import gammaln, ndtr
 
 from holdfast import checks, rounding
-from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.records import Record
-from holdfast.replicable._design import Result, chance, least_whole
-from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import Replicability
+from holdfast.errors import InvalidArgument
+from holdfast.replicable._design import Design, Result, least_rows, promise_arguments
+from holdfast.replicable._tape import Floats, Tape, tape_argument
 
 __all__ = ["CELLS", "error_tail", "histogram", "histogram_rows"]
-
-
-Floats = npt.NDArray[np.float64]
 
 _WIDTHS = 8192
 # Up to so many categories the law of the rounding error is computed cell by cell.
 _EXACT = 128
 
 
-@dataclass(frozen=True, repr=False)
-class HistogramGrid(Record):
-    """A lattice of shares in steps of ``width``."""
+@dataclass(frozen=True)
+class HistogramDesign(Design):
+    """A lattice of the shares of so many ``categories``, in steps of ``width``."""
 
+    categories: int
     width: float
-    rows: int
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(_mismatch(rows, self.categories, self.width))
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        return rounding.probability(_failure(rows, self.categories, self.width, self.accuracy))
 
 
 def _mismatch(rows: int, categories: int, width: float) -> float:
@@ -69,15 +71,12 @@ def _failure(rows: int, categories: int, width: float, accuracy: float) -> float
 
 
 @lru_cache(maxsize=256)
-def _grid(categories: int, accuracy: float, rho: float, beta: float) -> HistogramGrid:
+def _design(categories: int, accuracy: float, rho: float, beta: float) -> HistogramDesign:
     """The width that needs the fewest rows; it depends on the promise alone, never on a sample."""
     unit = 8.0 * accuracy / categories / (_WIDTHS // 4)
 
     def needed(index: int) -> int:
-        found = least_whole(lambda n: _mismatch(n, categories, index * unit) <= rho)
-        if found is None:
-            raise InvalidArgument("rho", "large enough for some sample below 2⁶² rows", rho, of="histogram")
-        return found
+        return least_rows(lambda n: _mismatch(n, categories, index * unit) <= rho, "rho", rho, of="histogram")
 
     low, high = 0, _WIDTHS
     while high - low > 1:
@@ -88,7 +87,7 @@ def _grid(categories: int, accuracy: float, rho: float, beta: float) -> Histogra
             high = middle
     if low == 0:
         raise InvalidArgument("beta", "large enough for some sample below 2⁶² rows", beta, of="histogram")
-    return HistogramGrid(low * unit, needed(low))
+    return HistogramDesign(accuracy, rho, beta, needed(low), categories, low * unit)
 
 
 def round_shares(shares: npt.ArrayLike, width: float, coins: npt.ArrayLike) -> Floats:
@@ -113,15 +112,11 @@ def round_shares(shares: npt.ArrayLike, width: float, coins: npt.ArrayLike) -> F
 
 
 def _parameters(
-    categories: int, accuracy: Any, rho: Any, beta: Any, of: str
+    categories: int, accuracy: float, rho: float, beta: float, of: str
 ) -> tuple[int, float, float, float]:
     by = "SIS Theorem 6.14"
-    return (
-        checks.whole(categories, "categories", at_least=2, at_most=100_000, of=of, by=by),
-        checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=by),
-        chance(rho, "rho", of=of, by=by),
-        chance(beta, "beta", of=of, by=by),
-    )
+    count = checks.whole(categories, "categories", at_least=2, at_most=100_000, of=of, by=by)
+    return count, *promise_arguments(accuracy, rho, beta, of=of, by=by)
 
 
 def _listed(categories: Any, of: str) -> Sequence[Any]:
@@ -148,7 +143,7 @@ def histogram_rows(*, categories: Any, accuracy: float, rho: float, beta: float 
     11784
     """
     of = "histogram_rows"
-    return _grid(*_parameters(len(_listed(categories, of)), accuracy, rho, beta, of)).rows
+    return _design(*_parameters(len(_listed(categories, of)), accuracy, rho, beta, of)).rows
 
 
 def histogram(
@@ -178,7 +173,7 @@ def histogram(
     of = "histogram"
     tape = tape_argument(tape, of=of)
     listed = _listed(categories, of)
-    count, accuracy, rho, beta = _parameters(len(listed), accuracy, rho, beta, of)
+    parameters = _parameters(len(listed), accuracy, rho, beta, of)
     try:
         values = items.tolist() if isinstance(items, np.ndarray) else list(items)
         counted = Counter(values)
@@ -187,22 +182,12 @@ def histogram(
     counts = np.array([counted.pop(category, 0) for category in listed], dtype=np.float64)
     if counted:
         raise InvalidArgument("items", "all in categories", next(iter(counted)), of=of)
-    grid, rows = _grid(count, accuracy, rho, beta), len(values)
-    if rows < (1 if best_effort else grid.rows):
-        raise NotEnoughRows(grid.rows, rows, what="A histogram with this promise")
-    if rows < grid.rows:
-        rho = rounding.probability(_mismatch(rows, count, grid.width))
-        beta = rounding.probability(_failure(rows, count, grid.width, accuracy))
-    shares = round_shares(counts / rows, grid.width, tape.branch("histogram").uniforms(count - 1))
-    return Result(
-        shares,
-        Replicability(rho),
-        accuracy,
-        beta,
-        rows=rows,
-        tape=str(tape),
-        details={"categories": tuple(listed), "width": grid.width, "needed": grid.rows},
-    )
+    design = _design(*parameters)
+    kept = design.kept_by(len(values), best_effort=best_effort, what="A histogram with this promise")
+    coins = tape.branch("histogram").uniforms(design.categories - 1)
+    shares = round_shares(counts / kept.rows, design.width, coins)
+    details = {"categories": tuple(listed), "width": design.width, "needed": design.rows}
+    return kept.result(shares, tape, details)
 
 
 CELLS = 4096

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from holdfast import checks
+from holdfast import checks, search
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.replicable._choose import choose_rows, promise_of
-from holdfast.replicable._design import Result, least_whole
+from holdfast.replicable._choose import choice_design, choose_rows
+from holdfast.replicable._design import Result
 from holdfast.replicable._heavy import list_heavy_hitter, list_heavy_hitter_rows, listed_item
 from holdfast.replicable._littlestone import Reduction, Shatter, most_leaves
 from holdfast.replicable._rounding import divergence
@@ -240,7 +240,7 @@ def _steady(dimension: int, hypotheses: int | None, errs: float, accuracy: float
                 return True
         return False
 
-    return least_whole(tells, most=2**40)
+    return search.least_whole(tells, most=2**40)
 
 
 def _levels(
@@ -276,7 +276,7 @@ def _levels(
                 return False
         return True
 
-    rows = least_whole(holds, most=2**50)
+    rows = search.least_whole(holds, most=2**50)
     return None if rows is None else (rows, mistakes(rows))
 
 
@@ -449,8 +449,8 @@ def _chosen(
         raise InvalidArgument(
             "y", "labels that one hypothesis of the class gives", "others", of="learn_littlestone"
         )
-    promise = promise_of(Problem(len(shatter.table), accuracy, beta, True), rho)
-    chosen = promise.choose(mistakes / len(used), len(cells), tape, best_effort=True)
+    design = choice_design(Problem(len(shatter.table), accuracy, beta, True), rho)
+    chosen = design.choose(mistakes / len(used), len(cells), tape, best_effort=True)
     value = tuple(shatter.table[int(chosen)].astype(int).tolist())
     details = {"method": "choose", "lists": 1, "list_rows": len(used), "needed": way.rows}
     return Result(value, chosen.guarantee, accuracy, chosen.beta, len(used), str(tape), details)

@@ -1,9 +1,13 @@
-"""The replicable mean: rounded to a shared grid just wide enough."""
+"""The replicable mean, difference of two means and regression slope: numbers rounded to a shared grid.
+
+The cells of the grid are just wide enough that two samples rarely fall into different ones.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,22 +16,66 @@ import numpy as np
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.replicable._design import (
+    Design,
     Result,
     bounds_argument,
-    chance,
-    enough_rows,
-    least_whole,
+    least_rows,
+    promise_arguments,
     values_argument,
 )
 from holdfast.replicable._rounding import mean_gap, snap
 from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import Replicability
 
 __all__ = ["difference", "difference_rows", "mean", "mean_rows", "rounded_failure", "slope", "slope_rows"]
 
 
 _BY = "theory 4, randomised rounding"
-_FEWEST_CELLS = 2.0**-40
+_FINEST_ACCURACY = 2.0**-40  # as a part of the range
+# A slope divides by at least this share of the stated least variance of x.
+_CUT = 0.75
+
+
+@dataclass(frozen=True)
+class GridDesign(Design):
+    """A number rounded to cells of ``width``.
+
+    ``gap(n)`` bounds how far two samples of n rows lie apart in expectation. ``tail(n, width, accuracy)``
+    bounds the probability that the rounded number is too far from the truth.
+    """
+
+    width: float
+    gap: Callable[[int], float]
+    tail: Callable[[int, float, float], float]
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(self.gap(rows) / self.width)
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        return self.tail(rows, self.width, self.accuracy)
+
+
+@lru_cache(maxsize=256)
+def _design(
+    gap: Callable[[int], float],
+    tail: Callable[[int, float, float], float],
+    accuracy: float,
+    rho: float,
+    beta: float,
+    *,
+    of: str,
+    start: int,
+) -> GridDesign:
+    """The least number of rows, from ``start``, and the width of the cells that keep the promise."""
+
+    def width(rows: int) -> float:
+        return rounding.up(gap(rows) / rho)
+
+    def enough(rows: int) -> bool:
+        return tail(rows, width(rows), accuracy) <= beta
+
+    rows = least_rows(enough, "accuracy", accuracy, of=of, by=_BY, start=start)
+    return GridDesign(accuracy, rho, beta, rows, width(rows), gap, tail)
 
 
 def mean(
@@ -56,18 +104,14 @@ def mean(
     tape = tape_argument(tape, of=of)
     low, high = bounds_argument(bounds, of=of, by=_BY)
     values = values_argument(x, low, high, of=of, by=_BY)
-    part, reached, failed = _promise(accuracy, rho, beta, high - low, of=of)
-    needed, width = _plan(part, reached, failed)
-    rows = values.size
-    if not enough_rows(rows, needed, best_effort=best_effort, what="A mean with this promise"):
-        reached = rounding.probability(mean_gap(rows) / width)
-        failed = rounded_failure(rows, width, part)
+    design = _mean_design(accuracy, rho, beta, high - low, of=of)
+    kept = design.kept_by(values.size, best_effort=best_effort, what="A mean with this promise")
     # The exact sum, so that the order of the rows does not matter.
-    share = (math.fsum(values.tolist()) / rows - low) / (high - low)
-    rounded = float(snap(share, width, tape.branch("mean").uniforms(1))[0])
+    share = (math.fsum(values.tolist()) / kept.rows - low) / (high - low)
+    rounded = float(snap(share, design.width, tape.branch("mean").uniforms(1))[0])
     value = low + (high - low) * min(1.0, max(0.0, rounded))
-    details = {"width": width * (high - low), "needed": needed}
-    return Result(value, Replicability(reached), float(accuracy), failed, rows, str(tape), details)
+    details = {"width": design.width * (high - low), "needed": design.rows}
+    return kept.result(value, tape, details, accuracy=float(accuracy))
 
 
 def mean_rows(*, accuracy: float, rho: float, beta: float, bounds: Any = (0.0, 1.0)) -> int:
@@ -83,28 +127,16 @@ def mean_rows(*, accuracy: float, rho: float, beta: float, bounds: Any = (0.0, 1
     """
     of = "sample_size of mean"
     low, high = bounds_argument(bounds, of=of, by=_BY)
-    return _plan(*_promise(accuracy, rho, beta, high - low, of=of))[0]
+    return _mean_design(accuracy, rho, beta, high - low, of=of).rows
 
 
-def _promise(accuracy: Any, rho: Any, beta: Any, length: float, *, of: str) -> tuple[float, float, float]:
-    """The accuracy as a part of the range, ρ and β."""
-    part = checks.real(accuracy, "accuracy", "(0, inf)", of=of, by=_BY) / length
-    if not _FEWEST_CELLS <= part < 0.5:
+def _mean_design(accuracy: float, rho: float, beta: float, length: float, *, of: str) -> GridDesign:
+    """The design for values scaled to [0, 1], from a range of this ``length``."""
+    accuracy_given, rho, beta = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
+    part = accuracy_given / length
+    if not _FINEST_ACCURACY <= part < 0.5:
         raise InvalidArgument("accuracy", "less than half the length of the bounds", accuracy, of=of)
-    return part, chance(rho, "rho", of=of, by=_BY), chance(beta, "beta", of=of, by=_BY)
-
-
-@lru_cache(maxsize=256)
-def _plan(accuracy: float, rho: float, beta: float) -> tuple[int, float]:
-    """The least number of rows, and the width of the cells, which everyone with this promise shares."""
-
-    def width(n: int) -> float:
-        return rounding.up(mean_gap(n) / rho)
-
-    needed = least_whole(lambda n: rounded_failure(n, width(n), accuracy) <= beta)
-    if needed is None:
-        raise InvalidArgument("accuracy", "large enough for 2⁶² rows", accuracy, of="mean", reference=_BY)
-    return needed, width(needed)
+    return _design(mean_gap, rounded_failure, part, rho, beta, of="mean", start=1)
 
 
 def rounded_failure(n: float, width: float, accuracy: float) -> float:
@@ -115,10 +147,6 @@ def rounded_failure(n: float, width: float, accuracy: float) -> float:
     near, far = scale * (accuracy - 0.5 * width), scale * (accuracy + 0.5 * width)
     between = 0.5 * (math.erfc(near) - math.erfc(far))
     return rounding.probability(math.sqrt(2.0 * math.pi / n) / width * between)
-
-
-# The variance of x below which a slope divides by this share of the stated one in its place.
-_CUT = 0.75
 
 
 def difference(
@@ -150,20 +178,16 @@ def difference(
     tape = tape_argument(tape, of=of)
     low, high = bounds_argument(bounds, of=of, by=_BY)
     groups = [values_argument(group, low, high, of=of, by=_BY) for group in (first, second)]
-    part, rho, beta = _difference_promise(accuracy, rho, beta, high - low, of=of)
-    needed, width = _contrast_plan(_group_gap, _group_failure, part, rho, beta)
-    rows = min(group.size for group in groups)
-    if not enough_rows(rows, needed, best_effort=best_effort, what="Each group of this difference"):
-        rho = rounding.probability(_group_gap(rows) / width)
-        beta = _group_failure(rows, width, part)
+    design = _difference_design(accuracy, rho, beta, high - low, of=of)
+    smaller = min(group.size for group in groups)
+    kept = design.kept_by(smaller, best_effort=best_effort, what="Each group of this difference")
     # Exact sums, so that the order of the rows does not matter.
     means = [math.fsum(group.tolist()) / group.size for group in groups]
-    rounded = float(
-        snap((means[0] - means[1]) / (high - low), width, tape.branch("difference").uniforms(1))[0]
-    )
+    apart = (means[0] - means[1]) / (high - low)
+    rounded = float(snap(apart, design.width, tape.branch("difference").uniforms(1))[0])
     value = (high - low) * min(1.0, max(-1.0, rounded))
-    details = {"width": width * (high - low), "needed": needed}
-    return Result(value, Replicability(rho), float(accuracy), beta, rows, str(tape), details)
+    details = {"width": design.width * (high - low), "needed": design.rows}
+    return kept.result(value, tape, details, accuracy=float(accuracy))
 
 
 def difference_rows(*, accuracy: float, rho: float, beta: float, bounds: Any = (0.0, 1.0)) -> int:
@@ -179,9 +203,25 @@ def difference_rows(*, accuracy: float, rho: float, beta: float, bounds: Any = (
     """
     of = "sample_size of difference"
     low, high = bounds_argument(bounds, of=of, by=_BY)
-    return _contrast_plan(
-        _group_gap, _group_failure, *_difference_promise(accuracy, rho, beta, high - low, of=of)
-    )[0]
+    return _difference_design(accuracy, rho, beta, high - low, of=of).rows
+
+
+def _difference_design(accuracy: float, rho: float, beta: float, length: float, *, of: str) -> GridDesign:
+    """The design for values scaled to [0, 1], from a range of this ``length``."""
+    accuracy_given, rho, beta = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
+    part = accuracy_given / length
+    if not _FINEST_ACCURACY <= part < 1.0:
+        raise InvalidArgument("accuracy", "less than the length of the bounds", accuracy, of=of)
+    return _design(_group_gap, _group_failure, part, rho, beta, of="difference", start=2)
+
+
+def _group_gap(rows: int) -> float:
+    """E|D − D'| for two differences of groups of so many rows: a walk of twice as many steps."""
+    return rounding.up(2.0 * mean_gap(2 * rows))
+
+
+def _group_failure(rows: int, width: float, accuracy: float) -> float:
+    return rounded_failure(rows / 2.0, width, accuracy)
 
 
 def slope(
@@ -219,18 +259,13 @@ def slope(
     ys, xs = (values_argument(v, *pair, of=of, by=_BY) for v, pair in zip((y, x), pairs, strict=True))
     if ys.size != xs.size:
         raise InvalidArgument("x", f"of the length of y, {ys.size}", xs.size, of=of)
-    part = checks.real(accuracy, "accuracy", "(0, inf)", of=of, by=_BY) / unit
-    rho, beta = chance(rho, "rho", of=of, by=_BY), chance(beta, "beta", of=of, by=_BY)
-    gap, failure = _slope_gap(variance), _slope_failure(variance)
-    needed, width = _slope_plan(variance, part, rho, beta)
-    if not enough_rows(xs.size, needed, best_effort=best_effort, what="A slope with this promise"):
-        rho = rounding.probability(gap(xs.size) / width)
-        beta = failure(xs.size, width, part)
+    design = _slope_design(accuracy, rho, beta, variance, unit, of=of)
+    kept = design.kept_by(xs.size, best_effort=best_effort, what="A slope with this promise")
     (y_low, y_high), (x_low, x_high) = pairs
     fitted = _fitted((ys - y_low) / (y_high - y_low), (xs - x_low) / (x_high - x_low), _CUT * variance)
-    rounded = float(snap(fitted, width, tape.branch("slope").uniforms(1))[0])
-    details = {"width": width * unit, "needed": needed}
-    return Result(rounded * unit, Replicability(rho), float(accuracy), beta, xs.size, str(tape), details)
+    rounded = float(snap(fitted, design.width, tape.branch("slope").uniforms(1))[0])
+    details = {"width": design.width * unit, "needed": design.rows}
+    return kept.result(rounded * unit, tape, details, accuracy=float(accuracy))
 
 
 def slope_rows(*, accuracy: float, rho: float, beta: float, bounds: Any, least_variance: Any) -> int:
@@ -245,49 +280,7 @@ def slope_rows(*, accuracy: float, rho: float, beta: float, bounds: Any, least_v
     """
     of = "sample_size of slope"
     _, variance, unit = _slope_scales(bounds, least_variance, of=of)
-    part = checks.real(accuracy, "accuracy", "(0, inf)", of=of, by=_BY) / unit
-    return _slope_plan(
-        variance, part, chance(rho, "rho", of=of, by=_BY), chance(beta, "beta", of=of, by=_BY)
-    )[0]
-
-
-def _group_gap(rows: int) -> float:
-    """E|D − D'| for two differences of groups of so many rows: a walk of twice as many steps."""
-    return rounding.up(2.0 * mean_gap(2 * rows))
-
-
-def _group_failure(rows: int, width: float, accuracy: float) -> float:
-    return rounded_failure(rows / 2.0, width, accuracy)
-
-
-def _difference_promise(
-    accuracy: Any, rho: Any, beta: Any, length: float, *, of: str
-) -> tuple[float, float, float]:
-    part = checks.real(accuracy, "accuracy", "(0, inf)", of=of, by=_BY) / length
-    if not 2.0**-40 <= part < 1.0:
-        raise InvalidArgument("accuracy", "less than the length of the bounds", accuracy, of=of)
-    return part, chance(rho, "rho", of=of, by=_BY), chance(beta, "beta", of=of, by=_BY)
-
-
-@lru_cache(maxsize=256)
-def _contrast_plan(
-    gap: Callable[[int], float],
-    failure: Callable[[int, float, float], float],
-    accuracy: float,
-    rho: float,
-    beta: float,
-) -> tuple[int, float]:
-    """The least number of rows, and the width of the cells, which everyone with this promise shares."""
-
-    def width(rows: int) -> float:
-        return rounding.up(gap(rows) / rho)
-
-    needed = least_whole(lambda rows: failure(rows, width(rows), accuracy) <= beta, 2)
-    if needed is None:
-        raise InvalidArgument(
-            "accuracy", "large enough for 2⁶² rows", accuracy, of="a contrast", reference=_BY
-        )
-    return needed, width(needed)
+    return _slope_design(accuracy, rho, beta, variance, unit, of=of).rows
 
 
 def _slope_scales(
@@ -307,8 +300,13 @@ def _slope_scales(
     return pairs, variance, y_length / x_length
 
 
-def _slope_plan(variance: float, accuracy: float, rho: float, beta: float) -> tuple[int, float]:
-    return _contrast_plan(_slope_gap(variance), _slope_failure(variance), accuracy, rho, beta)
+def _slope_design(
+    accuracy: float, rho: float, beta: float, variance: float, unit: float, *, of: str
+) -> GridDesign:
+    """The design for x and y scaled to [0, 1], where a slope of 1 stands for ``unit``."""
+    accuracy_given, rho, beta = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
+    gap, tail = _slope_gap(variance), _slope_failure(variance)
+    return _design(gap, tail, accuracy_given / unit, rho, beta, of="slope", start=2)
 
 
 @lru_cache(maxsize=64)

@@ -13,16 +13,15 @@ import numpy.typing as npt
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.replicable._design import (
+    Band,
     Result,
     bounds_argument,
-    chance,
-    enough_rows,
-    least_whole,
+    promise_arguments,
+    smallest_design,
     values_argument,
 )
 from holdfast.replicable._rounding import band_end, chernoff, share_gap
 from holdfast.replicable._tape import Floats, Tape, tape_argument
-from holdfast.stability import Replicability
 
 __all__ = ["Domain", "domain_argument", "median", "median_rows", "quantile", "quantile_rows"]
 
@@ -112,7 +111,7 @@ def quantile_rows(
     """
     of = "sample_size of quantile"
     places = domain_argument(domain, bounds, resolution, of=of, by=_BY)
-    return _plan(*_promise(q, accuracy, rho, beta, of=of), places.questions).rows
+    return _design(*_promise(q, accuracy, rho, beta, of=of), places.questions).rows
 
 
 def median_rows(
@@ -138,23 +137,21 @@ def median_rows(
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What everyone with the same promise shares: the thresholds' band and the size it needs."""
+class QuantileDesign(Band):
+    """The band of the shares that comparisons are made with, for a search of so many ``questions``."""
 
     q: float
-    accuracy: float
     questions: int
-    rows: int
-    low: float
-    high: float
 
-    def mismatch(self, n: int) -> float:
+    def mismatch(self, rows: int) -> float:
         spread = max(p * (1.0 - p) for p in (self.low, self.high, min(max(0.5, self.low), self.high)))
-        return rounding.probability(self.questions * share_gap(n, spread) / (self.high - self.low))
+        return rounding.probability(self.questions * share_gap(rows, spread) / (self.high - self.low))
 
-    def failure(self, n: int) -> float:
-        above = chernoff(n, self.high, self.q + self.accuracy) if self.q + self.accuracy < 1.0 else 0.0
-        below = chernoff(n, self.low, self.q - self.accuracy) if self.q - self.accuracy > 0.0 else 0.0
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        most, least = self.q + self.accuracy, self.q - self.accuracy
+        above = chernoff(rows, self.high, most) if most < 1.0 else 0.0
+        below = chernoff(rows, self.low, least) if least > 0.0 else 0.0
         return rounding.probability(above + below)
 
 
@@ -173,16 +170,17 @@ def _quantile(
     values = values_argument(x, -math.inf, math.inf, of=name, by=_BY)
     if not np.isfinite(values).all():
         raise InvalidArgument("x", "a sequence of finite numbers", x, of=name, reference=_BY)
-    level, accuracy, rho, beta = _promise(q, *promise, of=name)
-    plan = _plan(level, accuracy, rho, beta, places.questions)
-    rows = values.size
-    if not enough_rows(rows, plan.rows, best_effort=best_effort, what=f"A {name} with this promise"):
-        rho, beta = plan.mismatch(rows), plan.failure(rows)
-    uniforms = tape.branch("quantile").uniforms(plan.questions)
-    thresholds = plan.low + (plan.high - plan.low) * uniforms
+    design = _design(*_promise(q, *promise, of=name), places.questions)
+    kept = design.kept_by(values.size, best_effort=best_effort, what=f"A {name} with this promise")
+    thresholds = design.cutoffs(tape.branch("quantile").uniforms(design.questions))
     value = places.value(_search(places, places.places(values), thresholds))
-    details = {"q": level, "questions": plan.questions, "needed": plan.rows, "places": places.count}
-    return Result(value, Replicability(rho), accuracy, beta, rows, str(tape), details)
+    details = {
+        "q": design.q,
+        "questions": design.questions,
+        "needed": design.rows,
+        "places": places.count,
+    }
+    return kept.result(value, tape, details)
 
 
 def _search(domain: Domain, sorted_places: npt.NDArray[np.int64], thresholds: Floats) -> int:
@@ -200,29 +198,25 @@ def _search(domain: Domain, sorted_places: npt.NDArray[np.int64], thresholds: Fl
     return low
 
 
-def _promise(q: Any, accuracy: Any, rho: Any, beta: Any, *, of: str) -> tuple[float, float, float, float]:
+def _promise(
+    q: float, accuracy: float, rho: float, beta: float, *, of: str
+) -> tuple[float, float, float, float]:
     level = checks.real(q, "q", "(0, 1)", of=of, by=_BY)
-    rank = checks.real(accuracy, "accuracy", f"[{_FINEST}, 0.5)", of=of, by=_BY)
-    return level, rank, chance(rho, "rho", of=of, by=_BY), chance(beta, "beta", of=of, by=_BY)
+    return level, *promise_arguments(accuracy, rho, beta, f"[{_FINEST}, 0.5)", of=of, by=_BY)
 
 
 @lru_cache(maxsize=256)
-def _plan(q: float, accuracy: float, rho: float, beta: float, questions: int) -> _Plan:
-    def at(n: int) -> _Plan:
+def _design(q: float, accuracy: float, rho: float, beta: float, questions: int) -> QuantileDesign:
+    """The widest band that keeps the accuracy, with the fewest rows."""
+
+    def at(n: int) -> QuantileDesign:
         ends = (q > accuracy) + (q + accuracy < 1.0)
         part = beta / max(1, ends)
         low = band_end(n, q, q - accuracy, part) if q > accuracy else 0.0
         high = band_end(n, q, q + accuracy, part) if q + accuracy < 1.0 else 1.0
-        return _Plan(q, accuracy, questions, n, low, high)
+        return QuantileDesign(accuracy, rho, beta, n, low, high, q, questions)
 
-    def holds(n: int) -> bool:
-        plan = at(n)
-        return plan.low < plan.high and plan.failure(n) <= beta and plan.mismatch(n) <= rho
-
-    needed = least_whole(holds)
-    if needed is None:
-        raise InvalidArgument("accuracy", "large enough for 2⁶² rows", accuracy, of="quantile", reference=_BY)
-    return at(needed)
+    return smallest_design(at, "accuracy", accuracy, of="quantile", by=_BY)
 
 
 _MOST = 2**62

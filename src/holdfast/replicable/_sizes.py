@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from holdfast import checks, errors, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
-from holdfast.replicable._design import least_whole
 from holdfast.replicable._gaussian import gaussian_mean_rows
 from holdfast.replicable._heavy import list_heavy_hitter_rows
 from holdfast.replicable._histogram import histogram_rows
@@ -70,7 +69,7 @@ def sample_size(name: str, **parameters: object) -> int:
     except TypeError as mistake:
         if f"{name}_rows()" not in str(mistake):
             raise
-        raise errors.InvalidArgument(
+        raise InvalidArgument(
             "parameters", f"those of {name} ({mistake})", parameters, of="sample_size"
         ) from None
 
@@ -356,7 +355,7 @@ def _length_pairs(ancestors: int, share: float, rho: float) -> int | None:
                     return True
         return False
 
-    return least_whole(enough, 20)
+    return search.least_whole(enough, above=19, most=2**62)
 
 
 def _point_rows(share: float, rho: float, beta: float) -> int:
@@ -372,6 +371,6 @@ def _point_rows(share: float, rho: float, beta: float) -> int:
                     return True
         return False
 
-    rows = least_whole(enough, 20)
+    rows = search.least_whole(enough, above=19, most=2**62)
     assert rows is not None
     return rows

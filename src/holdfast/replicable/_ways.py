@@ -10,9 +10,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import bdtr, exp1, lambertw, ndtr, rel_entr
 
-from holdfast import rounding
+from holdfast import rounding, search
 from holdfast.replicable._correlated import correlated_log_choice
-from holdfast.replicable._design import MOST_ROWS, least_whole
+from holdfast.replicable._design import MOST_ROWS
 from holdfast.replicable._tape import Floats, Tape, logarithm
 
 __all__ = [
@@ -67,7 +67,7 @@ class Way:
 
     def rows(self, problem: Problem, rho: float) -> int | None:
         """The fewest rows for which accuracy and ``rho`` both hold."""
-        return least_whole(lambda rows: self.rho_at(problem, rows) <= rho, most=MOST_ROWS)
+        return search.least_whole(lambda rows: self.rho_at(problem, rows) <= rho, most=MOST_ROWS)
 
 
 def _softmin_pick(problem: Problem, means: Floats, width: float, tape: Tape) -> int:
