@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli._output import print_data
-from holdfast.cli._page import filled
+from holdfast.cli._output import filled, print_data
 from holdfast.records import show
 
 if TYPE_CHECKING:
