@@ -15,7 +15,7 @@ from holdfast.barriers._lower_bounds import sign_one_way_marginals_bound
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import binomial_log_tail
 from holdfast.records import Record
-from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.replicable import Tape, tape_argument
 from holdfast.stability import Replicability
 
 __all__ = ["LearnedSigns", "agnostic_bound", "marginals_from_learner", "overflow_probability"]
@@ -77,8 +77,8 @@ def marginals_from_learner(samples: Any, learner: Learner, *, examples: Any, tap
     value = np.ones(d)
     if not overflow:
         labels = table[_occurrence(points, counts), points].astype(np.int8)
-        found = learner(points, labels, tape.branch("learner"))
-        value = _predictions(found(np.arange(d)) if callable(found) else found, d)
+        hypothesis = learner(points, labels, tape.branch("learner"))
+        value = _predictions(hypothesis(np.arange(d)) if callable(hypothesis) else hypothesis, d)
     return LearnedSigns(
         value=value,
         overflow=overflow,

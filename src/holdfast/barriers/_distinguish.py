@@ -13,7 +13,7 @@ from holdfast import checks, intervals, rounding
 from holdfast.barriers._goldwasser_micali import PrivateKey, PublicKey, key_argument
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
-from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.replicable import Tape, tape_argument
 
 __all__ = ["Advantage", "Solver", "advantage_bound", "distinguish", "measure_advantage"]
 
@@ -132,11 +132,11 @@ def measure_advantage(
                 rng=rng,
             )
     nats = -math.log((1.0 - confidence) / 2.0)
-    zero, one = (intervals.clopper_pearson(count, trials, nats) for count in ones)
+    of_zero, of_one = (intervals.clopper_pearson(count, trials, nats) for count in ones)
     return Advantage(
         value=(ones[1] - ones[0]) / trials,
-        low=rounding.down(one.low - zero.high),
-        high=rounding.up(one.high - zero.low),
+        low=rounding.down(of_one.low - of_zero.high),
+        high=rounding.up(of_one.high - of_zero.low),
         confidence=confidence,
         trials=trials,
     )

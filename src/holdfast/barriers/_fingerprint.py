@@ -145,19 +145,19 @@ def fingerprint(
         sample = _signs(rng, means, rows)
         output = _output(estimator(sample if batch else sample[0]), (step, d))
         # Of the fresh rows only their sum and one row are used: counts stand for the rest.
-        one = _signs(rng, means, 1)[:, 0, :]
+        fresh_row = _signs(rng, means, 1)[:, 0, :]
         others = 2.0 * rng.binomial(rows - 1, (1.0 + means) / 2.0) - (rows - 1)
         away, centred = sample.sum(axis=1) - rows * means, output - means
-        found = (
+        statistics = (
             (output * away).sum(axis=1),
-            (output * (one + others - rows * means)).sum(axis=1),
+            (output * (fresh_row + others - rows * means)).sum(axis=1),
             2.0 * (output * means).sum(axis=1),
             (centred * (sample[:, 0, :] - means)).sum(axis=1),
-            (centred * (one - means)).sum(axis=1),
+            (centred * (fresh_row - means)).sum(axis=1),
             (centred * centred).sum(axis=1),
             (output * output).sum(axis=1),
         )
-        for column, values in zip(kept, found, strict=True):
+        for column, values in zip(kept, statistics, strict=True):
             column[start : start + step] = values
     z, fresh, expected, inside, outside, error, size = kept
     return Fingerprint(

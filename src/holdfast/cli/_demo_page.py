@@ -25,7 +25,7 @@ from holdfast.records import interval_words
 def page(story: Story, pictures: Pictures | None) -> str:
     """The story as a page, with its pictures for light, dark and narrow screens; None where they were not
     drawn."""
-    asking = sum(told.answer.cost for told in story.told)
+    asking = sum(question.answer.cost for question in story.told)
     searching = story.guard.nats or 0.0
     return filled(
         "demo_page.html",
@@ -38,7 +38,7 @@ def page(story: Story, pictures: Pictures | None) -> str:
         discoveries=story.naive.missed,
         picture=_picture(story, pictures),
         claims="\n".join(_claim(claim) for claim in story.claims),
-        told="\n".join(_told(told) for told in story.told),
+        told="\n".join(_told(question) for question in story.told),
         count=len(story.told),
         once=html.escape(story.once),
         asking=f"{asking:.2g}",
@@ -68,11 +68,11 @@ def _picture(story: Story, pictures: Pictures | None) -> str:
     if pictures is None:
         install = f"<code>{html.escape(pip_install('plots'))}</code>"
         return f'<p class="note">There is a picture too: {install}, and run the demo again.</p>'
-    said = (
+    claims = (
         f"{claim.who}: {claim.low:.1%} to {claim.high:.1%}, {'holds' if claim.holds else 'misses'}"
         for claim in story.claims
     )
-    words = f"Intervals around the truth, 50%. {'; '.join(said)}."
+    words = f"Intervals around the truth, 50%. {'; '.join(claims)}."
     dark, narrow = "(prefers-color-scheme: dark)", "(max-width: 40rem)"
     sources = (
         (f"{dark} and {narrow}", pictures.dark_narrow),
@@ -110,20 +110,20 @@ def _claim(claim: Claim) -> str:
     )
 
 
-def _told(told: Told) -> str:
-    answer = told.answer
+def _told(question: Told) -> str:
+    answer = question.answer
     value, interval = interval_words(answer.value, answer.low, answer.high)
     room = 0.25 * (answer.high - answer.low)
-    places = (answer.low, answer.high, told.truth, answer.guess)
+    places = (answer.low, answer.high, question.truth, answer.guess)
     span = (min(places) - room, max(places) + room)
-    found = "near its guess" if answer.confirmed else f"surprise (guess {answer.guess:g})"
-    truth = f"{told.truth:,.0f}" if told.truth > 10 else f"{told.truth:.3f}"
+    verdict = "near its guess" if answer.confirmed else f"surprise (guess {answer.guess:g})"
+    truth = f"{question.truth:,.0f}" if question.truth > 10 else f"{question.truth:.3f}"
     return (
-        f'<tr><th scope="row">{html.escape(told.words)}<code>{html.escape(str(answer.query))}</code></th>'
+        f'<tr><th scope="row">{html.escape(question.words)}<code>{html.escape(str(answer.query))}</code></th>'
         f'<td data-label="answer">{value}</td><td data-label="interval">{interval}'
-        f"{_bar(answer.low, answer.high, answer.value, span, told.truth)}</td>"
+        f"{_bar(answer.low, answer.high, answer.value, span, question.truth)}</td>"
         f'<td data-label="truth">{truth}</td><td data-label="cost">{answer.cost:.2g} nats'
-        f"<small>{found}</small></td></tr>"
+        f"<small>{verdict}</small></td></tr>"
     )
 
 
@@ -317,15 +317,15 @@ def _questions(story: Story) -> Table:
     table = Table(
         "question", "answer", "interval", "truth", "found", "nats", box=box.SIMPLE_HEAD, pad_edge=False
     )
-    for told in story.told:
-        value, interval = interval_words(told.answer.value, told.answer.low, told.answer.high)
+    for question in story.told:
+        value, interval = interval_words(question.answer.value, question.answer.low, question.answer.high)
         table.add_row(
-            escape(told.words),
+            escape(question.words),
             value,
             escape(interval),
-            f"{told.truth:.0f}" if told.truth > 10 else f"{told.truth:.3f}",
-            "near its guess" if told.answer.confirmed else "[yellow]surprise[/]",
-            f"{told.answer.cost:.2g}",
+            f"{question.truth:.0f}" if question.truth > 10 else f"{question.truth:.3f}",
+            "near its guess" if question.answer.confirmed else "[yellow]surprise[/]",
+            f"{question.answer.cost:.2g}",
         )
     return table
 

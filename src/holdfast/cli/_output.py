@@ -116,9 +116,9 @@ def span_of(kind: str, bounds: tuple[float, float] | None, *places: float) -> tu
         return 0.0, 1.0
     if bounds is not None and kind == "mean":
         return bounds
-    known = [place for place in places if math.isfinite(place)]
-    room = 0.1 * (max(known) - min(known)) if known else 0.0
-    return (min(known) - room, max(known) + room) if room > 0 else None
+    finite = [place for place in places if math.isfinite(place)]
+    room = 0.1 * (max(finite) - min(finite)) if finite else 0.0
+    return (min(finite) - room, max(finite) + room) if room > 0 else None
 
 
 def meter(share: float, width: int = 20) -> str:
@@ -157,10 +157,10 @@ def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | N
         table = guard.table(question, **finer) if finer else guard.table(question)
         show_table(console, table)
         return
-    known = len(guard.history)
+    asked_before = len(guard.history)
     answer = guard.ask(question, **finer) if finer else guard.ask(question)
     left = "" if math.isinf(guard.left) else f" · {amount(guard.left, guard.unit)} left"
-    _show_answer(console, answer, _cost(answer, free=len(guard.history) == known) + left)
+    _show_answer(console, answer, _cost(answer, free=len(guard.history) == asked_before) + left)
     if asked.kind == "cdf":
         show_curve(console, guard.curve(question))
 
@@ -168,9 +168,9 @@ def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | N
 def show_table(console: Console, answers: GroupTable) -> None:
     """The answers about each group of rows, each with its picture."""
     console.print(Text(short(answers.query)), style="bold")
-    known = answers.answers
-    places = [place for answer in known for place in (answer.low, answer.high)]
-    query = known[0].query if known else answers.query
+    group_answers = answers.answers
+    places = [place for answer in group_answers for place in (answer.low, answer.high)]
+    query = group_answers[0].query if group_answers else answers.query
     span = span_of(getattr(query, "kind", ""), getattr(query, "bounds", None), *places) if places else None
     table = Table(*answers.by, "value", "interval", "", box=None, pad_edge=False)
     for row in answers.rows:
@@ -196,9 +196,11 @@ def show_curve(console: Console, curve: Curve) -> None:
     console.print(table, highlight=False)
 
 
-def show_together(console: Console, guard: Guard, answers: Sequence[Answer], known: Sequence[bool]) -> None:
-    """Show what came of questions that were asked together; ``known`` says which were answered before."""
-    for place, (answer, before) in enumerate(zip(answers, known, strict=False)):
+def show_together(
+    console: Console, guard: Guard, answers: Sequence[Answer], answered_before: Sequence[bool]
+) -> None:
+    """Show what came of questions that were asked together; ``answered_before`` says which were."""
+    for place, (answer, before) in enumerate(zip(answers, answered_before, strict=False)):
         twice = any(answer is other for other in answers[:place])
         _show_answer(console, answer, _cost(answer, free=before or twice))
         if getattr(answer.query, "kind", "") == "cdf":
@@ -317,12 +319,12 @@ def show_train(console: Console, guard: Guard, rows: int = 8) -> None:
 
 def _seen(values: Any, kind: str) -> str:
     missing = float(values.isna().mean())
-    known = values.dropna()
-    if len(known) == 0:
-        said = "no values"
+    present = values.dropna()
+    if len(present) == 0:
+        words = "no values"
     elif kind == "number":
-        said = f"{known.min():.5g} to {known.max():.5g}, median {known.median():.5g}"
+        words = f"{present.min():.5g} to {present.max():.5g}, median {present.median():.5g}"
     else:
-        counts = known.astype(str).value_counts().head(5)
-        said = ", ".join(f"{value} {count / len(values):.0%}" for value, count in counts.items())
-    return said + (f"; {missing:.0%} missing" if missing else "")
+        counts = present.astype(str).value_counts().head(5)
+        words = ", ".join(f"{value} {count / len(values):.0%}" for value, count in counts.items())
+    return words + (f"; {missing:.0%} missing" if missing else "")

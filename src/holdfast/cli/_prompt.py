@@ -77,8 +77,8 @@ class Suggestions(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         """Everything that continues the word before the cursor."""
         line = document.text_before_cursor
-        found = _WORD.search(line)
-        word = found.group() if found else ""
+        match = _WORD.search(line)
+        word = match.group() if match else ""
         for text in self._offered(line[: len(line) - len(word)].strip()):
             if text.lower().lstrip('"').startswith(word.lower().lstrip('"')):
                 yield Completion(text, start_position=-len(word))

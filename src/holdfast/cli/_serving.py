@@ -290,7 +290,7 @@ def _await_start(workers: list[_Worker], received: list[int]) -> None:
     """Wait until every worker takes requests."""
     waiting = list(workers)
     while waiting and not received:
-        wait([place for one in waiting for place in (one.pipe, one.process.sentinel)], timeout=_TICK)
+        wait([place for worker in waiting for place in (worker.pipe, worker.process.sentinel)], timeout=_TICK)
         for worker in list(waiting):
             if worker.pipe.poll():
                 try:
@@ -429,10 +429,10 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 def _addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        places = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except UnicodeError:
         raise OSError(errno.EINVAL, "that is no name of a machine") from None
-    return list(dict.fromkeys((kind, str(address[0])) for kind, _, _, _, address in found))
+    return list(dict.fromkeys((kind, str(address[0])) for kind, _, _, _, address in places))
 
 
 def _words(error: OSError) -> str:

@@ -103,7 +103,7 @@ def _forget(book: Book, path: Path | None) -> None:
 
 
 def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dict[str, Any]:
-    said = {
+    given = {
         "confidence": terms.confidence,
         "error": terms.error,
         "expect": terms.expect,
@@ -124,24 +124,29 @@ def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
         raise BookError(
             f"The account {ledger} was opened with a training file of its own; give it again with --train."
         )
-    known = {**_DEFAULTS}
+    terms_of_account = {**_DEFAULTS}
     strategy = {name: agreed[name] for name in ("strategy", "queries", "surprises") if name in agreed}
     if agreed:
-        known |= {
+        terms_of_account |= {
             name: agreed[name] for name in ("confidence", "error", "expect", "promise") if name in agreed
         }
-        known |= {"training-share": training.get("share"), "split-seed": training.get("seed", 0)}
+        terms_of_account |= {"training-share": training.get("share"), "split-seed": training.get("seed", 0)}
         model = agreed.get("model", {})
-        known |= {"clusters": model.get("clusters"), "mixing": model.get("mixing")}
-        for name, value in said.items():
-            if value is not None and value != known[name]:
-                before = f"--{name} {_shown(known[name])}" if known[name] is not None else f"no --{name}"
+        terms_of_account |= {"clusters": model.get("clusters"), "mixing": model.get("mixing")}
+        for name, value in given.items():
+            if value is not None and value != terms_of_account[name]:
+                before = (
+                    f"--{name} {_shown(terms_of_account[name])}"
+                    if terms_of_account[name] is not None
+                    else f"no --{name}"
+                )
                 raise BookError(
                     f"The account {ledger} was opened with {before}, and this says --{name} {_shown(value)}. "
                     "Leave it out to go on with the account, or keep another one with --ledger."
                 )
     options: dict[str, Any] = {
-        name.replace("-", "_"): known[name] if value is None else value for name, value in said.items()
+        name.replace("-", "_"): terms_of_account[name] if value is None else value
+        for name, value in given.items()
     }
     model = _model(options.pop("clusters"), options.pop("mixing"))
     return {**options, **strategy, **model}
@@ -446,14 +451,14 @@ def _show_epochs(epochs: Sequence[dict[str, Any]], as_json: bool) -> None:
         pad_edge=False,
         padding=(0, 2, 0, 0),
     )
-    for one in epochs:
-        left = "closed" if one["closed"] else one["words"]
+    for epoch in epochs:
+        left = "closed" if epoch["closed"] else epoch["words"]
         table.add_row(
-            str(one["epoch"]),
-            f"{one['rows']:,}",
-            f"{one['confidence']:.4g}",
-            f"{one['together']:.4g}",
-            amount(one["spent"], one["unit"]),
+            str(epoch["epoch"]),
+            f"{epoch['rows']:,}",
+            f"{epoch['confidence']:.4g}",
+            f"{epoch['together']:.4g}",
+            amount(epoch["spent"], epoch["unit"]),
             left,
         )
     console.print(table)

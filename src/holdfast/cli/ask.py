@@ -114,10 +114,10 @@ def _answer(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
     if len(questions) == 1:
         ask_and_show(console, guard, questions[0], finer)
     elif questions:
-        known = _check(guard, questions, finer)
+        answered_before = _check(guard, questions, finer)
         outcomes = _together(guard, questions, finer)
         answers = [outcome for outcome in outcomes if not isinstance(outcome, HoldfastError)]
-        show_together(console, guard, answers, known)
+        show_together(console, guard, answers, answered_before)
         for outcome in outcomes:
             if isinstance(outcome, HoldfastError):
                 raise outcome
@@ -168,13 +168,13 @@ def _preview(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
 def _check(guard: Guard, questions: Sequence[str], finer: Finer) -> list[bool]:
     """Find a question that cannot be asked as written before the first is paid for; says which of them were
     answered before."""
-    known = []
+    answered_before = []
     for question in questions:
         try:
-            known.append(guard.cost_preview(question, **finer).known)
+            answered_before.append(guard.cost_preview(question, **finer).known)
         except (BudgetSpent, NotEnoughRows):
-            known.append(False)
-    return known
+            answered_before.append(False)
+    return answered_before
 
 
 def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, only_preview: bool) -> None:
@@ -292,10 +292,10 @@ def report(
             _check_report(guard, asked)
             _confirm(data, asked=before, yes=yes, as_json=as_json)
         given_before = None if asked else guard.reported
-        told = given_before or guard.report(asked)
-        _show_report(guard, told, markdown=markdown, as_json=as_json)
+        final = given_before or guard.report(asked)
+        _show_report(guard, final, markdown=markdown, as_json=as_json)
     if page is not None:
-        page.write_text(_page(data, told), encoding="utf-8")
+        page.write_text(_page(data, final), encoding="utf-8")
 
 
 def _terms(terms: Terms, *, preregister: bool) -> Terms:
@@ -348,17 +348,17 @@ def _confirm(data: str, *, asked: int, yes: bool, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _show_report(guard: Guard, told: Report, *, markdown: bool, as_json: bool) -> None:
+def _show_report(guard: Guard, final: Report, *, markdown: bool, as_json: bool) -> None:
     if as_json:
-        answers = [None if answer is None else answer.to_brief_dict() for answer in told.answers]
-        print_data({**told.to_dict(), "answers": answers, "spent": guard.spent, "unit": guard.unit})
+        answers = [None if answer is None else answer.to_brief_dict() for answer in final.answers]
+        print_data({**final.to_dict(), "answers": answers, "spent": guard.spent, "unit": guard.unit})
     elif markdown:
-        click.echo(told.to_markdown())
+        click.echo(final.to_markdown())
     else:
-        _print_table(told)
+        _print_table(final)
 
 
-def _print_table(told: Report) -> None:
+def _print_table(final: Report) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -367,7 +367,7 @@ def _print_table(told: Report) -> None:
 
     console = Console(highlight=False)
     table = Table("question", "value", "interval", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for question, answer in zip(told.questions, told.answers, strict=True):
+    for question, answer in zip(final.questions, final.answers, strict=True):
         if answer is None:
             table.add_row(Text(short(question)), Text("could not be computed", style="yellow"), "")
         else:
@@ -375,12 +375,12 @@ def _print_table(told: Report) -> None:
             table.add_row(Text(short(question)), Text(value, style="bold green"), Text(interval))
     console.print(table)
     console.print()
-    console.print(Text(told.text))
+    console.print(Text(final.text))
 
 
-def _page(data: str, told: Report) -> str:
+def _page(data: str, final: Report) -> str:
     import html
 
     from holdfast.cli._output import filled
 
-    return filled("report_page.html", title=html.escape(f"Report on {data}"), report=told._repr_html_())
+    return filled("report_page.html", title=html.escape(f"Report on {data}"), report=final._repr_html_())

@@ -85,21 +85,23 @@ def verify(
     with tempfile.TemporaryDirectory() as folder:
         try:
             exports = [_exported(book, target, Path(folder), place) for place, book in enumerate(books)]
-            found = verify_epochs(exports, public_key, receipts=held)
-            found = tuple(
-                _with_witness(one, path, checkpoints, public_key)
-                for one, path in zip(found, exports, strict=True)
+            verifications = verify_epochs(exports, public_key, receipts=held)
+            verifications = tuple(
+                _with_witness(verification, path, checkpoints, public_key)
+                for verification, path in zip(verifications, exports, strict=True)
             )
         except BookError as damage:
-            found = (Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),)),)
+            verifications = (Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),)),)
     if as_json:
-        said = [{**one.to_dict(), "whole": one.whole} for one in found]
-        print_data(said[0] if len(books) == 1 else said)
+        documents = [
+            {**verification.to_dict(), "whole": verification.whole} for verification in verifications
+        ]
+        print_data(documents[0] if len(books) == 1 else documents)
     else:
-        for one in found:
-            _show_verification(one)
-        _say_who(found, public_key)
-    if not all(one.whole for one in found):
+        for verification in verifications:
+            _show_verification(verification)
+        _say_who(verifications, public_key)
+    if not all(verification.whole for verification in verifications):
         sys.exit(1)
 
 
@@ -128,31 +130,31 @@ def _exported(book: Path, target: Path | None, folder: Path, place: int) -> Path
 
 
 def _with_witness(
-    found: Verification, path: Path, checkpoints: list[Checkpoint], public_key: str | None
+    verification: Verification, path: Path, checkpoints: list[Checkpoint], public_key: str | None
 ) -> Verification:
     """The verification of one export, with what a witness saw and it lacks."""
     from holdfast.ledger import check_witness, read_lines
 
     problems = check_witness(read_lines(path), checkpoints, public_key)
-    return replace(found, problems=(*found.problems, *problems))
+    return replace(verification, problems=(*verification.problems, *problems))
 
 
-def _show_verification(found: Verification) -> None:
+def _show_verification(verification: Verification) -> None:
     console = Console(highlight=False)
-    if found.whole:
-        epoch = f"Epoch {found.epoch}, whole" if found.epoch > 1 else "Whole"
-        spent = amount(found.spent, found.unit)
-        console.print(f"{epoch}: {found.lines:,} lines, {spent} spent.", style="bold green")
-    for problem in found.problems[:_SHOWN]:
+    if verification.whole:
+        epoch = f"Epoch {verification.epoch}, whole" if verification.epoch > 1 else "Whole"
+        spent = amount(verification.spent, verification.unit)
+        console.print(f"{epoch}: {verification.lines:,} lines, {spent} spent.", style="bold green")
+    for problem in verification.problems[:_SHOWN]:
         place = f"line {problem.line}" if problem.line else "the file"
         console.print(f"{problem.kind:<10} {place}: {problem.words}", style="red", markup=False)
-    if (more := len(found.problems) - _SHOWN) > 0:
+    if (more := len(verification.problems) - _SHOWN) > 0:
         console.print(f"… and {more:,} more; --json lists all.", style="red")
 
 
-def _say_who(found: tuple[Verification, ...], key: str | None) -> None:
+def _say_who(verifications: tuple[Verification, ...], key: str | None) -> None:
     console = Console(highlight=False)
-    if not all(one.whole for one in found):
+    if not all(verification.whole for verification in verifications):
         return
     if key is None:
         console.print(
@@ -160,7 +162,7 @@ def _say_who(found: tuple[Verification, ...], key: str | None) -> None:
             style="dim",
         )
     else:
-        matching = sum(one.receipts for one in found)
+        matching = sum(verification.receipts for verification in verifications)
         console.print(f"Signed by {key}.\nReceipts that match: {matching}.", style="dim", soft_wrap=True)
 
 
@@ -234,17 +236,19 @@ def migrate(books: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
     if needed and not dry_run:
         done = [ledger.migrate(plan.book) if plan.steps else plan for plan in plans]
     if as_json:
-        print_data([one.to_dict() for one in done])
+        print_data([migration.to_dict() for migration in done])
         return
     console = Console(highlight=False)
-    for one in done:
-        words = f"{one.book}: format {one.before}, {one.lines:,} lines, whole."
+    for migration in done:
+        words = f"{migration.book}: format {migration.before}, {migration.lines:,} lines, whole."
         console.print(words, markup=False, soft_wrap=True)
-        for step in one.steps:
+        for step in migration.steps:
             console.print(f"  {step}", markup=False, soft_wrap=True)
-        if one.done:
+        if migration.done:
             console.print(
-                f"  Now format {one.after}. The old book is {one.kept}.", markup=False, soft_wrap=True
+                f"  Now format {migration.after}. The old book is {migration.kept}.",
+                markup=False,
+                soft_wrap=True,
             )
     if not needed:
         console.print("All have the current format. There is nothing to migrate.", style="bold")
@@ -334,10 +338,9 @@ def restore(
         console.print(f"{home} is as it was at {at}.", style="bold", markup=False, soft_wrap=True)
         for head in restored.books:
             console.print(f"  {head.name}: {head.sequence:,} lines", markup=False)
-        for one in restored.behind:
-            words = (
-                f"{one.name} is behind: a witness saw line {one.seen:,}, the backup ends at {one.restored:,}."
-            )
+        for late in restored.behind:
+            lines = f"a witness saw line {late.seen:,}, the backup ends at {late.restored:,}."
+            words = f"{late.name} is behind: {lines}"
             console.print(words, style="bold red", markup=False, soft_wrap=True)
         if restored.behind:
             console.print(

@@ -68,20 +68,20 @@ def plan(
         return
     from holdfast.planning import plan as make_plan
 
-    found = make_plan(
+    methods = make_plan(
         queries=queries, confidence=confidence, error=error, rows=rows, surprises=surprises, promise=promise
     )
     if plot is not None:
         from holdfast.planning import plot_plan
 
         try:
-            plot_plan(found).savefig(plot, dpi=150)
+            plot_plan(methods).savefig(plot, dpi=150)
         except ValueError as error:
             raise click.UsageError(f"Cannot draw into {plot}: {error}.") from None
     if as_json:
-        print_data(found.to_dict())
+        print_data(methods.to_dict())
     else:
-        _show_plan(found)
+        _show_plan(methods)
 
 
 def _show_several(queries: float, error: float, rho: float, confidence: float, as_json: bool) -> None:
@@ -113,24 +113,24 @@ def _show_several(queries: float, error: float, rho: float, confidence: float, a
     console.print("All take for granted: independent rows, values in [0, 1], a shared tape.", style="dim")
 
 
-def _show_plan(found: Plan) -> None:
+def _show_plan(methods: Plan) -> None:
     console = Console(highlight=False)
-    console.print(found.headline(), style="bold", markup=False)
-    computed = ("error", "rows", "queries").index(found.solved_for)
+    console.print(methods.headline(), style="bold", markup=False)
+    computed = ("error", "rows", "queries").index(methods.solved_for)
     table = Table("", "method", box=None, pad_edge=False)
     table.add_column(("error", "rows", "questions")[computed], justify="right", no_wrap=True)
     table.add_column("rests on", overflow="fold")
-    common = set(found.setting.assumptions)
-    for entry in found.table:
-        cells = found.cells(entry)
-        best = entry is found.best
+    common = set(methods.setting.assumptions)
+    for entry in methods.table:
+        cells = methods.cells(entry)
+        best = entry is methods.best
         style = "bold green" if best else "" if entry.recommendable else "dim"
         number = escape(cells[1 + computed])
         table.add_row("→" if best else "", cells[0], number, escape(_rests_on(entry, common)), style=style)
     console.print(table)
-    if found.other_questions():
-        console.print(found.other_questions(), markup=False)
-    console.print("All take for granted: " + " ".join(found.setting.assumptions), style="dim", markup=False)
+    if methods.other_questions():
+        console.print(methods.other_questions(), markup=False)
+    console.print("All take for granted: " + " ".join(methods.setting.assumptions), style="dim", markup=False)
 
 
 def _rests_on(entry: PlanEntry, common: set[str]) -> str:
@@ -238,11 +238,11 @@ def leak(
             raise click.UsageError(f"Missing option '{missing[0]}' (or --recipe FILE, or --choices M).")
         from holdfast.planning import leak as compute
 
-        told = compute(queries, digits, rows, confidence=confidence)
+        leaked = compute(queries, digits, rows, confidence=confidence)
         if as_json:
-            print_data({**told.to_dict(), "vacuous": told.vacuous})
+            print_data({**leaked.to_dict(), "vacuous": leaked.vacuous})
         else:
-            _show_leak(told)
+            _show_leak(leaked)
         return
     if queries is not None:
         raise click.UsageError("--queries is about published scores: leave it out here.")
@@ -325,45 +325,45 @@ def _power_of_ten(nats: float) -> str:
     return f"{math.floor(math.exp(nats)):,}" if nats < 20 else f"10^{math.floor(nats / math.log(10.0))}"
 
 
-def _show_leak(found: Leak) -> None:
+def _show_leak(leaked: Leak) -> None:
     console = Console(highlight=False)
-    bits = found.nats / math.log(2.0)
+    bits = leaked.nats / math.log(2.0)
     console.print(
-        f"{found.queries:,} scores with {found.digits} digits could have told {found.nats:,.0f} nats "
-        f"({bits:,.0f} bits) about {found.rows:,} rows.",
+        f"{leaked.queries:,} scores with {leaked.digits} digits could have told {leaked.nats:,.0f} nats "
+        f"({bits:,.0f} bits) about {leaked.rows:,} rows.",
         style="bold",
     )
     table = Table("what may be claimed", box=None, pad_edge=False)
     table.add_column("half-width", justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
-    for claim, width, remark in _claims(found):
+    for claim, width, remark in _claims(leaked):
         table.add_row(claim, f"±{width:.3g}", remark, style="red" if width >= 0.5 else "")
     console.print(table)
     verdict = (
         "As they are, the scores say nothing that is certain: use fresh rows."
-        if found.vacuous
-        else f"Every score is within ±{found.score:.3g} with confidence {found.confidence:g}, "
+        if leaked.vacuous
+        else f"Every score is within ±{leaked.score:.3g} with confidence {leaked.confidence:g}, "
         "however it was chosen."
     )
     console.print(verdict, style="bold")
     console.print("Rows are taken to be independent, scores to be means of values in [0, 1].", style="dim")
 
 
-def _claims(found: Leak) -> list[tuple[str, float, str]]:
-    coarsest = min(found.by_digits, key=lambda digits: found.by_digits[digits])
+def _claims(leaked: Leak) -> list[tuple[str, float, str]]:
+    coarsest = min(leaked.by_digits, key=lambda digits: leaked.by_digits[digits])
     words = "digit" if coarsest == 1 else "digits"
     return [
-        ("had no score been used to choose another", found.if_fixed, "what is often claimed"),
-        ("the first score", found.at(1), "chosen before anything leaked"),
-        ("every score", found.score, "holds, however each was chosen from the ones before"),
-        ("the best of them, downwards", found.best, "its true value is at most this much lower"),
-        ("one more score, asked now", found.now, "chosen after seeing all"),
-        (f"with {coarsest} {words}", found.by_digits[coarsest], "the best number of digits"),
-        (f"rounded to {found.rounded.cells} cells", found.rounded.half_width, "the best rounding"),
+        ("had no score been used to choose another", leaked.if_fixed, "what is often claimed"),
+        ("the first score", leaked.at(1), "chosen before anything leaked"),
+        ("every score", leaked.score, "holds, however each was chosen from the ones before"),
+        ("the best of them, downwards", leaked.best, "its true value is at most this much lower"),
+        ("one more score, asked now", leaked.now, "chosen after seeing all"),
+        (f"with {coarsest} {words}", leaked.by_digits[coarsest], "the best number of digits"),
+        (f"rounded to {leaked.rounded.cells} cells", leaked.rounded.half_width, "the best rounding"),
         (
             "with Gaussian noise on every score",
-            found.with_noise,
+            leaked.with_noise,
             "certified: transfer-gaussian of holdfast plan",
         ),
-        ("with a code guard", found.with_guard, "a forecast for honest guesses from a third of the rows"),
+        ("with a code guard", leaked.with_guard, "a forecast for honest guesses from a third of the rows"),
     ]

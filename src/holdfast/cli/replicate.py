@@ -71,7 +71,7 @@ class _Terms:
 @click.option("--least-variance", type=float, help="The least variance that x can have, for a slope.")
 @click.option("--best-effort", is_flag=True, help="With too few rows, promise less instead of refusing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -> None:
+def replicate(data: str, question: str, seed: str, as_json: bool, **options: Any) -> None:
     """Compute a statistic of DATA, a CSV or Parquet file, that replicates exactly.
 
     \b
@@ -91,7 +91,7 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -
     from holdfast.replicable import Tape
 
     shared = Tape.parse(seed) if seed.startswith("tape:") else Tape(seed)
-    terms = _Terms(tape=shared, **said)
+    terms = _Terms(tape=shared, **options)
     call = _CALL.match(question)
     name = call.group(1).lower() if call else ""
     if call is None or name not in _STATISTICS:
@@ -398,10 +398,10 @@ def _show(
     )
     console.print(f"  {_truth(asked, result)} with probability {1.0 - beta:.4g} or more")
     needed = result.details["needed"]
-    told = (
+    verdict = (
         "enough" if result.rows >= needed else f"fewer than the {needed:,} that the promise asked for needs"
     )
-    console.print(f"  {result.rows:,} rows, {told}", style="dim" if result.rows >= needed else "yellow")
+    console.print(f"  {result.rows:,} rows, {verdict}", style="dim" if result.rows >= needed else "yellow")
     for label, text in (
         ("tape", result.tape),
         ("cite", _citation(result, asked, agreed)),

@@ -153,16 +153,20 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         return None if progress is None else lambda asked, _: progress(done + asked, total)
 
     guard = Guard(stones.table, split_seed=seed)
-    told = []
+    answered = []
     for question in QUESTIONS:
-        told.append(Told(question.words, guard.ask(question.asked), float(question.truth(stones.population))))
+        answered.append(
+            Told(question.words, guard.ask(question.asked), float(question.truth(stones.population)))
+        )
         if progress is not None:
-            progress(len(told), total)
+            progress(len(answered), total)
     before = guard.spent
-    guarded = sign_attack(guard, columns=columns, target="expensive", on_edge=False, progress=at(len(told)))
+    guarded = sign_attack(
+        guard, columns=columns, target="expensive", on_edge=False, progress=at(len(answered))
+    )
     pressed = Guard(stones.table, split_seed=seed)
     attacked = sign_attack(
-        pressed, columns=columns, target="expensive", progress=at(len(told) + len(columns) + 1)
+        pressed, columns=columns, target="expensive", progress=at(len(answered) + len(columns) + 1)
     )
     shares, final = naive_sign_attack(stones)
     once = single_holdout(stones, _explored(stones, seed))
@@ -171,7 +175,7 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         population=len(stones.population),
         columns=len(columns),
         seed=seed,
-        told=tuple(told),
+        told=tuple(answered),
         naive=Claim(
             who="Plain averages",
             value=final.value,

@@ -176,8 +176,8 @@ def analyse(
         chosen = np.array(kept[:size], dtype=np.int64)
         signs = np.where(shares[chosen] >= 0.5, 1, -1).astype(np.int8)
         answer = asking.ask(_vote(chosen, signs))
-        told = _NOTHING if answer is None else (answer.value, answer.low, answer.high)
+        reported = _NOTHING if answer is None else (answer.value, answer.low, answer.high)
         training = float(train.votes(chosen, signs).mean())
         held = np.nan if truth is None else float(asking.held)
-        votes.append(Vote(size, training, *told, fresh(chosen, signs), held))
+        votes.append(Vote(size, training, *reported, fresh(chosen, signs), held))
     return votes

@@ -51,11 +51,11 @@ class Bands:
         lines: list[tuple[float | None, ...]] = []
         for place, size in enumerate(self.attributes[0]):
             seen = self.answered[:, place]
-            told = self.reported[seen, place]
+            reported = self.reported[seen, place]
             numbers = (
                 _mean(self.training[:, place]),
-                _mean(told),
-                round(float(told.std()), 4) if len(told) else None,
+                _mean(reported),
+                round(float(reported.std()), 4) if len(reported) else None,
                 _mean(self.fresh[:, place]),
                 _mean((self.high - self.low)[seen, place] / 2),
                 _mean(seen.astype(float)),
@@ -74,14 +74,14 @@ def _mean(values: Floats) -> float | None:
 def draw_bands(axes: Any, bands: Bands, colours: Palette, *, intervals: bool) -> None:
     """Accuracy against the number of attributes: training, as reported (with its interval), fresh rows."""
     places = bands.attributes[0]
-    known = bands.answered.any(axis=0)
+    answered = bands.answered.any(axis=0)
     if intervals:
         low, high = (
-            np.array([column[np.isfinite(column)].mean() for column in end[:, known].T])
+            np.array([column[np.isfinite(column)].mean() for column in end[:, answered].T])
             for end in (bands.low, bands.high)
         )
         axes.fill_between(
-            places[known], low, high, color=colours.reported, alpha=0.13, lw=0, label="interval (95 %)"
+            places[answered], low, high, color=colours.reported, alpha=0.13, lw=0, label="interval (95 %)"
         )
     for name, values, colour, style in (
         ("training", bands.training, colours.training, (0, (1, 1.5))),

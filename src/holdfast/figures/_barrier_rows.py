@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.barriers._marginals import one_way_marginals_rows, sign_one_way_marginals_rows
+from holdfast.barriers import one_way_marginals_rows, sign_one_way_marginals_rows
 from holdfast.mechanisms import widest_ratio
 from holdfast.stability import DP, Replicability
 
@@ -116,13 +116,13 @@ def excess(
     p = 0.0
     if problem == "signs":
         p = min(1.0, _HOSTILE * math.sqrt(1.0 / rows + (width * kind.deviation) ** 2))
-    found = column_means(rng, trials, d, rows, p)
+    means = column_means(rng, trials, d, rows, p)
     if width > 0.0:
-        found = found + width * kind.draw(rng, found.shape)
+        means = means + width * kind.draw(rng, means.shape)
     if problem == "marginals":
-        errors = np.abs(found - p).max(axis=1)
+        errors = np.abs(means - p).max(axis=1)
     else:  # A mean of 0 has no sign: half of the time it is the wrong one.
-        errors = p * (1.0 - np.sign(found)).mean(axis=1)
+        errors = p * (1.0 - np.sign(means)).mean(axis=1)
     return float(np.quantile(errors, 1.0 - BETA)) / ACCURACY[problem]
 
 
@@ -136,12 +136,12 @@ def rows_needed(
     for _ in range(8):
         rows = max(2, round(math.exp(place)))
         # The same coins at every step, so that the error changes with the rows and with nothing else.
-        found = math.log(max(excess(problem, stability, method, d, rows, trials, seed), 1e-3))
+        log_excess = math.log(max(excess(problem, stability, method, d, rows, trials, seed), 1e-3))
         if last is not None and abs(place - last[0]) > 0.05:
-            slope = min(-0.3, max(-1.2, (found - last[1]) / (place - last[0])))
-        last = place, found
-        place -= found / slope
-        if abs(found) < 0.005:
+            slope = min(-0.3, max(-1.2, (log_excess - last[1]) / (place - last[0])))
+        last = place, log_excess
+        place -= log_excess / slope
+        if abs(log_excess) < 0.005:
             break
     return math.exp(place)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from holdfast.barriers._lower_bounds import one_way_marginals_bound, sign_one_way_marginals_bound
+from holdfast.barriers import one_way_marginals_bound, sign_one_way_marginals_bound
 from holdfast.figures._barrier_rows import (
     ACCURACY,
     ALGORITHMS,
@@ -39,22 +39,22 @@ def measure(runs: int, progress: Progress, workers: Workers = 1) -> dict[tuple[s
 
 
 def _run(run: int) -> dict[tuple[str, str], list[float]]:
-    found: dict[tuple[str, str], list[float]] = {}
+    logs: dict[tuple[str, str], list[float]] = {}
     for place, d in enumerate(COLUMNS):
         for i, problem in enumerate(ACCURACY):
             for k, (name, stability, method) in enumerate(ALGORITHMS):
                 seed = [5, run, place, i, k]
                 rows = rows_needed(problem, stability, method, d, trials=TRIALS, seed=seed)
-                found.setdefault((problem, name), []).append(math.log(rows))
-    return found
+                logs.setdefault((problem, name), []).append(math.log(rows))
+    return logs
 
 
 def slopes(logs: Floats) -> Floats:
     """The least-squares slope of each run's line, rows against columns on logarithmic scales."""
     x = np.log(COLUMNS)
     x = x - x.mean()
-    found: Floats = logs @ x / (x @ x)
-    return found
+    slope: Floats = logs @ x / (x @ x)
+    return slope
 
 
 def interval(values: Floats) -> tuple[float | None, float | None]:
@@ -76,10 +76,10 @@ def impossible_rows(problem: str, stability: DP | Replicability | None, d: int) 
 
 def barriers(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1) -> FigureTable:
     """Measure the rows that each promise needs as columns are added, and draw them with the lower bounds."""
-    found = measure(runs, progress, workers)
-    files = save("barriers", folder, lambda colours: _picture(found, colours))
+    log_rows = measure(runs, progress, workers)
+    files = save("barriers", folder, lambda colours: _picture(log_rows, colours))
     lines: list[tuple[Any, ...]] = []
-    for (problem, name), logs in found.items():
+    for (problem, name), logs in log_rows.items():
         stability, method = next((s, m) for n, s, m in ALGORITHMS if n == name)
         for place, d in enumerate(COLUMNS):
             measured = (logs[:, place].mean(), *interval(logs[:, place]))
@@ -98,7 +98,7 @@ def barriers(folder: Path, *, runs: int, progress: Progress, workers: Workers = 
             f"low, high: {CONFIDENCE:.0%} intervals over the runs.",
             "proven: rows for which the promise is proved. too few: below this no algorithm keeps it.",
             *(
-                f"Slopes of log rows against log columns, {problem}: {_slopes(found, problem)}."
+                f"Slopes of log rows against log columns, {problem}: {_slopes(log_rows, problem)}."
                 for problem in ACCURACY
             ),
         ),
@@ -108,14 +108,14 @@ def barriers(folder: Path, *, runs: int, progress: Progress, workers: Workers = 
     return table
 
 
-def gap(found: dict[tuple[str, str], Floats], problem: str) -> Floats:
+def gap(log_rows: dict[tuple[str, str], Floats], problem: str) -> Floats:
     """By which power of private rows the rows of droplets grow, in each run."""
-    return slopes(found[problem, "droplets"]) / slopes(found[problem, "private"])
+    return slopes(log_rows[problem, "droplets"]) / slopes(log_rows[problem, "private"])
 
 
-def _slopes(found: dict[tuple[str, str], Floats], problem: str) -> str:
-    values = {name: slopes(found[problem, name]) for name, *_ in ALGORITHMS}
-    values["droplets over private"] = gap(found, problem)
+def _slopes(log_rows: dict[tuple[str, str], Floats], problem: str) -> str:
+    values = {name: slopes(log_rows[problem, name]) for name, *_ in ALGORITHMS}
+    values["droplets over private"] = gap(log_rows, problem)
     return ", ".join(f"{name} {_with_interval(each)}" for name, each in values.items())
 
 
@@ -124,11 +124,11 @@ def _with_interval(values: Floats) -> str:
     return f"{values.mean():.2f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")
 
 
-def _picture(found: dict[tuple[str, str], Floats], colours: Palette) -> Any:
+def _picture(log_rows: dict[tuple[str, str], Floats], colours: Palette) -> Any:
     figure = blank(10.5, 5.2, colours)
     for axes, problem in zip(figure.subplots(1, len(ACCURACY), sharey=True), ACCURACY, strict=True):
         for name, stability, method in ALGORITHMS:
-            logs = found[problem, name]
+            logs = log_rows[problem, name]
             colour = _colour(stability, colours)
             style = (0, (5, 2)) if stability == REPLICABLE and method == "rounding" else "-"
             axes.plot(COLUMNS, np.exp(logs.mean(axis=0)), color=colour, ls=style, lw=2, marker="o", ms=4)

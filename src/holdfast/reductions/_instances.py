@@ -12,7 +12,7 @@ from holdfast import checks, replicable, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import exponential
 from holdfast.reductions._algorithm import Algorithm, Floats
-from holdfast.replicable._tape import Tape
+from holdfast.replicable import Tape
 from holdfast.stability import DP, Replicability
 
 __all__ = ["exponential_choice", "heavy_hitter", "laplace_mean"]

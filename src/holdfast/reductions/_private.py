@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.mechanisms import select_mode
-from holdfast.reductions._algorithm import Algorithm, algorithm_argument
-from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
-from holdfast.reductions._coins import cheapest, run_seeds
-from holdfast.reductions._parts import Progress, Workers, effort
-from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
-from holdfast.replicable._tape import Tape
+from holdfast.reductions._algorithm import (
+    SIMULATED,
+    Algorithm,
+    Progress,
+    Workers,
+    algorithm_argument,
+    effort,
+    noise_seed,
+    simulation_argument,
+)
+from holdfast.reductions._vote import budget_argument, cheapest, cheapest_vote, run_seeds, voted
+from holdfast.replicable import Tape
 from holdfast.stability import DP, EFFICIENT, GoodCoins, private_plan
 
 __all__ = ["replicable_to_dp"]

@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from holdfast import checks, replicable, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.reductions._algorithm import Algorithm, Floats, algorithm_argument
-from holdfast.reductions._parts import (
+from holdfast.reductions._algorithm import (
+    Algorithm,
+    Floats,
     Progress,
     Workers,
+    algorithm_argument,
     cut,
     distinct,
     effort,
@@ -22,8 +24,8 @@ from holdfast.reductions._parts import (
     run_all,
     take,
 )
-from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
-from holdfast.replicable._tape import Tape
+from holdfast.reductions._mismatch import Sampling, printed_sampling, sharp_sampling
+from holdfast.replicable import Tape
 from holdfast.stability import (
     EXPLICIT,
     PerfectGeneralization,

@@ -7,13 +7,18 @@ from typing import Any
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
-from holdfast.reductions._algorithm import Algorithm, algorithm_argument
-from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
-from holdfast.reductions._parts import Progress, Workers, effort
+from holdfast.reductions._algorithm import (
+    Algorithm,
+    Progress,
+    Workers,
+    algorithm_argument,
+    effort,
+    simulation_argument,
+)
+from holdfast.reductions._mismatch import steadiest
 from holdfast.reductions._replicable import AVERAGED, sampled
-from holdfast.reductions._simulated import simulation_argument
-from holdfast.reductions._steady import steadiest
-from holdfast.replicable._tape import Tape
+from holdfast.reductions._vote import budget_argument, cheapest_vote, voted
+from holdfast.replicable import Tape
 from holdfast.stability import DP
 
 __all__ = ["item_to_user_level"]

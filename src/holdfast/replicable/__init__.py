@@ -39,9 +39,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.replicable._littlestone import StandardOptimal, littlestone_dimension
     from holdfast.replicable._mean import difference, mean, slope
     from holdfast.replicable._quantile import median, quantile
+    from holdfast.replicable._rounding import round_to_grid as round_to_grid
     from holdfast.replicable._search import ReplicableSearchCV
     from holdfast.replicable._sizes import SeveralPlan, SeveralWay, plan_several, power, sample_size
     from holdfast.replicable._tape import Tape, cantor_position, cantor_words, modular_position, modular_words
+    from holdfast.replicable._tape import tape_argument as tape_argument
 
 # Where each public name lives. Names are imported on first use: a mean does not wait for scikit-learn.
 _HOME = {
@@ -94,6 +96,9 @@ _HOME = {
     "quantile": "_quantile",
     "sample_size": "_sizes",
     "slope": "_mean",
+    # For other packages of Holdfast.
+    "round_to_grid": "_rounding",
+    "tape_argument": "_tape",
 }
 
 __all__ = [

@@ -85,7 +85,7 @@ def agnostic(
         cut, stop = start + plan.learner_rows, start + plan.list_rows
         tried = _tried(learner, labelings, x[start:cut], strings, plan)
         lists.append(_kept(tried, predict, x[cut:stop], y[cut:stop], plan.margin))
-    found = list_heavy_hitter(
+    heavy = list_heavy_hitter(
         lists,
         eta=plan.eta,
         rho=plan.list_rho,
@@ -96,11 +96,11 @@ def agnostic(
     )
     promised, failure = plan.rho, plan.beta
     if count < plan.lists:
-        promised = rounding.probability(found.guarantee.rho + plan.spare)
-        failure = rounding.probability(float(found.beta or 0.0) + plan.spare)
+        promised = rounding.probability(heavy.guarantee.rho + plan.spare)
+        failure = rounding.probability(float(heavy.beta or 0.0) + plan.spare)
     details = {"lists": count, "list_rows": plan.list_rows, "strings": plan.strings, "eta": plan.eta}
     rows = count * plan.list_rows
-    return Result(found.value, Replicability(promised), plan.accuracy, failure, rows, str(tape), details)
+    return Result(heavy.value, Replicability(promised), plan.accuracy, failure, rows, str(tape), details)
 
 
 def agnostic_rows(

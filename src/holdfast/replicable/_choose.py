@@ -1,4 +1,10 @@
-"""Choosing among finitely many models: the same winner on fresh data (SIS Algorithm 10 and Theorem 5.13)."""
+"""Choosing among finitely many models, and how good the best one is: the same on fresh data.
+
+The choice is SIS Algorithm 10 and Theorem 5.13, the least loss SIS Algorithm 13. Theorem 5.13 amplifies: for
+each shared string in turn, every block of rows chooses a model, and the first string on which one model has
+more than a shared threshold of the blocks settles the choice. The proofs are in
+``docs/theory/replicable-learning.md``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A scikit-learn classifier that finds the same simple rule again on fresh data."""
+"""Replicable classifiers for scikit-learn: the best stump of a fixed grid, and a vote of any learners.
+
+Stumps are rules on one feature and one threshold, from a grid that is fixed before any data is seen.
+``PointwiseClassifier`` runs a classifier on parts of the rows and lets a shared vote decide at each point.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Correlated sampling from finite laws: two sides with close laws and shared coins mostly choose the same."""
+"""Correlated sampling: two sides with close laws and shared coins mostly choose the same.
+
+The laws are finite lists, named weights, countable outcomes, or normal and Laplace noise.
+"""
 
 from __future__ import annotations
 
@@ -145,9 +148,9 @@ def _blocks(pairs: Iterator[Any], *, of: str) -> Iterator[tuple[list[str], Float
             raise InvalidArgument(
                 "weights", "pairs of a name and a weight", block[:3], of=of, reference=_BY
             ) from None
-        known = len(seen)
+        names_before = len(seen)
         seen.update(names)
-        if len(seen) != known + len(names):
+        if len(seen) != names_before + len(names):
             raise InvalidArgument("weights", "without a name given twice", block[:3], of=of, reference=_BY)
         if not np.all((sizes >= 0.0) & (sizes < np.inf)):
             raise InvalidArgument(
@@ -291,6 +294,12 @@ def _arguments(
     return middle, width, tape
 
 
+# Uniform points in a ball of R^d come from shared coins: the first of many shifted lattices that hits the
+# ball. The lattice is L = {x in Z^d : x mod 2 in C, Σ x ≡ 0 mod 4}, where C is the greedy binary code of
+# length d and distance 8 (the beginning of the Golay code). Its points are at least √8 apart, so a ball of
+# radius √2 holds at most one of them, and holds one in a share V_d √2^d/2^(d−k+1) of all shifts (k the
+# dimension of C): .62 at d = 4, .25 at d = 8, .015 at d = 16 and .0032 at d = 20, close to the densest
+# lattices known.
 MOST_DIMENSIONS = 20
 RADIUS_SQUARED = 2.0
 _BASIS = (0xFF, 0xF0F, 0x3333, 0x5555, 0x9669, 0x30356, 0x50563, 0x9063A)

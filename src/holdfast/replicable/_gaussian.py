@@ -1,4 +1,7 @@
-"""The mean of a Gaussian with unknown covariance: each coordinate is predicted from those before it."""
+"""The mean and the least eigenvalue of Gaussian rows (SIS Theorem 6.15).
+
+For the mean each coordinate is predicted from those before it, and the prediction is rounded.
+"""
 
 from __future__ import annotations
 
@@ -27,174 +30,6 @@ _WIDTHS = 512
 _STEPS = (0.5, 0.75, 0.375, 1.0, 0.25, 1.5, 2.0)
 _SCALE_CUTS = np.array([1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6, 0.97, 1.0 - 1e-9])
 _SLICES, _KEPT = 64, 40
-
-
-@dataclass(frozen=True, repr=False)
-class GaussianGrid(Record):
-    """Cells of ``width`` standard deviations, standard deviations known to within e^{±step/2}."""
-
-    width: float
-    step: float
-    rows: int
-
-
-@dataclass(frozen=True)
-class GaussianDesign(Design):
-    """The grid for means of so many ``dimension``s."""
-
-    dimension: int
-    grid: GaussianGrid
-
-    def mismatch(self, rows: int) -> float:
-        return rounding.probability(_mismatch(rows, self.dimension, self.grid.width, self.grid.step))
-
-    def failure(self, rows: int) -> float:
-        assert self.accuracy is not None
-        grid = self.grid
-        return rounding.probability(_failure(rows, self.dimension, grid.width, grid.step, self.accuracy))
-
-
-def _freedom(rows: int, dimension: int) -> Floats:
-    """Degrees of freedom of each coordinate's residual, after a constant and the coordinates before it."""
-    return np.asarray(rows - 1.0 - np.arange(dimension), dtype=np.float64)
-
-
-def _normaliser(freedom: Floats) -> Floats:
-    """exp E ln χ²: residual sums of squares divided by it have logarithms centred at the true one."""
-    centred: Floats = 2.0 * np.exp(psi(freedom / 2.0))
-    return centred
-
-
-def _mismatch(rows: int, dimension: int, width: float, step: float) -> float:
-    """P(two samples differ), at most: the scales, then the coordinates."""
-    freedom = _freedom(rows, dimension)
-    scales = float(np.sqrt(polygamma(1, freedom / 2.0) / math.pi).sum()) / step
-    normaliser = _normaliser(freedom)
-    inverse = np.sqrt(normaliser / (freedom - 1.5))  # E 1/χ_k ≤ 1/√(k − 3/2)
-    drift = width**2 / 12.0 * math.sinh(step) / step / normaliser
-    leverage = 1.0 / rows + np.cumsum(drift) - drift
-    cells = float((inverse * np.sqrt(leverage)).sum()) * math.sinh(step / 2.0) / (step / 2.0)
-    return scales + 2.0 / math.sqrt(math.pi) * cells / width * LOSS
-
-
-def _absolute(x: Floats) -> Floats:
-    """E|x + N(0, 1)|, which is |x| to all digits beyond 9."""
-    folded: Floats = np.abs(x)
-    near = folded < 9.0
-    y = folded[near]
-    folded[near] = y * (2.0 * ndtr(y) - 1.0) + math.sqrt(2.0 / math.pi) * np.exp(-(y**2) / 2.0)
-    return folded
-
-
-def _cells(freedom: float, width: float, step: float) -> tuple[Floats, Floats]:
-    """Upper ends and probabilities of slices of width·(estimated over true scale)·e^{step·uniform}."""
-    # No scale counts as underestimated, so that more rows can only help.
-    upper = 2.0 * gammaincinv(freedom / 2.0, _SCALE_CUTS) / float(_normaliser(np.array(freedom)))
-    ends = step * (np.arange(1, _SLICES + 1) / _SLICES - 0.5)
-    cells = (width * LOSS * np.multiply.outer(np.sqrt(np.maximum(upper, 1.0)), np.exp(ends))).ravel()
-    chances = np.repeat(np.diff(_SCALE_CUTS, prepend=0.0) / _SLICES, _SLICES)
-    order = np.argsort(cells)
-    reached = np.cumsum(chances[order])
-    last = np.unique(np.searchsorted(reached, reached[-1] * np.arange(1, _KEPT) / _KEPT))
-    last = np.append(last, cells.size - 1)
-    return cells[order][last][:, None], np.diff(reached[last], prepend=0.0)
-
-
-def _failure(rows: int, dimension: int, width: float, step: float, accuracy: float) -> float:
-    """P(Mahalanobis distance > accuracy), at most: d independent squares of normal + cell·uniform."""
-    freedom = _freedom(rows, dimension)
-    normaliser = _normaliser(freedom)
-    drift = width**2 / 4.0 * math.exp(step) * float((1.0 / normaliser[:-1]).sum())
-    noise = math.sqrt(1.0 / rows + drift) * LOSS
-    cell, weights = _cells(float(freedom[-1]), width, step)
-    reach = accuracy * np.sqrt(np.arange(_CELLS + 1) / _CELLS)
-    high, low = (reach + cell / 2.0) / noise, (reach - cell / 2.0) / noise
-    inside = weights @ (noise / cell * (_absolute(high) - _absolute(low)))
-    return 1.0 - float(law_of_sum(np.clip(inside, 0.0, 1.0), dimension).sum())
-
-
-def _widest(promise: tuple[int, float, float, float], step: float, most: int) -> GaussianGrid | None:
-    """The widest cells, for this step, that keep the promise with at most ``most`` rows."""
-    dimension, accuracy, rho, beta = promise
-    unit = accuracy / math.sqrt(dimension) / (_WIDTHS // 4)
-
-    def mismatch(rows: int, index: int) -> float:
-        return _mismatch(rows, dimension, index * unit, step)
-
-    def accurate(rows: int, index: int) -> bool:
-        return _failure(rows, dimension, index * unit, step, accuracy) <= beta
-
-    def needed(index: int) -> int:
-        fewest = search.least_whole(lambda n: mismatch(n, index) <= rho, above=dimension + 2, most=most)
-        return fewest or most
-
-    low = search.least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
-    if low is None or not accurate(most, low):
-        return None
-    high = _WIDTHS + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if accurate(needed(middle), middle):
-            low = middle
-        else:
-            high = middle
-    rows = needed(low)
-    return GaussianGrid(low * unit, step, rows) if accurate(rows, low) else None
-
-
-@lru_cache(maxsize=256)
-def _grid(dimension: int, accuracy: float, rho: float, beta: float) -> GaussianGrid:
-    """The cells that need the fewest rows; they depend on the promise alone, never on a sample."""
-    best: GaussianGrid | None = None
-    for step in _STEPS:
-        most = best.rows - 1 if best else _MOST_ROWS
-        best = _widest((dimension, accuracy, rho, beta), step, most) or best
-    if best is None:
-        raise InvalidArgument("rho", "large enough for some sample below 2⁵³ rows", rho, of="gaussian_mean")
-    return best
-
-
-def round_in_turn(
-    centre: npt.ArrayLike, factor: npt.ArrayLike, rows: int, grid: GaussianGrid, coins: Floats
-) -> tuple[Floats, Floats]:
-    """Round each coordinate of the sample mean, after predicting it from the coordinates already rounded.
-
-    ``factor`` is the lower Cholesky factor of the centred sums of squares and products; ``coins`` are 2d
-    uniforms, for the scales and then for the coordinates. Leading axes are samples. Returns the rounded mean
-    and the rounded scales.
-    """
-    centre, factor = np.asarray(centre, dtype=np.float64), np.asarray(factor, dtype=np.float64)
-    dimension = centre.shape[-1]
-    diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
-    spread = np.log(diagonal) - np.log(_normaliser(_freedom(rows, dimension))) / 2.0
-    scales = steady_exp(snap(spread, grid.step, coins[..., :dimension]))
-    rounded, gap = np.empty_like(centre), np.zeros_like(centre)
-    for j in range(dimension):
-        predicted = centre[..., j] + (factor[..., j, :j] * gap[..., :j]).sum(axis=-1)
-        rounded[..., j] = snap(predicted, grid.width * scales[..., j], coins[..., dimension + j])
-        gap[..., j] = (rounded[..., j] - predicted) / diagonal[..., j]
-    return rounded, scales
-
-
-def _gaussian_design(accuracy: float, rho: float, beta: float, dimension: int, *, of: str) -> GaussianDesign:
-    dimension = checks.whole(dimension, "dimension", at_most=1000, of=of, by=_BY)
-    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
-    grid = _grid(dimension, accuracy, rho, beta)
-    return GaussianDesign(accuracy, rho, beta, grid.rows, dimension, grid)
-
-
-def gaussian_mean_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
-    """The rows that :func:`gaussian_mean` needs in ``dimension`` dimensions.
-
-    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on the
-    grids that are searched.
-    Assumes: as :func:`gaussian_mean`.
-    Reference: Holdfast; SIS Theorem 6.15 states Õ((d ln(1/α) + ln(1/β))² ln³(1/ρ)/(α²ρ²)).
-
-    >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2)
-    32381
-    """
-    return _gaussian_design(accuracy, rho, beta, dimension, of="gaussian_mean_rows").rows
 
 
 def gaussian_mean(
@@ -242,114 +77,213 @@ def gaussian_mean(
     return kept.result(rounded, tape, details)
 
 
-_EIGENVALUE_WIDTHS = 512
-_EIGENVALUE_SLICES = 256
+def gaussian_mean_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
+    """The rows that :func:`gaussian_mean` needs in ``dimension`` dimensions.
+
+    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on the
+    grids that are searched.
+    Assumes: as :func:`gaussian_mean`.
+    Reference: Holdfast; SIS Theorem 6.15 states Õ((d ln(1/α) + ln(1/β))² ln³(1/ρ)/(α²ρ²)).
+
+    >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2)
+    32381
+    """
+    return _gaussian_design(accuracy, rho, beta, dimension, of="gaussian_mean_rows").rows
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianGrid(Record):
+    """Cells of ``width`` standard deviations, standard deviations known to within e^{±step/2}."""
+
+    width: float
+    step: float
+    rows: int
 
 
 @dataclass(frozen=True)
-class EigenvalueDesign(Design):
-    """Cells of ``width`` for the logarithm of the least eigenvalue in so many ``dimension``s."""
+class GaussianDesign(Design):
+    """The grid for means of so many ``dimension``s."""
 
     dimension: int
-    width: float
+    grid: GaussianGrid
 
     def mismatch(self, rows: int) -> float:
-        return rounding.probability(_eigenvalue_mismatch(rows, self.dimension, self.width))
+        return rounding.probability(_mismatch(rows, self.dimension, self.grid.width, self.grid.step))
 
     def failure(self, rows: int) -> float:
         assert self.accuracy is not None
-        return rounding.probability(_eigenvalue_failure(rows, self.dimension, self.width, self.accuracy))
+        grid = self.grid
+        return rounding.probability(_failure(rows, self.dimension, grid.width, grid.step, self.accuracy))
 
 
-def inverse_least(freedom: int, dimension: int) -> float:
-    """E[1/λ_min(GGᵀ)] for a d × f standard normal G, at most; infinite where f is too small for the bound.
-
-    The least of E tr (GGᵀ)⁻¹ = d/(f−d−1) and of an integral over P(σ_min < √f − √d − t), which is at most
-    e^{−t²/2} and at most d·P(χ²_{f−d+1} < d(√f − √d − t)²), up to t = ¾(√f − √d); beyond, Cauchy–Schwarz
-    with E tr (GGᵀ)⁻² = d(f−1)/((f−d)(f−d−1)(f−d−3)).
-    """
-    centre, room = math.sqrt(freedom) - math.sqrt(dimension), freedom - dimension
-    if room <= 3:
-        return math.inf
-    shortfall = np.linspace(0.0, 0.75 * centre, _EIGENVALUE_SLICES + 1)
-    least = (centre - shortfall) ** 2
-    small = dimension * gammainc((room + 1.0) / 2.0, dimension * least / 2.0)
-    tail = np.minimum(np.exp(-(shortfall**2) / 2.0), small)
-    inside = float(1.0 / least[0] + (np.diff(1.0 / least) * tail[:-1]).sum())
-    traces = dimension * (freedom - 1.0) / (room * (room - 1.0) * (room - 3.0))
-    return min(inside + math.sqrt(traces * float(tail[-1])), dimension / (room - 1.0))
-
-
-def _eigenvalue_mismatch(rows: int, dimension: int, width: float) -> float:
-    """E|ln λ̂ − ln λ̂'|/width ≤ 2√E[1/λ_min(GGᵀ)]/width: Poincaré for even functions."""
-    return 2.0 * math.sqrt(inverse_least(rows - 1, dimension)) / width
-
-
-def _eigenvalue_failure(rows: int, dimension: int, width: float, accuracy: float) -> float:
-    """P(|ln(value/λ_min)| > accuracy), at most, averaged over the rounding error."""
-    freedom = rows - 1.0
-    slack = accuracy - math.log(LOSS)
-    centre = math.sqrt(freedom) - math.sqrt(dimension)
-    scale = freedom**0.25 * math.sqrt(max(centre, 0.0))
-    # Each tail grows with the rounding error in its own direction, so the end of a slice bounds the slice.
-    error = width * (np.arange(1, _EIGENVALUE_SLICES + 1) / _EIGENVALUE_SLICES - 0.5)
-    above = gammaincc(freedom / 2.0, scale**2 * np.exp(slack - error) / 2.0)
-    below = np.exp(-(np.maximum(centre - scale * np.exp((error - slack) / 2.0), 0.0) ** 2) / 2.0)
-    return float((above + below).mean())
-
-
-def _eigenvalue_design(
-    accuracy: float, rho: float, beta: float, dimension: int, *, of: str
-) -> EigenvalueDesign:
-    dimension = checks.whole(dimension, "dimension", at_most=10_000, of=of, by=_BY)
-    return _eigenvalue_grid(dimension, *promise_arguments(accuracy, rho, beta, "(0, 20]", of=of, by=_BY))
+def _gaussian_design(accuracy: float, rho: float, beta: float, dimension: int, *, of: str) -> GaussianDesign:
+    dimension = checks.whole(dimension, "dimension", at_most=1000, of=of, by=_BY)
+    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
+    grid = _grid(dimension, accuracy, rho, beta)
+    return GaussianDesign(accuracy, rho, beta, grid.rows, dimension, grid)
 
 
 @lru_cache(maxsize=256)
-def _eigenvalue_grid(dimension: int, accuracy: float, rho: float, beta: float) -> EigenvalueDesign:
+def _grid(dimension: int, accuracy: float, rho: float, beta: float) -> GaussianGrid:
     """The cells that need the fewest rows; they depend on the promise alone, never on a sample."""
-    of, unit = "least_eigenvalue", 2.0 * accuracy / _EIGENVALUE_WIDTHS
+    best: GaussianGrid | None = None
+    for step in _STEPS:
+        most = best.rows - 1 if best else _MOST_ROWS
+        best = _widest((dimension, accuracy, rho, beta), step, most) or best
+    if best is None:
+        raise InvalidArgument("rho", "large enough for some sample below 2⁵³ rows", rho, of="gaussian_mean")
+    return best
+
+
+def _widest(promise: tuple[int, float, float, float], step: float, most: int) -> GaussianGrid | None:
+    """The widest cells, for this step, that keep the promise with at most ``most`` rows."""
+    dimension, accuracy, rho, beta = promise
+    unit = accuracy / math.sqrt(dimension) / (_WIDTHS // 4)
+
+    def mismatch(rows: int, index: int) -> float:
+        return _mismatch(rows, dimension, index * unit, step)
+
+    def accurate(rows: int, index: int) -> bool:
+        return _failure(rows, dimension, index * unit, step, accuracy) <= beta
 
     def needed(index: int) -> int:
-        def enough(n: int) -> bool:
-            return _eigenvalue_mismatch(n, dimension, index * unit) <= rho
+        fewest = search.least_whole(lambda n: mismatch(n, index) <= rho, above=dimension + 2, most=most)
+        return fewest or most
 
-        return least_rows(enough, "rho", rho, of=of, start=dimension + 5, most=_MOST_ROWS)
-
-    low, high = 0, _EIGENVALUE_WIDTHS
+    low = search.least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
+    if low is None or not accurate(most, low):
+        return None
+    high = _WIDTHS + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if _eigenvalue_failure(needed(middle), dimension, middle * unit, accuracy) <= beta:
+        if accurate(needed(middle), middle):
             low = middle
         else:
             high = middle
-    if low == 0:
-        raise InvalidArgument("beta", "large enough for some sample below 2⁵³ rows", beta, of=of)
-    return EigenvalueDesign(accuracy, rho, beta, needed(low), dimension, low * unit)
+    rows = needed(low)
+    return GaussianGrid(low * unit, step, rows) if accurate(rows, low) else None
 
 
-def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
-    """The rows that :func:`least_eigenvalue` needs in ``dimension`` dimensions.
+def round_in_turn(
+    centre: npt.ArrayLike, factor: npt.ArrayLike, rows: int, grid: GaussianGrid, coins: Floats
+) -> tuple[Floats, Floats]:
+    """Round each coordinate of the sample mean, after predicting it from the coordinates already rounded.
 
-    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
-    the grids that are searched.
-    Assumes: as :func:`least_eigenvalue`.
-    Reference: Holdfast; SIS, proof of Theorem 6.15, states Õ(d² ln³(1/ρ) ln²(1/β)/ρ²) for a factor 8.
-
-    >>> least_eigenvalue_rows(accuracy=2.0794415416798357, rho=0.1, beta=0.05, dimension=10)
-    126
+    ``factor`` is the lower Cholesky factor of the centred sums of squares and products; ``coins`` are 2d
+    uniforms, for the scales and then for the coordinates. Leading axes are samples. Returns the rounded mean
+    and the rounded scales.
     """
-    return _eigenvalue_design(accuracy, rho, beta, dimension, of="least_eigenvalue_rows").rows
+    centre, factor = np.asarray(centre, dtype=np.float64), np.asarray(factor, dtype=np.float64)
+    dimension = centre.shape[-1]
+    diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
+    spread = np.log(diagonal) - np.log(_normaliser(_freedom(rows, dimension))) / 2.0
+    scales = steady_exp(snap(spread, grid.step, coins[..., :dimension]))
+    rounded, gap = np.empty_like(centre), np.zeros_like(centre)
+    for j in range(dimension):
+        predicted = centre[..., j] + (factor[..., j, :j] * gap[..., :j]).sum(axis=-1)
+        rounded[..., j] = snap(predicted, grid.width * scales[..., j], coins[..., dimension + j])
+        gap[..., j] = (rounded[..., j] - predicted) / diagonal[..., j]
+    return rounded, scales
 
 
-def round_least(
-    least: npt.ArrayLike, rows: int, dimension: int, width: float, coins: npt.ArrayLike
-) -> Floats:
-    """The rounded estimate from the least eigenvalue of the centred sums of squares and products."""
-    freedom = rows - 1.0
-    # Between the largest and the smallest of what the least eigenvalue may be centred at, on the log scale.
-    centre = math.log(freedom) / 2.0 + math.log(math.sqrt(freedom) - math.sqrt(dimension))
-    return steady_exp(snap(np.log(np.asarray(least, dtype=np.float64)) - centre, width, coins))
+def _mismatch(rows: int, dimension: int, width: float, step: float) -> float:
+    """P(two samples differ), at most: the scales, then the coordinates."""
+    freedom = _freedom(rows, dimension)
+    scales = float(np.sqrt(polygamma(1, freedom / 2.0) / math.pi).sum()) / step
+    normaliser = _normaliser(freedom)
+    inverse = np.sqrt(normaliser / (freedom - 1.5))  # E 1/χ_k ≤ 1/√(k − 3/2)
+    drift = width**2 / 12.0 * math.sinh(step) / step / normaliser
+    leverage = 1.0 / rows + np.cumsum(drift) - drift
+    cells = float((inverse * np.sqrt(leverage)).sum()) * math.sinh(step / 2.0) / (step / 2.0)
+    return scales + 2.0 / math.sqrt(math.pi) * cells / width * LOSS
+
+
+def _failure(rows: int, dimension: int, width: float, step: float, accuracy: float) -> float:
+    """P(Mahalanobis distance > accuracy), at most: d independent squares of normal + cell·uniform."""
+    freedom = _freedom(rows, dimension)
+    normaliser = _normaliser(freedom)
+    drift = width**2 / 4.0 * math.exp(step) * float((1.0 / normaliser[:-1]).sum())
+    noise = math.sqrt(1.0 / rows + drift) * LOSS
+    cell, weights = _cells(float(freedom[-1]), width, step)
+    reach = accuracy * np.sqrt(np.arange(_CELLS + 1) / _CELLS)
+    high, low = (reach + cell / 2.0) / noise, (reach - cell / 2.0) / noise
+    inside = weights @ (noise / cell * (_absolute(high) - _absolute(low)))
+    return 1.0 - float(law_of_sum(np.clip(inside, 0.0, 1.0), dimension).sum())
+
+
+def _freedom(rows: int, dimension: int) -> Floats:
+    """Degrees of freedom of each coordinate's residual, after a constant and the coordinates before it."""
+    return np.asarray(rows - 1.0 - np.arange(dimension), dtype=np.float64)
+
+
+def _normaliser(freedom: Floats) -> Floats:
+    """exp E ln χ²: residual sums of squares divided by it have logarithms centred at the true one."""
+    centred: Floats = 2.0 * np.exp(psi(freedom / 2.0))
+    return centred
+
+
+def _absolute(x: Floats) -> Floats:
+    """E|x + N(0, 1)|, which is |x| to all digits beyond 9."""
+    folded: Floats = np.abs(x)
+    near = folded < 9.0
+    y = folded[near]
+    folded[near] = y * (2.0 * ndtr(y) - 1.0) + math.sqrt(2.0 / math.pi) * np.exp(-(y**2) / 2.0)
+    return folded
+
+
+def _cells(freedom: float, width: float, step: float) -> tuple[Floats, Floats]:
+    """Upper ends and probabilities of slices of width·(estimated over true scale)·e^{step·uniform}."""
+    # No scale counts as underestimated, so that more rows can only help.
+    upper = 2.0 * gammaincinv(freedom / 2.0, _SCALE_CUTS) / float(_normaliser(np.array(freedom)))
+    ends = step * (np.arange(1, _SLICES + 1) / _SLICES - 0.5)
+    cells = (width * LOSS * np.multiply.outer(np.sqrt(np.maximum(upper, 1.0)), np.exp(ends))).ravel()
+    chances = np.repeat(np.diff(_SCALE_CUTS, prepend=0.0) / _SLICES, _SLICES)
+    order = np.argsort(cells)
+    reached = np.cumsum(chances[order])
+    last = np.unique(np.searchsorted(reached, reached[-1] * np.arange(1, _KEPT) / _KEPT))
+    last = np.append(last, cells.size - 1)
+    return cells[order][last][:, None], np.diff(reached[last], prepend=0.0)
+
+
+def law_of_sum(cumulative: npt.ArrayLike, count: int) -> Floats:
+    """Probabilities that the sum of ``count`` independent terms is 0, 1, …, N lattice steps.
+
+    ``cumulative[i]`` is P(term ≤ i steps). Every term is rounded up to the lattice, so the sum of the
+    first i + 1 returned numbers is a lower bound on P(sum ≤ i steps), up to 1e-14·N·count; what is
+    missing from 1 lies beyond N.
+
+    >>> law_of_sum([0.5, 1.0, 1.0], 2).round(12).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    single = np.diff(np.asarray(cumulative, dtype=np.float64), prepend=0.0)
+    total: Floats | None = None
+    power = np.maximum(single, 0.0)
+    while count:
+        if count & 1:
+            total = power if total is None else _product(total, power)
+        count >>= 1
+        if count:
+            power = _product(power, power)
+    if total is None:
+        raise ValueError("a sum needs at least one term")
+    lower: Floats = np.maximum(total - _TRANSFORM_ERROR, 0.0)
+    return lower
+
+
+# Each transform errs by less than this in every cell; see the remark in law_of_sum.
+_TRANSFORM_ERROR = 1e-14
+
+
+def _product(first: Floats, second: Floats) -> Floats:
+    """The convolution of two laws, cut off at the length of the lattice."""
+    size = 1 << (2 * first.size - 1).bit_length()
+    both = np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second, size), size)[: first.size]
+    cut: Floats = np.maximum(both, 0.0)
+    return cut
+
+
+_EIGENVALUE_WIDTHS = 512
+_EIGENVALUE_SLICES = 256
 
 
 def least_eigenvalue(
@@ -390,38 +324,107 @@ def least_eigenvalue(
     return kept.result(float(value), tape, {"width": design.width, "needed": design.rows})
 
 
-# Each transform errs by less than this in every cell; see the remark in law_of_sum.
-_TRANSFORM_ERROR = 1e-14
+def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
+    """The rows that :func:`least_eigenvalue` needs in ``dimension`` dimensions.
 
+    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
+    the grids that are searched.
+    Assumes: as :func:`least_eigenvalue`.
+    Reference: Holdfast; SIS, proof of Theorem 6.15, states Õ(d² ln³(1/ρ) ln²(1/β)/ρ²) for a factor 8.
 
-def _product(first: Floats, second: Floats) -> Floats:
-    """The convolution of two laws, cut off at the length of the lattice."""
-    size = 1 << (2 * first.size - 1).bit_length()
-    both = np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second, size), size)[: first.size]
-    cut: Floats = np.maximum(both, 0.0)
-    return cut
-
-
-def law_of_sum(cumulative: npt.ArrayLike, count: int) -> Floats:
-    """Probabilities that the sum of ``count`` independent terms is 0, 1, …, N lattice steps.
-
-    ``cumulative[i]`` is P(term ≤ i steps). Every term is rounded up to the lattice, so the sum of the
-    first i + 1 returned numbers is a lower bound on P(sum ≤ i steps), up to 1e-14·N·count; what is
-    missing from 1 lies beyond N.
-
-    >>> law_of_sum([0.5, 1.0, 1.0], 2).round(12).tolist()
-    [0.25, 0.5, 0.25]
+    >>> least_eigenvalue_rows(accuracy=2.0794415416798357, rho=0.1, beta=0.05, dimension=10)
+    126
     """
-    single = np.diff(np.asarray(cumulative, dtype=np.float64), prepend=0.0)
-    total: Floats | None = None
-    power = np.maximum(single, 0.0)
-    while count:
-        if count & 1:
-            total = power if total is None else _product(total, power)
-        count >>= 1
-        if count:
-            power = _product(power, power)
-    if total is None:
-        raise ValueError("a sum needs at least one term")
-    lower: Floats = np.maximum(total - _TRANSFORM_ERROR, 0.0)
-    return lower
+    return _eigenvalue_design(accuracy, rho, beta, dimension, of="least_eigenvalue_rows").rows
+
+
+@dataclass(frozen=True)
+class EigenvalueDesign(Design):
+    """Cells of ``width`` for the logarithm of the least eigenvalue in so many ``dimension``s."""
+
+    dimension: int
+    width: float
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(_eigenvalue_mismatch(rows, self.dimension, self.width))
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        return rounding.probability(_eigenvalue_failure(rows, self.dimension, self.width, self.accuracy))
+
+
+def _eigenvalue_design(
+    accuracy: float, rho: float, beta: float, dimension: int, *, of: str
+) -> EigenvalueDesign:
+    dimension = checks.whole(dimension, "dimension", at_most=10_000, of=of, by=_BY)
+    return _eigenvalue_grid(dimension, *promise_arguments(accuracy, rho, beta, "(0, 20]", of=of, by=_BY))
+
+
+@lru_cache(maxsize=256)
+def _eigenvalue_grid(dimension: int, accuracy: float, rho: float, beta: float) -> EigenvalueDesign:
+    """The cells that need the fewest rows; they depend on the promise alone, never on a sample."""
+    of, unit = "least_eigenvalue", 2.0 * accuracy / _EIGENVALUE_WIDTHS
+
+    def needed(index: int) -> int:
+        def enough(n: int) -> bool:
+            return _eigenvalue_mismatch(n, dimension, index * unit) <= rho
+
+        return least_rows(enough, "rho", rho, of=of, start=dimension + 5, most=_MOST_ROWS)
+
+    low, high = 0, _EIGENVALUE_WIDTHS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _eigenvalue_failure(needed(middle), dimension, middle * unit, accuracy) <= beta:
+            low = middle
+        else:
+            high = middle
+    if low == 0:
+        raise InvalidArgument("beta", "large enough for some sample below 2⁵³ rows", beta, of=of)
+    return EigenvalueDesign(accuracy, rho, beta, needed(low), dimension, low * unit)
+
+
+def round_least(
+    least: npt.ArrayLike, rows: int, dimension: int, width: float, coins: npt.ArrayLike
+) -> Floats:
+    """The rounded estimate from the least eigenvalue of the centred sums of squares and products."""
+    freedom = rows - 1.0
+    # Between the largest and the smallest of what the least eigenvalue may be centred at, on the log scale.
+    centre = math.log(freedom) / 2.0 + math.log(math.sqrt(freedom) - math.sqrt(dimension))
+    return steady_exp(snap(np.log(np.asarray(least, dtype=np.float64)) - centre, width, coins))
+
+
+def _eigenvalue_mismatch(rows: int, dimension: int, width: float) -> float:
+    """E|ln λ̂ − ln λ̂'|/width ≤ 2√E[1/λ_min(GGᵀ)]/width: Poincaré for even functions."""
+    return 2.0 * math.sqrt(inverse_least(rows - 1, dimension)) / width
+
+
+def _eigenvalue_failure(rows: int, dimension: int, width: float, accuracy: float) -> float:
+    """P(|ln(value/λ_min)| > accuracy), at most, averaged over the rounding error."""
+    freedom = rows - 1.0
+    slack = accuracy - math.log(LOSS)
+    centre = math.sqrt(freedom) - math.sqrt(dimension)
+    scale = freedom**0.25 * math.sqrt(max(centre, 0.0))
+    # Each tail grows with the rounding error in its own direction, so the end of a slice bounds the slice.
+    error = width * (np.arange(1, _EIGENVALUE_SLICES + 1) / _EIGENVALUE_SLICES - 0.5)
+    above = gammaincc(freedom / 2.0, scale**2 * np.exp(slack - error) / 2.0)
+    below = np.exp(-(np.maximum(centre - scale * np.exp((error - slack) / 2.0), 0.0) ** 2) / 2.0)
+    return float((above + below).mean())
+
+
+def inverse_least(freedom: int, dimension: int) -> float:
+    """E[1/λ_min(GGᵀ)] for a d × f standard normal G, at most; infinite where f is too small for the bound.
+
+    The least of E tr (GGᵀ)⁻¹ = d/(f−d−1) and of an integral over P(σ_min < √f − √d − t), which is at most
+    e^{−t²/2} and at most d·P(χ²_{f−d+1} < d(√f − √d − t)²), up to t = ¾(√f − √d); beyond, Cauchy–Schwarz
+    with E tr (GGᵀ)⁻² = d(f−1)/((f−d)(f−d−1)(f−d−3)).
+    """
+    centre, room = math.sqrt(freedom) - math.sqrt(dimension), freedom - dimension
+    if room <= 3:
+        return math.inf
+    shortfall = np.linspace(0.0, 0.75 * centre, _EIGENVALUE_SLICES + 1)
+    least = (centre - shortfall) ** 2
+    small = dimension * gammainc((room + 1.0) / 2.0, dimension * least / 2.0)
+    tail = np.minimum(np.exp(-(shortfall**2) / 2.0), small)
+    inside = float(1.0 / least[0] + (np.diff(1.0 / least) * tail[:-1]).sum())
+    traces = dimension * (freedom - 1.0) / (room * (room - 1.0) * (room - 3.0))
+    return min(inside + math.sqrt(traces * float(tail[-1])), dimension / (room - 1.0))

@@ -1,4 +1,7 @@
-"""Replicable heavy hitters: all items above a shared random cutoff."""
+"""Replicable heavy hitters: all items above a shared random cutoff, or one item that many lists share.
+
+Items are texts, numbers and tuples of them. Each has a name and a place in one order.
+"""
 
 from __future__ import annotations
 

@@ -25,127 +25,6 @@ _WIDTHS = 8192
 _EXACT = 128
 
 
-@dataclass(frozen=True)
-class HistogramDesign(Design):
-    """A lattice of the shares of so many ``categories``, in steps of ``width``."""
-
-    categories: int
-    width: float
-
-    def mismatch(self, rows: int) -> float:
-        return rounding.probability(_mismatch(rows, self.categories, self.width))
-
-    def failure(self, rows: int) -> float:
-        assert self.accuracy is not None
-        return rounding.probability(_failure(rows, self.categories, self.width, self.accuracy))
-
-
-def _mismatch(rows: int, categories: int, width: float) -> float:
-    """P(two samples differ), at most: Σ_{i<j} E|δ_i − δ_j|/(k·width) for δ the difference of their shares."""
-    spread = (categories - 1.0) / math.sqrt(categories)
-    return spread * math.sqrt(2.0 * (rows + 1.0 / math.pi) / math.pi) / (rows * width)
-
-
-@lru_cache(maxsize=64)
-def _rounding(categories: int) -> tuple[Floats, Floats]:
-    """Distances v, in steps of the lattice, and upper bounds on P(rounding error > v)."""
-    distances = np.linspace(0.0, categories / 4.0, CELLS + 1)
-    if categories <= _EXACT:
-        return distances, error_tail(categories)
-    # The error is at most max(ΣU⁺, ΣU⁻) for k − 1 uniforms on [−½, ½]: twice Chernoff's bound for one.
-    rates = np.geomspace(0.01, 10.0, 200)[:, None] * math.sqrt(_EXACT / categories)
-    logs = (categories - 1) * np.log(0.5 + np.expm1(rates / 2.0) / rates) - rates * distances
-    return distances, np.minimum(2.0 * np.exp(np.minimum(logs.min(axis=0), 0.0)), 1.0)
-
-
-def _failure(rows: int, categories: int, width: float, accuracy: float) -> float:
-    """P(TV(p̂, p) + rounding > accuracy), at most: McDiarmid for the first, the exact cell for the second."""
-    if categories == 2:  # a single share: Hoeffding at every rounding error, integrated over the error
-        edges = 2.0 * math.sqrt(rows) * (accuracy + np.array([0.5, -0.5]) * width)
-        upper, lower = ndtr(-edges)
-        return math.sqrt(2.0 * math.pi / rows) / width * float(lower - upper)
-    distances, tail = _rounding(categories)
-    room = np.maximum(accuracy - 0.5 * math.sqrt((categories - 1) / rows) - width * distances, 0.0)
-    miss = np.exp(-2.0 * rows * room**2)
-    return float(miss[0] + (np.diff(miss) * tail[:-1]).sum())
-
-
-@lru_cache(maxsize=256)
-def _design(categories: int, accuracy: float, rho: float, beta: float) -> HistogramDesign:
-    """The width that needs the fewest rows; it depends on the promise alone, never on a sample."""
-    unit = 8.0 * accuracy / categories / (_WIDTHS // 4)
-
-    def needed(index: int) -> int:
-        return least_rows(lambda n: _mismatch(n, categories, index * unit) <= rho, "rho", rho, of="histogram")
-
-    low, high = 0, _WIDTHS
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _failure(needed(middle), categories, middle * unit, accuracy) <= beta:
-            low = middle
-        else:
-            high = middle
-    if low == 0:
-        raise InvalidArgument("beta", "large enough for some sample below 2⁶² rows", beta, of="histogram")
-    return HistogramDesign(accuracy, rho, beta, needed(low), categories, low * unit)
-
-
-def round_shares(shares: npt.ArrayLike, width: float, coins: npt.ArrayLike) -> Floats:
-    """The nearest point of a shifted lattice of shares that sum to 1; then no share is left negative.
-
-    The lattice is width·(whole numbers with sum 0); ``coins`` are k − 1 uniforms that shift it. Leading axes
-    are samples.
-    """
-    values, shift = np.asarray(shares, dtype=np.float64), np.asarray(coins, dtype=np.float64)
-    scaled = values[..., :-1] / width - shift
-    scaled = np.concatenate([scaled, -scaled.sum(axis=-1, keepdims=True)], axis=-1)
-    whole = np.rint(scaled)
-    # Where the whole numbers do not sum to 0, those rounded the farthest the wrong way step back.
-    excess = whole.sum(axis=-1, keepdims=True)
-    place = np.argsort(np.argsort(scaled - whole, axis=-1, kind="stable"), axis=-1, kind="stable")
-    whole += (place >= values.shape[-1] + excess).astype(np.float64) - (place < excess)
-    most = (whole[..., :-1] + shift) * width
-    last = 1.0 - np.apply_along_axis(math.fsum, -1, most)
-    kept = np.maximum(np.concatenate([most, last[..., None]], axis=-1), 0.0)
-    settled: Floats = kept / np.apply_along_axis(math.fsum, -1, kept)[..., None]
-    return settled
-
-
-def _parameters(
-    categories: int, accuracy: float, rho: float, beta: float, of: str
-) -> tuple[int, float, float, float]:
-    by = "SIS Theorem 6.14"
-    count = checks.whole(categories, "categories", at_least=2, at_most=100_000, of=of, by=by)
-    return count, *promise_arguments(accuracy, rho, beta, of=of, by=by)
-
-
-def _listed(categories: Any, of: str) -> Sequence[Any]:
-    if isinstance(categories, (int, float, np.number)) and not isinstance(categories, bool):
-        return range(checks.whole(categories, "categories", at_least=2, of=of))
-    try:
-        listed = list(categories)
-        if len(set(listed)) == len(listed) >= 2:
-            return listed
-    except TypeError:
-        pass
-    raise InvalidArgument("categories", "at least two different values, or how many", categories, of=of)
-
-
-def histogram_rows(*, categories: Any, accuracy: float, rho: float, beta: float = 0.05) -> int:
-    """The rows that :func:`histogram` needs; ``categories`` is the list, or how many.
-
-    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
-    the grids that are searched.
-    Assumes: as :func:`histogram`.
-    Reference: Holdfast; SIS Theorem 6.14 states O(k² ln(1/ρ)/(α²ρ²)) for the expected distance.
-
-    >>> histogram_rows(categories=4, accuracy=0.1, rho=0.1)
-    11784
-    """
-    of = "histogram_rows"
-    return _design(*_parameters(len(_listed(categories, of)), accuracy, rho, beta, of)).rows
-
-
 def histogram(
     items: Any,
     categories: Any,
@@ -190,6 +69,130 @@ def histogram(
     return kept.result(shares, tape, details)
 
 
+def histogram_rows(*, categories: Any, accuracy: float, rho: float, beta: float = 0.05) -> int:
+    """The rows that :func:`histogram` needs; ``categories`` is the list, or how many.
+
+    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
+    the grids that are searched.
+    Assumes: as :func:`histogram`.
+    Reference: Holdfast; SIS Theorem 6.14 states O(k² ln(1/ρ)/(α²ρ²)) for the expected distance.
+
+    >>> histogram_rows(categories=4, accuracy=0.1, rho=0.1)
+    11784
+    """
+    of = "histogram_rows"
+    return _design(*_parameters(len(_listed(categories, of)), accuracy, rho, beta, of)).rows
+
+
+def _parameters(
+    categories: int, accuracy: float, rho: float, beta: float, of: str
+) -> tuple[int, float, float, float]:
+    by = "SIS Theorem 6.14"
+    count = checks.whole(categories, "categories", at_least=2, at_most=100_000, of=of, by=by)
+    return count, *promise_arguments(accuracy, rho, beta, of=of, by=by)
+
+
+def _listed(categories: Any, of: str) -> Sequence[Any]:
+    if isinstance(categories, (int, float, np.number)) and not isinstance(categories, bool):
+        return range(checks.whole(categories, "categories", at_least=2, of=of))
+    try:
+        listed = list(categories)
+        if len(set(listed)) == len(listed) >= 2:
+            return listed
+    except TypeError:
+        pass
+    raise InvalidArgument("categories", "at least two different values, or how many", categories, of=of)
+
+
+@dataclass(frozen=True)
+class HistogramDesign(Design):
+    """A lattice of the shares of so many ``categories``, in steps of ``width``."""
+
+    categories: int
+    width: float
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(_mismatch(rows, self.categories, self.width))
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        return rounding.probability(_failure(rows, self.categories, self.width, self.accuracy))
+
+
+@lru_cache(maxsize=256)
+def _design(categories: int, accuracy: float, rho: float, beta: float) -> HistogramDesign:
+    """The width that needs the fewest rows; it depends on the promise alone, never on a sample."""
+    unit = 8.0 * accuracy / categories / (_WIDTHS // 4)
+
+    def needed(index: int) -> int:
+        return least_rows(lambda n: _mismatch(n, categories, index * unit) <= rho, "rho", rho, of="histogram")
+
+    low, high = 0, _WIDTHS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _failure(needed(middle), categories, middle * unit, accuracy) <= beta:
+            low = middle
+        else:
+            high = middle
+    if low == 0:
+        raise InvalidArgument("beta", "large enough for some sample below 2⁶² rows", beta, of="histogram")
+    return HistogramDesign(accuracy, rho, beta, needed(low), categories, low * unit)
+
+
+def _mismatch(rows: int, categories: int, width: float) -> float:
+    """P(two samples differ), at most: Σ_{i<j} E|δ_i − δ_j|/(k·width) for δ the difference of their shares."""
+    spread = (categories - 1.0) / math.sqrt(categories)
+    return spread * math.sqrt(2.0 * (rows + 1.0 / math.pi) / math.pi) / (rows * width)
+
+
+def _failure(rows: int, categories: int, width: float, accuracy: float) -> float:
+    """P(TV(p̂, p) + rounding > accuracy), at most: McDiarmid for the first, the exact cell for the second."""
+    if categories == 2:  # a single share: Hoeffding at every rounding error, integrated over the error
+        edges = 2.0 * math.sqrt(rows) * (accuracy + np.array([0.5, -0.5]) * width)
+        upper, lower = ndtr(-edges)
+        return math.sqrt(2.0 * math.pi / rows) / width * float(lower - upper)
+    distances, tail = _rounding(categories)
+    room = np.maximum(accuracy - 0.5 * math.sqrt((categories - 1) / rows) - width * distances, 0.0)
+    miss = np.exp(-2.0 * rows * room**2)
+    return float(miss[0] + (np.diff(miss) * tail[:-1]).sum())
+
+
+@lru_cache(maxsize=64)
+def _rounding(categories: int) -> tuple[Floats, Floats]:
+    """Distances v, in steps of the lattice, and upper bounds on P(rounding error > v)."""
+    distances = np.linspace(0.0, categories / 4.0, CELLS + 1)
+    if categories <= _EXACT:
+        return distances, error_tail(categories)
+    # The error is at most max(ΣU⁺, ΣU⁻) for k − 1 uniforms on [−½, ½]: twice Chernoff's bound for one.
+    rates = np.geomspace(0.01, 10.0, 200)[:, None] * math.sqrt(_EXACT / categories)
+    logs = (categories - 1) * np.log(0.5 + np.expm1(rates / 2.0) / rates) - rates * distances
+    return distances, np.minimum(2.0 * np.exp(np.minimum(logs.min(axis=0), 0.0)), 1.0)
+
+
+def round_shares(shares: npt.ArrayLike, width: float, coins: npt.ArrayLike) -> Floats:
+    """The nearest point of a shifted lattice of shares that sum to 1; then no share is left negative.
+
+    The lattice is width·(whole numbers with sum 0); ``coins`` are k − 1 uniforms that shift it. Leading axes
+    are samples.
+    """
+    values, shift = np.asarray(shares, dtype=np.float64), np.asarray(coins, dtype=np.float64)
+    scaled = values[..., :-1] / width - shift
+    scaled = np.concatenate([scaled, -scaled.sum(axis=-1, keepdims=True)], axis=-1)
+    whole = np.rint(scaled)
+    # Where the whole numbers do not sum to 0, those rounded the farthest the wrong way step back.
+    excess = whole.sum(axis=-1, keepdims=True)
+    place = np.argsort(np.argsort(scaled - whole, axis=-1, kind="stable"), axis=-1, kind="stable")
+    whole += (place >= values.shape[-1] + excess).astype(np.float64) - (place < excess)
+    most = (whole[..., :-1] + shift) * width
+    last = 1.0 - np.apply_along_axis(math.fsum, -1, most)
+    kept = np.maximum(np.concatenate([most, last[..., None]], axis=-1), 0.0)
+    settled: Floats = kept / np.apply_along_axis(math.fsum, -1, kept)[..., None]
+    return settled
+
+
+# How far, in total variation, the nearest point of a randomly shifted lattice of shares is. In steps of the
+# lattice the error is a − ā for a = (0, V_1, …, V_{k−1}) with independent uniform V: the cell is {Σe = 0,
+# |e_i − e_j| ≤ 1}, and e − min e has uniform coordinates but for the least, which is 0.
 CELLS = 4096
 _SLICE = 1 / 256
 _POINTS = 3000
@@ -225,8 +228,8 @@ def _choose(count: int, chosen: int, chance: float) -> float:
 
 def _at(law: Floats, index: npt.NDArray[np.int64]) -> Floats:
     """The cumulative law at lattice points, 0 below the first and 1 above the last."""
-    found: Floats = np.where(index < 0, 0.0, law[np.clip(index, 0, law.size - 1)])
-    return found
+    cumulative: Floats = np.where(index < 0, 0.0, law[np.clip(index, 0, law.size - 1)])
+    return cumulative
 
 
 @lru_cache(maxsize=64)

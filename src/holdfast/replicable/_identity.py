@@ -24,115 +24,6 @@ _BY = "SIS Theorem 6.16"
 _MOST_ROWS = 2**53
 
 
-@dataclass(frozen=True)
-class IdentityDesign(Design):
-    """A window of thresholds in so many ``dimension``s; ``accuracy`` is the distance that must be seen.
-
-    Fewer rows keep ``beta`` with a wider window, for the least ρ, to 1/4096, that they allow.
-    """
-
-    dimension: int
-
-    def mismatch(self, rows: int) -> float:
-        distance, beta = self._distance, self.beta
-        step = search.least_whole(
-            lambda i: _rows(self.dimension, distance, i / 4096.0, beta) <= rows, most=4095
-        )
-        return 1.0 if step is None else step / 4096.0
-
-    def failure(self, rows: int) -> float:
-        if self.mismatch(rows) < 1.0:
-            return self.beta
-        start, span = _start(self.dimension, 1.0, self.beta), _span(1.0)
-        missed = _missed(rows, self.dimension, self._distance, start, span)
-        return rounding.probability(max(self.beta, missed))
-
-    @property
-    def _distance(self) -> float:
-        assert self.accuracy is not None
-        return self.accuracy
-
-
-def _span(rho: float) -> float:
-    """The length of the window of thresholds: two 1-Lipschitz statistics differ by 2/√π on average."""
-    return 2.0 / (math.sqrt(math.pi) * rho)
-
-
-@lru_cache(maxsize=256)
-def _start(dimension: int, rho: float, beta: float) -> float:
-    """The least start, in 256ths, of a window in which a true hypothesis is refused at most ``beta`` of
-    the time."""
-    ends = np.arange(_SLICES) / _SLICES * _span(rho)
-
-    def refused(index: int) -> float:
-        return float(gammaincc(dimension / 2.0, (index / 256.0 + ends) ** 2 / 2.0).mean())
-
-    index = 0 if refused(0) <= beta else search.least_whole(lambda i: refused(i) <= beta, most=2**62)
-    if index is None:
-        raise InvalidArgument("beta", "large enough for some threshold", beta, of=_NAME)
-    return index / 256.0
-
-
-def _missed(rows: int, dimension: int, distance: float, start: float, span: float) -> float:
-    """P(√n·distance from the hypothesis ≤ threshold) when the truth is at ``distance``, at most."""
-    ends = start + np.arange(1, _SLICES + 1) / _SLICES * span
-    return float(chndtr(ends**2, dimension, rows * distance**2).mean())
-
-
-@lru_cache(maxsize=256)
-def _rows(dimension: int, distance: float, rho: float, beta: float) -> int:
-    start, span = _start(dimension, rho, beta), _span(rho)
-    return least_rows(
-        lambda n: _missed(n, dimension, distance, start, span) <= beta,
-        "distance",
-        distance,
-        of=_NAME,
-        most=_MOST_ROWS,
-    )
-
-
-def _design(distance: float, rho: float, beta: float, dimension: int, *, of: str) -> IdentityDesign:
-    dimension = checks.whole(dimension, "dimension", at_most=1_000_000, of=of, by=_BY)
-    promise = promise_arguments(distance, rho, beta, "(0, inf)", of=of, by=_BY, name="distance")
-    return IdentityDesign(*promise, _rows(dimension, *promise), dimension)
-
-
-def identity_test_rows(*, distance: Any, rho: float, beta: float = 0.05, dimension: Any = 1) -> int:
-    """The rows that :func:`identity_test` needs in ``dimension`` dimensions: about (1.27/ρ² +
-    2.26√d/ρ)/distance².
-
-    Guarantee: the smallest number for which the bound of docs/theory/replicable-estimation.md on a missed
-    difference is at most ``beta``, on a window of thresholds that keeps the other two promises.
-    Assumes: as :func:`identity_test`.
-    Reference: Holdfast; SIS Theorem 6.16 states Õ(√d/(α²ρ²)).
-
-    >>> identity_test_rows(distance=0.2, rho=0.1, dimension=10)
-    4409
-    """
-    return _design(distance, rho, beta, dimension, of="identity_test_rows").rows
-
-
-def _whitened(x: Any, mean: Any, covariance: Any) -> npt.NDArray[np.float64]:
-    """Rows minus the mean, in coordinates in which the stated covariance is the identity."""
-    values = table_argument(x, of=_NAME)
-    dimension = values.shape[1]
-    centre = np.atleast_1d(np.asarray(mean, dtype=np.float64))
-    if centre.shape != (dimension,) or not np.isfinite(centre).all():
-        raise InvalidArgument("mean", f"{dimension} finite numbers", mean, of=_NAME)
-    matrix = np.atleast_2d(np.asarray(covariance, dtype=np.float64))
-    symmetric = matrix.shape == (dimension, dimension) and np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0)
-    if not symmetric or not np.isfinite(matrix).all():
-        raise InvalidArgument(
-            "covariance", f"a symmetric {dimension} × {dimension} matrix", covariance, of=_NAME
-        )
-    try:
-        factor = np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        raise InvalidArgument("covariance", "positive definite", covariance, of=_NAME) from None
-    white: npt.NDArray[np.float64] = np.linalg.solve(factor, (values - centre).T).T
-    return white
-
-
 def identity_test(
     x: Any,
     mean: Any,
@@ -172,3 +63,112 @@ def identity_test(
     statistic = math.sqrt(kept.rows) * float(np.linalg.norm(white[: kept.rows].mean(axis=0)))
     details = {"statistic": statistic, "threshold": threshold, "needed": design.rows}
     return kept.result(statistic <= threshold, tape, details)
+
+
+def identity_test_rows(*, distance: Any, rho: float, beta: float = 0.05, dimension: Any = 1) -> int:
+    """The rows that :func:`identity_test` needs in ``dimension`` dimensions: about (1.27/ρ² +
+    2.26√d/ρ)/distance².
+
+    Guarantee: the smallest number for which the bound of docs/theory/replicable-estimation.md on a missed
+    difference is at most ``beta``, on a window of thresholds that keeps the other two promises.
+    Assumes: as :func:`identity_test`.
+    Reference: Holdfast; SIS Theorem 6.16 states Õ(√d/(α²ρ²)).
+
+    >>> identity_test_rows(distance=0.2, rho=0.1, dimension=10)
+    4409
+    """
+    return _design(distance, rho, beta, dimension, of="identity_test_rows").rows
+
+
+def _whitened(x: Any, mean: Any, covariance: Any) -> npt.NDArray[np.float64]:
+    """Rows minus the mean, in coordinates in which the stated covariance is the identity."""
+    values = table_argument(x, of=_NAME)
+    dimension = values.shape[1]
+    centre = np.atleast_1d(np.asarray(mean, dtype=np.float64))
+    if centre.shape != (dimension,) or not np.isfinite(centre).all():
+        raise InvalidArgument("mean", f"{dimension} finite numbers", mean, of=_NAME)
+    matrix = np.atleast_2d(np.asarray(covariance, dtype=np.float64))
+    symmetric = matrix.shape == (dimension, dimension) and np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0)
+    if not symmetric or not np.isfinite(matrix).all():
+        raise InvalidArgument(
+            "covariance", f"a symmetric {dimension} × {dimension} matrix", covariance, of=_NAME
+        )
+    try:
+        factor = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        raise InvalidArgument("covariance", "positive definite", covariance, of=_NAME) from None
+    white: npt.NDArray[np.float64] = np.linalg.solve(factor, (values - centre).T).T
+    return white
+
+
+@dataclass(frozen=True)
+class IdentityDesign(Design):
+    """A window of thresholds in so many ``dimension``s; ``accuracy`` is the distance that must be seen.
+
+    Fewer rows keep ``beta`` with a wider window, for the least ρ, to 1/4096, that they allow.
+    """
+
+    dimension: int
+
+    def mismatch(self, rows: int) -> float:
+        distance, beta = self._distance, self.beta
+        step = search.least_whole(
+            lambda i: _rows(self.dimension, distance, i / 4096.0, beta) <= rows, most=4095
+        )
+        return 1.0 if step is None else step / 4096.0
+
+    def failure(self, rows: int) -> float:
+        if self.mismatch(rows) < 1.0:
+            return self.beta
+        start, span = _start(self.dimension, 1.0, self.beta), _span(1.0)
+        missed = _missed(rows, self.dimension, self._distance, start, span)
+        return rounding.probability(max(self.beta, missed))
+
+    @property
+    def _distance(self) -> float:
+        assert self.accuracy is not None
+        return self.accuracy
+
+
+def _design(distance: float, rho: float, beta: float, dimension: int, *, of: str) -> IdentityDesign:
+    dimension = checks.whole(dimension, "dimension", at_most=1_000_000, of=of, by=_BY)
+    promise = promise_arguments(distance, rho, beta, "(0, inf)", of=of, by=_BY, name="distance")
+    return IdentityDesign(*promise, _rows(dimension, *promise), dimension)
+
+
+def _span(rho: float) -> float:
+    """The length of the window of thresholds: two 1-Lipschitz statistics differ by 2/√π on average."""
+    return 2.0 / (math.sqrt(math.pi) * rho)
+
+
+@lru_cache(maxsize=256)
+def _start(dimension: int, rho: float, beta: float) -> float:
+    """The least start, in 256ths, of a window in which a true hypothesis is refused at most ``beta`` of
+    the time."""
+    ends = np.arange(_SLICES) / _SLICES * _span(rho)
+
+    def refused(index: int) -> float:
+        return float(gammaincc(dimension / 2.0, (index / 256.0 + ends) ** 2 / 2.0).mean())
+
+    index = 0 if refused(0) <= beta else search.least_whole(lambda i: refused(i) <= beta, most=2**62)
+    if index is None:
+        raise InvalidArgument("beta", "large enough for some threshold", beta, of=_NAME)
+    return index / 256.0
+
+
+def _missed(rows: int, dimension: int, distance: float, start: float, span: float) -> float:
+    """P(√n·distance from the hypothesis ≤ threshold) when the truth is at ``distance``, at most."""
+    ends = start + np.arange(1, _SLICES + 1) / _SLICES * span
+    return float(chndtr(ends**2, dimension, rows * distance**2).mean())
+
+
+@lru_cache(maxsize=256)
+def _rows(dimension: int, distance: float, rho: float, beta: float) -> int:
+    start, span = _start(dimension, rho, beta), _span(rho)
+    return least_rows(
+        lambda n: _missed(n, dimension, distance, start, span) <= beta,
+        "distance",
+        distance,
+        of=_NAME,
+        most=_MOST_ROWS,
+    )

@@ -32,156 +32,6 @@ _MARGINS = tuple(i / 4 for i in range(1, 33))
 _START = 20
 
 
-@dataclass(frozen=True)
-class InteriorDesign(Design):
-    """A count of rows to drop, where a point of the domain has so many ``ancestors``."""
-
-    ancestors: int
-
-    def mismatch(self, rows: int) -> float:
-        return _interior_plan(rows, self.ancestors)[0]
-
-    def failure(self, rows: int) -> float:
-        return 0.0
-
-    def threshold(self, rows: int) -> CountThreshold | None:
-        """What the tape picks the count from; None where the rows allow no promise."""
-        return _interior_plan(rows, self.ancestors)[1]
-
-
-@dataclass(frozen=True)
-class ThresholdDesign(Design):
-    """A count of labels to contradict, where a point of the domain has so many ``ancestors``."""
-
-    ancestors: int
-
-    def mismatch(self, rows: int) -> float:
-        return self._plan(rows)[0]
-
-    def failure(self, rows: int) -> float:
-        if self.threshold(rows) is not None:
-            return self.beta
-        # Too few rows for any promise: every z that contradicts no label fails this often.
-        assert self.accuracy is not None
-        return rounding.probability(2.0 * math.exp(rows * math.log1p(-self.accuracy)))
-
-    def threshold(self, rows: int) -> CountThreshold | None:
-        """What the tape picks the count from; None where the rows allow no promise."""
-        return self._plan(rows)[1]
-
-    def _plan(self, rows: int) -> tuple[float, CountThreshold | None]:
-        assert self.accuracy is not None
-        return _learning_plan(rows, self.ancestors, self.accuracy, self.beta)
-
-
-def coarsest(low: int, high: int) -> int:
-    """The place in ``low`` … ``high`` (from 0) whose successor is divisible by the highest power of two."""
-    shared = (low ^ (high + 1)).bit_length() - 1
-    return (((high + 1) >> shared) << shared) - 1
-
-
-@lru_cache(maxsize=4096)
-def _interior_plan(rows: int, ancestors: int) -> tuple[float, CountThreshold | None]:
-    """The least ρ that ``rows`` rows allow, with its thresholds."""
-    best: tuple[float, CountThreshold | None] = (1.0, None)
-    for margin in _MARGINS:
-        high = math.floor(rows / 2 - margin * math.sqrt(rows) / 2) - 1
-        if high < 0:
-            break
-        threshold = CountThreshold(rows, 0, high)
-        rho = ancestors * threshold.mismatch + 4.0 * threshold.below(0.5)
-        if rho < best[0]:
-            best = (rounding.probability(rho), threshold)
-    return best
-
-
-@lru_cache(maxsize=4096)
-def _learning_plan(
-    rows: int, ancestors: int, accuracy: float, beta: float
-) -> tuple[float, CountThreshold | None]:
-    """The least ρ that ``rows`` rows allow while the learner fails with probability at most ``beta``."""
-    best: tuple[float, CountThreshold | None] = (1.0, None)
-    for margin in _MARGINS:
-        expected = min(accuracy, 0.5) * rows
-        high = math.floor(expected - margin * math.sqrt(expected)) - 1
-        if high < 0:
-            break
-        threshold = CountThreshold(rows, 0, high)
-        rho = ancestors * threshold.mismatch
-        if rho < best[0] and 2.0 * threshold.below(accuracy) <= beta:
-            best = (rounding.probability(rho), threshold)
-    return best
-
-
-def _domain(domain: Any, of: str) -> tuple[int, npt.NDArray[Any] | None]:
-    """How many points the domain has, and the points if they are not 0, 1, 2, …"""
-    if isinstance(domain, (int, float, np.number)) and not isinstance(domain, bool):
-        return checks.whole(domain, "domain", at_most=2**62, of=of, by="SIS Definition 6.11"), None
-    points = np.asarray(domain)
-    if points.ndim != 1 or not points.size or not bool((points[1:] > points[:-1]).all()):
-        raise InvalidArgument("domain", "a size, or a list of points in increasing order", domain, of=of)
-    return points.size, points
-
-
-def _places(x: Any, size: int, points: npt.NDArray[Any] | None, of: str) -> Whole:
-    """The place of each row in the domain, from 0."""
-    values = np.asarray(x)
-    if values.ndim != 1:
-        raise InvalidArgument("x", "a list of points of the domain", x, of=of)
-    if points is None:
-        with np.errstate(invalid="ignore"):
-            places: Whole = values.astype(np.int64)
-        inside = (places == values) & (places >= 0) & (places < size)
-    else:
-        places = np.minimum(np.searchsorted(points, values), size - 1).astype(np.int64)
-        inside = points[places] == values
-    if not bool(np.all(inside)):
-        raise InvalidArgument("x", "points of the domain", x, of=of)
-    return places
-
-
-def _point(place: int, points: npt.NDArray[Any] | None) -> Any:
-    return place if points is None else points[place]
-
-
-def _levels(domain: Any, of: str) -> int:
-    """The most ancestors a point of the domain has, itself not counted."""
-    return _domain(domain, of)[0].bit_length() - 1
-
-
-def _drawn(threshold: CountThreshold | None, tape: Tape) -> int:
-    """The count that the tape picks; 0 where the rows allow no promise."""
-    return 0 if threshold is None else int(threshold(tape.uniforms(1))[0])
-
-
-def tree_rows(ancestors: int, rho: float) -> int | None:
-    """The rows of an interior point where a point has so many ancestors; None beyond 2⁶²."""
-    return search.least_whole(lambda n: _interior_plan(n, ancestors)[0] <= rho, above=_START - 1, most=2**62)
-
-
-def interior_point_rows(*, domain: Any, rho: float, beta: float | None = None) -> int:
-    """The rows that :func:`interior_point` needs: about 0.54 (log2 |domain| / rho)².
-
-    Guarantee: the smallest number for which the bound of docs/theory/replicable-estimation.md is at most
-    ``rho``.
-    Assumes: as :func:`interior_point`; ``beta`` is not used, because the point never leaves the sample.
-    Reference: Holdfast.
-
-    >>> interior_point_rows(domain=1000, rho=0.1)
-    4765
-    """
-    return _interior_design(domain, rho, beta, of="interior_point_rows").rows
-
-
-def _interior_design(domain: Any, rho: float, beta: float | None, *, of: str) -> InteriorDesign:
-    rho = chance(rho, "rho", of=of, by="SIS Definition 6.11")
-    if beta is not None:
-        chance(beta, "beta", of=of, by="SIS Definition 6.11")
-    ancestors = _levels(domain, of)
-    rows = least_rows(lambda n: _interior_plan(n, ancestors)[0] <= rho, "rho", rho, of=of, start=_START)
-    return InteriorDesign(None, rho, 0.0, rows, ancestors)
-
-
 def interior_point(
     x: Any, *, domain: Any, rho: float, tape: Tape, beta: float | None = None, best_effort: bool = False
 ) -> Result:
@@ -215,28 +65,64 @@ def interior_point(
     return kept.result(_point(place, points), tape, {"dropped": dropped, "needed": design.rows})
 
 
-def learn_threshold_rows(*, domain: Any, accuracy: float, rho: float, beta: float) -> int:
-    """The rows that :func:`learn_threshold` needs: about (log2 |domain| / rho)² / (3 accuracy).
+def interior_point_rows(*, domain: Any, rho: float, beta: float | None = None) -> int:
+    """The rows that :func:`interior_point` needs: about 0.54 (log2 |domain| / rho)².
 
-    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold.
-    Assumes: as :func:`learn_threshold`.
-    Reference: Holdfast; SIS Theorem 6.12 states Õ((log* d)³ ln²(1/β) ln⁴(1/ρ)/(α²ρ²)).
+    Guarantee: the smallest number for which the bound of docs/theory/replicable-estimation.md is at most
+    ``rho``.
+    Assumes: as :func:`interior_point`; ``beta`` is not used, because the point never leaves the sample.
+    Reference: Holdfast.
 
-    >>> learn_threshold_rows(domain=1000, accuracy=0.1, rho=0.1, beta=0.05)
-    27221
+    >>> interior_point_rows(domain=1000, rho=0.1)
+    4765
     """
-    return _threshold_design(domain, accuracy, rho, beta, of="learn_threshold_rows").rows
+    return _interior_design(domain, rho, beta, of="interior_point_rows").rows
 
 
-def _threshold_design(domain: Any, accuracy: float, rho: float, beta: float, *, of: str) -> ThresholdDesign:
-    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, of=of, by="SIS Theorem 6.12")
+@dataclass(frozen=True)
+class InteriorDesign(Design):
+    """A count of rows to drop, where a point of the domain has so many ``ancestors``."""
+
+    ancestors: int
+
+    def mismatch(self, rows: int) -> float:
+        return _interior_plan(rows, self.ancestors)[0]
+
+    def failure(self, rows: int) -> float:
+        return 0.0
+
+    def threshold(self, rows: int) -> CountThreshold | None:
+        """What the tape picks the count from; None where the rows allow no promise."""
+        return _interior_plan(rows, self.ancestors)[1]
+
+
+def _interior_design(domain: Any, rho: float, beta: float | None, *, of: str) -> InteriorDesign:
+    rho = chance(rho, "rho", of=of, by="SIS Definition 6.11")
+    if beta is not None:
+        chance(beta, "beta", of=of, by="SIS Definition 6.11")
     ancestors = _levels(domain, of)
+    rows = least_rows(lambda n: _interior_plan(n, ancestors)[0] <= rho, "rho", rho, of=of, start=_START)
+    return InteriorDesign(None, rho, 0.0, rows, ancestors)
 
-    def enough(n: int) -> bool:
-        return _learning_plan(n, ancestors, accuracy, beta)[0] <= rho
 
-    rows = least_rows(enough, "rho", rho, of=of, start=_START)
-    return ThresholdDesign(accuracy, rho, beta, rows, ancestors)
+@lru_cache(maxsize=4096)
+def _interior_plan(rows: int, ancestors: int) -> tuple[float, CountThreshold | None]:
+    """The least ρ that ``rows`` rows allow, with its thresholds."""
+    best: tuple[float, CountThreshold | None] = (1.0, None)
+    for margin in _MARGINS:
+        high = math.floor(rows / 2 - margin * math.sqrt(rows) / 2) - 1
+        if high < 0:
+            break
+        threshold = CountThreshold(rows, 0, high)
+        rho = ancestors * threshold.mismatch + 4.0 * threshold.below(0.5)
+        if rho < best[0]:
+            best = (rounding.probability(rho), threshold)
+    return best
+
+
+def tree_rows(ancestors: int, rho: float) -> int | None:
+    """The rows of an interior point where a point has so many ancestors; None beyond 2⁶²."""
+    return search.least_whole(lambda n: _interior_plan(n, ancestors)[0] <= rho, above=_START - 1, most=2**62)
 
 
 def learn_threshold(
@@ -288,3 +174,117 @@ def learn_threshold(
     high = int(ones[allowed]) - 1 if ones.size > allowed else size - 1
     point = _point(coarsest(low, high), points)
     return kept.result(point, tape, {"allowed": allowed, "needed": design.rows})
+
+
+def learn_threshold_rows(*, domain: Any, accuracy: float, rho: float, beta: float) -> int:
+    """The rows that :func:`learn_threshold` needs: about (log2 |domain| / rho)² / (3 accuracy).
+
+    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold.
+    Assumes: as :func:`learn_threshold`.
+    Reference: Holdfast; SIS Theorem 6.12 states Õ((log* d)³ ln²(1/β) ln⁴(1/ρ)/(α²ρ²)).
+
+    >>> learn_threshold_rows(domain=1000, accuracy=0.1, rho=0.1, beta=0.05)
+    27221
+    """
+    return _threshold_design(domain, accuracy, rho, beta, of="learn_threshold_rows").rows
+
+
+@dataclass(frozen=True)
+class ThresholdDesign(Design):
+    """A count of labels to contradict, where a point of the domain has so many ``ancestors``."""
+
+    ancestors: int
+
+    def mismatch(self, rows: int) -> float:
+        return self._plan(rows)[0]
+
+    def failure(self, rows: int) -> float:
+        if self.threshold(rows) is not None:
+            return self.beta
+        # Too few rows for any promise: every z that contradicts no label fails this often.
+        assert self.accuracy is not None
+        return rounding.probability(2.0 * math.exp(rows * math.log1p(-self.accuracy)))
+
+    def threshold(self, rows: int) -> CountThreshold | None:
+        """What the tape picks the count from; None where the rows allow no promise."""
+        return self._plan(rows)[1]
+
+    def _plan(self, rows: int) -> tuple[float, CountThreshold | None]:
+        assert self.accuracy is not None
+        return _learning_plan(rows, self.ancestors, self.accuracy, self.beta)
+
+
+def _threshold_design(domain: Any, accuracy: float, rho: float, beta: float, *, of: str) -> ThresholdDesign:
+    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, of=of, by="SIS Theorem 6.12")
+    ancestors = _levels(domain, of)
+
+    def enough(n: int) -> bool:
+        return _learning_plan(n, ancestors, accuracy, beta)[0] <= rho
+
+    rows = least_rows(enough, "rho", rho, of=of, start=_START)
+    return ThresholdDesign(accuracy, rho, beta, rows, ancestors)
+
+
+@lru_cache(maxsize=4096)
+def _learning_plan(
+    rows: int, ancestors: int, accuracy: float, beta: float
+) -> tuple[float, CountThreshold | None]:
+    """The least ρ that ``rows`` rows allow while the learner fails with probability at most ``beta``."""
+    best: tuple[float, CountThreshold | None] = (1.0, None)
+    for margin in _MARGINS:
+        expected = min(accuracy, 0.5) * rows
+        high = math.floor(expected - margin * math.sqrt(expected)) - 1
+        if high < 0:
+            break
+        threshold = CountThreshold(rows, 0, high)
+        rho = ancestors * threshold.mismatch
+        if rho < best[0] and 2.0 * threshold.below(accuracy) <= beta:
+            best = (rounding.probability(rho), threshold)
+    return best
+
+
+def coarsest(low: int, high: int) -> int:
+    """The place in ``low`` … ``high`` (from 0) whose successor is divisible by the highest power of two."""
+    shared = (low ^ (high + 1)).bit_length() - 1
+    return (((high + 1) >> shared) << shared) - 1
+
+
+def _drawn(threshold: CountThreshold | None, tape: Tape) -> int:
+    """The count that the tape picks; 0 where the rows allow no promise."""
+    return 0 if threshold is None else int(threshold(tape.uniforms(1))[0])
+
+
+def _domain(domain: Any, of: str) -> tuple[int, npt.NDArray[Any] | None]:
+    """How many points the domain has, and the points if they are not 0, 1, 2, …"""
+    if isinstance(domain, (int, float, np.number)) and not isinstance(domain, bool):
+        return checks.whole(domain, "domain", at_most=2**62, of=of, by="SIS Definition 6.11"), None
+    points = np.asarray(domain)
+    if points.ndim != 1 or not points.size or not bool((points[1:] > points[:-1]).all()):
+        raise InvalidArgument("domain", "a size, or a list of points in increasing order", domain, of=of)
+    return points.size, points
+
+
+def _places(x: Any, size: int, points: npt.NDArray[Any] | None, of: str) -> Whole:
+    """The place of each row in the domain, from 0."""
+    values = np.asarray(x)
+    if values.ndim != 1:
+        raise InvalidArgument("x", "a list of points of the domain", x, of=of)
+    if points is None:
+        with np.errstate(invalid="ignore"):
+            places: Whole = values.astype(np.int64)
+        inside = (places == values) & (places >= 0) & (places < size)
+    else:
+        places = np.minimum(np.searchsorted(points, values), size - 1).astype(np.int64)
+        inside = points[places] == values
+    if not bool(np.all(inside)):
+        raise InvalidArgument("x", "points of the domain", x, of=of)
+    return places
+
+
+def _point(place: int, points: npt.NDArray[Any] | None) -> Any:
+    return place if points is None else points[place]
+
+
+def _levels(domain: Any, of: str) -> int:
+    """The most ancestors a point of the domain has, itself not counted."""
+    return _domain(domain, of)[0].bit_length() - 1

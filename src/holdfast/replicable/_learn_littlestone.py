@@ -1,5 +1,8 @@
-"""Learning a Littlestone class from nothing but its table, or from the lists of any learner (SIS Theorem
-B.1)."""
+"""Learning a Littlestone class from its table, or from the lists of any learner (SIS Theorem B.1).
+
+The plan says how many rows each way needs: all hypotheses at once, lists of those without a mistake, or lists
+from reduction trees, whose size depends on the dimension alone.
+"""
 
 from __future__ import annotations
 

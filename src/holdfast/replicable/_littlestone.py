@@ -1,4 +1,10 @@
-"""Littlestone dimension and the standard optimal algorithm on finite classes."""
+"""Littlestone dimension, the standard optimal algorithm and reduction trees, on finite classes.
+
+A tree asks for the label of one point after another; each leaf keeps the hypotheses that gave the answers
+on the way. A class is r-irreducible if no tree of depth r lowers the dimension at every leaf. Then the
+majority of its dimension, the prediction of the standard optimal algorithm, is the same for every larger
+class of that dimension.
+"""
 
 from __future__ import annotations
 

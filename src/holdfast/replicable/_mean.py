@@ -35,49 +35,6 @@ _FINEST_ACCURACY = 2.0**-40  # as a part of the range
 _CUT = 0.75
 
 
-@dataclass(frozen=True)
-class GridDesign(Design):
-    """A number rounded to cells of ``width``.
-
-    ``gap(n)`` bounds how far two samples of n rows lie apart in expectation. ``tail(n, width, accuracy)``
-    bounds the probability that the rounded number is too far from the truth.
-    """
-
-    width: float
-    gap: Callable[[int], float]
-    tail: Callable[[int, float, float], float]
-
-    def mismatch(self, rows: int) -> float:
-        return rounding.probability(self.gap(rows) / self.width)
-
-    def failure(self, rows: int) -> float:
-        assert self.accuracy is not None
-        return self.tail(rows, self.width, self.accuracy)
-
-
-@lru_cache(maxsize=256)
-def _design(
-    gap: Callable[[int], float],
-    tail: Callable[[int, float, float], float],
-    accuracy: float,
-    rho: float,
-    beta: float,
-    *,
-    of: str,
-    start: int,
-) -> GridDesign:
-    """The least number of rows, from ``start``, and the width of the cells that keep the promise."""
-
-    def width(rows: int) -> float:
-        return rounding.up(gap(rows) / rho)
-
-    def enough(rows: int) -> bool:
-        return tail(rows, width(rows), accuracy) <= beta
-
-    rows = least_rows(enough, "accuracy", accuracy, of=of, by=_BY, start=start)
-    return GridDesign(accuracy, rho, beta, rows, width(rows), gap, tail)
-
-
 def mean(
     x: Any,
     *,
@@ -137,16 +94,6 @@ def _mean_design(accuracy: float, rho: float, beta: float, length: float, *, of:
     if not _FINEST_ACCURACY <= part < 0.5:
         raise InvalidArgument("accuracy", "less than half the length of the bounds", accuracy, of=of)
     return _design(mean_gap, rounded_failure, part, rho, beta, of="mean", start=1)
-
-
-def rounded_failure(n: float, width: float, accuracy: float) -> float:
-    """P(|result − truth| > accuracy): a tail 2e^{−2nt²}, Hoeffding's, averaged over the shared offset."""
-    if not width < 2.0 * accuracy:
-        return 1.0
-    scale = math.sqrt(2.0 * n)
-    near, far = scale * (accuracy - 0.5 * width), scale * (accuracy + 0.5 * width)
-    between = 0.5 * (math.erfc(near) - math.erfc(far))
-    return rounding.probability(math.sqrt(2.0 * math.pi / n) / width * between)
 
 
 def difference(
@@ -283,6 +230,15 @@ def slope_rows(*, accuracy: float, rho: float, beta: float, bounds: Any, least_v
     return _slope_design(accuracy, rho, beta, variance, unit, of=of).rows
 
 
+def _slope_design(
+    accuracy: float, rho: float, beta: float, variance: float, unit: float, *, of: str
+) -> GridDesign:
+    """The design for x and y scaled to [0, 1], where a slope of 1 stands for ``unit``."""
+    accuracy_given, rho, beta = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
+    gap, tail = _slope_gap(variance), _slope_failure(variance)
+    return _design(gap, tail, accuracy_given / unit, rho, beta, of="slope", start=2)
+
+
 def _slope_scales(
     bounds: Any, least_variance: Any, *, of: str
 ) -> tuple[list[tuple[float, float]], float, float]:
@@ -298,15 +254,6 @@ def _slope_scales(
         expected = f"between {1e-6 * x_length**2:g} and {x_length**2 / 4:g}, the most within the bounds of x"
         raise InvalidArgument("least_variance", expected, least_variance, of=of)
     return pairs, variance, y_length / x_length
-
-
-def _slope_design(
-    accuracy: float, rho: float, beta: float, variance: float, unit: float, *, of: str
-) -> GridDesign:
-    """The design for x and y scaled to [0, 1], where a slope of 1 stands for ``unit``."""
-    accuracy_given, rho, beta = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
-    gap, tail = _slope_gap(variance), _slope_failure(variance)
-    return _design(gap, tail, accuracy_given / unit, rho, beta, of="slope", start=2)
 
 
 @lru_cache(maxsize=64)
@@ -346,3 +293,56 @@ def _fitted(y: Any, x: Any, cut: float) -> float:
     covariance = math.fsum(((x - x_mean) * (y - y_mean)).tolist()) / (rows - 1)
     variance = math.fsum(np.square(x - x_mean).tolist()) / (rows - 1)
     return float(covariance / max(variance, cut))
+
+
+@dataclass(frozen=True)
+class GridDesign(Design):
+    """A number rounded to cells of ``width``.
+
+    ``gap(n)`` bounds how far two samples of n rows lie apart in expectation. ``tail(n, width, accuracy)``
+    bounds the probability that the rounded number is too far from the truth.
+    """
+
+    width: float
+    gap: Callable[[int], float]
+    tail: Callable[[int, float, float], float]
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(self.gap(rows) / self.width)
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        return self.tail(rows, self.width, self.accuracy)
+
+
+@lru_cache(maxsize=256)
+def _design(
+    gap: Callable[[int], float],
+    tail: Callable[[int, float, float], float],
+    accuracy: float,
+    rho: float,
+    beta: float,
+    *,
+    of: str,
+    start: int,
+) -> GridDesign:
+    """The least number of rows, from ``start``, and the width of the cells that keep the promise."""
+
+    def width(rows: int) -> float:
+        return rounding.up(gap(rows) / rho)
+
+    def enough(rows: int) -> bool:
+        return tail(rows, width(rows), accuracy) <= beta
+
+    rows = least_rows(enough, "accuracy", accuracy, of=of, by=_BY, start=start)
+    return GridDesign(accuracy, rho, beta, rows, width(rows), gap, tail)
+
+
+def rounded_failure(n: float, width: float, accuracy: float) -> float:
+    """P(|result − truth| > accuracy): a tail 2e^{−2nt²}, Hoeffding's, averaged over the shared offset."""
+    if not width < 2.0 * accuracy:
+        return 1.0
+    scale = math.sqrt(2.0 * n)
+    near, far = scale * (accuracy - 0.5 * width), scale * (accuracy + 0.5 * width)
+    between = 0.5 * (math.erfc(near) - math.erfc(far))
+    return rounding.probability(math.sqrt(2.0 * math.pi / n) / width * between)

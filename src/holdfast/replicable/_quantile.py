@@ -1,4 +1,6 @@
-"""Replicable quantiles: a binary search whose every comparison uses a shared random threshold."""
+"""Replicable quantiles: a binary search in an ordered domain, with a shared random threshold for each
+comparison.
+"""
 
 from __future__ import annotations
 
@@ -240,13 +242,13 @@ class Domain:
     def places(self, values: Floats) -> npt.NDArray[np.int64]:
         """The sorted places of the values: exact for floats, the nearest of a lattice, the next listed."""
         if self.listed is not None:
-            found = np.minimum(np.searchsorted(self.listed, values), self.count - 1)
+            unsorted = np.minimum(np.searchsorted(self.listed, values), self.count - 1)
         elif self.step:
-            found = np.clip(np.round((values - self.low) / self.step), 0, self.count - 1).astype(np.int64)
+            unsorted = np.clip(np.round((values - self.low) / self.step), 0, self.count - 1).astype(np.int64)
         else:
             bits = (values + 0.0).view(np.int64)  # + 0.0 makes −0.0 the same float as 0.0
-            found = np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
-        return np.sort(found)
+            unsorted = np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
+        return np.sort(unsorted)
 
     def key(self, place: int) -> int:
         """The place as :meth:`places` writes it; floats are counted from zero, so that it fits 64 bits."""

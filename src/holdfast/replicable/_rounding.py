@@ -1,4 +1,8 @@
-"""How far two samples lie apart, and how far one lies from the truth: the bounds behind the sizes."""
+"""Randomised rounding to a shared grid, shared thresholds for counts, and the bounds behind the sizes.
+
+A replicable number is a number rounded to a grid whose offset the tape draws. Two samples differ where an
+edge of the grid falls between them, so the width follows from how far they lie apart.
+"""
 
 from __future__ import annotations
 

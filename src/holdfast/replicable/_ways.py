@@ -1,4 +1,14 @@
-"""The ways to choose among models by their mean losses: how wide, how stable and how accurate each is."""
+"""The ways to choose among models by their mean losses: how wide, how stable and how accurate each is.
+
+* "exponential": shared clocks. Model i is chosen with probability proportional to exp(−(mean loss of
+  i)/scale).
+* "delayed": the same with clocks that all start a little late, so that a model far behind can hardly win; β
+  costs little more than ln ln(1/β).
+* "threshold": the first model, in a shared order, with a loss below a shared threshold (SIS Algorithm 10).
+* "pair": between two models, a shared threshold on the difference of their mean losses.
+
+The proofs are in ``docs/theory/replicable-learning.md``.
+"""
 
 from __future__ import annotations
 
