@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import checks
-from holdfast.figures._table import FigureTable, Progress
+from holdfast.figures._style import FigureTable, Progress
 from holdfast.workers import Workers, checked
 
 __all__ = ["FIGURES", "FigureTable", "Progress", "draw"]

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.figures._analyst import Holdout, PlainHoldout, Sample, Vote, analyse
-from holdfast.figures._bands import COLUMNS, Bands, draw_bands
-from holdfast.figures._style import Palette, blank, save
-from holdfast.figures._table import FigureTable, Progress
+from holdfast.figures._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
+from holdfast.figures._style import FigureTable, Palette, Progress, blank, save
 from holdfast.guard import CodeHoldout, ReusableHoldout
 from holdfast.workers import Workers, run_all
 

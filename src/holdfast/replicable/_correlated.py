@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-_BY = "theory 4, correlated sampling"
+_BY = "docs/theory/replicability.md, correlated sampling"
 # Far above the rounding of a quotient and of the logarithm: what may be the least survives the sieve.
 _SLACK = 1.0 + 2.0**-40
 _LOG_SLACK = 2.0**-20
@@ -56,7 +56,8 @@ def correlated_choice(probabilities: Any, tape: Tape) -> int:
     2⁻⁵² of probability, and two sides with laws p and q choose the same with probability
     ``stability.collision_probability(p, q)`` ≥ (1 − d)/(1 + d), d their total variation.
     Assumes: both sides list the outcomes in the same order; non-negative, of sum 1 (checked to 1e-9).
-    Reference: SIS 2.5 (Holenstein 2009); shared exponentials as in theory 4.
+    Reference: SIS 2.5 (Holenstein 2009); shared exponentials as in
+    docs/theory/replicability.md, "Correlated sampling".
 
     >>> correlated_choice([0.2, 0.5, 0.3], Tape("study-7"))
     2
@@ -83,7 +84,8 @@ def correlated_log_choice(log_weights: Any, tape: Tape) -> int:
     Guarantee: the index is the argmin of ln E_i − ln w_i, hence that of :func:`correlated_choice` for the
     normalised weights; nothing overflows, whatever their size.
     Assumes: the same order on both sides; numbers below +∞, −∞ for weight zero, at least one finite.
-    Reference: SIS 2.5; shared exponentials as in theory 4.
+    Reference: SIS 2.5; shared exponentials as in
+    docs/theory/replicability.md, "Correlated sampling".
 
     >>> correlated_log_choice([-5000.0, -4999.0, -5001.0], Tape("study-7"))
     1
@@ -110,7 +112,8 @@ def correlated_name(weights: Mapping[str, float] | Iterable[tuple[str, float]], 
     order, or know only those of positive weight, choose the same name with probability
     ``stability.collision_probability`` of the two laws. Pairs may come as a stream.
     Assumes: distinct names; finite non-negative weights, one of them positive (checked).
-    Reference: SIS 2.5; shared exponentials as in theory 4.
+    Reference: SIS 2.5; shared exponentials as in
+    docs/theory/replicability.md, "Correlated sampling".
 
     >>> correlated_name({"maple": 0.5, "oak": 0.3, "ash": 0.2}, Tape("study-7"))
     'oak'
@@ -177,7 +180,7 @@ def correlated_countable(
     Assumes: both sides number the outcomes alike; probabilities of sum 1, of which all but ``tolerance`` is
     within the first 2²⁸ outcomes (a law that ends too late is refused).
     Reference: SIS Corollary 1.4 (Kalavasis, Karbasi, Moran and Velegkas 2023); shared exponentials as in
-    theory 4.
+    docs/theory/replicability.md, "Correlated sampling".
 
     >>> correlated_countable(lambda i: 0.5 ** (i + 1.0), Tape("study-7"))
     2

@@ -29,7 +29,7 @@ from holdfast.replicable._tape import Tape, tape_argument
 __all__ = ["difference", "difference_rows", "mean", "mean_rows", "rounded_failure", "slope", "slope_rows"]
 
 
-_BY = "theory 4, randomised rounding"
+_BY = "docs/theory/replicability.md, the mean"
 _FINEST_ACCURACY = 2.0**-40  # as a part of the range
 # A slope divides by at least this share of the stated least variance of x.
 _CUT = 0.75
@@ -51,7 +51,7 @@ def mean(
     and the tape); the result is within ``accuracy`` of the true mean except with probability β. The grid
     depends on the parameters alone, so the samples may differ in size.
     Assumes: independent rows of one distribution within the bounds (the bounds are checked).
-    Reference: theory 4, randomised rounding.
+    Reference: docs/theory/replicability.md, "The mean".
 
     >>> result = mean([0, 1] * 3000, accuracy=0.05, rho=0.1, beta=0.01, tape=Tape("study-7"))
     >>> round(float(result), 6), result.guarantee
@@ -77,7 +77,7 @@ def mean_rows(*, accuracy: float, rho: float, beta: float, bounds: Any = (0.0, 1
     Guarantee: the least n for which cells of width w = 1/(ρ√(π(n+¼))) keep the accuracy: with s = 2√n,
     √(2π/n)/w · [Φ(s(τ + w/2)) − Φ(s(τ − w/2))] ≤ β and w/2 < τ, for values scaled to [0, 1].
     Assumes: as :func:`mean`.
-    Reference: theory 4, randomised rounding.
+    Reference: docs/theory/replicability.md, "The mean".
 
     >>> mean_rows(accuracy=0.05, rho=0.1, beta=0.01)
     5847

@@ -71,7 +71,7 @@ def mean_gap(n: int) -> float:
 
     Guarantee: an upper bound; the fair coin has exactly C(2n, n)/4ⁿ ≤ 1/√(π(n + ¼)), which nothing exceeds.
     Assumes: independent rows of one law, both samples of at least ``n`` rows.
-    Reference: theory 4, randomised rounding.
+    Reference: docs/theory/replicability.md, "The mean".
 
     >>> round(mean_gap(100), 6)
     0.056349
