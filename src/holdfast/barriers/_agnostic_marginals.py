@@ -16,7 +16,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.intervals import binomial_log_tail
 from holdfast.records import Record
 from holdfast.replicable import Tape, tape_argument
-from holdfast.stability import Replicability
+from holdfast.stability import Notion, Replicability
 
 __all__ = ["LearnedSigns", "agnostic_bound", "marginals_from_learner", "overflow_probability"]
 
@@ -46,7 +46,9 @@ class LearnedSigns(Record):
         return {**super().to_dict(), "value": self.value.tolist()}
 
 
-def marginals_from_learner(samples: Any, learner: Learner, *, examples: Any, tape: Any) -> LearnedSigns:
+def marginals_from_learner(
+    samples: npt.ArrayLike, learner: Learner, *, examples: int, tape: Tape
+) -> LearnedSigns:
     """Algorithm 9: signs of the marginals of ``samples``, by asking an agnostic learner.
 
     The tape draws ``examples`` points uniformly from d shattered points, 0 … d − 1; the k-th example at point
@@ -89,7 +91,7 @@ def marginals_from_learner(samples: Any, learner: Learner, *, examples: Any, tap
     )
 
 
-def overflow_probability(d: int, *, rows: Any, examples: Any) -> float:
+def overflow_probability(d: int, *, rows: int, examples: int) -> float:
     """How likely it is that some of ``d`` points is drawn more than ``rows`` times among ``examples`` draws.
 
     Guarantee: an upper bound, d·P(Bin(examples, 1/d) > rows) with the exact tail, at most 1.
@@ -112,7 +114,7 @@ def overflow_probability(d: int, *, rows: Any, examples: Any) -> float:
     return rounding.probability(math.exp(min(0.0, tail + math.log(d))))
 
 
-def agnostic_bound(vc: Any, *, accuracy: float, beta: float, stability: Any, method: str = "sharp") -> int:
+def agnostic_bound(vc: int, *, accuracy: float, beta: float, stability: Notion, method: str = "sharp") -> int:
     """Examples that any replicable agnostic learner needs for a class of VC dimension ``vc``.
 
     Guarantee: an agnostic learner that is (accuracy, beta)-accurate and as replicable as ``stability`` says

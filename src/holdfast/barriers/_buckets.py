@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -276,7 +276,7 @@ class BucketPlan(Record):
         """e + silence: the total variation between what is returned and the circuit's law, at most."""
         return rounding.probability(self.round_error + self.silence)
 
-    def disagreement(self, total_variation: Any) -> float:
+    def disagreement(self, total_variation: float) -> float:
         """How often two circuits whose laws are ``total_variation`` = d apart give different results.
 
         Guarantee: (6d + 2e)/(1 + 3d) on one tape, for circuits with the same numbers of inputs and outputs;
@@ -297,7 +297,7 @@ class BucketPlan(Record):
         return (self.levels + 1) << self.bits
 
 
-def bucket_plan(inputs: Any, outputs: Any, accuracy: float) -> BucketPlan:
+def bucket_plan(inputs: int, outputs: int, accuracy: float) -> BucketPlan:
     """The numbers with which sampling by buckets is within ``accuracy`` of the circuit's law.
 
     Guarantee: ``plan.accuracy`` ≤ ``accuracy``, with the fewest rounds and strings together that the search

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -72,7 +72,7 @@ class Circuit:
             object.__setattr__(self, name, number)
 
     @classmethod
-    def of_counts(cls, counts: Any) -> Circuit:
+    def of_counts(cls, counts: Iterable[int]) -> Circuit:
         """The circuit that maps ``counts[x]`` strings to x, in order; the counts add up to a power of two.
 
         >>> Circuit.of_counts([5, 3]).probabilities
@@ -161,7 +161,7 @@ class Gates:
     [12]
     """
 
-    def __init__(self, inputs: Any) -> None:
+    def __init__(self, inputs: int) -> None:
         number = checks.whole(inputs, "inputs", at_most=MOST_INPUTS, of="Gates", by=_BY_GATES)
         self.inputs = list(range(1, number + 1))
         self._gates: list[tuple[str, int, int]] = []

@@ -24,7 +24,13 @@ Solver = Callable[[list[int], Tape], int]
 
 
 def distinguish(
-    ciphertext: Any, key: Any, solver: Solver, *, rows: Any, tape: Tape, rng: np.random.Generator
+    ciphertext: int,
+    key: PublicKey | PrivateKey,
+    solver: Solver,
+    *,
+    rows: int,
+    tape: Tape,
+    rng: np.random.Generator,
 ) -> int:
     """Guess the bit of a ciphertext from the public key, with the help of a replicable solver.
 
@@ -95,7 +101,7 @@ def measure_advantage(
     key: PrivateKey,
     solver: Solver,
     *,
-    rows: Any,
+    rows: int,
     trials: int,
     tape: Tape,
     rng: np.random.Generator,

@@ -114,7 +114,7 @@ class ExactFingerprint(Record):
 
 
 def fingerprint(
-    estimator: Estimator, *, rows: Any, d: int, trials: int, seed: Any, batch: bool = False
+    estimator: Estimator, *, rows: int, d: int, trials: int, seed: int, batch: bool = False
 ) -> Fingerprint:
     """Measure Z and Z' of an estimator of ``d`` marginals from ``rows`` rows of signs.
 
@@ -176,7 +176,7 @@ def fingerprint(
     )
 
 
-def exact_fingerprint(estimator: Estimator, *, rows: Any, d: int) -> ExactFingerprint:
+def exact_fingerprint(estimator: Estimator, *, rows: int, d: int) -> ExactFingerprint:
     """The same expectations for a deterministic estimator, exactly, by visiting every table of signs.
 
     Guarantee: fractions without rounding; the estimator's outputs are taken as the numbers they are.

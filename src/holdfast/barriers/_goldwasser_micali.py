@@ -86,7 +86,7 @@ class PublicKey(Record):
         object.__setattr__(self, "modulus", modulus)
         object.__setattr__(self, "non_residue", x)
 
-    def verify(self, ciphertext: Any) -> bool:
+    def verify(self, ciphertext: int) -> bool:
         """Whether this is an encryption of some bit; anything may be asked, so that any row may be."""
         return (
             isinstance(ciphertext, int)
@@ -95,13 +95,13 @@ class PublicKey(Record):
             and jacobi(ciphertext, self.modulus) == 1
         )
 
-    def encrypt(self, bit: Any, coins: Coins) -> int:
+    def encrypt(self, bit: int, coins: Coins) -> int:
         """A uniform encryption of ``bit``: u² x^bit mod N. One tape gives one u; take a branch for each."""
         bit = bit_argument(bit, of="PublicKey.encrypt")
         u = unit(self.modulus, coins_argument(coins, of="PublicKey.encrypt"))
         return u * u * (self.non_residue if bit else 1) % self.modulus
 
-    def rerandomise(self, ciphertext: Any, coins: Coins) -> int:
+    def rerandomise(self, ciphertext: int, coins: Coins) -> int:
         """A uniform encryption of the same bit, whatever it is: u² c mod N."""
         of = "PublicKey.rerandomise"
         if not self.verify(ciphertext):
@@ -155,14 +155,14 @@ class PrivateKey(Record):
         """How many encryptions each bit has: a quarter of the units."""
         return (self.p - 1) * (self.q - 1) // 4
 
-    def decrypt(self, ciphertext: Any) -> int | None:
+    def decrypt(self, ciphertext: int) -> int | None:
         """The bit, or None where no encryption gives this number."""
         if not self.public.verify(ciphertext):
             return None
         return 0 if jacobi(int(ciphertext), self.p) == 1 else 1
 
 
-def generate_key(bits: Any, coins: Coins) -> PrivateKey:
+def generate_key(bits: int, coins: Coins) -> PrivateKey:
     """Two distinct random primes of ``bits`` bits each, and a random number that is a square modulo neither.
 
     Guarantee: primes uniform among those of this length, tested by GMP (Baillie–PSW and Miller–Rabin).
@@ -235,7 +235,9 @@ def exact_privacy(padding: int) -> DP:
     return DP(rounding.up(math.log1p(1.0 / padding)))
 
 
-def dp_rand_enc(rows: Any, key: Any, *, epsilon: float, coins: Coins) -> Rerandomised:
+def dp_rand_enc(
+    rows: Iterable[int], key: PublicKey | PrivateKey, *, epsilon: float, coins: Coins
+) -> Rerandomised:
     """A random encryption of the bit that the rows encrypt, ε-differentially private and efficient.
 
     Rows that are no encryptions are dropped, k encryptions of each bit are added, one of all is drawn and
@@ -315,7 +317,7 @@ class FactoringSolver:
     True
     """
 
-    def __init__(self, key: Any, *, slip: Any = 0.0, wobble: Any = 0.0) -> None:
+    def __init__(self, key: PublicKey | PrivateKey, *, slip: float = 0.0, wobble: float = 0.0) -> None:
         of = "FactoringSolver"
         self.key = key_argument(key, of=of)
         self._private = PrivateKey(*factor(self.key.modulus, of=of), self.key.non_residue)
@@ -334,7 +336,7 @@ class FactoringSolver:
         return self.slip
 
     def __call__(self, rows: list[int], tape: Tape) -> int:
-        bit = self._private.decrypt(rows[0])
+        bit: Any = self._private.decrypt(rows[0])
         if tape.branch("slip").uniforms(1)[0] < 2.0 * self.slip:
             bit = int(tape.branch("slip").integers(1, 2)[0])
         elif tape.branch("wobble").named_uniforms([str(rows[0])])[0] < self.wobble:
@@ -357,7 +359,7 @@ class PrivateSolver:
     False
     """
 
-    def __init__(self, key: Any, *, epsilon: float) -> None:
+    def __init__(self, key: PublicKey | PrivateKey, *, epsilon: float) -> None:
         of = "PrivateSolver"
         self.key = key_argument(key, of=of)
         self.epsilon = checks.real(epsilon, "epsilon", "[1e-6, inf)", of=of, by="SIS Lemma 4.4")

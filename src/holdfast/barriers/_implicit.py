@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -221,7 +220,7 @@ class ImplicitPlan(Record):
         """e + silence: the total variation between what is returned and the circuit's law, at most."""
         return rounding.probability(self.round_error + self.silence)
 
-    def disagreement(self, total_variation: Any) -> float:
+    def disagreement(self, total_variation: float) -> float:
         """How often two circuits whose laws are ``total_variation`` = d apart give different results on one
         tape.
 
@@ -239,7 +238,7 @@ class ImplicitPlan(Record):
 
 
 def implicit_plan(
-    inputs: Any, accuracy: float, *, method: str = "sharp", inverter_error: Any = 0.0
+    inputs: int, accuracy: float, *, method: str = "sharp", inverter_error: float = 0.0
 ) -> ImplicitPlan:
     """The numbers with which correlated sampling from ``inputs`` bits is within ``accuracy`` of the
     circuit's law.

@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.stability import DP, PerfectGeneralization, Replicability, perfect_plan
+from holdfast.stability import DP, Notion, PerfectGeneralization, Replicability, perfect_plan
 
 __all__ = ["SignPrior", "one_way_marginals_bound", "sign_one_way_marginals_bound", "sign_priors"]
 
@@ -25,7 +25,7 @@ _PAPER = {"one_way_marginals_bound": (0.01, 0.01, 0.1), "sign_one_way_marginals_
 
 
 def one_way_marginals_bound(
-    d: int, *, accuracy: float, beta: float, stability: Any, method: str = "sharp"
+    d: int, *, accuracy: float, beta: float, stability: Notion, method: str = "sharp"
 ) -> int:
     """Rows that any stable algorithm needs to estimate ``d`` marginals, each to within ``accuracy``.
 
@@ -70,7 +70,7 @@ def one_way_marginals_bound(
 
 
 def sign_one_way_marginals_bound(
-    d: int, *, accuracy: float, beta: float, stability: Any, method: str = "sharp"
+    d: int, *, accuracy: float, beta: float, stability: Notion, method: str = "sharp"
 ) -> int:
     """Rows that any stable algorithm needs to find the signs of ``d`` marginals, ``accuracy`` on average.
 

@@ -19,7 +19,7 @@ from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.mechanisms import Noise, widest_ratio
 from holdfast.records import Record
 from holdfast.replicable import Tape, round_to_grid, tape_argument
-from holdfast.stability import DP, Replicability
+from holdfast.stability import DP, Notion, Replicability
 
 __all__ = [
     "METHODS",
@@ -68,15 +68,15 @@ class Marginals(Record):
 
 
 def one_way_marginals(
-    samples: Any,
+    samples: npt.ArrayLike,
     *,
     accuracy: float,
     beta: float,
-    stability: Any = None,
+    stability: Notion | None = None,
     method: str = "rounding",
-    tape: Any = None,
+    tape: Tape | None = None,
     simulation: bool = False,
-    seed: Any = None,
+    seed: int | None = None,
 ) -> Marginals:
     """The means of d columns of signs, each to within ``accuracy``: plainly, privately or replicably.
 
@@ -104,15 +104,15 @@ def one_way_marginals(
 
 
 def sign_one_way_marginals(
-    samples: Any,
+    samples: npt.ArrayLike,
     *,
     accuracy: float,
     beta: float,
-    stability: Any = None,
+    stability: Notion | None = None,
     method: str = "rounding",
-    tape: Any = None,
+    tape: Tape | None = None,
     simulation: bool = False,
-    seed: Any = None,
+    seed: int | None = None,
 ) -> Marginals:
     """The signs of d column means, right where it matters: Σ v_j p_j ≥ Σ |p_j| − d·``accuracy``.
 
@@ -135,7 +135,7 @@ def sign_one_way_marginals(
 
 
 def one_way_marginals_rows(
-    d: int, *, accuracy: float, beta: float, stability: Any = None, method: str = "rounding"
+    d: int, *, accuracy: float, beta: float, stability: Notion | None = None, method: str = "rounding"
 ) -> int:
     """The fewest rows for which ``one_way_marginals`` keeps its promise.
 
@@ -152,7 +152,7 @@ def one_way_marginals_rows(
 
 
 def sign_one_way_marginals_rows(
-    d: int, *, accuracy: float, beta: float, stability: Any = None, method: str = "rounding"
+    d: int, *, accuracy: float, beta: float, stability: Notion | None = None, method: str = "rounding"
 ) -> int:
     """The fewest rows for which ``sign_one_way_marginals`` keeps its promise.
 
@@ -260,7 +260,7 @@ VARIANCE = 1.0 / 12.0 - 0.5 / np.pi**2
 _NUMBERS_AT_ONCE = 2**20
 
 
-def droplet(values: Any, width: Any, tape: Tape) -> Floats:
+def droplet(values: npt.ArrayLike, width: float, tape: Tape) -> Floats:
     """A point within half a ``width`` of ``values`` in every coordinate, chosen by shared darts.
 
     Darts (Z, H) come from the tape; the first with H < Π cos²(π(v − x)_j/width), x the translate of Z by

@@ -133,6 +133,7 @@ def _numbers(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
         agreed: dict[str, Any] = {"accuracy": 0.05 if terms.accuracy is None else terms.accuracy}
         if terms.bounds is not None or terms.resolution is not None:
             agreed |= {"bounds": terms.bounds, "resolution": terms.resolution}
+        assert query.q is not None  # as for every quantile
         result = replicable.quantile(values, query.q, **agreed, **terms.promise())
     else:
         low, high = query.bounds or (0.0, 1.0)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any
 
 from holdfast import checks
 from holdfast.figures._style import FigureTable, Progress
@@ -25,7 +24,7 @@ FIGURES = {
 
 
 def draw(
-    name: str, folder: Path, *, runs: Any, progress: Progress | None = None, workers: Workers = 1
+    name: str, folder: Path, *, runs: int, progress: Progress | None = None, workers: Workers = 1
 ) -> FigureTable:
     """Run the experiment behind one figure ``runs`` times and write its pictures and its table to ``folder``.
 

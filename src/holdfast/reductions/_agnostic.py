@@ -59,7 +59,7 @@ def private_agnostic(
     predict: Predict,
     growth: Callable[[int], int],
     accuracy: float,
-    learner_accuracy: Any,
+    learner_accuracy: float,
     epsilon: float,
     delta: float = 0.0,
     beta: float = 0.05,

@@ -23,7 +23,7 @@ _LEAST = 1e-300
 
 
 def laplace_mean(
-    *, rows: Any, epsilon: float, accuracy: float, cells: Any, bounds: tuple[float, float] = (0.0, 1.0)
+    *, rows: int, epsilon: float, accuracy: float, cells: int, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Algorithm:
     """The mean of ``rows`` values with Laplace noise, told as the middle of one of ``cells`` equal cells.
 
@@ -76,7 +76,7 @@ def laplace_mean(
     )
 
 
-def exponential_choice(*, models: Any, rows: Any, epsilon: float, accuracy: float) -> Algorithm:
+def exponential_choice(*, models: int, rows: int, epsilon: float, accuracy: float) -> Algorithm:
     """The number of a model whose loss is almost the smallest, chosen by the exponential mechanism.
 
     Each row holds the losses, in [0, 1], of ``models`` models on one example. Weights are exp(−ε·loss/2).
@@ -126,7 +126,7 @@ def exponential_choice(*, models: Any, rows: Any, epsilon: float, accuracy: floa
     )
 
 
-def heavy_hitter(*, threshold: Any, rho: float, beta: float, accuracy: float | None = None) -> Algorithm:
+def heavy_hitter(*, threshold: float, rho: float, beta: float, accuracy: float | None = None) -> Algorithm:
     """The items that make up about ``threshold`` of the distribution or more, ready to be made private.
 
     Guarantee: that of ``replicable.heavy_hitters``: two samples give different tuples with probability at
@@ -138,7 +138,7 @@ def heavy_hitter(*, threshold: Any, rho: float, beta: float, accuracy: float | N
     >>> heavy_hitter(threshold=0.4, rho=0.1, beta=0.01).rows_needed
     3641
     """
-    declared = {"threshold": threshold, "rho": rho, "beta": beta, "accuracy": accuracy}
+    declared: dict[str, Any] = {"threshold": threshold, "rho": rho, "beta": beta, "accuracy": accuracy}
 
     def run(items: Any, tape: Tape) -> Any:
         return replicable.heavy_hitters(items, tape=tape, **declared)

@@ -41,7 +41,7 @@ __all__ = [
 _BY = "Holdfast, expected distance"
 
 
-def dp_replicability(dp: Any, n: int, *, parts: Any = 1, outcomes: Any = None) -> Replicability:
+def dp_replicability(dp: DP, n: int, *, parts: int = 1, outcomes: int | None = None) -> Replicability:
     """Sampling from the law of a private algorithm with shared coins, averaged over ``parts`` samples.
 
     The law of the output is computed on each of ``parts`` disjoint samples of ``n`` rows; the outcome is
@@ -70,7 +70,7 @@ def dp_replicability(dp: Any, n: int, *, parts: Any = 1, outcomes: Any = None) -
     return Replicability(coin_disagreement(mean_distance(dp, n, parts, outcomes), outcomes))
 
 
-def replicability_budget(rho: float, n: int, *, parts: Any = 1, outcomes: Any = None) -> DP:
+def replicability_budget(rho: float, n: int, *, parts: int = 1, outcomes: int | None = None) -> DP:
     """How private an algorithm on ``n`` rows must be for ``dp_replicability`` to give ``rho``.
 
     Guarantee: the largest ε, rounded down, of pure privacy: with x = ρ/(2 − ρ) (ρ for two outcomes),

@@ -56,8 +56,8 @@ def dp_to_replicable(
     rho: float,
     sampling: str = "cheapest",
     method: str = "sharp",
-    c: Any = None,
-    C: Any = None,  # noqa: N803 — SIS names the two constants c and C
+    c: float | None = None,
+    C: float | None = None,  # noqa: N803 — SIS names the two constants c and C
     workers: Workers = 1,
     progress: Progress = False,
 ) -> Algorithm:

@@ -27,7 +27,7 @@ __all__ = ["item_to_user_level"]
 def item_to_user_level(
     algorithm: Algorithm,
     *,
-    rows_a_user: Any,
+    rows_a_user: int,
     epsilon: float,
     delta: float = 0.0,
     beta: float = 0.05,

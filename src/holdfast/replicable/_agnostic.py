@@ -28,19 +28,19 @@ Labels = npt.NDArray[Any]
 
 def agnostic(
     learner: Callable[[Any, Labels, Tape], Any],
-    x: Any,
-    y: Any,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
     labelings: Callable[[Any], Any],
     predict: Callable[[Any, Any], Any],
-    learner_rows: Any,
-    most_labelings: Any,
+    learner_rows: int,
+    most_labelings: int,
     accuracy: float,
     rho: float,
     beta: float,
     tape: Tape,
-    learner_rho: Any = 0.1,
-    learner_beta: Any = 0.01,
+    learner_rho: float = 0.1,
+    learner_beta: float = 0.01,
     best_effort: bool = False,
 ) -> Result:
     """A hypothesis almost as good as the best of the class, from a learner that needs a perfect one.
@@ -105,13 +105,13 @@ def agnostic(
 
 def agnostic_rows(
     *,
-    learner_rows: Any,
-    most_labelings: Any,
+    learner_rows: int,
+    most_labelings: int,
     accuracy: float,
     rho: float,
     beta: float,
-    learner_rho: Any = 0.1,
-    learner_beta: Any = 0.01,
+    learner_rho: float = 0.1,
+    learner_beta: float = 0.01,
 ) -> int:
     """The fewest rows from which :func:`agnostic` keeps its promise.
 

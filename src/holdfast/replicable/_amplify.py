@@ -28,7 +28,7 @@ _EXHAUSTED = 1e-3
 
 
 def amplify(
-    algorithm: Callable[..., Any], *, rho: float, target: Any, rows: Any, beta: float = 0.0
+    algorithm: Callable[..., Any], *, rho: float, target: float, rows: int, beta: float = 0.0
 ) -> Amplified:
     """An algorithm with replicability ``target`` from one with ``rho`` on ``rows`` rows.
 

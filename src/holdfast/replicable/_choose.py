@@ -42,7 +42,7 @@ _METHODS = ("best", *WAYS, "amplified")
 
 
 def choose(
-    losses: Any,
+    losses: npt.ArrayLike,
     *,
     accuracy: float,
     rho: float,
@@ -138,7 +138,7 @@ def choice_design(problem: Problem, rho: float, method: str = "best") -> ChoiceD
 
 
 def choose_rows(
-    *, models: Any, accuracy: float, rho: float, beta: float, realizable: bool = False, method: str = "best"
+    *, models: int, accuracy: float, rho: float, beta: float, realizable: bool = False, method: str = "best"
 ) -> int:
     """The fewest rows from which :func:`choose` keeps its promise.
 
@@ -281,7 +281,7 @@ _BY_OPT = "SIS Algorithm 13"
 
 
 def estimate_opt(
-    errors_or_losses: Any,
+    errors_or_losses: npt.ArrayLike,
     *,
     accuracy: float,
     rho: float,
@@ -361,7 +361,7 @@ class OptDesign(Design):
 
 
 def estimate_opt_rows(
-    *, models: Any, accuracy: float, rho: float, beta: float, one_sided: bool = False
+    *, models: int, accuracy: float, rho: float, beta: float, one_sided: bool = False
 ) -> int:
     """The fewest rows from which :func:`estimate_opt` keeps its promise.
 

@@ -70,9 +70,9 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def __init__(
         self,
         *,
-        features: Any = None,
-        thresholds: Any = 15,
-        bounds: Any = None,
+        features: npt.ArrayLike | None = None,
+        thresholds: npt.ArrayLike = 15,
+        bounds: npt.ArrayLike | None = None,
         accuracy: float = 0.05,
         rho: float = 0.1,
         beta: float = 0.05,
@@ -88,7 +88,7 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.tape = tape
         self.best_effort = best_effort
 
-    def fit(self, X: Any, y: Any) -> ReplicableClassifier:  # noqa: N803
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> ReplicableClassifier:  # noqa: N803
         """Choose the rule."""
         table, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -115,7 +115,7 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.rule_ = stumps.rule(int(self.result_), self.classes_)
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
         """The rule's label for each row."""
         check_is_fitted(self, "rule_")
         return self.rule_.labels(validate_data(self, X, dtype=np.float64, reset=False))
@@ -236,7 +236,7 @@ except ImportError as missing:
 _BY = "Hopkins, Impagliazzo and Ye 2025"
 
 
-def pointwise_rho(learners: Any, classes: Any = 2) -> float:
+def pointwise_rho(learners: int, classes: int = 2) -> float:
     """How often two samples give different labels at one point, with so many learners on each side.
 
     Guarantee: at most C(2T, T)/4^T ≤ 1/√(πT) for two classes, and 2x/(1 + x) with x = √((k − 1)/2T) for k.
@@ -256,7 +256,7 @@ def pointwise_rho(learners: Any, classes: Any = 2) -> float:
     return disagreement_bound(rounding.probability(math.sqrt((classes - 1) / (2.0 * learners))))
 
 
-def pointwise_learners(rho: float, classes: Any = 2) -> int:
+def pointwise_learners(rho: float, classes: int = 2) -> int:
     """The fewest learners for which :func:`pointwise_rho` is at most ``rho``.
 
     Guarantee: as :func:`pointwise_rho`.
@@ -312,7 +312,7 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.tape = tape
         self.best_effort = best_effort
 
-    def fit(self, X: Any, y: Any) -> PointwiseClassifier:  # noqa: N803
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> PointwiseClassifier:  # noqa: N803
         """Train the learners, each on its own part of the rows."""
         of = "PointwiseClassifier"
         table, labels = validate_data(self, X, y, dtype=np.float64)
@@ -338,7 +338,7 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.guarantee_ = Replicability(pointwise_rho(count, len(self.classes_)))
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
         """The label that the shared coins draw from the votes, for each row."""
         shares = self.vote_shares(X)
         with np.errstate(divide="ignore"):
@@ -346,7 +346,7 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chosen: npt.NDArray[Any] = self.classes_[np.argmin(arrivals, axis=1)]
         return chosen
 
-    def vote_shares(self, X: Any) -> Floats:  # noqa: N803
+    def vote_shares(self, X: npt.ArrayLike) -> Floats:  # noqa: N803
         """The share of the learners that vote for each class, one line for each row.
 
         They depend on the rows more than the labels do: two laboratories do not get the same shares.

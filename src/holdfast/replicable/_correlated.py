@@ -49,7 +49,7 @@ def _vector(values: Any, argument: str, expected: str, *, of: str) -> Floats:
     return vector
 
 
-def correlated_choice(probabilities: Any, tape: Tape) -> int:
+def correlated_choice(probabilities: npt.ArrayLike, tape: Tape) -> int:
     """An outcome drawn from ``probabilities``, the same on two sides as often as their laws allow.
 
     Guarantee: the index is the argmin of E_i/p_i with the tape's exponentials E_i, so it has law p to within
@@ -78,7 +78,7 @@ def correlated_choice(probabilities: Any, tape: Tape) -> int:
     return int(able[np.argmin(arrivals)])
 
 
-def correlated_log_choice(log_weights: Any, tape: Tape) -> int:
+def correlated_log_choice(log_weights: npt.ArrayLike, tape: Tape) -> int:
     """An outcome drawn with probabilities in proportion to exp(``log_weights``), from shared coins.
 
     Guarantee: the index is the argmin of ln E_i − ln w_i, hence that of :func:`correlated_choice` for the
@@ -167,7 +167,7 @@ _FIRST, _MOST = 2**6, 2**28
 
 
 def correlated_countable(
-    law: Callable[[npt.NDArray[np.int64]], Any], tape: Tape, *, tolerance: Any = 1e-9
+    law: Callable[[npt.NDArray[np.int64]], Any], tape: Tape, *, tolerance: float = 1e-9
 ) -> int:
     """An outcome 0, 1, 2, … drawn from ``law``, the same on two sides as often as their laws allow.
 
@@ -219,7 +219,7 @@ def correlated_countable(
 _MOST_BOXED = 7
 
 
-def correlated_normal(mean: Any, sd: Any, tape: Tape) -> Floats:
+def correlated_normal(mean: npt.ArrayLike, sd: npt.ArrayLike, tape: Tape) -> Floats:
     """A draw from N(``mean``, ``sd``²) that two sides with close means share, bit for bit.
 
     Guarantee: the law of the draw is N(mean, diag sd²) to within the 53 bits of the uniforms. Two sides whose
@@ -238,7 +238,7 @@ def correlated_normal(mean: Any, sd: Any, tape: Tape) -> Floats:
     return drawn.reshape(centre.shape)
 
 
-def correlated_laplace(location: Any, scale: Any, tape: Tape) -> Floats:
+def correlated_laplace(location: npt.ArrayLike, scale: npt.ArrayLike, tape: Tape) -> Floats:
     """A draw of independent Laplace noise about ``location`` that two sides with close locations share.
 
     Guarantee: the law of the draw is the product of Laplace(location_i, scale_i) to within the 53 bits of the

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,7 @@ _SLICES, _KEPT = 64, 40
 
 
 def gaussian_mean(
-    x: Any, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
+    x: npt.ArrayLike, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
 ) -> Result:
     """The mean of Gaussian rows to within ``accuracy`` in Mahalanobis distance, the same on a fresh sample.
 
@@ -77,7 +76,7 @@ def gaussian_mean(
     return kept.result(rounded, tape, details)
 
 
-def gaussian_mean_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
+def gaussian_mean_rows(*, accuracy: float, rho: float, beta: float, dimension: int = 1) -> int:
     """The rows that :func:`gaussian_mean` needs in ``dimension`` dimensions.
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on the
@@ -287,7 +286,7 @@ _EIGENVALUE_SLICES = 256
 
 
 def least_eigenvalue(
-    x: Any, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
+    x: npt.ArrayLike, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
 ) -> Result:
     """The least eigenvalue of the covariance of Gaussian rows, within e^{±accuracy}, the same on a fresh
     sample.
@@ -324,7 +323,7 @@ def least_eigenvalue(
     return kept.result(float(value), tape, {"width": design.width, "needed": design.rows})
 
 
-def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
+def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension: int = 1) -> int:
     """The rows that :func:`least_eigenvalue` needs in ``dimension`` dimensions.
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -36,9 +36,9 @@ _BY = "docs/theory/replicability.md, heavy hitters"
 
 
 def heavy_hitters(
-    items: Any,
+    items: Iterable[Hashable],
     *,
-    threshold: Any,
+    threshold: float,
     rho: float,
     beta: float,
     tape: Tape,
@@ -69,7 +69,7 @@ def heavy_hitters(
     return kept.result(tuple(sorted(heavy, key=item_order)), tape, details)
 
 
-def heavy_hitters_rows(*, threshold: Any, rho: float, beta: float, accuracy: float | None = None) -> int:
+def heavy_hitters_rows(*, threshold: float, rho: float, beta: float, accuracy: float | None = None) -> int:
     """The rows that :func:`heavy_hitters` needs.
 
     Guarantee: the least n for which a cutoff uniform on a band [a, b] keeps both promises: the items'
@@ -141,13 +141,13 @@ _MOST_LISTED = 2**900
 
 
 def list_heavy_hitter(
-    lists: Any,
+    lists: Iterable[Iterable[Hashable]],
     *,
     eta: float,
     rho: float,
     beta: float,
     tape: Tape,
-    list_size: Any = _LIST_SIZE,
+    list_size: int = _LIST_SIZE,
     best_effort: bool = False,
 ) -> Result:
     """An item that occurs in a share of at least ``eta``/2 of all lists, where some item occurs in ``eta``.
@@ -216,7 +216,7 @@ def _first_heavy(
     return kept.result(value, tape, details)
 
 
-def list_heavy_hitter_rows(*, eta: float, rho: float, beta: float, list_size: Any = _LIST_SIZE) -> int:
+def list_heavy_hitter_rows(*, eta: float, rho: float, beta: float, list_size: int = _LIST_SIZE) -> int:
     """The lists that :func:`list_heavy_hitter` needs.
 
     Guarantee: the least n for which a cutoff uniform on a band [a, b] within [η/2, η] keeps both promises;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -26,8 +26,8 @@ _EXACT = 128
 
 
 def histogram(
-    items: Any,
-    categories: Any,
+    items: Iterable[Hashable],
+    categories: Iterable[Hashable] | int,
     *,
     accuracy: float,
     rho: float,
@@ -69,7 +69,9 @@ def histogram(
     return kept.result(shares, tape, details)
 
 
-def histogram_rows(*, categories: Any, accuracy: float, rho: float, beta: float = 0.05) -> int:
+def histogram_rows(
+    *, categories: Iterable[Hashable] | int, accuracy: float, rho: float, beta: float = 0.05
+) -> int:
     """The rows that :func:`histogram` needs; ``categories`` is the list, or how many.
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on

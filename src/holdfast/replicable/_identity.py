@@ -25,11 +25,11 @@ _MOST_ROWS = 2**53
 
 
 def identity_test(
-    x: Any,
-    mean: Any,
-    covariance: Any,
+    x: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    covariance: npt.ArrayLike,
     *,
-    distance: Any,
+    distance: float,
     rho: float,
     tape: Tape,
     beta: float = 0.05,
@@ -65,7 +65,7 @@ def identity_test(
     return kept.result(statistic <= threshold, tape, details)
 
 
-def identity_test_rows(*, distance: Any, rho: float, beta: float = 0.05, dimension: Any = 1) -> int:
+def identity_test_rows(*, distance: float, rho: float, beta: float = 0.05, dimension: int = 1) -> int:
     """The rows that :func:`identity_test` needs in ``dimension`` dimensions: about (1.27/ρ² +
     2.26√d/ρ)/distance².
 

@@ -33,7 +33,13 @@ _START = 20
 
 
 def interior_point(
-    x: Any, *, domain: Any, rho: float, tape: Tape, beta: float | None = None, best_effort: bool = False
+    x: npt.ArrayLike,
+    *,
+    domain: npt.ArrayLike,
+    rho: float,
+    tape: Tape,
+    beta: float | None = None,
+    best_effort: bool = False,
 ) -> Result:
     """A point of the domain between the least and the largest row, the same on a fresh sample.
 
@@ -65,7 +71,7 @@ def interior_point(
     return kept.result(_point(place, points), tape, {"dropped": dropped, "needed": design.rows})
 
 
-def interior_point_rows(*, domain: Any, rho: float, beta: float | None = None) -> int:
+def interior_point_rows(*, domain: npt.ArrayLike, rho: float, beta: float | None = None) -> int:
     """The rows that :func:`interior_point` needs: about 0.54 (log2 |domain| / rho)².
 
     Guarantee: the smallest number for which the bound of docs/theory/replicable-estimation.md is at most
@@ -126,10 +132,10 @@ def tree_rows(ancestors: int, rho: float) -> int | None:
 
 
 def learn_threshold(
-    x: Any,
-    y: Any,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
-    domain: Any,
+    domain: npt.ArrayLike,
     accuracy: float,
     rho: float,
     beta: float,
@@ -176,7 +182,7 @@ def learn_threshold(
     return kept.result(point, tape, {"allowed": allowed, "needed": design.rows})
 
 
-def learn_threshold_rows(*, domain: Any, accuracy: float, rho: float, beta: float) -> int:
+def learn_threshold_rows(*, domain: npt.ArrayLike, accuracy: float, rho: float, beta: float) -> int:
     """The rows that :func:`learn_threshold` needs: about (log2 |domain| / rho)² / (3 accuracy).
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold.

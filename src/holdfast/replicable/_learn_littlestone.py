@@ -99,13 +99,13 @@ class LittlestonePlan(Record):
 
 
 def plan_littlestone(
-    classes: Any = None,
+    classes: npt.ArrayLike | None = None,
     *,
     accuracy: float,
     rho: float,
     beta: float,
-    dimension: Any = None,
-    hypotheses: Any = None,
+    dimension: int | None = None,
+    hypotheses: int | None = None,
 ) -> LittlestonePlan:
     """The rows that :func:`learn_littlestone` needs, by every way.
 
@@ -293,18 +293,18 @@ Whole = npt.NDArray[np.int64]
 
 def learn_littlestone(
     classes: Any,
-    x: Any,
-    y: Any,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
     rho: float,
     beta: float,
     tape: Tape,
-    accuracy: Any = None,
+    accuracy: float | None = None,
     method: str = "best",
-    list_rows: Any = None,
-    list_size: Any = None,
+    list_rows: int | None = None,
+    list_size: int | None = None,
     eta: float | None = None,
-    bad: Any = None,
+    bad: float | None = None,
     best_effort: bool = False,
 ) -> Result:
     """A hypothesis that errs on at most ``accuracy`` of the rows, the same on fresh rows.
@@ -349,6 +349,7 @@ def learn_littlestone(
     shatter = Shatter(classes, of=of)
     cells = _cells(points, labels, shatter.points, of=of)
     way = _way(classes, accuracy, rho, beta, method)
+    assert accuracy is not None  # a way has been found for it
     fewest = 1 if way.name == "choose" else way.list_rows
     if len(cells) < (fewest if best_effort else way.rows):
         raise NotEnoughRows(fewest if best_effort else way.rows, len(cells), what="This learner")
@@ -376,14 +377,14 @@ def learn_littlestone_rows(
     rho: float,
     beta: float,
     classes: Any = None,
-    accuracy: Any = None,
+    accuracy: float | None = None,
     dimension: Any = None,
     hypotheses: Any = None,
     method: str = "best",
-    list_rows: Any = None,
-    list_size: Any = None,
+    list_rows: int | None = None,
+    list_size: int | None = None,
     eta: float | None = None,
-    bad: Any = None,
+    bad: float | None = None,
 ) -> int:
     """The fewest rows from which :func:`learn_littlestone` keeps its promise.
 

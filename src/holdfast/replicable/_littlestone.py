@@ -19,7 +19,7 @@ from holdfast.errors import InvalidArgument
 __all__ = ["Reduction", "Shatter", "StandardOptimal", "littlestone_dimension", "most_leaves"]
 
 
-def littlestone_dimension(classes: Any) -> int:
+def littlestone_dimension(classes: npt.ArrayLike) -> int:
     """The depth of the deepest complete tree that a class shatters: the mistakes an adversary can force.
 
     ``classes`` is a table of 0 and 1 with a row for each hypothesis and a column for each point.
@@ -54,7 +54,7 @@ class StandardOptimal:
     (True, (1, 1, 1, 1, 0, 0, 0, 0))
     """
 
-    def __init__(self, classes: Any) -> None:
+    def __init__(self, classes: npt.ArrayLike) -> None:
         self._shatter = Shatter(classes, of="StandardOptimal")
         self._left = self._shatter.everything
         self.dimension = self._shatter.dimension(self._left)

@@ -6,12 +6,13 @@ The cells of the grid are just wide enough that two samples rarely fall into dif
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
@@ -36,13 +37,13 @@ _CUT = 0.75
 
 
 def mean(
-    x: Any,
+    x: npt.ArrayLike,
     *,
     accuracy: float,
     rho: float,
     beta: float,
     tape: Tape,
-    bounds: Any = (0.0, 1.0),
+    bounds: Sequence[float] = (0.0, 1.0),
     best_effort: bool = False,
 ) -> Result:
     """The mean of values within ``bounds``, the same number from two samples with probability 1 − ``rho``.
@@ -71,7 +72,7 @@ def mean(
     return kept.result(value, tape, details, accuracy=float(accuracy))
 
 
-def mean_rows(*, accuracy: float, rho: float, beta: float, bounds: Any = (0.0, 1.0)) -> int:
+def mean_rows(*, accuracy: float, rho: float, beta: float, bounds: Sequence[float] = (0.0, 1.0)) -> int:
     """The rows that :func:`mean` needs.
 
     Guarantee: the least n for which cells of width w = 1/(ρ√(π(n+¼))) keep the accuracy: with s = 2√n,
@@ -97,14 +98,14 @@ def _mean_design(accuracy: float, rho: float, beta: float, length: float, *, of:
 
 
 def difference(
-    first: Any,
-    second: Any,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
     *,
     accuracy: float,
     rho: float,
     beta: float,
     tape: Tape,
-    bounds: Any = (0.0, 1.0),
+    bounds: Sequence[float] = (0.0, 1.0),
     best_effort: bool = False,
 ) -> Result:
     """The mean of the ``first`` group minus that of the ``second``, the same from two samples.
@@ -137,7 +138,7 @@ def difference(
     return kept.result(value, tape, details, accuracy=float(accuracy))
 
 
-def difference_rows(*, accuracy: float, rho: float, beta: float, bounds: Any = (0.0, 1.0)) -> int:
+def difference_rows(*, accuracy: float, rho: float, beta: float, bounds: Sequence[float] = (0.0, 1.0)) -> int:
     """The rows that each group of :func:`difference` needs.
 
     Guarantee: the least m for which cells of width 2/(ρ√(π(2m + ¼))) keep the accuracy against a tail
@@ -172,15 +173,15 @@ def _group_failure(rows: int, width: float, accuracy: float) -> float:
 
 
 def slope(
-    y: Any,
-    x: Any,
+    y: npt.ArrayLike,
+    x: npt.ArrayLike,
     *,
     accuracy: float,
     rho: float,
     beta: float,
     tape: Tape,
-    bounds: Any,
-    least_variance: Any,
+    bounds: Sequence[Sequence[float]],
+    least_variance: float,
     best_effort: bool = False,
 ) -> Result:
     """The slope of the best line for ``y`` by ``x``, the same from two samples.
@@ -215,7 +216,9 @@ def slope(
     return kept.result(rounded * unit, tape, details, accuracy=float(accuracy))
 
 
-def slope_rows(*, accuracy: float, rho: float, beta: float, bounds: Any, least_variance: Any) -> int:
+def slope_rows(
+    *, accuracy: float, rho: float, beta: float, bounds: Sequence[Sequence[float]], least_variance: float
+) -> int:
     """The rows that :func:`slope` needs.
 
     Guarantee: as :func:`slope`; docs/theory/replicability.md has the constants.

@@ -5,6 +5,7 @@ comparison.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -33,16 +34,16 @@ _FINEST = 2.0**-40
 
 
 def quantile(
-    x: Any,
-    q: Any,
+    x: npt.ArrayLike,
+    q: float,
     *,
     accuracy: float,
     rho: float,
     beta: float,
     tape: Tape,
-    bounds: Any = None,
-    resolution: Any = None,
-    domain: Any = None,
+    bounds: Sequence[float] | None = None,
+    resolution: float | None = None,
+    domain: npt.ArrayLike | None = None,
     best_effort: bool = False,
 ) -> Result:
     """A ``q``-quantile up to ``accuracy`` in rank, the same value from two samples with probability 1 − ρ.
@@ -66,15 +67,15 @@ def quantile(
 
 
 def median(
-    x: Any,
+    x: npt.ArrayLike,
     *,
     accuracy: float,
     rho: float,
     beta: float,
     tape: Tape,
-    bounds: Any = None,
-    resolution: Any = None,
-    domain: Any = None,
+    bounds: Sequence[float] | None = None,
+    resolution: float | None = None,
+    domain: npt.ArrayLike | None = None,
     best_effort: bool = False,
 ) -> Result:
     """The :func:`quantile` at ½.
@@ -92,14 +93,14 @@ def median(
 
 
 def quantile_rows(
-    q: Any,
+    q: float,
     *,
     accuracy: float,
     rho: float,
     beta: float,
-    bounds: Any = None,
-    resolution: Any = None,
-    domain: Any = None,
+    bounds: Sequence[float] | None = None,
+    resolution: float | None = None,
+    domain: npt.ArrayLike | None = None,
 ) -> int:
     """The rows that :func:`quantile` needs.
 
@@ -121,9 +122,9 @@ def median_rows(
     accuracy: float,
     rho: float,
     beta: float,
-    bounds: Any = None,
-    resolution: Any = None,
-    domain: Any = None,
+    bounds: Sequence[float] | None = None,
+    resolution: float | None = None,
+    domain: npt.ArrayLike | None = None,
 ) -> int:
     """The rows that :func:`median` needs: those of the quantile at ½.
 
@@ -134,8 +135,9 @@ def median_rows(
     >>> median_rows(accuracy=0.2, rho=0.1, beta=0.01, domain=[1, 2, 3])
     1279
     """
-    places = {"bounds": bounds, "resolution": resolution, "domain": domain}
-    return quantile_rows(0.5, accuracy=accuracy, rho=rho, beta=beta, **places)
+    return quantile_rows(
+        0.5, accuracy=accuracy, rho=rho, beta=beta, bounds=bounds, resolution=resolution, domain=domain
+    )
 
 
 @dataclass(frozen=True)

@@ -39,16 +39,16 @@ class _Plan:
 
 def learn_represented(
     representation: Callable[[Tape], Predict],
-    x: Any,
-    y: Any,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
-    size: Any,
-    miss: Any,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    size: int,
+    miss: float,
+    accuracy: float,
+    rho: float,
+    beta: float,
     tape: Tape,
-    class_error: Any = 0.0,
+    class_error: float = 0.0,
     best_effort: bool = False,
 ) -> Result:
     """A hypothesis that errs on at most ``accuracy`` of the rows, from a class that the tape draws.
@@ -113,7 +113,7 @@ def learn_represented(
 
 
 def learn_represented_rows(
-    *, size: Any, miss: Any, accuracy: Any, rho: Any, beta: Any, class_error: Any = 0.0
+    *, size: int, miss: float, accuracy: float, rho: float, beta: float, class_error: float = 0.0
 ) -> int:
     """The fewest rows from which :func:`learn_represented` keeps its promise.
 
@@ -174,7 +174,7 @@ def _errors(predict: Predict, x: npt.NDArray[Any], y: npt.NDArray[Any], size: An
     return shares
 
 
-def hashed_points(cells: Any) -> Callable[[Tape], Predict]:
+def hashed_points(cells: int) -> Callable[[Tape], Predict]:
     """A representation of all functions that mark one item, of any countable set: the items of one cell.
 
     The tape deals every item to one of ``cells`` cells by its name. The drawn class has a hypothesis for each

@@ -95,7 +95,14 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         self.tape = tape
         self.best_effort = best_effort
 
-    def fit(self, X: Any, y: Any, *, X_train: Any = None, y_train: Any = None) -> ReplicableSearchCV:  # noqa: N803
+    def fit(
+        self,
+        X: npt.ArrayLike,  # noqa: N803
+        y: npt.ArrayLike,
+        *,
+        X_train: npt.ArrayLike | None = None,  # noqa: N803
+        y_train: npt.ArrayLike | None = None,
+    ) -> ReplicableSearchCV:
         """Train the candidates, compare them, and keep the winner."""
         of = "ReplicableSearchCV"
         X, y = indexable(X, y)  # noqa: N806
@@ -179,7 +186,7 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         return np.stack(losses)
 
     @available_if(_winner_has("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:  # noqa: N803
+    def predict(self, X: npt.ArrayLike) -> Any:  # noqa: N803
         """The winner's predictions."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
@@ -196,7 +203,7 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X)
 
-    def score(self, X: Any, y: Any) -> float:  # noqa: N803
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:  # noqa: N803
         """The winner's own score."""
         check_is_fitted(self, "best_estimator_")
         return float(self.best_estimator_.score(X, y))

@@ -82,7 +82,7 @@ def sample_size(name: str, **parameters: object) -> int:
 _STEPS = 60
 
 
-def power(name: str, *, rows: Any, most: Any = 0.49, **parameters: Any) -> float | None:
+def power(name: str, *, rows: int, most: float = 0.49, **parameters: object) -> float | None:
     """The finest ``accuracy``, up to ``most``, that the named statistic can promise with so many rows.
 
     ``parameters`` are those of ``sample_size(name, ...)`` without the accuracy.
@@ -166,7 +166,7 @@ class SeveralPlan(Record):
         return {**super().to_dict(), "ways": [way.to_dict() for way in self.ways]}
 
 
-def plan_several(*, analyses: Any, accuracy: float, rho: float, beta: float) -> SeveralPlan:
+def plan_several(*, analyses: float, accuracy: float, rho: float, beta: float) -> SeveralPlan:
     """The rows that ``analyses`` = k replicable means of values in [0, 1] need, by every way.
 
     "one by one": each mean is rounded to its own shared grid at ρ/k and β/k, all of the same rows. "fresh
@@ -257,11 +257,11 @@ class ComparedWay(Record):
 def compare_ways(
     statistic: str,
     *,
-    rho: Any,
-    beta: Any = 0.05,
-    accuracy: Any = None,
-    dimension: Any = None,
-    bits: Any = None,
+    rho: float,
+    beta: float = 0.05,
+    accuracy: float | None = None,
+    dimension: int | None = None,
+    bits: int | None = None,
 ) -> tuple[ComparedWay, ...]:
     """The rows and the work of every way to a statistic, fewest rows first.
 
