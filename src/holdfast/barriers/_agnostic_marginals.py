@@ -29,6 +29,12 @@ class LearnedSigns(Record):
     """The learner's predictions at the d shattered points, or d ones if some point ran out of rows.
 
     ``overflow`` says whether it did; ``overflow_probability`` bounds how likely that was.
+
+    Args:
+        value: The sign of each marginal.
+        examples: How many labelled examples the learner saw.
+        rows: How many rows they were made of.
+        tape: The tape, as text.
     """
 
     value: Floats
@@ -122,6 +128,11 @@ def agnostic_bound(vc: int, *, accuracy: float, beta: float, stability: Notion, 
     rows than ``sign_one_way_marginals_bound`` allows. Of order vc²/(α²ρ² ln(1/ρ)), without a logarithm of vc.
     Assumes: a Replicability; 0 where nothing is proved.
     Reference: SIS Theorem 5.6, which states Ω̃(vc²); constants: Holdfast.
+
+    Args:
+        accuracy: How far from the truth the result may be.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        method: "sharp", or "paper" for the constants as printed.
 
     >>> agnostic_bound(100, accuracy=0.01, beta=0.001, stability=Replicability(0.0001))
     982459233838

@@ -58,15 +58,27 @@ class Bucket:
     target: int
 
     def holds(self, circuit: Circuit, strings: Strings) -> npt.NDArray[np.bool_]:
-        """Which of these strings are in the bucket."""
+        """Which of these strings are in the bucket.
+
+        Args:
+            strings: Strings of the circuit.
+        """
         return self.holds_value(circuit.evaluate(strings)) & self.holds_string(strings)
 
     def holds_value(self, values: Strings) -> npt.NDArray[np.bool_]:
-        """Which values of a circuit ``first`` takes where it must."""
+        """Which values of a circuit ``first`` takes where it must.
+
+        Args:
+            values: Values of the circuit.
+        """
         return _mapped_to(self.first, self.value, values)
 
     def holds_string(self, strings: Strings) -> npt.NDArray[np.bool_]:
-        """Which strings ``second`` takes where it must."""
+        """Which strings ``second`` takes where it must.
+
+        Args:
+            strings: Strings of the circuit.
+        """
         return _mapped_to(self.second, self.target, strings)
 
 
@@ -75,7 +87,12 @@ class BucketInverter(Protocol):
     """What sampling by buckets asks of an inverter: all strings of a bucket, not only one of them."""
 
     def strings(self, circuit: Circuit, bucket: Bucket, most: int) -> Strings:
-        """The strings of the bucket, in any order, or any ``most`` + 1 of them where there are more."""
+        """The strings of the bucket, in any order, or any ``most`` + 1 of them where there are more.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            bucket: The bucket whose strings are listed.
+        """
         ...
 
 
@@ -101,7 +118,13 @@ class AffineInverter:
         self._offset = 0
 
     def strings(self, circuit: Circuit, bucket: Bucket, most: int) -> Strings:
-        """All solutions of the equations of the bucket, one elimination for each question."""
+        """All solutions of the equations of the bucket, one elimination for each question.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            bucket: The bucket whose strings are listed.
+            most: How many strings to list, at most; one more shows that there are more.
+        """
         self._read(circuit)
         rows, sides = [], []
         for place, outputs in enumerate(bucket.first):
@@ -304,6 +327,10 @@ def bucket_plan(inputs: int, outputs: int, accuracy: float) -> BucketPlan:
     finds. Nothing grows with 2^inputs.
     Assumes: accuracy in [0.01, 0.9].
     Reference: Holdfast, buckets.
+
+    Args:
+        inputs: How many input bits the circuit has.
+        outputs: How many output bits it has.
 
     >>> bucket_plan(40, 6, 0.5)
     BucketPlan(inputs=40, outputs=6, levels=12, slack=5, bits=8, rounds=2333)

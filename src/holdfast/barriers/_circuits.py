@@ -99,6 +99,9 @@ class Circuit:
     def evaluate(self, strings: Strings) -> Strings:
         """The values at these strings, checked.
 
+        Args:
+            strings: Inputs, as whole numbers.
+
         >>> Circuit.of_counts([5, 3]).evaluate(np.array([4, 5], dtype=np.uint64)).tolist()
         [0, 1]
         """
@@ -120,7 +123,11 @@ class Circuit:
         return np.split(order, np.cumsum(self.support[1])[:-1])
 
     def preimages(self, which: npt.NDArray[np.intp]) -> Strings:
-        """All strings that lead to the values at these places of the support."""
+        """All strings that lead to the values at these places of the support.
+
+        Args:
+            which: Places in the list of values.
+        """
         return np.concatenate([self._by_value[place] for place in which])
 
     @property
@@ -130,7 +137,11 @@ class Circuit:
         return dict(zip(values.tolist(), np.ldexp(counts, -self.inputs).tolist(), strict=True))
 
     def total_variation(self, other: Circuit) -> float:
-        """How far the two laws are apart; how the circuits compute them does not matter."""
+        """How far the two laws are apart; how the circuits compute them does not matter.
+
+        Args:
+            other: A circuit with as many outputs.
+        """
         mine, theirs = self.probabilities, circuit_argument(other, of="Circuit.total_variation").probabilities
         return sum(max(p - theirs.get(x, 0.0), 0.0) for x, p in mine.items())
 
@@ -168,17 +179,32 @@ class Gates:
         self.clauses: list[list[int]] = []
 
     def both(self, left: int, right: int) -> int:
-        """The wire that is 1 where both are."""
+        """The wire that is 1 where both are.
+
+        Args:
+            left: One wire.
+            right: The other wire.
+        """
         wire = self._gate("both", left, right)
         self.clauses += [[-wire, left], [-wire, right], [wire, -left, -right]]
         return wire
 
     def either(self, left: int, right: int) -> int:
-        """The wire that is 1 where one of the two is, or both."""
+        """The wire that is 1 where one of the two is, or both.
+
+        Args:
+            left: One wire.
+            right: The other wire.
+        """
         return -self.both(-left, -right)
 
     def differ(self, left: int, right: int) -> int:
-        """The wire that is 1 where exactly one of the two is."""
+        """The wire that is 1 where exactly one of the two is.
+
+        Args:
+            left: One wire.
+            right: The other wire.
+        """
         wire = self._gate("differ", left, right)
         self.clauses += [
             [-wire, left, right],
@@ -189,7 +215,12 @@ class Gates:
         return wire
 
     def add(self, left: Sequence[int], right: Sequence[int]) -> list[int]:
-        """The sum of two numbers, lowest bits first, with the carry as the highest bit."""
+        """The sum of two numbers, lowest bits first, with the carry as the highest bit.
+
+        Args:
+            left: The wires of one number, the last digit first.
+            right: Those of the other.
+        """
         longer, shorter = sorted((list(left), list(right)), key=len, reverse=True)
         total: list[int] = []
         carry: int | None = None
@@ -271,6 +302,9 @@ class ToeplitzHash:
     Assumes: inputs + outputs at most 65 and outputs at most 32 (checked).
     Reference: SIS Definition 4.12; Mansour, Nisan and Tiwari 1993.
 
+    Args:
+        offsets: What is added to each product.
+
     >>> import numpy as np
     >>> one = ToeplitzHash(np.array([0b1101], np.uint64), np.array([0b10], np.uint64), inputs=3, outputs=2)
     >>> one(np.arange(4, dtype=np.uint64)).tolist()
@@ -317,7 +351,11 @@ class ToeplitzHash:
         return (hashed & self.mask[which]) ^ self.offsets[which]
 
     def only(self, which: int) -> ToeplitzHash:
-        """One of the functions, alone."""
+        """One of the functions, alone.
+
+        Args:
+            which: The place of one function.
+        """
         widths = np.broadcast_to(np.asarray(self.outputs), self.seeds.shape)
         place = slice(which, which + 1)
         return ToeplitzHash(self.seeds[place], self.offsets[place], self.inputs, int(widths[which]))

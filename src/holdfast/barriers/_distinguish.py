@@ -41,6 +41,10 @@ def distinguish(
     Assumes: ``solver(rows, tape)`` draws all it draws from the tape (not checkable), and the tape is fresh.
     Reference: SIS Algorithm 5 and Lemma 4.5.
 
+    Args:
+        key: The key that made the ciphertext.
+        rng: The generator of everything that is not shared.
+
     >>> import numpy as np
     >>> from holdfast.barriers import FactoringSolver, PrivateKey
     >>> key = PrivateKey(7, 11, 6)
@@ -77,6 +81,10 @@ def advantage_bound(rho: float, beta: float) -> float:
     Assumes: ρ and β hold on average over keys, for rows that are rerandomisations of one ciphertext.
     Reference: SIS Lemma 4.5. It is tight: see ``FactoringSolver``.
 
+    Args:
+        rho: How often the solver's answers differ on two samples.
+        beta: How often the solver is wrong.
+
     >>> round(advantage_bound(rho=0.25, beta=0.125), 12)
     0.5
     """
@@ -88,7 +96,13 @@ def advantage_bound(rho: float, beta: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Advantage(Record):
-    """A measured advantage: P[guess 1 | bit 1] − P[guess 1 | bit 0], between ``low`` and ``high``."""
+    """A measured advantage: P[guess 1 | bit 1] − P[guess 1 | bit 0], between ``low`` and ``high``.
+
+    Args:
+        value: How much more often the adversary says 1 for 1 than for 0.
+        confidence: With this probability the advantage lies between ``low`` and ``high``.
+        trials: How often each bit was encrypted.
+    """
 
     value: float
     low: float
@@ -113,6 +127,13 @@ def measure_advantage(
     intervals of Clopper and Pearson.
     Assumes: that the solver draws from its branch of the tape and its rows only.
     Reference: SIS Definition 4.1 (security) and Lemma 4.5.
+
+    Args:
+        key: The private key, which makes the challenges.
+        solver: The solver that the adversary uses.
+        rows: How many rows the solver gets.
+        tape: The shared coins; both laboratories use the same.
+        rng: The generator of everything that is not shared.
 
     >>> import numpy as np
     >>> from holdfast.barriers import FactoringSolver, PrivateKey

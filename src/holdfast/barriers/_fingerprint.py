@@ -41,6 +41,13 @@ class Fingerprint(Record):
     Guarantee: E Z = 2 E⟨p, A(S)⟩ = d/3 + E‖A(S)‖² − E‖A(S) − p‖² and E Z' = 0, whatever the estimator.
     Assumes: means drawn uniformly from [−1, 1], columns independent: ``fingerprint`` draws them so.
     Reference: SIS Lemmas 5.4 and 5.10 (Bun, Steinke and Ullman 2019).
+
+    Args:
+        rows: How many rows there are.
+        d: How many columns there are.
+        statistic: Z in each trial.
+        fresh_statistic: Z' in each trial.
+        expected: 2⟨p, A(S)⟩ in each trial.
     """
 
     rows: int
@@ -62,6 +69,9 @@ class Fingerprint(Record):
         Guarantee: asymptotic in the number of trials.
         Assumes: independent trials, as ``fingerprint`` draws them.
         Reference: Student 1908.
+
+        Args:
+            confidence: With this probability the interval contains the mean.
         """
         confidence = checks.real(confidence, "confidence", "(0, 1)", of="Fingerprint.interval")
         checks.choice(of, "of", ("correlation", "fresh", "identity"), of="Fingerprint.interval")
@@ -101,7 +111,18 @@ class Fingerprint(Record):
 
 @dataclass(frozen=True, repr=False)
 class ExactFingerprint(Record):
-    """The expectations of ``Fingerprint`` as fractions, and the variance of Z'."""
+    """The expectations of ``Fingerprint`` as fractions, and the variance of Z'.
+
+    Args:
+        rows: How many rows there are.
+        d: How many columns there are.
+        correlation: E Z.
+        expected: 2 E⟨p, A(S)⟩, which E Z equals.
+        error: E‖A(S) − p‖².
+        size: E‖A(S)‖².
+        distance: The expected distance of the output from the column means, summed over columns.
+        fresh_variance: The variance of Z'.
+    """
 
     rows: int
     d: int
@@ -127,6 +148,11 @@ def fingerprint(
     Assumes: an estimator that does not look at the means.
     Reference: SIS Section 5.1.1 (whose Z' is printed with the fresh rows in both places, and then has Z's
     law).
+
+    Args:
+        estimator: A function from rows of +1 and −1 to an estimate of each mean.
+        trials: How often to try.
+        seed: The seed of the simulation.
 
     >>> mean = fingerprint(lambda s: s.mean(1), rows=20, d=50, trials=400, seed=1, batch=True)
     >>> low, high = mean.interval()
@@ -184,6 +210,11 @@ def exact_fingerprint(estimator: Estimator, *, rows: int, d: int) -> ExactFinger
     Assumes: rows·d at most 20.
     Reference: SIS Lemmas 5.4 and 5.10. Under a uniform mean a column with k ones among n has probability
     1/((n+1)C(n,k)), and given it E p = (2k − n)/(n + 2) and E Σ(x_i − p) = 2E p.
+
+    Args:
+        estimator: A function from rows of +1 and −1 to an estimate of each mean.
+        rows: How many rows there are.
+        d: How many columns there are.
 
     >>> mean = exact_fingerprint(lambda s: [Fraction(int(x.sum()), 3) for x in s.T], rows=3, d=2)
     >>> mean.correlation, mean.correlation + 2 * mean.distance

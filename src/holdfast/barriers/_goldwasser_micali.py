@@ -87,7 +87,11 @@ class PublicKey(Record):
         object.__setattr__(self, "non_residue", x)
 
     def verify(self, ciphertext: int) -> bool:
-        """Whether this is an encryption of some bit; anything may be asked, so that any row may be."""
+        """Whether this is an encryption of some bit; anything may be asked, so that any row may be.
+
+        Args:
+            ciphertext: An encryption of one bit.
+        """
         return (
             isinstance(ciphertext, int)
             and not isinstance(ciphertext, bool)
@@ -96,13 +100,22 @@ class PublicKey(Record):
         )
 
     def encrypt(self, bit: int, coins: Coins) -> int:
-        """A uniform encryption of ``bit``: u² x^bit mod N. One tape gives one u; take a branch for each."""
+        """A uniform encryption of ``bit``: u² x^bit mod N. One tape gives one u; take a branch for each.
+
+        Args:
+            coins: A generator or a tape, from which the randomness comes.
+        """
         bit = bit_argument(bit, of="PublicKey.encrypt")
         u = unit(self.modulus, coins_argument(coins, of="PublicKey.encrypt"))
         return u * u * (self.non_residue if bit else 1) % self.modulus
 
     def rerandomise(self, ciphertext: int, coins: Coins) -> int:
-        """A uniform encryption of the same bit, whatever it is: u² c mod N."""
+        """A uniform encryption of the same bit, whatever it is: u² c mod N.
+
+        Args:
+            ciphertext: An encryption of one bit.
+            coins: A generator or a tape, from which the randomness comes.
+        """
         of = "PublicKey.rerandomise"
         if not self.verify(ciphertext):
             raise InvalidArgument("ciphertext", "one that the key verifies", ciphertext, of=of, reference=_BY)
@@ -119,6 +132,11 @@ class PrivateKey(Record):
     Assumes: distinct odd primes and a number that is a square modulo neither (checked). For study, not for
     secrecy.
     Reference: SIS Definition 4.7.
+
+    Args:
+        p: One prime.
+        q: The other prime.
+        non_residue: A number that is a square modulo neither.
 
     >>> key = PrivateKey(7, 11, 6)
     >>> key.decrypt(25), key.decrypt(6), key.decrypt(2)
@@ -156,7 +174,11 @@ class PrivateKey(Record):
         return (self.p - 1) * (self.q - 1) // 4
 
     def decrypt(self, ciphertext: int) -> int | None:
-        """The bit, or None where no encryption gives this number."""
+        """The bit, or None where no encryption gives this number.
+
+        Args:
+            ciphertext: An encryption of one bit.
+        """
         if not self.public.verify(ciphertext):
             return None
         return 0 if jacobi(int(ciphertext), self.p) == 1 else 1
@@ -168,6 +190,9 @@ def generate_key(bits: int, coins: Coins) -> PrivateKey:
     Guarantee: primes uniform among those of this length, tested by GMP (Baillie–PSW and Miller–Rabin).
     Assumes: coins that nobody else knows; those of a simulation are not. For study, not for secrecy.
     Reference: SIS Definition 4.7.
+
+    Args:
+        coins: A generator or a tape, from which the randomness comes.
 
     >>> import numpy as np
     >>> key = generate_key(64, np.random.default_rng(7))
@@ -211,6 +236,9 @@ class Rerandomised(Record):
     ``guarantee`` holds for all rows whatever; ``failure`` bounds the chance that ``value`` encrypts the
     wrong bit when all rows encrypt one. How many rows passed verification is not here: that depends on the
     data.
+
+    Args:
+        padding: How many encryptions of each bit were added.
     """
 
     value: int
@@ -249,6 +277,11 @@ def dp_rand_enc(
     Reference: SIS Algorithm 4 and Lemma 4.4 (k = 1/ε, which is enough and not a whole number), Jacobi
     symbol checked.
 
+    Args:
+        rows: Encryptions of one bit, all under the key.
+        key: The key whose public part is used.
+        coins: A generator or a tape, from which the randomness comes.
+
     >>> import numpy as np
     >>> from holdfast.barriers import PrivateKey
     >>> key, rng = PrivateKey(7, 11, 6), np.random.default_rng(1)
@@ -286,6 +319,9 @@ def dp_rand_enc_rows(*, epsilon: float, beta: float) -> int:
     Assumes: nothing further.
     Reference: SIS Lemma 4.4, which asks 1/(εβ).
 
+    Args:
+        epsilon: The ε that is kept.
+
     >>> dp_rand_enc_rows(epsilon=0.5, beta=0.01)
     196
     """
@@ -309,6 +345,9 @@ class FactoringSolver:
     tight.
     Assumes: rows that encrypt one bit; a modulus of at most 2^40 (checked).
     Reference: SIS Lemma 4.5; ours.
+
+    Args:
+        key: The key that it factors.
 
     >>> from holdfast.barriers import PrivateKey
     >>> key = PrivateKey(7, 11, 6)
@@ -351,6 +390,10 @@ class PrivateSolver:
     that two samples show the same ciphertext in the same place: nothing for real keys.
     Assumes: nothing further. The answers are not private, because the tape is shared.
     Reference: SIS Algorithm 4 inside Algorithm 5; ours.
+
+    Args:
+        key: The key whose public part is used.
+        epsilon: The ε that its answers keep.
 
     >>> from holdfast.barriers import PrivateKey
     >>> key = PrivateKey(7, 11, 6)

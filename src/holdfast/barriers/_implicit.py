@@ -60,6 +60,11 @@ def implicit_correlated_sample(
     fails); for agreement, circuits of the same number of inputs and outputs and the same plan.
     Reference: SIS Algorithms 6, 7 and 8, Lemmas 4.14 and 4.16, with T₂ corrected; buckets: Holdfast.
 
+    Args:
+        circuit: The circuit that is sampled from.
+        tape: The shared coins; both laboratories use the same.
+        inverter: What inverts the hash functions; None chooses by the size of the circuit.
+
     >>> circuit = Circuit.of_counts([5, 3])
     >>> implicit_correlated_sample(circuit, accuracy=0.5, tape=Tape("study-7"))  # doctest: +ELLIPSIS
     ImplicitSample(value=..., tape='tape:holdfast-1:study-7')
@@ -248,6 +253,10 @@ def implicit_plan(
     k ln(2/ν) and T₂ = 2^k(64 ln(T₁/ν)/ν² + 16m).
     Assumes: accuracy in [0.001, 0.9]; an inverter good enough to reach it (checked).
     Reference: SIS Algorithms 6 and 7, whose T₂ is printed with T₁⁻¹ and its logarithm, a negative number.
+
+    Args:
+        method: "sharp", or "paper" for the constants as printed.
+        inverter_error: How often the inverter may fail.
 
     >>> implicit_plan(4, 0.5)
     ImplicitPlan(inputs=4, slack=6, rounds=1799, checks=14290, inverter_error=0)

@@ -29,7 +29,12 @@ class Inverter(Protocol):
     """What ``implicit_correlated_sample`` asks of an inverter; without one-way functions it could be fast."""
 
     def possible(self, circuit: Circuit, first: ToeplitzHash, values: Strings) -> npt.NDArray[np.bool_]:
-        """For each function of ``first``: may it map some circuit(r) to its value? True is always safe."""
+        """For each function of ``first``: may it map some circuit(r) to its value? True is always safe.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            values: What the outer hash function must give.
+        """
         ...
 
     def invert(
@@ -39,6 +44,10 @@ class Inverter(Protocol):
         none is found.
 
         ``first`` is a single function. The answer must depend on nothing but the arguments.
+
+        Args:
+            second: The inner hash functions, of the string.
+            targets: What each inner hash function must give.
         """
         ...
 
@@ -60,14 +69,28 @@ class TableInverter:
     """
 
     def possible(self, circuit: Circuit, first: ToeplitzHash, values: Strings) -> npt.NDArray[np.bool_]:
-        """Whether a value of the circuit is mapped there."""
+        """Whether a value of the circuit is mapped there.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            first: The outer hash function, of the circuit's value.
+            values: What the outer hash function must give.
+        """
         hit: npt.NDArray[np.bool_] = (first(circuit.support[0]) == values[:, None]).any(axis=1)
         return hit
 
     def invert(
         self, circuit: Circuit, first: ToeplitzHash, value: int, second: ToeplitzHash, targets: Strings
     ) -> Found:
-        """The first preimage in the order of the table of values."""
+        """The first preimage in the order of the table of values.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            first: The outer hash function, of the circuit's value.
+            value: What the outer hash function must give.
+            second: The inner hash functions, of the string.
+            targets: What each inner hash function must give.
+        """
         preimages = np.full(len(second), -1, dtype=np.int64)
         places = np.flatnonzero(first(circuit.support[0])[0] == np.uint64(value))
         if len(places) == 0:
@@ -79,7 +102,12 @@ class TableInverter:
         return preimages
 
     def strings(self, circuit: Circuit, bucket: Bucket, most: int) -> Strings:
-        """The strings of a bucket, or ``most`` + 1 of them where there are more."""
+        """The strings of a bucket, or ``most`` + 1 of them where there are more.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            bucket: The bucket whose strings are listed.
+        """
         places = np.flatnonzero(bucket.holds_value(circuit.support[0]))
         if len(places) == 0:
             return np.zeros(0, dtype=np.uint64)
@@ -145,13 +173,26 @@ class OneAtATime:
         self._invert = invert
 
     def possible(self, circuit: Circuit, first: ToeplitzHash, values: Strings) -> npt.NDArray[np.bool_]:
-        """Nothing is known before inverting."""
+        """Nothing is known before inverting.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            first: The outer hash function, of the circuit's value.
+            values: What the outer hash function must give.
+        """
         return np.ones(len(first), dtype=bool)
 
     def invert(
         self, circuit: Circuit, first: ToeplitzHash, value: int, second: ToeplitzHash, targets: Strings
     ) -> Found:
-        """One call for each function of ``second``."""
+        """One call for each function of ``second``.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            first: The outer hash function, of the circuit's value.
+            value: What the outer hash function must give.
+            targets: What each inner hash function must give.
+        """
         width = np.uint64(second.outputs)
         preimages = np.full(len(second), -1, dtype=np.int64)
         for i, target in enumerate(targets.tolist()):
@@ -204,7 +245,13 @@ class SatInverter:
         self._solver: Any = _solver()
 
     def strings(self, circuit: Circuit, bucket: Bucket, most: int) -> Strings:
-        """All models of the clauses and the bucket's equations, as strings of input bits."""
+        """All models of the clauses and the bucket's equations, as strings of input bits.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            bucket: The bucket whose strings are listed.
+            most: How many strings to list, at most; one more shows that there are more.
+        """
         if len(self._outputs) != circuit.outputs:
             expected = f"one literal for each of {circuit.outputs} output bits"
             raise InvalidArgument("outputs", expected, self._outputs, of="SatInverter")

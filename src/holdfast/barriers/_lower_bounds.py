@@ -37,6 +37,10 @@ def one_way_marginals_bound(
     Assumes: 0 < rho ≤ 1; "paper": accuracy and beta at most 0.01, and no DP.
     Reference: SIS Theorems 5.3 and 5.5; DP: Bun, Ullman and Vadhan 2018; sharp: Holdfast.
 
+    Args:
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        method: "sharp", or "paper" for the constants as printed.
+
     >>> one_way_marginals_bound(1000, accuracy=0.01, beta=0.001, stability=Replicability(0.0001))
     972358240
     >>> one_way_marginals_bound(1000, accuracy=0.01, beta=0.001, stability=DP(1.0, 1e-9))
@@ -80,6 +84,9 @@ def sign_one_way_marginals_bound(
     it is d(z/(2a√ω k(ρ)))², z = 1 − 2α/a − 2β − ρ. "paper": as for ``one_way_marginals_bound``.
     Assumes: 0 < rho ≤ 1; "paper": accuracy and beta at most 0.05, and no DP.
     Reference: SIS Theorems 5.11 and 5.12; sharp: Holdfast.
+
+    Args:
+        method: "sharp", or "paper" for the constants as printed.
 
     >>> sign_one_way_marginals_bound(1000, accuracy=0.02, beta=0.002, stability=Replicability(0.0005))
     4715389203

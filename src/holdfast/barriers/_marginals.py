@@ -45,6 +45,13 @@ class Marginals(Record):
 
     ``guarantee`` is the stability that was asked for, None for the plain algorithm; ``tape`` the shared coins
     in words.
+
+    Args:
+        value: The estimate of each marginal, or its sign.
+        accuracy: How far it may be from the truth.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rows: How many rows there are.
+        method: How it was rounded or noised.
     """
 
     value: Floats
@@ -90,6 +97,11 @@ def one_way_marginals(
     (checked). Private noise comes from the operating system, or from ``seed`` in a simulation.
     Reference: SIS Definition 5.2; constants: Holdfast.
 
+    Args:
+        samples: Rows of +1 and −1, one column for each marginal.
+        method: "rounding" or "droplets", for replicable estimates.
+        simulation: Whether the noise may come from ``seed``; then nothing is protected.
+
     >>> rng = np.random.default_rng(1)
     >>> table = 2 * (rng.random((50_000, 3)) < [0.5, 0.9, 0.2]) - 1
     >>> promise = {"accuracy": 0.1, "beta": 0.01, "stability": Replicability(0.1)}
@@ -123,6 +135,13 @@ def sign_one_way_marginals(
     (checked).
     Reference: SIS Definition 5.8; constants: Holdfast.
 
+    Args:
+        samples: Rows of +1 and −1, one column for each marginal.
+        method: "rounding" or "droplets", for replicable estimates.
+        tape: The shared coins; both laboratories use the same.
+        simulation: Whether the noise may come from ``seed``; then nothing is protected.
+        seed: The seed of a simulation.
+
     >>> table = 2 * (np.random.default_rng(1).random((4000, 100)) < 0.6) - 1
     >>> found = sign_one_way_marginals(table, accuracy=0.4, beta=0.05, stability=DP(1.0, 1e-6))
     >>> bool(found.value.mean() > 0.0)
@@ -144,6 +163,13 @@ def one_way_marginals_rows(
     Assumes: as ``one_way_marginals``.
     Reference: Holdfast, ``docs/theory/barriers-samples.md``.
 
+    Args:
+        d: How many columns there are.
+        accuracy: How far from the truth the result may be.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        stability: What the algorithm must keep: DP, Replicability, or None for neither.
+        method: "rounding" or "droplets", for replicable estimates.
+
     >>> [one_way_marginals_rows(1000, accuracy=0.1, beta=0.05, stability=s) for s in (None, DP(1.0, 1e-6))]
     [2120, 13406]
     """
@@ -161,6 +187,13 @@ def sign_one_way_marginals_rows(
     if these are fewer.
     Assumes: as ``sign_one_way_marginals``.
     Reference: Holdfast, ``docs/theory/barriers-samples.md``.
+
+    Args:
+        d: How many columns there are.
+        accuracy: How far from the truth the result may be.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        stability: What the algorithm must keep: DP, Replicability, or None for neither.
+        method: "rounding" or "droplets", for replicable estimates.
 
     >>> sign_one_way_marginals_rows(1000, accuracy=0.3, beta=0.05, stability=DP(1.0, 1e-6))
     1229
@@ -272,6 +305,9 @@ def droplet(values: npt.ArrayLike, width: float, tape: Tape) -> Floats:
     Assumes: at most 20 coordinates (checked): about 2^d darts are needed, and nobody knows how to do with
     polynomially many.
     Reference: Kindler, O'Donnell, Rao and Wigderson 2008; Holenstein 2009.
+
+    Args:
+        tape: The shared coins; both laboratories use the same.
 
     >>> first = droplet([0.31, -0.2], 0.5, Tape("study-7"))
     >>> bool((abs(first - [0.31, -0.2]) <= 0.25).all())

@@ -30,6 +30,9 @@ def draw(
 
     ``progress`` is called with the number of runs done and the number there will be. ``workers`` share the
     runs (see :mod:`holdfast.workers`); the figure is the same for any number of them.
+
+    Args:
+        name: One of ``FIGURES``.
     """
     checks.choice(name, "name", tuple(FIGURES), of="draw")
     runs = checks.whole(runs, "runs", of="draw")

@@ -90,6 +90,11 @@ class FigureTable(Record):
     """What a figure shows, in numbers: ``columns``, ``rows`` of values, and ``notes`` on how to read them.
 
     The first ``groups`` columns say what a row belongs to; ``files`` are the names of what was written.
+
+    Args:
+        name: The name of the figure.
+        title: Its heading.
+        runs: How often the experiment was run.
     """
 
     name: str
@@ -105,7 +110,11 @@ class FigureTable(Record):
         return f"FigureTable({self.name!r}, {len(self.rows)} rows, {self.runs} runs)"
 
     def write(self, folder: Path) -> None:
-        """Write ``name.csv`` and ``name.json``."""
+        """Write ``name.csv`` and ``name.json``.
+
+        Args:
+            folder: Where the files go.
+        """
         with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
             lines = csv.writer(file)
             lines.writerow(self.columns)

@@ -85,6 +85,13 @@ def private_agnostic(
     that the functions raise nothing. The noise is the operating system's; with ``simulation=True`` it is the
     tape's, and protects nothing.
     Reference: SIS Theorem 6.5, Algorithm 12; the vote of lists and the constants: Holdfast.
+
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        epsilon: The ε that the result must keep.
+        delta: The δ that the result must keep.
+        workers: How many processes share the runs (see :mod:`holdfast.workers`).
+        progress: Whether to show a bar of the runs done, or a function of the runs done and their number.
     """
     of, by = "private_agnostic", "SIS Theorem 6.5"
     algorithm = algorithm_argument(algorithm, ("dp",), of=of, by=by)

@@ -57,6 +57,10 @@ class Algorithm(Record):
     Assumes: what is declared is true (not checkable here; ``holdfast.audit`` can contradict it).
     Reference: SIS Definition 2.1.
 
+    Args:
+        name: What messages call it.
+        start: The guarantee that the first of its steps began with; by default its own.
+
     >>> from holdfast.stability import DP
     >>> coin = Algorithm(lambda rows, tape: 0, rows_needed=3, guarantee=DP(0.0))
     >>> coin([1, 0, 1])
@@ -195,6 +199,12 @@ class Algorithm(Record):
         """The algorithm that a compiler made of this one: ``run`` with what was proved, and one step more.
 
         Further ``fields`` are those of the new algorithm: its outcomes and their law.
+
+        Args:
+            theorem: What proves the guarantee.
+            kind: The kind of the step, for the derivation.
+            conditions: What is assumed and cannot be checked.
+            parameters: The numbers that the step chose.
         """
         step = Step(
             source=node_of(self.guarantee, argument="guarantee", of="compiled").name,

@@ -70,6 +70,13 @@ def amplify_delta(
     the operating system's; with ``simulation=True`` it is the tape's, and protects nothing.
     Reference: SIS Theorem 6.2; pure privacy and the constants: Holdfast.
 
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        epsilon: The ε that the result must keep.
+        delta: The δ that the result must keep.
+        workers: How many processes share the runs (see :mod:`holdfast.workers`).
+        progress: Whether to show a bar of the runs done, or a function of the runs done and their number.
+
     >>> from holdfast.stability import DP
     >>> leaky = Algorithm(lambda rows, tape: 0, rows_needed=10, guarantee=DP(0.1, 0.01), outcomes=(0, 1),
     ...     probabilities=lambda rows: [0.9, 0.1])
@@ -164,6 +171,10 @@ def amplify_replicability(
     Assumes: independent rows from one distribution and the declared replicability (not checkable).
     Reference: SIS Lemma 2.13, with the constants of ``replicable.amplify``.
 
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        progress: Whether to show a bar of the runs done, or a function of the runs done and their number.
+
     >>> constant = Algorithm(lambda rows, tape: 7, rows_needed=10, guarantee=Replicability(0.1))
     >>> steady = amplify_replicability(constant, rho=0.01)
     >>> steady.guarantee, steady(range(steady.rows_needed))
@@ -235,6 +246,13 @@ def amplify_generalization(
     distribution, and a tape that was drawn without a look at the data (not checkable). With
     ``simulation=True`` the exponential mechanism's coins are the tape's too.
     Reference: SIS Theorem 6.3; averages, the split of δ and the constants: Holdfast.
+
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        epsilon: The ε that the result must keep.
+        delta: The δ that the result must keep.
+        workers: How many processes share the runs (see :mod:`holdfast.workers`).
+        progress: Whether to show a bar of the runs done, or a function of the runs done and their number.
 
     >>> known = Algorithm(lambda rows, tape: 0, rows_needed=5, outcomes=(0, 1),
     ...     probabilities=lambda rows: [1, 0],

@@ -36,6 +36,9 @@ def laplace_mean(
     Assumes: for the failure, independent rows within the bounds (not checkable).
     Reference: SIS 2.2 (Dwork, McSherry, Nissim and Smith 2006).
 
+    Args:
+        epsilon: The ε of its privacy.
+
     >>> round(laplace_mean(rows=2000, epsilon=0.1, accuracy=0.1, cells=20).failure, 9)
     0.002868722
     """
@@ -87,6 +90,10 @@ def exponential_choice(*, models: int, rows: int, epsilon: float, accuracy: floa
     Assumes: for the failure, independent rows (not checkable).
     Reference: McSherry and Talwar 2007; SIS Lemma 2.7 and Theorem 6.13.
 
+    Args:
+        rows: How many rows it will get.
+        epsilon: The ε of its privacy.
+
     >>> round(exponential_choice(models=5, rows=2000, epsilon=0.1, accuracy=0.2).failure, 9)
     0.000342638
     """
@@ -134,6 +141,9 @@ def heavy_hitter(*, threshold: float, rho: float, beta: float, accuracy: float |
     accuracy, with probability at most ``beta``.
     Assumes: independent rows (not checkable).
     Reference: Holdfast, replicability.
+
+    Args:
+        accuracy: How far from the threshold a share counts as on its side; half of it by default.
 
     >>> heavy_hitter(threshold=0.4, rho=0.1, beta=0.01).rows_needed
     3641

@@ -55,6 +55,9 @@ def dp_replicability(dp: DP, n: int, *, parts: int = 1, outcomes: int | None = N
     Assumes: independent rows from one distribution, the same for both runs (not checkable); the exact law.
     Reference: Holdfast; SIS Corollary 3.18 has O(·), a logarithm more, and needs δ ≤ ερ⁶/n².
 
+    Args:
+        dp: The privacy of the algorithm.
+
     >>> dp_replicability(DP(1e-5), 1000)
     Replicability(rho=0.000223582)
     >>> dp_replicability(DP(1.0), 1000, parts=1400, outcomes=8)
@@ -78,6 +81,10 @@ def replicability_budget(rho: float, n: int, *, parts: int = 1, outcomes: int | 
     ρ already, any ε will do.
     Assumes: what ``dp_replicability`` assumes.
     Reference: Holdfast.
+
+    Args:
+        parts: How many samples the law is averaged over.
+        outcomes: How many outcomes there are; None if they are not counted.
 
     >>> budget = replicability_budget(0.1, 10_000)
     >>> budget, dp_replicability(budget, 10_000)

@@ -54,6 +54,13 @@ def replicable_to_perfect(
     Reference: SIS Theorem 3.19 and Algorithm 3, with the constants of ``stability.perfect_plan``; "vote":
     Holdfast.
 
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        epsilon: The ε that the result must keep.
+        delta: The δ that the result must keep.
+        workers: How many processes share the runs (see :mod:`holdfast.workers`).
+        progress: Whether to show a bar of the runs done, or a function of the runs done and their number.
+
     >>> from holdfast.stability import GoodCoins
     >>> constant = Algorithm(lambda rows, tape: 7, rows_needed=1, guarantee=GoodCoins(0.0, 0.0))
     >>> perfect = replicable_to_perfect(constant, epsilon=4.0, delta=0.2)

@@ -50,6 +50,11 @@ def replicable_to_dp(
     Reference: SIS Theorem 3.1 and Algorithm 1, with the constants of ``stability.private_plan``; δ = 0:
     Holdfast, private vote.
 
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        epsilon: The ε that the result must keep.
+        delta: The δ that the result must keep.
+
     >>> from holdfast.stability import Replicability
     >>> constant = Algorithm(lambda rows, tape: 7, rows_needed=10, guarantee=Replicability(0.01))
     >>> private = replicable_to_dp(constant, epsilon=1.0, delta=1e-6)

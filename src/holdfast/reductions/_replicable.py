@@ -77,6 +77,12 @@ def dp_to_replicable(
     outcomes.
     Reference: SIS Algorithm 2, Theorem 3.17 and Corollary 3.18; sharp: Holdfast.
 
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        method: "sharp" or "paper".
+        workers: How many processes share the runs (see :mod:`holdfast.workers`).
+        progress: Whether to show a bar of the runs done, or a function of the runs done and their number.
+
     >>> from holdfast.stability import DP
     >>> flip = Algorithm(lambda rows, tape: 0, rows_needed=1, guarantee=DP(1.0), outcomes=(0, 1),
     ...     probabilities=lambda rows: [0.7310585786300049, 0.2689414213699951])
@@ -111,6 +117,10 @@ def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Alg
     Assumes: kind "one-way" or "two-way", independent rows from one distribution (not checkable), finitely
     many outcomes.
     Reference: SIS Algorithm 2 and Theorem 3.17.
+
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        method: "sharp" or "paper".
 
     >>> known = Algorithm(lambda rows, tape: 0, rows_needed=5, outcomes=(0, 1),
     ...     probabilities=lambda rows: [1, 0],

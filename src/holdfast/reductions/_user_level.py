@@ -51,6 +51,12 @@ def item_to_user_level(
     is the operating system's; with ``simulation=True`` it is the tape's, and protects nothing.
     Reference: SIS Theorem 6.1; one seed for each user, the vote and the constants: Holdfast.
 
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        epsilon: The ε that the result must keep.
+        workers: How many processes share the runs (see :mod:`holdfast.workers`).
+        progress: Whether to show a bar of the runs done, or a function of the runs done and their number.
+
     >>> response = Algorithm(lambda rows, tape: 0, rows_needed=1, guarantee=DP(1.0), outcomes=(0, 1),
     ...     probabilities=lambda rows: [0.7310585786300049, 0.2689414213699951])
     >>> users = item_to_user_level(response, rows_a_user=100, epsilon=1.0)

@@ -57,6 +57,10 @@ def agnostic(
     probability at most ``learner_beta`` (not checkable).
     Reference: SIS Algorithm 12, Theorem 6.9; the constants are Holdfast's.
 
+    Args:
+        y: The label of each row.
+        best_effort: With too few rows, promise what they allow instead of refusing.
+
     >>> def smallest(x, labels, tape):  # the least threshold that agrees with the labels: below it is 1
     ...     return max((int(value) + 1 for value, label in zip(x, labels, strict=True) if label), default=0)
     >>> def all_thresholds(x):

@@ -67,6 +67,10 @@ def choose(
     checkable); losses in [0, 1] (checked); ``realizable`` as stated (rows that refute it are refused).
     Reference: SIS Algorithm 10, Theorems 5.13 and 5.14; constants and the exponential way are Holdfast's.
 
+    Args:
+        tape: The shared coins; both laboratories use the same.
+        method: "best", or one of the ways.
+
     >>> rows = choose_rows(models=3, accuracy=0.2, rho=0.2, beta=0.1)
     >>> losses = np.random.default_rng(0).random((rows, 3)) < [0.5, 0.2, 0.6]
     >>> int(choose(losses, accuracy=0.2, rho=0.2, beta=0.1, tape=Tape("study-7")))
@@ -303,6 +307,10 @@ def estimate_opt(
     Assumes: rows drawn independently, models fixed before these rows were seen (not checkable); losses in
     [0, 1] (checked).
     Reference: SIS Algorithm 13, Lemma A.1; the variance of the least mean and the constants are Holdfast's.
+
+    Args:
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
 
     >>> losses = np.random.default_rng(0).random((4000, 3)) < [0.5, 0.2, 0.6]
     >>> estimate = estimate_opt(losses, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))

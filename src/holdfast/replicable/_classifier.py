@@ -59,6 +59,9 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     Assumes: rows drawn independently (not checkable).
     Reference: SIS Algorithm 10 and Theorem 5.13, as :func:`choose`.
 
+    Args:
+        beta: How often the rule may err by more than ``accuracy`` beyond the best.
+
     >>> x = np.random.default_rng(0).uniform(-1, 1, size=(20_000, 1))
     >>> model = ReplicableClassifier(bounds=(-1, 1), thresholds=3, accuracy=0.2, rho=0.1, beta=0.1)
     >>> model.fit(x, np.where(x[:, 0] > 0.5, "yes", "no")).rule_
@@ -89,7 +92,12 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.best_effort = best_effort
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> ReplicableClassifier:  # noqa: N803
-        """Choose the rule."""
+        """Choose the rule.
+
+        Args:
+            X: The rows, one column for each feature.
+            y: The label of each row.
+        """
         table, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -116,12 +124,21 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
-        """The rule's label for each row."""
+        """The rule's label for each row.
+
+        Args:
+            X: The rows, one column for each feature.
+        """
         check_is_fitted(self, "rule_")
         return self.rule_.labels(validate_data(self, X, dtype=np.float64, reset=False))
 
     def rows_needed(self, n_features: int, n_classes: int = 2) -> int:
-        """The rows for which ``rho`` holds in full, with so many columns and labels."""
+        """The rows for which ``rho`` holds in full, with so many columns and labels.
+
+        Args:
+            n_features: How many columns the rows have.
+            n_classes: How many different labels there are.
+        """
         stumps = self._stumps(n_features, n_classes)
         return choose_rows(models=len(stumps), accuracy=self.accuracy, rho=self.rho, beta=self.beta)
 
@@ -243,6 +260,10 @@ def pointwise_rho(learners: int, classes: int = 2) -> float:
     Assumes: as :class:`PointwiseClassifier`.
     Reference: notion: Hopkins, Impagliazzo and Ye 2025; rule, proof and constants: Holdfast.
 
+    Args:
+        learners: How many learners vote.
+        classes: How many different labels there are.
+
     >>> round(pointwise_rho(32), 4)
     0.0993
     """
@@ -262,6 +283,9 @@ def pointwise_learners(rho: float, classes: int = 2) -> int:
     Guarantee: as :func:`pointwise_rho`.
     Assumes: as :class:`PointwiseClassifier`.
     Reference: notion: Hopkins, Impagliazzo and Ye 2025; rule, proof and constants: Holdfast.
+
+    Args:
+        classes: How many different labels there are.
 
     >>> pointwise_learners(0.1), pointwise_learners(0.1, classes=3)
     (32, 362)
@@ -291,6 +315,9 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Assumes: rows drawn independently (not checkable); an ``estimator`` that uses no other data.
     Reference: notion: Hopkins, Impagliazzo and Ye 2025; rule and proof: docs/theory/replicable-learning.md.
 
+    Args:
+        tape: The shared coins, or their seed.
+
     >>> x = np.random.default_rng(0).uniform(-1, 1, size=(6400, 2))
     >>> model = PointwiseClassifier(rho=0.1, tape="study-7").fit(x, x[:, 0] > 0.1)
     >>> len(model.estimators_), model.guarantee_
@@ -313,7 +340,12 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.best_effort = best_effort
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> PointwiseClassifier:  # noqa: N803
-        """Train the learners, each on its own part of the rows."""
+        """Train the learners, each on its own part of the rows.
+
+        Args:
+            X: The rows, one column for each feature.
+            y: The label of each row.
+        """
         of = "PointwiseClassifier"
         table, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -339,7 +371,11 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
-        """The label that the shared coins draw from the votes, for each row."""
+        """The label that the shared coins draw from the votes, for each row.
+
+        Args:
+            X: The rows, one column for each feature.
+        """
         shares = self.vote_shares(X)
         with np.errstate(divide="ignore"):
             arrivals = self.coins_ / shares
@@ -350,6 +386,9 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The share of the learners that vote for each class, one line for each row.
 
         They depend on the rows more than the labels do: two laboratories do not get the same shares.
+
+        Args:
+            X: The rows, one column for each feature.
         """
         check_is_fitted(self, "estimators_")
         table = validate_data(self, X, dtype=np.float64, reset=False)

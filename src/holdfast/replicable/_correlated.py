@@ -59,6 +59,9 @@ def correlated_choice(probabilities: npt.ArrayLike, tape: Tape) -> int:
     Reference: SIS 2.5 (Holenstein 2009); shared exponentials as in
     docs/theory/replicability.md, "Correlated sampling".
 
+    Args:
+        tape: The shared coins; both laboratories use the same.
+
     >>> correlated_choice([0.2, 0.5, 0.3], Tape("study-7"))
     2
     """
@@ -87,6 +90,9 @@ def correlated_log_choice(log_weights: npt.ArrayLike, tape: Tape) -> int:
     Reference: SIS 2.5; shared exponentials as in
     docs/theory/replicability.md, "Correlated sampling".
 
+    Args:
+        tape: The shared coins; both laboratories use the same.
+
     >>> correlated_log_choice([-5000.0, -4999.0, -5001.0], Tape("study-7"))
     1
     """
@@ -114,6 +120,9 @@ def correlated_name(weights: Mapping[str, float] | Iterable[tuple[str, float]], 
     Assumes: distinct names; finite non-negative weights, one of them positive (checked).
     Reference: SIS 2.5; shared exponentials as in
     docs/theory/replicability.md, "Correlated sampling".
+
+    Args:
+        tape: The shared coins; both laboratories use the same.
 
     >>> correlated_name({"maple": 0.5, "oak": 0.3, "ash": 0.2}, Tape("study-7"))
     'oak'
@@ -228,6 +237,9 @@ def correlated_normal(mean: npt.ArrayLike, sd: npt.ArrayLike, tape: Tape) -> Flo
     Assumes: at most 20 dimensions; both sides use the same ``sd`` (a number, or one for each coordinate).
     Reference: Holdfast; it replaces the Poisson functional representation (Li and El Gamal 2018) by layers.
 
+    Args:
+        tape: The shared coins; both laboratories use the same.
+
     >>> correlated_normal([1.0, 2.0], 0.5, Tape("study-7")).round(4).tolist()
     [0.9102, 1.2376]
     >>> correlated_normal([1.01, 1.99], 0.5, Tape("study-7")).round(4).tolist()
@@ -247,6 +259,9 @@ def correlated_laplace(location: npt.ArrayLike, scale: npt.ArrayLike, tape: Tape
     Laplace noise is a mixture.
     Assumes: at most 20 dimensions; both sides use the same ``scale`` (a number, or one for each coordinate).
     Reference: Holdfast, layers.
+
+    Args:
+        tape: The shared coins; both laboratories use the same.
 
     >>> correlated_laplace([1.0, 2.0], 0.5, Tape("study-7")).round(4).tolist()
     [1.2758, 2.6117]

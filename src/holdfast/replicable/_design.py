@@ -228,6 +228,11 @@ class Result(Record):
     Assumes: what the statistic assumes.
     Reference: see each statistic.
 
+    Args:
+        value: What the statistic found.
+        rows: How many rows were read.
+        details: What else the statistic says, such as the rows it needed.
+
     >>> result = Result(0.25, Replicability(0.1), 0.05, 0.01, rows=5847, tape="tape:holdfast-1:study-7")
     >>> float(result), result == 0.25
     (0.25, True)

@@ -47,6 +47,10 @@ def gaussian_mean(
     not checkable). ``best_effort`` takes any sample of at least d + 3 rows and reports what it can promise.
     Reference: SIS Theorem 6.15; algorithm and constants Holdfast.
 
+    Args:
+        x: The rows, one column for each coordinate.
+        tape: The shared coins; both laboratories use the same.
+
     >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(40_000, 2))
     >>> result = gaussian_mean(rows, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))
     >>> result.value.round(3).tolist()
@@ -299,6 +303,10 @@ def least_eigenvalue(
     is not checkable). ``best_effort`` takes any sample of at least d + 5 rows and reports what it can
     promise.
     Reference: SIS Theorem 6.15, first step; constants Holdfast.
+
+    Args:
+        x: The rows, one column for each coordinate.
+        tape: The shared coins; both laboratories use the same.
 
     >>> rows = np.random.default_rng(1).normal(0.0, [1.0, 0.5], size=(2_000, 2))
     >>> round(float(least_eigenvalue(rows, accuracy=1.0, rho=0.1, beta=0.05, tape=Tape("study-7"))), 4)

@@ -54,6 +54,13 @@ def heavy_hitters(
     threshold.
     Reference: Holdfast, replicability; the problem is that of Impagliazzo, Lei, Pitassi and Sorrell 2022.
 
+    Args:
+        items: The items, one for each row: texts, numbers or tuples of them.
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
+
     >>> trees = ["oak", "elm", "ash", "oak"] * 5000
     >>> list(heavy_hitters(trees, threshold=0.4, rho=0.1, beta=0.01, tape=Tape("study-7")))
     ['oak']
@@ -161,6 +168,12 @@ def list_heavy_hitter(
     ``list_size``. It sets the band of the cutoff, so it is agreed on like ρ, before the lists are seen: 32
     unless said otherwise, and never the longest list at hand. Longer lists are refused.
     Reference: SIS Algorithm 11 and Theorem 6.7, which leave the constants open.
+
+    Args:
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
 
     >>> lists = [["a", "b"], ["a", "c"], ["d", "a"], ["e", "f"]] * 10_000
     >>> list_heavy_hitter(lists, eta=0.6, rho=0.1, beta=0.01, tape=Tape("study-7")).value

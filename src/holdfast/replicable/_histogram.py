@@ -45,6 +45,11 @@ def histogram(
     laboratories list the categories in the same order.
     Reference: SIS Theorem 6.14; rounding and constants Holdfast.
 
+    Args:
+        items: The items, one for each row: texts, numbers or tuples of them.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
+
     >>> items = np.random.default_rng(1).choice(["a", "b", "c"], size=60_000, p=[0.5, 0.3, 0.2])
     >>> histogram(items, ["a", "b", "c"], accuracy=0.1, rho=0.1, tape=Tape("study-7")).value.round(3).tolist()
     [0.516, 0.28, 0.203]

@@ -48,6 +48,12 @@ def identity_test(
     the least ρ, to 1/4096, that the rows allow for this ``beta``.
     Reference: SIS Theorem 6.16, which asks for success 2/3; test and constants Holdfast.
 
+    Args:
+        x: The rows, one column for each coordinate.
+        mean: The mean that is stated.
+        covariance: The covariance that is stated.
+        tape: The shared coins; both laboratories use the same.
+
     >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(6_000, 2))
     >>> identity_test(rows, [3, -2], [[1, 0], [0, 0.25]], distance=0.2, rho=0.1, tape=Tape("study-7")).value
     True

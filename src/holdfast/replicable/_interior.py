@@ -52,6 +52,11 @@ def interior_point(
     Assumes: independent rows from one law on the domain: 0 … ``domain`` − 1, or the listed points.
     Reference: SIS Definition 6.11; algorithm and constants Holdfast.
 
+    Args:
+        x: The rows, each a point of the domain.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
+
     >>> ages = np.random.default_rng(1).integers(30, 60, size=10_000)
     >>> interior_point(ages, domain=128, rho=0.1, tape=Tape("study-7")).value
     31
@@ -153,6 +158,13 @@ def learn_threshold(
     Assumes: independent rows whose labels follow one threshold function with z in the domain (labels
     that no z explains are refused).
     Reference: SIS Theorem 6.12; algorithm and constants Holdfast.
+
+    Args:
+        x: The rows, each a point of the domain.
+        y: The label of each row.
+        domain: How many points it has, from 0; or the points in increasing order.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
 
     >>> dose = np.random.default_rng(1).integers(0, 64, size=20_000)
     >>> promise = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}

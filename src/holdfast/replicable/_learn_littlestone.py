@@ -57,6 +57,10 @@ class LittlestoneWay(Record):
 
     A list has at most ``list_size`` hypotheses; some hypothesis is on it with probability at least ``eta``,
     and one that errs on more than the accuracy with probability at most ``bad``.
+
+    Args:
+        name: The name of the way.
+        theorem: Where the number of rows is proved.
     """
 
     name: str
@@ -71,7 +75,15 @@ class LittlestoneWay(Record):
 
 @dataclass(frozen=True, repr=False)
 class LittlestonePlan(Record):
-    """Every way to learn a class of this ``dimension``, the one with the fewest rows first."""
+    """Every way to learn a class of this ``dimension``, the one with the fewest rows first.
+
+    Args:
+        hypotheses: How many hypotheses the class has, if this is given.
+        accuracy: How far from the truth the result may be.
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        ways: Every way, the one with the fewest rows first.
+    """
 
     dimension: int
     hypotheses: int | None
@@ -86,7 +98,11 @@ class LittlestonePlan(Record):
         return self.ways[0]
 
     def way(self, name: str) -> LittlestoneWay:
-        """The way of this name."""
+        """The way of this name.
+
+        Args:
+            name: The name of a way.
+        """
         for way in self.ways:
             if way.name == name:
                 return way
@@ -324,6 +340,10 @@ def learn_littlestone(
     ``bad`` < ``eta``/2 and lists of at most ``list_size`` hypotheses (checked).
     Reference: SIS Theorem B.1, by Theorem 6.7; the list learner and the constants:
     docs/theory/littlestone.md.
+
+    Args:
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
 
     >>> points = np.eye(30)  # each hypothesis is 1 at one point
     >>> x = np.random.default_rng(0).integers(0, 30, size=10_000)

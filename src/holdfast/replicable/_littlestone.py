@@ -46,6 +46,9 @@ class StandardOptimal:
     Assumes: the labels agree with some hypothesis (a label that none gives is refused).
     Reference: Littlestone 1988.
 
+    Args:
+        classes: A table of 0 and 1, a row for each hypothesis and a column for each point.
+
     >>> import numpy as np
     >>> learner = StandardOptimal(np.tri(9, 8, -1))
     >>> for point in (3, 5, 4):
@@ -61,14 +64,23 @@ class StandardOptimal:
         self.mistakes = 0
 
     def predict(self, point: int) -> int:
-        """The label, 0 or 1, after which the remaining class has the larger Littlestone dimension."""
+        """The label, 0 or 1, after which the remaining class has the larger Littlestone dimension.
+
+        Args:
+            point: The number of a column of the table.
+        """
         ones, zeros = self._shatter.split(self._left, self._checked(point))
         if not ones or not zeros:
             return int(bool(ones))
         return int(self._shatter.dimension(ones) > self._shatter.dimension(zeros))
 
     def update(self, point: int, label: int) -> bool:
-        """Learn the true label of a point; True if the prediction was wrong."""
+        """Learn the true label of a point; True if the prediction was wrong.
+
+        Args:
+            point: The number of a column of the table.
+            label: Its true label, 0 or 1.
+        """
         label = checks.whole(label, "label", at_least=0, at_most=1, of="StandardOptimal.update")
         wrong = self.predict(point) != label
         ones, zeros = self._shatter.split(self._left, point)

@@ -54,6 +54,12 @@ def mean(
     Assumes: independent rows of one distribution within the bounds (the bounds are checked).
     Reference: docs/theory/replicability.md, "The mean".
 
+    Args:
+        x: The rows, one value each.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
+
     >>> result = mean([0, 1] * 3000, accuracy=0.05, rho=0.1, beta=0.01, tape=Tape("study-7"))
     >>> round(float(result), 6), result.guarantee
     (0.526396, Replicability(rho=0.1))
@@ -116,6 +122,13 @@ def difference(
     Assumes: independent rows, each group of one distribution within the bounds (the bounds are checked),
     whatever the sizes of the groups are.
     Reference: Holdfast, replicability.
+
+    Args:
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        tape: The shared coins; both laboratories use the same.
+        bounds: The least and the largest value that a row can have.
+        best_effort: With too few rows, promise what they allow instead of refusing.
 
     >>> treated, control = [1] * 3000 + [0] * 1000, [1] * 2000 + [0] * 2000
     >>> result = difference(treated, control, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))
@@ -194,6 +207,12 @@ def slope(
     Assumes: independent rows of one distribution within the bounds (the bounds are checked); the variance of
     x is at least ``least_variance`` (for the accuracy only, not checkable).
     Reference: Holdfast, replicability.
+
+    Args:
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
 
     >>> x = np.arange(200_000) % 101 / 100
     >>> result = slope(0.5 * x, x, accuracy=0.5, rho=0.1, beta=0.05, tape=Tape("study-7"),

@@ -56,6 +56,13 @@ def quantile(
     without either the domain is every float, and the size is that of 64 comparisons.
     Reference: Holdfast, replicability; the problem is that of Impagliazzo, Lei, Pitassi and Sorrell 2022.
 
+    Args:
+        x: The rows, one value each.
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
+
     >>> grades = [i % 21 / 2 for i in range(50_000)]
     >>> promise = {"accuracy": 0.1, "rho": 0.1, "beta": 0.01, "bounds": (0, 10), "resolution": 0.5}
     >>> float(quantile(grades, 0.5, tape=Tape("study-7"), **promise))
@@ -83,6 +90,17 @@ def median(
     Guarantee: as :func:`quantile`.
     Assumes: as :func:`quantile`.
     Reference: Holdfast, replicability.
+
+    Args:
+        x: The rows, one value each.
+        accuracy: How far from the truth the result may be.
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        tape: The shared coins; both laboratories use the same.
+        bounds: The least and the largest value of the domain.
+        resolution: How far apart its values are.
+        domain: The values of the domain, in increasing order.
+        best_effort: With too few rows, promise what they allow instead of refusing.
 
     >>> float(median([1, 2, 2, 3] * 5000, accuracy=0.2, rho=0.1, beta=0.01, tape=Tape(7), domain=[1, 2, 3]))
     2.0

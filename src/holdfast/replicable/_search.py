@@ -60,6 +60,11 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
     in the same way on both sides.
     Reference: SIS Algorithm 10 and Theorem 5.13, as :func:`choose`.
 
+    Args:
+        estimator: The classifier or regressor whose parameters are searched.
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> x = np.random.default_rng(0).uniform(-1, 1, size=(40_000, 2))
     >>> trees = DecisionTreeClassifier(random_state=0)
@@ -103,7 +108,12 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         X_train: npt.ArrayLike | None = None,  # noqa: N803
         y_train: npt.ArrayLike | None = None,
     ) -> ReplicableSearchCV:
-        """Train the candidates, compare them, and keep the winner."""
+        """Train the candidates, compare them, and keep the winner.
+
+        Args:
+            X: The rows, one column for each feature.
+            y: The label of each row.
+        """
         of = "ReplicableSearchCV"
         X, y = indexable(X, y)  # noqa: N806
         if y is None:
@@ -204,7 +214,12 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         return self.best_estimator_.decision_function(X)
 
     def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:  # noqa: N803
-        """The winner's own score."""
+        """The winner's own score.
+
+        Args:
+            X: The rows, one column for each feature.
+            y: The label of each row.
+        """
         check_is_fitted(self, "best_estimator_")
         return float(self.best_estimator_.score(X, y))
 

@@ -64,6 +64,10 @@ def sample_size(name: str, **parameters: object) -> int:
 
     Reference: see each statistic.
 
+    Args:
+        name: The name of the statistic.
+        parameters: What the statistic takes, apart from its rows and the tape.
+
     >>> sample_size("mean", accuracy=0.05, rho=0.1, beta=0.01, bounds=(0, 1))
     5847
     """
@@ -129,6 +133,10 @@ class SeveralWay(Record):
 
     ``adaptive``: each mean may be chosen after seeing the results before it. ``efficient``: it can be run;
     otherwise the law of all results is known, and sampling from it takes too long in general.
+
+    Args:
+        name: The name of the way.
+        theorem: Where the number of rows is proved.
     """
 
     name: str
@@ -140,7 +148,14 @@ class SeveralWay(Record):
 
 @dataclass(frozen=True, repr=False)
 class SeveralPlan(Record):
-    """Every way to ``analyses`` replicable means, the one with the fewest rows first."""
+    """Every way to ``analyses`` replicable means, the one with the fewest rows first.
+
+    Args:
+        accuracy: How far from the truth the result may be.
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        ways: Every way, the one with the fewest rows first.
+    """
 
     analyses: int
     accuracy: float
@@ -154,7 +169,11 @@ class SeveralPlan(Record):
         return self.ways[0]
 
     def way(self, name: str) -> SeveralWay:
-        """The way of this name."""
+        """The way of this name.
+
+        Args:
+            name: The name of a way.
+        """
         for way in self.ways:
             if way.name == name:
                 return way

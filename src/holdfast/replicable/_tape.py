@@ -174,6 +174,9 @@ class Tape:
     Assumes: both sides use the same seed and neither has seen the data when choosing it (not checkable).
     Reference: SIS Appendix C.1; Salmon, Moraes, Dror and Shaw 2011 (Philox4x64-10).
 
+    Args:
+        seed: A text or a whole number that both laboratories write.
+
     >>> tape = Tape("study-7").branch("step 1")
     >>> str(tape)
     'tape:holdfast-1:study-7/step 1'
@@ -198,6 +201,9 @@ class Tape:
     @classmethod
     def parse(cls, text: str) -> Tape:
         """The tape that ``str(tape)`` printed.
+
+        Args:
+            text: What ``str`` printed.
 
         >>> Tape.parse("tape:holdfast-1:study-7")
         Tape('study-7')
@@ -226,6 +232,9 @@ class Tape:
     def branch(self, name: str | int) -> Tape:
         """An independent tape, named from this one.
 
+        Args:
+            name: The name of the branch.
+
         >>> Tape("study-7").branch("bootstrap").branch(3)
         Tape('study-7').branch('bootstrap').branch('3')
         """
@@ -237,23 +246,44 @@ class Tape:
         return child
 
     def words(self, count: int, *, start: int = 0) -> Words:
-        """Uniform 64-bit words at the positions ``start``, ``start`` + 1, …"""
+        """Uniform 64-bit words at the positions ``start``, ``start`` + 1, …
+
+        Args:
+            count: How many numbers to draw.
+        """
         return self._words("words", count, start, of="Tape.words")
 
     def uniforms(self, count: int, *, start: int = 0) -> Floats:
-        """Uniform numbers in (0, 1), odd multiples of 2⁻⁵³, at the positions from ``start``."""
+        """Uniform numbers in (0, 1), odd multiples of 2⁻⁵³, at the positions from ``start``.
+
+        Args:
+            count: How many numbers to draw.
+        """
         return to_uniforms(self._words("uniforms", count, start, of="Tape.uniforms"))
 
     def exponentials(self, count: int, *, start: int = 0) -> Floats:
-        """Exponential numbers of mean 1, −ln(1 − uniform), at the positions from ``start``."""
+        """Exponential numbers of mean 1, −ln(1 − uniform), at the positions from ``start``.
+
+        Args:
+            count: How many numbers to draw.
+        """
         return to_exponentials(self.exponential_quantiles(count, start=start))
 
     def exponential_quantiles(self, count: int, *, start: int = 0) -> Floats:
-        """The uniforms behind ``exponentials``: a fast way to find the smallest few of very many."""
+        """The uniforms behind ``exponentials``: a fast way to find the smallest few of very many.
+
+        Args:
+            count: How many numbers to draw.
+            start: The position of the first.
+        """
         return to_uniforms(self._words("exponentials", count, start, of="Tape.exponentials"))
 
     def normals(self, count: int) -> Floats:
-        """Standard normal numbers, two from each pair of uniforms (Box and Muller)."""
+        """Standard normal numbers, two from each pair of uniforms (Box and Muller).
+
+        Args:
+            count: How many numbers to draw.
+        """
         count = checks.whole(count, "count", at_least=0, at_most=_MOST, of="Tape.normals")
         pairs = (count + 1) // 2
         uniforms = to_uniforms(self._words("normals", 2 * pairs, 0, of="Tape.normals"))
@@ -265,13 +295,21 @@ class Tape:
         return both[:count]
 
     def laplaces(self, count: int) -> Floats:
-        """Laplace numbers of scale 1: an exponential with the sign of the word's last bit."""
+        """Laplace numbers of scale 1: an exponential with the sign of the word's last bit.
+
+        Args:
+            count: How many numbers to draw.
+        """
         words = self._words("laplaces", count, 0, of="Tape.laplaces")
         size = to_exponentials(to_uniforms(words))
         return np.where((words & np.uint64(1)).astype(bool), -size, size)
 
     def integers(self, count: int, below: int) -> Whole:
-        """Whole numbers in 0 … ``below`` − 1, each exactly as likely."""
+        """Whole numbers in 0 … ``below`` − 1, each exactly as likely.
+
+        Args:
+            count: How many numbers to draw.
+        """
         of = "Tape.integers"
         below = checks.whole(below, "below", at_most=2**63, of=of)
         words = self._words("integers", count, 0, of=of)
@@ -289,15 +327,27 @@ class Tape:
         return np.argsort(self._words("permutation", n, 0, of="Tape.permutation"), kind="stable")
 
     def named_words(self, names: Iterable[str]) -> Words:
-        """One word for each name, from the name alone: neither its place nor the other names matter."""
+        """One word for each name, from the name alone: neither its place nor the other names matter.
+
+        Args:
+            names: The names; each has its own number.
+        """
         return self._named("names", names, of="Tape.named_words")
 
     def named_uniforms(self, names: Iterable[str]) -> Floats:
-        """One uniform number in (0, 1) for each name, from the name alone."""
+        """One uniform number in (0, 1) for each name, from the name alone.
+
+        Args:
+            names: The names; each has its own number.
+        """
         return to_uniforms(self._named("named uniforms", names, of="Tape.named_uniforms"))
 
     def named_exponentials(self, names: Iterable[str]) -> Floats:
-        """One exponential number for each name, from the name alone."""
+        """One exponential number for each name, from the name alone.
+
+        Args:
+            names: The names; each has its own number.
+        """
         words = self._named("named exponentials", names, of="Tape.named_exponentials")
         return to_exponentials(to_uniforms(words))
 
@@ -397,6 +447,9 @@ def modular_words(tape: Tape, call: int, count: int, calls: int) -> Words:
     Assumes: nothing else draws ``words`` from this tape.
     Reference: SIS Lemma C.1.
 
+    Args:
+        tape: The shared coins; both laboratories use the same.
+
     >>> tape = Tape("one string")
     >>> bool(modular_words(tape, call=1, count=2, calls=3)[1] == tape.words(5)[4])
     True
@@ -431,6 +484,9 @@ def cantor_words(tape: Tape, call: int, count: int) -> Words:
     Guarantee: as :func:`cantor_position`; calls share no word.
     Assumes: nothing else draws ``words`` from this tape.
     Reference: SIS Lemma C.2.
+
+    Args:
+        tape: The shared coins; both laboratories use the same.
 
     >>> tape = Tape("one string")
     >>> bool(cantor_words(tape, call=1, count=2)[0] == tape.words(2)[1])
