@@ -103,7 +103,9 @@ class Story(Record):
     def held(self) -> bool:
         """Whether every interval of both guards contains its truth, as it should on 95 days of 100."""
         guarded = (self.guard, self.attacked)
-        return all(told.holds for told in self.told) and all(c.holds and not c.missed for c in guarded)
+        return all(answered.holds for answered in self.told) and all(
+            c.holds and not c.missed for c in guarded
+        )
 
     @property
     def moral(self) -> tuple[str, str, str]:

@@ -21,6 +21,7 @@ from holdfast.replicable._rounding import mean_gap
 from holdfast.replicable._tape import Floats, Tape, as_tape
 from holdfast.replicable._ways import Problem
 from holdfast.stability import Replicability, disagreement_bound
+from holdfast.typing import Predictor
 
 __all__ = [
     "PointwiseClassifier",
@@ -326,7 +327,7 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Predictor | None = None,
         *,
         rho: float = 0.1,
         learners: int | None = None,

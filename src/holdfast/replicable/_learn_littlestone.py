@@ -308,7 +308,7 @@ Whole = npt.NDArray[np.int64]
 
 
 def learn_littlestone(
-    classes: Any,
+    classes: npt.ArrayLike | Callable[..., Iterable[Hashable]],
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     *,

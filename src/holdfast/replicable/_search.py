@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.replicable._choose import choose, choose_rows
 from holdfast.replicable._tape import Floats, Tape, as_tape
+from holdfast.typing import Predictor
 
 try:
     from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -75,10 +76,10 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
 
     def __init__(
         self,
-        estimator: Any,
-        param_grid: Any,
+        estimator: Predictor,
+        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
         *,
-        loss: Any = "zero-one",
+        loss: Callable[[Any, Any], npt.ArrayLike] | Literal["zero-one"] = "zero-one",
         fresh: str = "holdout",
         train_share: float = 0.5,
         block_rows: int = 100,
