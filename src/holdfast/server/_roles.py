@@ -79,6 +79,8 @@ ROUTES: dict[tuple[str, str], Rule] = {
     ("GET", "/columns.js"): _PUBLIC,
     ("GET", "/answers.js"): _PUBLIC,
     ("GET", "/report.js"): _PUBLIC,
+    ("GET", "/owner.js"): _PUBLIC,
+    ("GET", "/administration.js"): _PUBLIC,
     ("GET", "/tools.js"): _PUBLIC,
     ("GET", "/v1/metrics"): Rule(_OWNER, "everything"),
     # People. An owner of one thing gives, lists and takes tokens for that thing only.
