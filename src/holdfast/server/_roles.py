@@ -56,7 +56,8 @@ class Rule:
                 )
         else:
             reaching = [grant for grant in fitting if grant.reaches(self.reach, named(name or "")[0])]
-            if not reaching:
+            # No database can be asked for text with NUL in it, and nothing has such a name.
+            if not reaching or "\0" in (name or ""):
                 raise Unknown(f"There is no {self.reach} {name!r} that this token reaches.")
         return person.acting(reaching[0])
 
