@@ -214,7 +214,7 @@ def supervise(
     """
     from holdfast.server._metrics import COUNTED, Metrics, serve_metrics
     from holdfast.server._readiness import books_of
-    from holdfast.server._shared_counts import SharedCounts
+    from holdfast.server._shared_counts import SharedCounts, SharedMoments
 
     with ExitStack() as at_end:
         counted = at_end.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-metrics-"))
@@ -225,7 +225,10 @@ def supervise(
         context = multiprocessing.get_context("spawn")
         numbers = context.RawArray("i", SharedCounts.size(settings.workers))
         counts = SharedCounts(numbers, settings.workers, secrets.token_bytes(16))
-        workers = [_Worker(context, row, settings, places, counts) for row in range(settings.workers)]
+        buckets = SharedMoments(context.RawArray("d", SharedMoments.size()), secrets.token_bytes(16))
+        workers = [
+            _Worker(context, row, settings, places, counts, buckets) for row in range(settings.workers)
+        ]
         with _signals() as received:
             try:
                 _await_start(workers, received)
@@ -248,9 +251,10 @@ class _Worker:
         settings: Settings,
         places: list[socket.socket],
         counts: SharedCounts,
+        buckets: SharedMoments,
     ) -> None:
         self._context, self._row, self._settings = context, row, settings
-        self._places, self._counts = places, counts
+        self._places, self._counts, self._buckets = places, counts, buckets
         self._again_at = 0.0
         self.start()
 
@@ -259,7 +263,7 @@ class _Worker:
         self.pipe, theirs = self._context.Pipe()
         self.process = self._context.Process(
             target=work,
-            args=(self._settings, self._places, self._counts, self._row, theirs),
+            args=(self._settings, self._places, self._counts, self._buckets, self._row, theirs),
             name=f"holdfast worker {self._row + 1}",
         )
         self.process.start()
@@ -356,14 +360,17 @@ def work(
     settings: Settings,
     places: list[socket.socket],
     counts: SharedCounts,
+    buckets: SharedMoments,
     row: int,
     pipe: Connection,
 ) -> None:
     """The work of one worker: serve until it is told to stop, or until whoever watches it is gone."""
     from holdfast.server._logs import logging_to
+    from holdfast.server._rate import share_buckets
 
     os.umask(0o077)
     counts.row = row
+    share_buckets(buckets)
     with ExitStack() as at_end:
         at_end.enter_context(stopped_by_signal())
         at_end.enter_context(logging_to(settings.log_level, settings.log_format))
