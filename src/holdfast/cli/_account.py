@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.engines._address import shown
+from holdfast.engines._files import shown
 from holdfast.errors import QueryRejected
 
 if TYPE_CHECKING:

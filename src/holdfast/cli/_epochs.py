@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli._account import Terms, opened
-from holdfast.engines._address import shown
+from holdfast.engines._files import shown
 
 if TYPE_CHECKING:
     from holdfast.guard import Guard
