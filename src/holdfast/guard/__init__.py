@@ -5,8 +5,7 @@ Names that are imported ``as`` themselves are for other packages of Holdfast.
 
 from typing import TYPE_CHECKING
 
-from holdfast.guard._answer import Answer, Left, Preview
-from holdfast.guard._certificate import Certificate
+from holdfast.guard._answer import Answer, Certificate, Left, Preview
 from holdfast.guard._curve import Curve
 from holdfast.guard._diagnosis import Diagnosis, Likeness, Neighbours
 from holdfast.guard._discover import Discovery
