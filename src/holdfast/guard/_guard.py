@@ -19,13 +19,6 @@ from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Certificate, Left, Preview
 from holdfast.guard._asking import Member, answer_apart, answer_together, read_interrupted
-from holdfast.guard._choice import (
-    STRATEGIES,
-    TRAINING_SHARES,
-    checked_weights,
-    choose_strategy,
-    default_share,
-)
 from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
 from holdfast.guard._curve import Curve, CurveQuestion, curve_question
@@ -35,7 +28,9 @@ from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_clai
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import (
     After,
+    Arrival,
     Epoch,
+    EpochAccount,
     closed_in_time,
     confidence_after,
     earlier_rows,
@@ -53,7 +48,6 @@ from holdfast.guard._metrics import (
     score_query,
     scored_expression,
 )
-from holdfast.guard._newness import Arrival, EpochAccount
 from holdfast.guard._plot import History, guard_html, plot_answers
 from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion, custom_question
 from holdfast.guard._release import INTERRUPTED, Answered, Records, not_computed, too_wide
@@ -67,7 +61,14 @@ from holdfast.guard._scores import (
 )
 from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Released
 from holdfast.guard._setup import require_described
-from holdfast.guard._strategy import Prepared
+from holdfast.guard._strategy import (
+    STRATEGIES,
+    TRAINING_SHARES,
+    Prepared,
+    checked_weights,
+    choose_strategy,
+    default_share,
+)
 from holdfast.guard._table import (
     NOT_SEEN,
     OTHERS,
