@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from holdfast.server import Service
     from holdfast.server._limits import Limits
-    from holdfast.server._shared_counts import SharedCounts
+    from holdfast.server._shared_counts import SharedCounts, SharedMoments
 
 
 @dataclass(frozen=True)
