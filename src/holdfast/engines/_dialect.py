@@ -59,6 +59,15 @@ def builtin(name: str, *types: str, gives: str = "float64") -> Any:
     return udf.scalar.builtin(function, name=name, signature=(types, gives))
 
 
+@cache
+def _count_if() -> Any:
+    from ibis import udf
+
+    def count_if(truth: Any) -> Any: ...
+
+    return udf.agg.builtin(count_if, signature=(("boolean",), "int64"))
+
+
 def exact(value: float) -> Any:
     """A number as the database's double, to the last bit.
 
@@ -226,6 +235,10 @@ class Dialect:
         """The nearest 64-bit whole number, halves to even, of a number below 2**51."""
         return value.cast("int64")
 
+    def count_true(self, truth: Any) -> Any:
+        """How many rows meet a condition: nearly twice as fast in DuckDB as the sum of numbers."""
+        return _count_if()(truth)
+
     def whole_sum(self, value: Any) -> Any:
         """The sum of 64-bit whole numbers below 2**53, however large it is."""
         return value.sum()
@@ -268,6 +281,9 @@ class Portable(Dialect):
     """For databases that nothing is known of: some cut off what is behind the point where others round."""
 
     lot = None
+
+    def count_true(self, truth: Any) -> Any:
+        return self.as_number(truth).sum()
 
     def nearest(self, value: Any) -> Any:
         # So large a number has no digits behind the point.

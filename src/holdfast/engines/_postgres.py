@@ -153,6 +153,9 @@ class Postgres(Dialect):
     def as_number(self, truth: Any) -> Any:
         return cases((truth, exact(1.0)), (~truth, exact(0.0)), else_=None)
 
+    def count_true(self, truth: Any) -> Any:
+        return self.as_number(truth).sum()
+
     def below(self, value: Any, edges: Edges) -> Any:
         """The value as it is: what is used several times here is computed as often."""
         return value

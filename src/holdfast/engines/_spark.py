@@ -72,6 +72,9 @@ class Spark(Dialect):
     def nearest(self, value: Any) -> Any:
         return builtin("rint")(value).cast("int64")
 
+    def count_true(self, truth: Any) -> Any:
+        return self.as_number(truth).sum()
+
     def whole_sum(self, value: Any) -> Any:
         """By its binary digits, 18 at a time, which 64 bits hold the sums of for 2**45 rows: to add decimals
         takes Spark five times as long as all the rest of a question."""

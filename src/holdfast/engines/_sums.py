@@ -170,10 +170,11 @@ def lowered(value: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
 
 
 def counted(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
-    """The whole number that stands for what :func:`lowered` made of a value; null or 0 for none."""
+    """The whole number that stands for what :func:`lowered` made of a value, null or 0 for none; of a share
+    the condition itself."""
     value = values[f"value{mark}"]
     if shape.kind == "share":
-        units = dialect.as_number(value)
+        units = value
     else:
         edges = Edges.stand_ins(mark)
         units = dialect.nearest(dialect.clipped(value, edges) * edges.slope)
@@ -185,7 +186,10 @@ def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
     units = values[f"units{mark}"]
     known = {f"known{mark}": values[f"known{mark}"].count()} if shape.known else {}
     squares = {f"squares{mark}": dialect.whole_sum(units * units)} if shape.squares else {}
-    total = dialect.whole_sum(units) if shape.wide else units.sum()
+    if shape.kind == "share":
+        total = dialect.count_true(units)
+    else:
+        total = dialect.whole_sum(units) if shape.wide else units.sum()
     return {**known, f"total{mark}": total, **squares}
 
 
