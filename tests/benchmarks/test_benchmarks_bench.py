@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import holdfast
-from holdfast.cli.bench import bench
+from holdfast.cli.lab import bench
 from holdfast.guard._agreed import AgreedCode
 from holdfast.guard._strategy import TRAINING_SHARES
 

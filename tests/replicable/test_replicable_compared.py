@@ -10,7 +10,7 @@ from replicable_pairs import not_above
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
-from holdfast.replicable import _compared as compared
+from holdfast.replicable import _sizes as compared
 from holdfast.replicable import compare_ways
 
 ASK = {"rho": 0.1, "accuracy": 0.1}
