@@ -55,7 +55,7 @@ class Terms:
 
 def beside(data: str) -> Path:
     """Where the account of a data file is kept unless told otherwise: ``data.csv.holdfast``."""
-    from holdfast.engines._files import shown
+    from holdfast.engines import shown
 
     if "://" in data or any(sign in data for sign in "*?["):
         raise click.UsageError(
@@ -291,7 +291,7 @@ def _agreed(ledger: Path, number: int) -> Mapping[str, Any] | None:
 
 
 def _not_opened(before: Sequence[str], table: str) -> Exception:
-    from holdfast.engines._files import shown
+    from holdfast.engines import shown
     from holdfast.ledger import BookError
 
     after = " ".join(f"--after {name}" for name in before)

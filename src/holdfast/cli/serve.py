@@ -237,7 +237,7 @@ def _witnessed(path: Path, service: Service) -> Iterator[None]:
 
 def _require_books(books: str) -> None:
     """Refuse at the start what every registration would stumble over."""
-    from holdfast.engines._files import shown
+    from holdfast.engines import shown
     from holdfast.ledger import Book, BookError
     from holdfast.ledger._places import is_postgres
 

@@ -2,10 +2,14 @@
 
 A table's schema and row count are public. Everything else about protected rows is read by one aggregate a
 question, exactly: sums of whole numbers and order statistics, the same on every run.
+
+Names that are imported ``as`` themselves are for other packages of Holdfast.
 """
 
 from holdfast.engines._batch import sums_of_all
 from holdfast.engines._dialect import SCALE_BITS
+from holdfast.engines._files import is_database as is_database
+from holdfast.engines._files import shown as shown
 from holdfast.engines._open import open_rows
 from holdfast.engines._rows import Rows, require_unsealed, unsealed
 from holdfast.engines._schema import Column, Schema

@@ -56,8 +56,8 @@ _COLUMNS = {
 
 def is_database(text: str) -> bool:
     """Whether a text is the address of a database rather than of a file."""
-    scheme, found, _ = text.partition("://")
-    return bool(found) and scheme.isalnum() and scheme.lower() not in _FILES
+    scheme, mark, _ = text.partition("://")
+    return bool(mark) and scheme.isalnum() and scheme.lower() not in _FILES
 
 
 def shown(path: str) -> str:
@@ -283,8 +283,8 @@ class FileWatch:
         self._known = self._look()
 
     def _look(self) -> list[tuple[str, int, int]]:
-        found = sorted(glob.glob(self._path, recursive=True)) or [self._path]
-        facts = [(name, os.stat(name)) for name in found if os.path.exists(name)]
+        names = sorted(glob.glob(self._path, recursive=True)) or [self._path]
+        facts = [(name, os.stat(name)) for name in names if os.path.exists(name)]
         return [(name, fact.st_size, fact.st_mtime_ns) for name, fact in facts]
 
     def change(self) -> str | None:

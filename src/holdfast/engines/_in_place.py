@@ -321,6 +321,6 @@ class TableWatch:
         same_connection = self._reach()
         if same_connection and time.monotonic() - self._looked < _COUNT_AGAIN:
             return None
-        found = self._count()
+        rows = self._count()
         self._looked = time.monotonic()
-        return None if found == self._known else f"the table had {self._known:,} rows and has {found:,}"
+        return None if rows == self._known else f"the table had {self._known:,} rows and has {rows:,}"

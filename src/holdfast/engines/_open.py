@@ -155,5 +155,5 @@ def open_url(url: str) -> Rows:
 
 
 def _table(backend: Any, name: str) -> Any:
-    schema, found, last = name.rpartition(".")
-    return backend.table(last, database=schema) if found else backend.table(name)
+    schema, dot, last = name.rpartition(".")
+    return backend.table(last, database=schema) if dot else backend.table(name)
