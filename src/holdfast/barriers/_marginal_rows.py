@@ -13,7 +13,7 @@ from holdfast.stability import DP, Replicability
 
 __all__ = ["METHODS", "Task", "fewest"]
 
-METHODS = ("rounding", "droplets")
+METHODS = ("rounding", "droplets", "joint")
 # The hardest promise that the callers accept (d = 10⁹, accuracy and ρ of 10⁻⁶) needs about 2¹⁴⁰ rows. Counts
 # are Python integers, so a search that goes on to here only says that some promise is not kept by any number.
 _MOST_ROWS = 2**300
@@ -38,7 +38,13 @@ class Task:
         return 2.0 * self.d * math.exp(-needed * needed / (2.0 * variance)) <= self.beta
 
     def width(self, rows: int, method: str) -> float:
-        """The widest grid or droplets after ``rows`` rows, 0 where none is narrow enough."""
+        """The widest grid or droplets, or the largest sd of joint noise, after ``rows`` rows; 0 where none is
+        small enough."""
+        if method == "joint":
+            needed = self.accuracy / (2.0 if self.signs else 1.0)
+            variance = needed * needed / (2.0 * (math.log(2.0 * self.d) - math.log(self.beta)))
+            variance = max(variance, self._spread**2) if self.signs else variance
+            return rounding.down(math.sqrt(max(variance - 1.0 / rows, 0.0)))
         # In logarithms: 2d/β is no float where β is 10⁻³⁰⁰.
         spread = math.sqrt(2.0 * (math.log(2.0 * self.d) - math.log(self.beta)) / rows)
         widths = [0.0, 2.0 * (self.accuracy / (2.0 if self.signs else 1.0) - spread)]
@@ -64,7 +70,9 @@ class Task:
             return 1.0
         if method == "rounding":
             return rounding.probability(self.d * 2.0 / math.sqrt(math.pi * rows) / width)
-        apart = math.pi * math.sqrt(2.0 * self.d / rows) / width
+        # Total variation of a droplet and its shift, or of two normal laws.
+        steep = 1.0 / math.sqrt(2.0 * math.pi) if method == "joint" else math.pi
+        apart = steep * math.sqrt(2.0 * self.d / rows) / width
         return rounding.probability(2.0 * apart / (1.0 + apart))
 
     def private_sd(self, rows: int, stability: DP) -> float:

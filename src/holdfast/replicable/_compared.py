@@ -1,7 +1,7 @@
 """Two ways to the same statistic side by side: the one that is built in, and the one that wins for larger
 domains.
 
-What is not built in is here for its rows and its work, so that nobody has to take our word for it.
+What nobody can run is here for its rows and its work, so that nobody has to take our word for it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from holdfast.replicable._counts import CountThreshold
 from holdfast.replicable._gaussian import gaussian_mean_rows
 from holdfast.replicable._histogram import histogram_rows
 from holdfast.replicable._interior import tree_rows
+from holdfast.replicable._joint import known_mean_plan, lattices_tried, noise_for, shares_plan
 from holdfast.replicable._least import least_whole
 from holdfast.replicable._list_heavy import list_heavy_hitter_rows
+from holdfast.replicable._packing import MOST_DIMENSIONS as _MOST
 
-__all__ = ["ComparedWay", "compare_ways"]
+__all__ = ["ComparedWay", "compare_ways", "marginal_ways"]
 
-_STATISTICS = ("histogram", "gaussian_mean", "interior_point")
-# No packing of equal balls in d dimensions covers more than 2^(−0.599 d + o(d)) (Kabatiansky and
-# Levenshtein 1978).
-_THINNING = 0.599
+_STATISTICS = ("histogram", "gaussian_mean", "interior_point", "one_way_marginals")
 _SHARES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
 _SPLITS = ((0.4, 0.4), (0.5, 0.3), (0.6, 0.25), (0.5, 0.4), (0.4, 0.3))
 _PREFIXES = "Holdfast, after Bun, Nissim, Stemmer and Vadhan 2015"
@@ -36,8 +35,8 @@ _MARGINS = (1.0, 2.0, 3.0, 4.0)
 class ComparedWay(Record):
     """One way to a statistic: its ``rows``, its ``work`` and whether Holdfast runs it.
 
-    ``work`` is about how many shifted lattices are tried on average, by the densest packing that the theory
-    allows; 1 where one is enough.
+    ``work`` is how many shifted lattices or darts are tried on average: 1 where one is enough; beyond 20
+    coordinates at least so many, by the densest packing that the theory allows.
     """
 
     name: str
@@ -58,19 +57,19 @@ def compare_ways(
 ) -> tuple[ComparedWay, ...]:
     """The rows and the work of every way to a statistic, fewest rows first.
 
-    ``statistic`` is "histogram" or "gaussian_mean" (with ``accuracy`` and ``dimension``, the number of
-    categories or of coordinates), or "interior_point" (with ``bits``, the logarithm of the size of the
-    domain to base 2).
+    ``statistic`` is "histogram", "gaussian_mean" or "one_way_marginals" (with ``accuracy`` and ``dimension``,
+    the number of categories, coordinates or columns), or "interior_point" (with ``bits``, the logarithm of
+    the size of the domain to base 2).
 
     Guarantee: each number of rows is enough for ``rho``, ``accuracy`` and ``beta``; ``work`` is a lower
     bound for sampling by packings of balls.
-    Assumes: as the statistic. For "gaussian_mean" the joint draw assumes a known covariance besides.
+    Assumes: as the statistic.
     Reference: docs/theory/replicable-estimation.md; Kabatiansky and Levenshtein 1978.
 
     >>> [(way.name, way.rows) for way in compare_ways("interior_point", bits=62, rho=0.1)]
     [('coarsest point', 210679), ('common prefixes', 483834)]
-    >>> [way.name for way in compare_ways("histogram", dimension=50, accuracy=0.1, rho=0.1)]
-    ['joint draw', 'lattice']
+    >>> [way.name for way in compare_ways("one_way_marginals", dimension=30, accuracy=0.1, rho=0.1)]
+    ['rounding', 'joint draw', 'droplets']
     """
     of = "compare_ways"
     checks.choice(statistic, "statistic", _STATISTICS, of=of)
@@ -87,35 +86,45 @@ def compare_ways(
     accuracy = checks.real(accuracy, "accuracy", "(0, 1)", of=of)
     least = 2 if statistic == "histogram" else 1
     dimension = checks.whole(dimension, "dimension", at_least=least, at_most=1000, of=of)
-    if statistic == "histogram":
-        rows = histogram_rows(categories=dimension, accuracy=accuracy, rho=rho, beta=beta)
-        joint, theorem = _joint_shares(dimension, accuracy, rho, beta), "SIS Theorem 6.14"
-        built, free = "lattice", dimension - 1
-    else:
-        rows = gaussian_mean_rows(accuracy=accuracy, rho=rho, beta=beta, dimension=dimension)
-        joint, theorem = _joint_mean(dimension, accuracy, rho, beta), "SIS Theorem 6.15"
-        built, free = "rounding in turn", dimension
-    ways = [
-        ComparedWay(built, rows, 1.0, True, "Holdfast"),
-        ComparedWay("joint draw", joint, 2.0 ** (_THINNING * free), False, theorem),
-    ]
+    ways = _WAYS[statistic](dimension, accuracy, rho, beta)
     return tuple(sorted(ways, key=lambda way: way.rows))
 
 
-def _joint_shares(k: int, accuracy: float, rho: float, beta: float) -> int:
-    """Rows for one draw from N(shares, s²I) by correlated sampling: half of β for the noise, half for the
-    sample."""
-    nats = math.log(2.0 / beta)
-    noise = math.sqrt(4.0 * (1.0 - 1.0 / k) / math.pi) / rho
-    reach = 0.5 * noise * (math.sqrt(2.0 * k * (k - 1.0) / math.pi) + math.sqrt(2.0 * k * nats))
-    reach += 0.5 * math.sqrt(k - 1.0) + math.sqrt(nats / 2.0)
-    return math.ceil(rounding.up((reach / accuracy) ** 2))
+def _of_shares(k: int, accuracy: float, rho: float, beta: float) -> list[ComparedWay]:
+    lattice = histogram_rows(categories=k, accuracy=accuracy, rho=rho, beta=beta)
+    joint = shares_plan(k, accuracy, rho, beta).rows
+    return [
+        ComparedWay("lattice", lattice, 1.0, True, "Holdfast"),
+        ComparedWay("joint draw", joint, lattices_tried(k - 1), k <= _MOST + 1, "SIS Theorem 6.14"),
+    ]
 
 
-def _joint_mean(d: int, accuracy: float, rho: float, beta: float) -> int:
-    """Rows for one draw from N(mean, s²Σ), Σ known."""
-    spread = math.sqrt(d) + math.sqrt(2.0 * math.log(2.0 / beta))
-    return math.ceil(rounding.up((spread * (math.sqrt(4.0 * d / math.pi) / rho + 1.0) / accuracy) ** 2))
+def _of_mean(d: int, accuracy: float, rho: float, beta: float) -> list[ComparedWay]:
+    in_turn = gaussian_mean_rows(accuracy=accuracy, rho=rho, beta=beta, dimension=d)
+    grid, joint = (known_mean_plan(d, accuracy, rho, beta, method).rows for method in ("grid", "joint"))
+    return [
+        ComparedWay("rounding in turn", in_turn, 1.0, True, "Holdfast"),
+        ComparedWay("grid, covariance known", grid, 1.0, True, "Holdfast"),
+        ComparedWay("joint draw, covariance known", joint, lattices_tried(d), d <= _MOST, "SIS Theorem 6.15"),
+    ]
+
+
+def marginal_ways(d: int, accuracy: float, rho: float, beta: float) -> list[ComparedWay]:
+    """The rows of ``barriers.one_way_marginals``: columns of −1 and 1, each mean to within ``accuracy``."""
+    reach = math.sqrt(2.0 * math.log(2.0 * d / beta))
+    apart = rounding.down(rho / (2.0 - rho))
+    noise = noise_for(math.sqrt(2.0 * d), rho)
+    roots = {
+        "rounding": d / (rho * math.sqrt(math.pi)) + reach,
+        "joint draw": reach * math.sqrt(noise * noise + 1.0),
+        "droplets": math.pi * math.sqrt(2.0 * d) / (2.0 * apart) + reach,
+    }
+    rows = {name: math.ceil(rounding.up((root / accuracy) ** 2)) for name, root in roots.items()}
+    return [
+        ComparedWay("rounding", rows["rounding"], 1.0, True, "Holdfast"),
+        ComparedWay("joint draw", rows["joint draw"], lattices_tried(d), d <= _MOST, "SIS section 5"),
+        ComparedWay("droplets", rows["droplets"], 2.0 ** min(d, 1000), d <= _MOST, "Kindler and others 2008"),
+    ]
 
 
 @lru_cache(maxsize=64)
@@ -172,3 +181,6 @@ def _point_rows(share: float, rho: float, beta: float) -> int:
     rows = least_whole(enough, 20)
     assert rows is not None
     return rows
+
+
+_WAYS = {"histogram": _of_shares, "gaussian_mean": _of_mean, "one_way_marginals": marginal_ways}

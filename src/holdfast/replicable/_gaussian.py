@@ -16,7 +16,15 @@ from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
 from holdfast.replicable._arguments import chance
 from holdfast.replicable._grid import snap
+from holdfast.replicable._joint import (
+    JointPlan,
+    covariance_argument,
+    draw_mean,
+    known_mean_plan,
+    known_mean_promise,
+)
 from holdfast.replicable._least import least_whole
+from holdfast.replicable._packing import MOST_DIMENSIONS
 from holdfast.replicable._result import Result
 from holdfast.replicable._steady import LOSS, steady_exp
 from holdfast.replicable._sums import law_of_sum
@@ -33,6 +41,7 @@ _WIDTHS = 512
 _STEPS = (0.5, 0.75, 0.375, 1.0, 0.25, 1.5, 2.0)
 _SCALE_CUTS = np.array([1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6, 0.97, 1.0 - 1e-9])
 _SLICES, _KEPT = 64, 40
+KNOWN_METHODS = ("cheapest", "grid", "joint")
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,7 +186,23 @@ def _parameters(
     )
 
 
-def gaussian_mean_rows(*, accuracy: float, rho: float, beta: float, dimension: Any = 1) -> int:
+def _known(dimension: int, accuracy: float, rho: float, beta: float, method: str, of: str) -> JointPlan:
+    checks.choice(method, "method", KNOWN_METHODS, of=of)
+    if method == "joint" and dimension > MOST_DIMENSIONS:
+        expected = f"'grid' or 'cheapest' beyond {MOST_DIMENSIONS} columns, where a joint draw takes too long"
+        raise InvalidArgument("method", expected, method, of=of)
+    return known_mean_plan(dimension, accuracy, rho, beta, method)
+
+
+def gaussian_mean_rows(
+    *,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    dimension: Any = 1,
+    known_covariance: bool = False,
+    method: str = "cheapest",
+) -> int:
     """The rows that :func:`gaussian_mean` needs in ``dimension`` dimensions.
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on the
@@ -187,12 +212,27 @@ def gaussian_mean_rows(*, accuracy: float, rho: float, beta: float, dimension: A
 
     >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2)
     32381
+    >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2, known_covariance=True)
+    19079
     """
-    return _grid(*_parameters(accuracy, rho, beta, dimension, "gaussian_mean_rows")).rows
+    of = "gaussian_mean_rows"
+    promise = _parameters(accuracy, rho, beta, dimension, of)
+    if known_covariance:
+        return _known(*promise, method, of).rows
+    checks.choice(method, "method", ("cheapest",), of=of)
+    return _grid(*promise).rows
 
 
 def gaussian_mean(
-    x: Any, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
+    x: Any,
+    *,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    best_effort: bool = False,
+    covariance: Any = None,
+    method: str = "cheapest",
 ) -> Result:
     """The mean of Gaussian rows to within ``accuracy`` in Mahalanobis distance, the same on a fresh sample.
 
@@ -200,11 +240,17 @@ def gaussian_mean(
     from the rounded ones by least squares, and the prediction is rounded. Of the covariance only d scales are
     rounded, so neither its condition nor a bound on the mean enters.
 
+    If both laboratories know the ``covariance`` Σ beforehand, fewer rows are enough: coordinates in which it
+    is the identity are rounded each to its own ``"grid"``, or get normal noise together (``"joint"``, at most
+    20 columns; it tries about 310 shifted lattices there). ``"cheapest"`` takes what needs fewer rows; from
+    13 columns on that is the joint draw.
+
     Guarantee: two samples and one tape give different means with probability at most ``rho``; the Mahalanobis
     distance ‖Σ^{−1/2}(value − μ)‖ exceeds ``accuracy`` with probability at most ``beta``. With more rows than
     needed both still hold, also when the two samples differ in size.
     Assumes: independent rows from N(μ, Σ), Σ positive definite (a singular sample is refused; normality is
-    not checkable). ``best_effort`` takes any sample of at least d + 3 rows and reports what it can promise.
+    not checkable). ``best_effort`` takes any sample of at least d + 3 rows and reports what it can promise. A
+    ``covariance`` that is given is the true one, and not estimated from these rows (not checkable).
     Reference: SIS Theorem 6.15; algorithm and constants Holdfast.
 
     >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(40_000, 2))
@@ -217,6 +263,12 @@ def gaussian_mean(
     values = table_argument(x, of=of)
     rows = len(values)
     dimension, accuracy, rho, beta = _parameters(accuracy, rho, beta, values.shape[1], of)
+    if covariance is not None:
+        factor_known = covariance_argument(covariance, dimension, of=of)
+        plan = _known(dimension, accuracy, rho, beta, method, of)
+        return _with_known_covariance(values, factor_known, plan, (accuracy, rho, beta), tape, best_effort)
+    if method != "cheapest":
+        raise InvalidArgument("method", "given with a known covariance only", method, of=of)
     grid = _grid(dimension, accuracy, rho, beta)
     least = dimension + 3 if best_effort else grid.rows
     if rows < least:
@@ -241,4 +293,30 @@ def gaussian_mean(
         rows=rows,
         tape=str(tape),
         details={"width": grid.width, "step": grid.step, "scales": scales, "needed": grid.rows},
+    )
+
+
+def _with_known_covariance(
+    values: Floats,
+    factor: list[list[float]],
+    plan: JointPlan,
+    promise: tuple[float, float, float],
+    tape: Tape,
+    best_effort: bool,
+) -> Result:
+    accuracy, rho, beta = promise
+    rows, dimension = values.shape
+    if rows < (1 if best_effort else plan.rows):
+        raise NotEnoughRows(plan.rows, rows, what="A Gaussian mean with this promise")
+    if rows < plan.rows:
+        rho, beta = known_mean_promise(dimension, plan, accuracy, rows)
+    shared = tape.branch("gaussian mean").branch(plan.method)
+    return Result(
+        draw_mean(values.mean(axis=0), factor, plan, shared),
+        Replicability(rho),
+        accuracy,
+        beta,
+        rows=rows,
+        tape=str(tape),
+        details={"method": plan.method, "width": plan.width, "needed": plan.rows},
     )

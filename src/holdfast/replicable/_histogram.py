@@ -17,7 +17,9 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
 from holdfast.replicable._arguments import chance
+from holdfast.replicable._joint import draw_shares, shares_plan, shares_promise
 from holdfast.replicable._least import least_whole
+from holdfast.replicable._packing import MOST_DIMENSIONS
 from holdfast.replicable._result import Result
 from holdfast.replicable._simplex import CELLS, error_tail
 from holdfast.replicable._tape import Tape, tape_argument
@@ -138,7 +140,16 @@ def _listed(categories: Any, of: str) -> Sequence[Any]:
     raise InvalidArgument("categories", "at least two different values, or how many", categories, of=of)
 
 
-def histogram_rows(*, categories: Any, accuracy: float, rho: float, beta: float = 0.05) -> int:
+def _method(method: Any, categories: int, of: str) -> None:
+    checks.choice(method, "method", ("lattice", "joint"), of=of)
+    if method == "joint" and categories > MOST_DIMENSIONS + 1:
+        expected = f"'lattice' beyond {MOST_DIMENSIONS + 1} categories, where a joint draw takes too long"
+        raise InvalidArgument("method", expected, method, of=of)
+
+
+def histogram_rows(
+    *, categories: Any, accuracy: float, rho: float, beta: float = 0.05, method: str = "lattice"
+) -> int:
     """The rows that :func:`histogram` needs; ``categories`` is the list, or how many.
 
     Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
@@ -150,7 +161,9 @@ def histogram_rows(*, categories: Any, accuracy: float, rho: float, beta: float 
     11784
     """
     of = "histogram_rows"
-    return _grid(*_parameters(len(_listed(categories, of)), accuracy, rho, beta, of)).rows
+    promise = _parameters(len(_listed(categories, of)), accuracy, rho, beta, of)
+    _method(method, promise[0], of)
+    return shares_plan(*promise).rows if method == "joint" else _grid(*promise).rows
 
 
 def histogram(
@@ -162,8 +175,12 @@ def histogram(
     tape: Tape,
     beta: float = 0.05,
     best_effort: bool = False,
+    method: str = "lattice",
 ) -> Result:
     """The share of each category, all within ``accuracy`` in total variation, the same on a fresh sample.
+
+    ``method="lattice"`` rounds all shares to a shared lattice. ``"joint"`` is the paper's way: normal noise
+    for all shares together, for at most 21 categories, where the lattice needs fewer rows.
 
     Guarantee: two samples and one tape give different shares with probability at most ``rho``; the total
     variation distance ½Σ|value − truth| exceeds ``accuracy`` with probability at most ``beta``. The
@@ -189,6 +206,9 @@ def histogram(
     counts = np.array([counted.pop(category, 0) for category in listed], dtype=np.float64)
     if counted:
         raise InvalidArgument("items", "all in categories", next(iter(counted)), of=of)
+    _method(method, count, of)
+    if method == "joint":
+        return _drawn(counts, tuple(listed), (accuracy, rho, beta), tape, best_effort)
     grid, rows = _grid(count, accuracy, rho, beta), len(values)
     if rows < (1 if best_effort else grid.rows):
         raise NotEnoughRows(grid.rows, rows, what="A histogram with this promise")
@@ -204,4 +224,29 @@ def histogram(
         rows=rows,
         tape=str(tape),
         details={"categories": tuple(listed), "width": grid.width, "needed": grid.rows},
+    )
+
+
+def _drawn(
+    counts: Floats,
+    listed: tuple[Any, ...],
+    promise: tuple[float, float, float],
+    tape: Tape,
+    best_effort: bool,
+) -> Result:
+    """The histogram by one joint draw."""
+    accuracy, rho, beta = promise
+    plan, rows = shares_plan(counts.size, accuracy, rho, beta), int(counts.sum())
+    if rows < (1 if best_effort else plan.rows):
+        raise NotEnoughRows(plan.rows, rows, what="A histogram with this promise")
+    if rows < plan.rows:
+        rho, beta = shares_promise(counts.size, plan, accuracy, rows)
+    return Result(
+        draw_shares(counts / rows, plan.width, tape.branch("histogram").branch("joint")),
+        Replicability(rho),
+        accuracy,
+        beta,
+        rows=rows,
+        tape=str(tape),
+        details={"categories": listed, "method": plan.method, "width": plan.width, "needed": plan.rows},
     )

@@ -12,13 +12,13 @@ from scipy.special import ndtri
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
+from holdfast.replicable._compared import marginal_ways
 from holdfast.replicable._mean import mean_rows
+from holdfast.replicable._packing import MOST_DIMENSIONS
 from holdfast.stability import transfer_exponent
 
 __all__ = ["SeveralPlan", "SeveralWay", "plan_several"]
 
-# How many columns droplets can round together: the work doubles with each of them.
-_MOST_TOGETHER = 20
 _SPLITS = 200
 
 
@@ -49,8 +49,8 @@ class SeveralPlan(Record):
 
     @property
     def best(self) -> SeveralWay:
-        """The way with the fewest rows."""
-        return self.ways[0]
+        """The way with the fewest rows of those that can be run."""
+        return next(way for way in self.ways if way.efficient)
 
     def way(self, name: str) -> SeveralWay:
         """The way of this name."""
@@ -69,8 +69,9 @@ def plan_several(*, analyses: Any, accuracy: float, rho: float, beta: float) -> 
     """The rows that ``analyses`` = k replicable means of values in [0, 1] need, by every way.
 
     "one by one": each mean is rounded to its own shared grid at ρ/k and β/k, all of the same rows. "fresh
-    rows": the same, each of rows of its own. "together": one joint rounding of all means (for k ≤ 20 fixed in
-    advance). "through privacy": answers with Gaussian noise, whose transcript shared coins then choose.
+    rows": the same, each of rows of its own. "together": one joint draw or rounding of all means, fixed in
+    advance (beyond k = 20 it takes too long to run). "through privacy": answers with Gaussian noise, whose
+    transcript shared coins then choose.
 
     Guarantee: all k results agree except with probability ``rho``, and all are within ``accuracy`` except
     with probability ``beta``. "one by one" with means chosen after seeing results: β + ρ.
@@ -98,11 +99,10 @@ def plan_several(*, analyses: Any, accuracy: float, rho: float, beta: float) -> 
             "Holdfast, mutual information; SIS Algorithm 2",
         ),
     ]
-    if k <= _MOST_TOGETHER:
-        together = SeveralWay(
-            "together", _droplet_rows(k, accuracy, rho, beta), False, True, "Holdfast, droplets"
-        )
-        ways.append(together)
+    together = _together_rows(k, accuracy, rho, beta)
+    ways.append(
+        SeveralWay("together", together, False, k <= MOST_DIMENSIONS, "Holdfast, joint draw or droplets")
+    )
     return SeveralPlan(k, accuracy, rho, beta, tuple(sorted(ways, key=lambda way: way.rows)))
 
 
@@ -121,8 +121,7 @@ def _private_rows(k: int, accuracy: float, rho: float, beta: float) -> int:
     return math.ceil(rounding.up(float(reach.min() / accuracy) ** 2))
 
 
-def _droplet_rows(k: int, accuracy: float, rho: float, beta: float) -> int:
-    """The rows of ``barriers.one_way_marginals_rows`` for droplets, on values in [0, 1]."""
-    apart = rounding.down(rho / (2.0 - rho))
-    reach = math.pi * math.sqrt(2.0 * k) / (2.0 * apart) + math.sqrt(2.0 * math.log(2.0 * k / beta))
-    return math.ceil(rounding.up((reach / (2.0 * accuracy)) ** 2))
+def _together_rows(k: int, accuracy: float, rho: float, beta: float) -> int:
+    """The fewest rows of "joint draw" and "droplets", on values in [0, 1] and not [−1, 1]."""
+    ways = marginal_ways(k, 2.0 * accuracy, rho, beta)
+    return min(way.rows for way in ways if way.name != "rounding")
