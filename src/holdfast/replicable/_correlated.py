@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -19,6 +20,15 @@ _BY = "theory 4, correlated sampling"
 _SLACK = 1.0 + 2.0**-40
 _LOG_SLACK = 2.0**-20
 _AT_ONCE = 2**16
+# Few outcomes are often chosen from again and again with the same coins: by every part of a vote.
+_FEW = 1024
+
+
+@lru_cache(maxsize=64)
+def _exponentials(tape: Tape, count: int) -> Floats:
+    drawn = tape.exponentials(count)
+    drawn.flags.writeable = False
+    return drawn
 
 
 def _vector(values: Any, argument: str, expected: str, *, of: str) -> Floats:
@@ -48,6 +58,9 @@ def correlated_choice(probabilities: Any, tape: Tape) -> int:
     chances = _vector(probabilities, "probabilities", expected, of=of)
     if not (float(chances.min()) >= 0.0 and abs(float(chances.sum()) - 1.0) <= 1e-9):
         raise InvalidArgument("probabilities", expected, probabilities, of=of, reference=_BY)
+    if chances.size <= _FEW:
+        with np.errstate(divide="ignore", over="ignore"):
+            return int(np.argmin(_exponentials(tape, chances.size) / chances))
     quantiles = tape.exponential_quantiles(chances.size)
     with np.errstate(divide="ignore", over="ignore"):
         # E ≥ its quantile, so only few can be the least: only those need their logarithm.
