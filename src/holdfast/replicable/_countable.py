@@ -16,6 +16,8 @@ __all__ = ["correlated_countable"]
 
 _BY = "SIS Corollary 1.4"
 _FIRST, _MOST = 2**6, 2**28
+# Outcomes looked at together, so that a law with a long tail costs time and not memory.
+_AT_ONCE = 2**20
 
 
 def correlated_countable(
@@ -64,4 +66,4 @@ def correlated_countable(
         if stop >= _MOST:
             asked = "one with all but the tolerance in its first 2²⁸ outcomes"
             raise InvalidArgument("law", asked, f"{1.0 - total:.3g} beyond", of=of, reference=_BY)
-        start, stop = stop, 2 * stop
+        start, stop = stop, min(2 * stop, stop + _AT_ONCE)
