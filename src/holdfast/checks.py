@@ -47,7 +47,10 @@ def real(value: Any, argument: str, domain: str, *, of: str = "", by: str = "") 
     above = number >= low if low_closed else number > low
     below = number <= high if high_closed else number < high
     if not (above and below and math.isfinite(number)):
-        raise InvalidArgument(argument, f"a number in {domain}", value, of=of, reference=by)
+        expected = f"a number in {domain}"
+        if argument == "confidence" and 1 < number < 100:
+            expected += f"; {number:g} per cent is {number / 100:g}"
+        raise InvalidArgument(argument, expected, value, of=of, reference=by)
     return number
 
 

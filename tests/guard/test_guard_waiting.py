@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 
 import numpy as np
 import pytest
@@ -120,6 +121,47 @@ def test_they_get_the_answers_and_prices_they_would_have_got_one_by_one(path, wr
     assert together == alone
     assert guard.spent == expected.spent
     assert guard.balance.to_dict() == expected.balance.to_dict()  # With what was learned, to the last digit.
+    guard.close()
+
+
+def test_one_thread_that_asks_for_several_people_gives_each_what_they_would_have_alone(path, written):
+    guard = Guard(table(), ledger=path)
+    told = guard.answer_apart([(question, Asker()) for question in QUESTIONS])
+    assert [len(kinds) for kinds in written].count(_asking._MOST_JOINED) >= 2
+    alone, expected = one_by_one(as_written(path))
+    assert told_by(told) == alone
+    assert guard.balance.to_dict() == expected.balance.to_dict()
+    guard.close()
+
+
+def test_of_questions_that_one_thread_asks_each_is_refused_by_itself_and_told_where_it_came_from(path):
+    guard, told = Guard(table(), ledger=path), []
+    person = ContextVar("person", default="nobody")
+    guard.on_answer(lambda answer: told.append((person.get(), str(answer.query))))
+
+    def no_more(balance, price):
+        raise BudgetSpent("no share is left", asked=0, spent=0, left=0)
+
+    def asker(name, permit=None):
+        context = copy_context()
+        context.run(person.set, name)
+        return Asker(name, permit=permit, context=context)
+
+    first, again, mistake, refused, last = guard.answer_apart(
+        [
+            ("share(x > 0.1)", asker("ann")),
+            ("share(x > 0.1)", asker("bob")),
+            ("share(nothing > 0.1)", asker("cem")),
+            ("share(x > 0.2)", asker("dee", no_more)),
+            ("share(x > 0.3)", asker("eve")),
+        ]
+    )
+    assert first == again == guard.ask("share(x > 0.1)")
+    assert isinstance(mistake, QueryRejected)
+    assert isinstance(refused, BudgetSpent)
+    assert last == guard.ask("share(x > 0.3)")
+    assert told == [("ann", "share(x > 0.1)"), ("eve", "share(x > 0.3)")]
+    assert [event.body.get("by") for event in events_of(path) if event.kind == "reserve"] == ["ann", "eve"]
     guard.close()
 
 

@@ -34,6 +34,11 @@ def test_real_refuses_everything_outside_its_domain(bad):
         checks.real(bad, "x", "[0, 1)")
 
 
+def test_a_confidence_in_per_cent_is_told_as_a_share():
+    with pytest.raises(InvalidArgument, match=r"in \(0, 1\); 95 per cent is 0\.95"):
+        checks.real(95, "confidence", "(0, 1)")
+
+
 @pytest.mark.parametrize("bad", [-math.inf, math.inf, math.nan])
 def test_infinity_is_bad_even_where_the_domain_has_no_end(bad):
     with pytest.raises(InvalidArgument):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from holdfast.checks import choice
@@ -96,6 +97,10 @@ class Schema(Mapping[str, Column]):
         return "Schema(" + ", ".join(f"{name}: {column.kind}" for name, column in self._columns.items()) + ")"
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash(tuple(self._columns.items()))
 
     def only(self, names: Collection[str]) -> Schema:

@@ -108,26 +108,77 @@ def answer_together(
 
     Assumes: no question was chosen with the help of another one's answer.
     """
-    paying = {member.question.key: member for member in reversed(members)}  # Who asks first pays.
-    ordered = {member.question.key: paying[member.question.key] for member in members}
-    if not ordered:
+    by_key = _by_key(members)
+    if not by_key:
         return {}
-    request = _Request(ordered, refused, stop, _may_join(strategy, list(ordered.values())))
-    try:
-        session.waiting.append(request)
-        with session.turn():
-            if first is not None and not request.done:
-                first()
-            while not request.done:
-                _answer_waiting(session, strategy, request, part)
-    finally:
-        with suppress(ValueError):
-            session.waiting.remove(request)
+    request = _Request(by_key, refused, stop, _may_join(strategy, list(by_key.values())))
+    _answer_in_turn(session, strategy, [request], part, first)
     if recorded is not None:
         recorded |= request.recorded
     if request.error is not None:
         raise request.error
     return request.failed
+
+
+def answer_apart(
+    session: Session,
+    strategy: Preparing,
+    members: Sequence[Member],
+    part: Part,
+    *,
+    refused: dict[str, Exception],
+    recorded: set[str],
+    first: Callable[[], None] | None = None,
+) -> dict[str, float]:
+    """Settle questions that merely wait for the same turn, as :func:`answer_together` settles each of them by
+    itself. Nothing is supposed of how they were chosen. Refusals are put into ``refused``."""
+    requests = [
+        _Request({key: member}, None, False, _may_join(strategy, [member]))
+        for key, member in _by_key(members).items()
+    ]
+    _answer_in_turn(session, strategy, requests, part, first)
+    failed: dict[str, float] = {}
+    for request in requests:
+        recorded |= request.recorded
+        failed |= request.failed
+        if isinstance(request.error, HoldfastError):
+            refused |= dict.fromkeys(request.members, request.error)
+        elif request.error is not None:
+            raise request.error
+    return failed
+
+
+def _by_key(members: Sequence[Member]) -> dict[str, Member]:
+    """The questions in order, each once: who asks first pays."""
+    paying = {member.question.key: member for member in reversed(members)}
+    return {member.question.key: paying[member.question.key] for member in members}
+
+
+def _answer_in_turn(
+    session: Session,
+    strategy: Preparing,
+    requests: Sequence[_Request],
+    part: Part,
+    first: Callable[[], None] | None,
+) -> None:
+    """Wait for a turn of this account and answer requests, each with those that wait and can join it. What
+    goes wrong is the ``error`` of its request."""
+    try:
+        session.waiting.extend(requests)
+        with session.turn():
+            for request in requests:
+                try:
+                    if first is not None and not request.done:
+                        first()
+                        first = None
+                    while not request.done:
+                        _answer_waiting(session, strategy, request, part)
+                except Exception as error:
+                    request.done, request.error = True, error
+    finally:
+        for request in requests:
+            with suppress(ValueError):
+                session.waiting.remove(request)
 
 
 def _may_join(strategy: Preparing, members: Sequence[Member]) -> bool:
@@ -142,15 +193,20 @@ def _is_sum(question: Question) -> bool:
 
 def _answer_waiting(session: Session, strategy: Preparing, first: _Request, part: Part) -> None:
     """Answer a request whose turn it is, and with it those that wait and can join it."""
-    others = [one for one in list(session.waiting) if one is not first and one.joins and not one.done]
-    joined = {first: None, **dict.fromkeys(others[: _MOST_JOINED - 1])} if first.joins else {first: None}
-    keys = [key for request in joined for key in request.members]
-    if len(set(keys)) < len(keys) or not _looked(strategy, list(joined)):
-        joined = {first: None}  # Each finds out by itself, and the second one has the first one's answer.
-    if len(joined) == 1:
-        _answer_one(session, strategy, first, part)
+    joined = [first]
+    if first.joins:
+        keys = set(first.members)
+        for request in list(session.waiting):
+            # Who asks the same waits: the second one has the first one's answer.
+            if request.joins and not request.done and keys.isdisjoint(request.members):
+                joined.append(request)
+                keys.update(request.members)
+            if len(joined) == _MOST_JOINED:
+                break
+    if len(joined) > 1 and _looked(strategy, joined):
+        _answer_joined(session, strategy, joined, part)
     else:
-        _answer_joined(session, strategy, list(joined), part)
+        _answer_one(session, strategy, first, part)
 
 
 def _looked(strategy: Preparing, requests: Sequence[_Request]) -> bool:

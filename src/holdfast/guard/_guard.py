@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
@@ -19,7 +19,7 @@ from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Answer, Left, Preview
 from holdfast.guard._answered import Answered
-from holdfast.guard._asking import Member, answer_together, read_interrupted
+from holdfast.guard._asking import Member, answer_apart, answer_together, read_interrupted
 from holdfast.guard._certificate import Certificate
 from holdfast.guard._choice import (
     STRATEGIES,
@@ -736,7 +736,7 @@ class Guard(Verbs):
         report = self.reported
         assert report is not None
         if new:
-            self._tell([answer for answer in report.answers if answer is not None])
+            self._tell([(answer, NOBODY) for answer in report.answers if answer is not None])
         return report
 
     @property
@@ -785,6 +785,20 @@ class Guard(Verbs):
             for (query, asker), wished in zip(questions, wishes, strict=True)
         ]
         return self._answers(asked, refused=refused, stop=stop)
+
+    def answer_apart(self, questions: Sequence[tuple[Query | str, Asker]]) -> list[Answer | HoldfastError]:
+        """Answer questions of several people who wait for the same turn, each as if it was asked by itself:
+        its answer, or why it has none. They are no batch. What one is charged counts for the next one."""
+        members: list[Member] = []
+        outcomes: list[Answer | HoldfastError | None] = []
+        for query, asker in questions:
+            try:
+                members.append(Member(self._question(query), asker))
+                outcomes.append(None)
+            except HoldfastError as refusal:
+                outcomes.append(refusal)
+        answered = iter(self._answers(members, refused={}, apart=True))
+        return [next(answered) if outcome is None else outcome for outcome in outcomes]
 
     def cost_preview(
         self,
@@ -934,13 +948,16 @@ class Guard(Verbs):
         self._callbacks[key] = callback
         return stop
 
-    def _tell(self, answers: Sequence[Answer]) -> None:
+    def _tell(self, answers: Sequence[tuple[Answer, Asker]]) -> None:
         """Give new answers to all callbacks, and raise the first error once all of them were called."""
         errors: list[Exception] = []
-        for answer in answers:
+        for answer, asker in answers:
             for callback in tuple(self._callbacks.values()):
                 try:
-                    callback(answer)
+                    if asker.context is None:
+                        callback(answer)
+                    else:
+                        asker.context.run(callback, answer)
                 except Exception as error:
                     errors.append(error)
         if not errors:
@@ -1132,8 +1149,10 @@ class Guard(Verbs):
         *,
         refused: dict[str, Exception] | None = None,
         stop: bool = False,
+        apart: bool = False,
     ) -> list[Answer | HoldfastError]:
-        """The answer to each question, or why it has none; up to the first without one, with ``stop``."""
+        """The answer to each question, or why it has none; up to the first without one, with ``stop``. They
+        are asked together, unless they merely wait for the same turn: ``apart``."""
         new: dict[str, Member] = {}
         outcomes: dict[str, Answer | HoldfastError] = {}
         requested: dict[str, str] = {}
@@ -1153,7 +1172,7 @@ class Guard(Verbs):
             if stop and isinstance(outcomes.get(question.key), Exception):
                 break
         if new:
-            outcomes |= self._new_answers(list(new.values()), refused, stop=stop)
+            outcomes |= self._new_answers(list(new.values()), refused, stop=stop, apart=apart)
         return _in_order(members, outcomes, stop=stop)
 
     def _known(self, question: Question) -> Answer | HoldfastError | None:
@@ -1164,24 +1183,24 @@ class Guard(Verbs):
             return too_wide
 
     def _new_answers(
-        self, members: Sequence[Member], refused: dict[str, Exception] | None, *, stop: bool
+        self, members: Sequence[Member], refused: dict[str, Exception] | None, *, stop: bool, apart: bool
     ) -> dict[str, Answer | HoldfastError]:
-        """Ask what is new: together where the strategy can, else one by one."""
+        """Ask what is new: together where the strategy can, else one by one; or ``apart``."""
         self._doubts.look(member.question for member in members)
         outcomes: dict[str, Answer | HoldfastError] = {}
-        groups = [members] if self._strategy.together else [[member] for member in members]
+        groups = [members] if self._strategy.together or apart else [[member] for member in members]
+        ask: Callable[..., dict[str, float]] = answer_apart if apart else partial(answer_together, stop=stop)
         for group in groups:
             recorded: set[str] = set()
             try:
                 self._setup.protected.rows.require_unchanged()
-                failed = answer_together(
+                failed = ask(
                     self._session,
                     self._strategy,
                     group,
                     self._setup.protected,
                     refused=refused,
                     recorded=recorded,
-                    stop=stop,
                     first=self._read_interrupted,
                 )
             except QueryRejected as rejected:
@@ -1190,8 +1209,8 @@ class Guard(Verbs):
                 outcome = self._outcome(member.question, failed, refused or {})
                 if outcome is not None:
                     outcomes[member.question.key] = outcome
-            new = [outcome for key, outcome in outcomes.items() if key in recorded]
-            self._tell([answer for answer in new if isinstance(answer, Answer)])
+            told = [(outcomes.get(one.question.key), one) for one in group if one.question.key in recorded]
+            self._tell([(answer, one.asker) for answer, one in told if isinstance(answer, Answer)])
             ends = stop or refused is None
             if ends and any(isinstance(outcomes.get(one.question.key), Exception) for one in group):
                 break

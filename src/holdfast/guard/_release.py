@@ -53,10 +53,9 @@ def released(
     """Everything that leaves with an answer, as the book keeps it; the rows decide which notes ``more``
     has."""
     notes = [*question.notes]
-    unsaid = isinstance(question, TableQuestion) and question.checked.unsaid
     if isinstance(question, TableQuestion):
-        notes += _clipped(question, unsaid)
-    if question.kind == "quantile" and unsaid:
+        notes += _clipped(question)
+    if question.kind == "quantile" and isinstance(question, TableQuestion) and question.checked.unsaid:
         notes.append("A missing value counts as less than any other.")
     notes += [*more, *_left_out(question), *not_in_training(question)]
     if guess is None and question.guess is not None:
@@ -74,13 +73,13 @@ def released(
     }
 
 
-def _clipped(question: TableQuestion, unsaid: bool) -> list[str]:
+def _clipped(question: TableQuestion) -> list[str]:
     """Where values are clipped."""
     query = question.checked.query
     ranges = [query.bounds, query.other_bounds]
     if query.kind in ("share", "quantile", "cdf") or query.bounds is None:
         return []
-    missing = f"; a missing one counts as {query.bounds[0]:g}" if unsaid else ""
+    missing = f"; a missing one counts as {query.bounds[0]:g}" if question.checked.unsaid else ""
     if query.other_bounds is None:
         return [f"Values outside [{query.bounds[0]:g}, {query.bounds[1]:g}] are clipped{missing}."]
     shown = " and ".join(

@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from contextvars import Context
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any, Generic, TypeVar
@@ -78,12 +79,14 @@ class Asker:
 
     ``name`` is recorded with the price; ``request`` names one request, so that its repetition can be told;
     ``permit`` is asked with the balance and the dearest price, in whole micro-nats, before anything is
-    reserved, and refuses by raising.
+    reserved, and refuses by raising. Callbacks about the answer run in ``context``, where one thread asks for
+    several people.
     """
 
     name: str = ""
     request: str = ""
     permit: Callable[[Balance, int], None] | None = None
+    context: Context | None = None
 
 
 NOBODY = Asker()
@@ -197,6 +200,7 @@ class Session:
         self._left = False
         self._turn = Turn(book.turns)
         self._fresh: dict[str, tuple[Event, str]] = {}  # releases that were written here, and their texts
+        self._unreleased: set[str] = set()  # of these nothing was released, up to the last line that was read
         self.waiting: deque[Any] = deque()  # what is asked in this process and has no turn yet
         self._begin({"format": _FORMAT, **agreed})
 
@@ -340,7 +344,12 @@ class Session:
             # What a release says is told as it is read from the book, to the order of its words.
             said = json.loads(json.dumps(written.body, sort_keys=True))
             return self._released(replace(written, body=said), text)
-        event = self._book.about(key, "release")
+        with self._lock:
+            event = self._book.about(key, "release")
+            if event is None:
+                if len(self._unreleased) >= _MOST_FRESH:
+                    self._unreleased.clear()
+                self._unreleased.add(key)
         return None if event is None else self._released(event)
 
     def failed(self, key: str) -> float | None:
@@ -537,7 +546,9 @@ class Session:
     def _has(self, key: str, kinds: Sequence[str]) -> bool:
         """Whether the book has a line about a question that is of one of these kinds. What failed by itself
         may be asked again; in a batch a failure is final, because a crash is followed by the same batch."""
-        return any(self._book.about(key, kind) is not None for kind in kinds)
+        # Whoever asks was looked up a moment ago. A line that was written since is read before it counts.
+        looked_up = {"release"} if key in self._unreleased else set()
+        return any(self._book.about(key, kind) is not None for kind in kinds if kind not in looked_up)
 
     def _left_behind(self, key: str) -> dict[int, dict[str, Any]]:
         """The reservations of a question that nobody reads any more and that can be read again, or were.
@@ -748,6 +759,8 @@ class Session:
         self._last = event.sequence
         if event.kind == "checkpoint":
             self._checkpoint = event.sequence
+        if event.kind == "release":
+            self._unreleased.discard(event.subject)
         if event.kind in ("release", "fail"):
             # Written by another process, the unrounded price is not known; the charge is above it.
             self._exact = self.balance.micro_nats / MICRO if exact is None else exact

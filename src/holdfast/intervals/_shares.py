@@ -97,11 +97,10 @@ def _log_mass(k: int, n: int, p: float, w: float) -> float:
     return shape - n * divergence(u, v, max(d, 0.0), w)
 
 
-def _log_tail_far(k: int, n: int, p: float, w: float) -> float:
-    """An upper bound on ln P(Bin(n, p) ≤ k), k < np: each term is at most r times the one above it."""
-    if k == 0:
-        return n * math.log1p(-p) if p <= w else n * math.log(w)
-    return _log_mass(k, n, p, w) - math.log1p(-k * w / ((n - k + 1) * p))
+def _log_tail_far(k: int, n: int, p: float, w: float, log_mass: float) -> float:
+    """An upper bound on ln P(Bin(n, p) ≤ k), 0 < k < np: each term is at most r times the one above it, and
+    the first is at most exp(``log_mass``)."""
+    return log_mass - math.log1p(-k * w / ((n - k + 1) * p))
 
 
 def _log_tail_exact(k: int, n: int, p: float, w: float) -> float:
@@ -116,8 +115,13 @@ def binomial_log_tail(k: int, n: int, p: float, w: float, nats: float) -> float:
 
     Exact but for rounding, which is covered, up to 460 nats; beyond that high by less than 0.002.
     """
-    tail = _log_tail_exact if nats <= _EXACT_UP_TO else _log_tail_far
-    return tail(k, n, p, w) + _slack(n, nats)
+    if nats <= _EXACT_UP_TO:
+        tail = _log_tail_exact(k, n, p, w)
+    elif k == 0:
+        tail = n * math.log1p(-p) if p <= w else n * math.log(w)
+    else:
+        tail = _log_tail_far(k, n, p, w, _log_mass(k, n, p, w))
+    return tail + _slack(n, nats)
 
 
 def upper_share(k: int, n: int, nats: float) -> tuple[float, float]:
@@ -138,11 +142,14 @@ def upper_share(k: int, n: int, nats: float) -> tuple[float, float]:
     p, w = reach((k + 0.5) / n, (rest - 0.5) / n, 0.5 * score * score / n)
     if w == 0.0:
         p, w = reach(k / n, rest / n, nats / n)
+    exact, slack = nats <= _EXACT_UP_TO, _slack(n, nats)
     for _ in range(64):
         if w <= 0.0:
             return 1.0, 0.0
-        tail = binomial_log_tail(k, n, p, w, nats)
-        slope = rest * math.exp(_log_mass(k, n, p, w) - tail)
+        log_mass = _log_mass(k, n, p, w)
+        tail = _log_tail_exact(k, n, p, w) if exact else _log_tail_far(k, n, p, w, log_mass)
+        tail += slack
+        slope = rest * math.exp(log_mass - tail)
         excess = tail + nats
         step = -w * math.expm1(-excess / slope)
         p += step

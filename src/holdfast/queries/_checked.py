@@ -130,7 +130,7 @@ class CheckedQuery:
         """Where the second values are clipped; None for a question about one value of each row."""
         return self.query.other_bounds
 
-    @property
+    @cached_property
     def reads(self) -> frozenset[str]:
         """The columns that the question reads."""
         return frozenset().union(*(part.columns for part in self.query.parts))
@@ -175,7 +175,7 @@ class CheckedQuery:
         """What a row without a value counts as: what the query says, else the lowest possible value."""
         return self.query.missing
 
-    @property
+    @cached_property
     def unsaid(self) -> bool:
         """Whether some value may be missing, for all that is known without the rows, and the question does
         not say what that counts as."""
@@ -210,7 +210,7 @@ class CheckedQuery:
         alone = alone and self.query.other is None
         return node.name if self.kind == "mean" and isinstance(node, Column) and alone else None
 
-    @property
+    @cached_property
     def pattern(self) -> Pattern:
         """The question's expressions without the numbers that columns are compared with."""
         return Pattern.of(self.nodes, self.columns)

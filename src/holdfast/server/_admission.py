@@ -21,7 +21,7 @@ from holdfast.server._limits import Limits, largest_body, needs_token, place_of
 from holdfast.server._problems import problem
 from holdfast.server._rate import FreeRate, TooMany
 from holdfast.server._service import Service
-from holdfast.server._short_way import AskedRoute, PlainQuestion, plain_question
+from holdfast.server._short_way import AskedRoute, Gathering, PlainQuestion, plain_question
 from holdfast.server._tokens import Forbidden, Person, Refused
 from holdfast.server._turns import Busy, Turns
 
@@ -56,6 +56,7 @@ class Admission:
     def __init__(self, app: ASGIApp, *, service: Service, limits: Limits) -> None:
         self._app, self._service, self._limits = app, service, limits
         self._turns = Turns(limits)
+        self._gathering = Gathering(service)
         self._free = FreeRate(limits.free_per_minute)
         self._held = 0  # bytes of all bodies that are being read or worked on
 
@@ -149,7 +150,7 @@ class Admission:
         try:
             async with self._turns.turn(place_of(scope["path"]), person.account):
                 if question is not None:
-                    reply = await question.asked(self._service, person)
+                    reply = await self._gathering.reply(question, person)
                     await reply(scope, receive, noted)
                 else:
                     await self._app(scope, _replayed(body, receive), noted)

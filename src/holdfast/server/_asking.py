@@ -15,7 +15,9 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from holdfast import ledger
 from holdfast.engines._address import shown
+from holdfast.guard import Answer
 from holdfast.server._access import TheService, Who
+from holdfast.server._datasets import Dataset
 from holdfast.server._models import AskBody, ClaimBody, DatasetBody
 from holdfast.server._observation import count_outcomes, watch_answers
 from holdfast.server._places import named
@@ -67,9 +69,15 @@ def ask(
     found = service.dataset(person, name)
     watch_answers(found.guard)
     answer = found.ask(person, body.query, request, precise=body.precise, nats=body.nats)
+    if request or body.nats is not None or body.precise:
+        return JSONResponse(answer.to_dict())
+    return reply_to(service, found, body.query, answer)
+
+
+def reply_to(service: Service, dataset: Dataset, question: str, answer: Answer) -> JSONResponse:
+    """The reply to a plain question, which is kept for whoever asks in the same words."""
     reply = JSONResponse(answer.to_dict())
-    if not request and body.nats is None and not body.precise:
-        service.recorded.keep(found.guard, body.query, bytes(reply.body))
+    service.recorded.keep(dataset.guard, question, bytes(reply.body))
     return reply
 
 

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -109,6 +110,15 @@ class Dataset:
             if stop and isinstance(outcomes[-1], HoldfastError):
                 break
         return outcomes
+
+    def ask_apart(self, questions: Sequence[tuple[Person, str, Context]]) -> list[Answer | HoldfastError]:
+        """Questions of people who wait for the same turn, each with the context of its request: for each its
+        answer, or why it is refused. They are no batch."""
+        asked = [
+            (question, replace(self._asker(person, ""), context=context))
+            for person, question, context in questions
+        ]
+        return self.guard.answer_apart(asked)
 
     def preview(
         self, person: Person, question: str, *, precise: bool = False, nats: float | None = None

@@ -3,21 +3,30 @@
 Most requests are such. They meet the same table of roles, the same model of a body and the same function as
 on the long way through the framework, which takes a third of the time that a question takes in all. Whatever
 is not plain, or not well formed, takes the long way, and is told there what is wrong.
+
+Plain questions about one dataset that arrive while others are answered wait for the same turn, without a
+thread of their own. One thread then takes them all.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fastapi.concurrency import run_in_threadpool
 from pydantic import ValidationError
 from starlette.responses import Response
 
+from holdfast.errors import HoldfastError
 from holdfast.server import _asking
+from holdfast.server._datasets import Dataset
 from holdfast.server._models import AskBody
+from holdfast.server._observation import watch_answers
 from holdfast.server._problems import KNOWN, problem_of
 from holdfast.server._roles import rule_of
 from holdfast.server._service import Service
@@ -57,13 +66,113 @@ class PlainQuestion(NamedTuple):
             return None
         return None if dataset is None else service.recorded.reply(dataset.guard, self.body.query)
 
-    async def asked(self, service: Service, person: Person) -> Response:
+    def reply(self, service: Service, person: Person) -> Response:
         """The reply, or the problem, that the route of questions gives."""
         try:
             acting = rule_of("POST", AskedRoute.path).require(person, self.name)
-            return await run_in_threadpool(_asking.ask, self.name, self.body, service, acting)
+            return _asking.ask(self.name, self.body, service, acting)
         except KNOWN as error:
             return problem_of(error)
+
+
+@dataclass
+class _Waiting:
+    """A question that has no reply yet, who asks it, and the context of its request."""
+
+    question: PlainQuestion
+    person: Person
+    reply: asyncio.Future[Response]
+    context: Context = field(default_factory=copy_context)
+
+    def settle(self, reply: Response | Exception) -> None:
+        """Hand over the reply, or the error that nobody expected, unless whoever asked has gone."""
+        if self.reply.done():
+            return
+        if isinstance(reply, Response):
+            self.reply.set_result(reply)
+        else:
+            self.reply.set_exception(reply)
+
+
+class Gathering:
+    """Questions on their way, by dataset: one thread answers those that wait, then those that came
+    meanwhile.
+
+    Guarantee: each has the reply that it would have by itself.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        # What waits, by event loop and dataset; it is listed here as long as a thread answers its questions.
+        self._waiting: dict[tuple[asyncio.AbstractEventLoop, str], list[_Waiting]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def reply(self, question: PlainQuestion, person: Person) -> Response:
+        """The reply to a question, once there is one."""
+        loop = asyncio.get_running_loop()
+        waiting, place = _Waiting(question, person, loop.create_future()), (loop, question.name)
+        if place in self._waiting:
+            self._waiting[place].append(waiting)
+        else:
+            self._waiting[place] = [waiting]
+            task = loop.create_task(self._answer(place))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await waiting.reply
+
+    async def _answer(self, place: tuple[asyncio.AbstractEventLoop, str]) -> None:
+        try:
+            while group := self._waiting[place]:
+                self._waiting[place] = []
+                try:
+                    work = group[0].context.copy().run  # Each of them is entered again, for its own answer.
+                    replies = await run_in_threadpool(work, _replies, self._service, group)
+                except Exception as error:
+                    replies = [error] * len(group)
+                for waiting, reply in zip(group, replies, strict=True):
+                    waiting.settle(reply)
+        finally:
+            for waiting in self._waiting.pop(place):
+                waiting.reply.cancel()
+
+
+def _replies(service: Service, group: Sequence[_Waiting]) -> list[Response | Exception]:
+    """The reply to each question about one dataset, or the error that nobody expected."""
+    if len(group) > 1:
+        try:
+            return [*_replies_apart(service, group)]
+        except Exception:  # Each finds out by itself. What is answered by now is in the book.
+            pass
+    replies: list[Response | Exception] = []
+    for waiting in group:
+        try:
+            replies.append(waiting.question.reply(service, waiting.person))
+        except Exception as error:
+            replies.append(error)
+    return replies
+
+
+def _replies_apart(service: Service, group: Sequence[_Waiting]) -> list[Response]:
+    """The replies to several questions, answered in one turn."""
+    replies: dict[int, Response] = {}
+    asked: dict[int, tuple[Person, str, Context]] = {}
+    dataset: Dataset | None = None
+    for place, waiting in enumerate(group):
+        name, body = waiting.question
+        try:
+            acting = rule_of("POST", AskedRoute.path).require(waiting.person, name)
+            dataset = service.dataset(acting, name)
+            asked[place] = acting, body.query, waiting.context
+        except KNOWN as error:
+            replies[place] = problem_of(error)
+    if dataset is not None:
+        watch_answers(dataset.guard)
+        for place, outcome in zip(asked, dataset.ask_apart(list(asked.values())), strict=True):
+            if isinstance(outcome, HoldfastError):
+                replies[place] = problem_of(outcome)
+            else:
+                replies[place] = _asking.reply_to(service, dataset, asked[place][1], outcome)
+    return [replies[place] for place in range(len(group))]
 
 
 def plain_question(method: str, path: str, headers: Mapping[str, str], body: bytes) -> PlainQuestion | None:
