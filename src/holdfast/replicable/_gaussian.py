@@ -231,7 +231,7 @@ def gaussian_mean(
     beta: float,
     tape: Tape,
     best_effort: bool = False,
-    covariance: Any = None,
+    covariance: npt.ArrayLike | None = None,
     method: str = "cheapest",
 ) -> Result:
     """The mean of Gaussian rows to within ``accuracy`` in Mahalanobis distance, the same on a fresh sample.
@@ -242,8 +242,8 @@ def gaussian_mean(
 
     If both laboratories know the ``covariance`` Σ beforehand, fewer rows are enough: coordinates in which it
     is the identity are rounded each to its own ``"grid"``, or get normal noise together (``"joint"``, at most
-    20 columns; it tries about 310 shifted lattices there). ``"cheapest"`` takes what needs fewer rows; from
-    13 columns on that is the joint draw.
+    20 columns; it tries about 310 shifted lattices there). ``method`` says which; ``"cheapest"`` takes what
+    needs fewer rows, from 13 columns on the joint draw. ``beta`` is the failure probability.
 
     Guarantee: two samples and one tape give different means with probability at most ``rho``; the Mahalanobis
     distance ‖Σ^{−1/2}(value − μ)‖ exceeds ``accuracy`` with probability at most ``beta``. With more rows than
