@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from holdfast import checks, errors
 from holdfast._replies import error_of
-from holdfast.engines._address import shown
+from holdfast.engines._files import shown
 
 PASSING = (429, 502, 503, 504)
 """What a later try may find gone: a lost connection, a service that restarts, a minute that is full."""

@@ -41,9 +41,8 @@ from holdfast.guard import (
     Verbs,
     Verdict,
 )
-from holdfast.guard._metrics import Scale
+from holdfast.guard._metrics import Scale, compare_query, score_query
 from holdfast.guard._plot import plot_answers
-from holdfast.guard._score_queries import compare_query, score_query
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 

@@ -24,7 +24,7 @@ from holdfast.barriers import (
     bucket_plan,
     implicit_correlated_sample,
 )
-from holdfast.barriers._gf2 import solve, toeplitz_rows
+from holdfast.barriers._buckets import solve, toeplitz_rows
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Tape
 

@@ -19,7 +19,7 @@ from holdfast.barriers import (
     generate_key,
     measure_advantage,
 )
-from holdfast.barriers._rerandomised import padding_for
+from holdfast.barriers._goldwasser_micali import padding_for
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Tape
 

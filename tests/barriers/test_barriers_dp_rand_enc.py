@@ -17,12 +17,11 @@ from holdfast.barriers import (
     PrivateKey,
     PublicKey,
     _goldwasser_micali,
-    _rerandomised,
     dp_rand_enc,
     dp_rand_enc_rows,
     generate_key,
 )
-from holdfast.barriers._rerandomised import exact_privacy, padding_for
+from holdfast.barriers._goldwasser_micali import exact_privacy, padding_for
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Tape
 from holdfast.stability import DP
@@ -44,7 +43,9 @@ def output_law(rows, key, epsilon: float, monkeypatch) -> dict[int, Fraction]:
 
     def run(choice: int, drawn: list[int]) -> int:
         queue = iter(drawn)
-        monkeypatch.setattr(_rerandomised, "index_below", lambda size, coins: sizes.append(size) or choice)
+        monkeypatch.setattr(
+            _goldwasser_micali, "index_below", lambda size, coins: sizes.append(size) or choice
+        )
         monkeypatch.setattr(_goldwasser_micali, "unit", lambda *_: next(queue))
         return dp_rand_enc(rows, key.public, epsilon=epsilon, coins=rng).value
 

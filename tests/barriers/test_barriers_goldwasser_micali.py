@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from holdfast.barriers import PrivateKey, PublicKey, _goldwasser_micali, generate_key
-from holdfast.barriers._number_theory import _gmpy2, factor, index_below, is_prime, jacobi, prime, unit
+from holdfast.barriers._goldwasser_micali import _gmpy2, factor, index_below, is_prime, jacobi, prime, unit
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.replicable import Tape
 

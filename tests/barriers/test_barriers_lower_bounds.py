@@ -17,8 +17,7 @@ from holdfast.barriers import (
     sign_one_way_marginals_bound,
     sign_one_way_marginals_rows,
 )
-from holdfast.barriers._lower_bounds import drift
-from holdfast.barriers._moments import sign_priors
+from holdfast.barriers._lower_bounds import drift, sign_priors
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, PerfectGeneralization, Replicability, gaussian_delta
 

@@ -17,9 +17,7 @@ from holdfast.barriers import (
     sign_one_way_marginals,
     sign_one_way_marginals_rows,
 )
-from holdfast.barriers._droplets import VARIANCE
-from holdfast.barriers._marginal_rows import Task
-from holdfast.barriers._marginals import rounded
+from holdfast.barriers._marginals import VARIANCE, Task, rounded
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.mechanisms._typical import widest_ratio

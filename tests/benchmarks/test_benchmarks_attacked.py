@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from holdfast import Guard
 from holdfast.audit.attacks import chain_attack, naive, sticky_states
 from holdfast.audit.attacks._answerers import CountedBoard
-from holdfast.cli.bench import bench
+from holdfast.cli.lab import bench
 from holdfast.coding import checked_schedule, grid_schedule
 from holdfast.dependence import Independent
 from holdfast.errors import BudgetSpent

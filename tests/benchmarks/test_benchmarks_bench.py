@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import holdfast
-from holdfast.cli.bench import bench
+from holdfast.cli.lab import bench
 from holdfast.guard._agreed import AgreedCode
-from holdfast.guard._choice import TRAINING_SHARES
+from holdfast.guard._strategy import TRAINING_SHARES
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -38,7 +38,7 @@ def test_the_kept_rows_are_those_of_the_compilers(compiler_rows, monkeypatch):
 
 def test_without_subsets_the_rows_are_those_from_before(compiler_rows, monkeypatch):
     """Not only remembered: the plan without subsets still asks for them."""
-    monkeypatch.setattr("holdfast.reductions._steady._MOST_IN_BATCHES", 1)
+    monkeypatch.setattr("holdfast.reductions._mismatch._MOST_IN_BATCHES", 1)
     many = compiler_rows.learner(1000)
     assert compiler_rows.agnostic_rows(many) == compiler_rows.BEFORE_SUBSETS[1000][0]
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from holdfast import Guard
-from holdfast.cli import _figures
+from holdfast.cli import _output
 from holdfast.records import interval_words
 
 
@@ -252,8 +252,8 @@ def test_intervals_are_shown_rounded_outward(rng):
         assert shown_high >= high - 1e-12 * abs(high)
         assert shown_high - shown_low <= 1.02 * width or shown_high - shown_low <= 2
     assert interval_words(1.0, -np.inf, np.inf) == ("1", "[-inf, inf]")
-    assert _figures.span_of("quantile", None, 1.0, -np.inf, np.inf) is None
-    assert doctest.testmod(_figures).failed == 0
+    assert _output.span_of("quantile", None, 1.0, -np.inf, np.inf) is None
+    assert doctest.testmod(_output).failed == 0
 
 
 def test_a_question_by_groups_is_shown_as_a_table(people, holdfast):

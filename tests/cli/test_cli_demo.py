@@ -15,7 +15,7 @@ import pytest
 from holdfast.audit.attacks import sign_attack
 from holdfast.cli._demo_page import page
 from holdfast.demo import TRUTH, Stones, tell
-from holdfast.demo._naive import naive_sign_attack, single_holdout
+from holdfast.demo._story import naive_sign_attack, single_holdout
 from holdfast.guard import Guard
 
 SMALL = ["--rows", "1200", "--columns", "40"]

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from browser import PHONE, browsing, pictures_folder, serious_faults, sticks_out
+from holdfast.cli._demo_page import Pictures
 from holdfast.cli._demo_page import page as demo_page
-from holdfast.cli._demo_picture import Pictures
 from holdfast.demo import Stones, tell
 
 

@@ -20,7 +20,7 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from holdfast.cli import _account, _prompt, main
+from holdfast.cli import _prompt, account, main
 from holdfast.demo import Stones
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "ask.md"
@@ -63,8 +63,8 @@ class Shell:
 
     def _converse(self, arguments: list[str], typed: list[str]) -> str:
         (_, data), printed = arguments, io.StringIO()
-        ledger, handle = _account.beside(data), _prompt.Conversation.handle
-        nothing_said = _account.Terms(None, None, None, None, None)
+        ledger, handle = account.beside(data), _prompt.Conversation.handle
+        nothing_said = account.Terms(None, None, None, None, None)
 
         def echo_and_handle(conversation: _prompt.Conversation, line: str) -> bool:
             print(_prompt.PROMPT + line)
@@ -74,7 +74,7 @@ class Shell:
             contextlib.redirect_stdout(printed),
             create_pipe_input() as pipe,
             create_app_session(input=pipe, output=DummyOutput()),
-            _account.opened(data, ledger, nothing_said) as guard,
+            account.opened(data, ledger, nothing_said) as guard,
             mock.patch.object(_prompt.Conversation, "handle", echo_and_handle),
         ):
             pipe.send_text("".join(f"{line}\r" for line in typed))

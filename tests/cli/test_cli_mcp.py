@@ -7,9 +7,8 @@ import os
 
 import pytest
 
-from holdfast.cli._account import Terms
-from holdfast.cli._account_options import opened_account
-from holdfast.cli.mcp import LocalAccount
+from holdfast.cli.account import Terms, opened_account
+from holdfast.cli.serve import LocalAccount
 from holdfast.errors import HoldfastError
 
 pytest.importorskip("mcp")

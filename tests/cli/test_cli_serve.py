@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.cli._listen import listen
+from holdfast.cli._serving import listen
 from holdfast.ledger import BookError
 from holdfast.server import Policy, Service
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from holdfast.engines import _deadline, open_rows
-from holdfast.engines._deadline import Deadline
+from holdfast.engines import _database, open_rows
+from holdfast.engines._database import Deadline
 from holdfast.errors import QueryRejected
 
 ENDLESS = "SELECT count(*) FROM range(1000000000) a, range(1000) b WHERE a.range * b.range % 7 = 3"
@@ -72,9 +72,9 @@ def used(clock, cpu, *, others=0, elsewhere=False):
     deadline._watched = True  # Nobody else looks.
     times = {"clock": 0.0, "cpu": 0.0}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_deadline.time, "monotonic", lambda: times["clock"])
-        patch.setattr(_deadline.time, "process_time", lambda: times["cpu"])
-        patch.setattr(_deadline, "_running", set(range(-others, 0)))
+        patch.setattr(_database.time, "monotonic", lambda: times["clock"])
+        patch.setattr(_database.time, "process_time", lambda: times["cpu"])
+        patch.setattr(_database, "_running", set(range(-others, 0)))
         with deadline.held():
             for times["clock"], times["cpu"] in zip(clock, cpu, strict=True):
                 deadline.look()

@@ -18,7 +18,7 @@ import pytest
 from holdfast import Guard, queries
 from holdfast.dependence import MDependent
 from holdfast.engines import _in_place, _rows, open_rows, unsealed
-from holdfast.engines._watch import TableWatch
+from holdfast.engines._in_place import TableWatch
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.ledger import Book
 
@@ -83,9 +83,9 @@ def test_large_files_are_split_by_place_and_not_copied(files, large, monkeypatch
 @pytest.mark.parametrize("seed_of_split", [0, 1, 7])
 @pytest.mark.parametrize("share", [0.3, 0.5])
 def test_files_of_many_rows_are_split_by_the_number_of_a_row(files, large, monkeypatch, seed_of_split, share):
-    from holdfast.engines import _place
+    from holdfast.engines import _parts
 
-    monkeypatch.setattr(_place, "_ROWS_OF_A_FILE", 100)
+    monkeypatch.setattr(_parts, "_ROWS_OF_A_FILE", 100)
     seen, kept, _ = open_rows(files).split_in_place(share, seed_of_split)
     assert ids(seen) | ids(kept) == set(range(6_000))
     assert (len(ids(seen)), len(ids(kept))) == (seen.count, kept.count)
@@ -187,14 +187,12 @@ def test_no_other_file_can_be_read(files, large):
 
 
 def test_a_table_that_grows_is_noticed_before_a_charge(table, to_postgres, postgres_connection, monkeypatch):
-    from holdfast.engines import _watch
-
     there = to_postgres(table, name="growing")
     guard = Guard(there, training_share=0)
     guard.share("x > 0", guess=0.5)
     postgres_connection.con.execute("INSERT INTO growing VALUES (1, 'a', 0.5, 1)")
     spent = guard.spent
-    monkeypatch.setattr(_watch, "_COUNT_AGAIN", -1.0)
+    monkeypatch.setattr(_in_place, "_COUNT_AGAIN", -1.0)
     with pytest.raises(QueryRejected, match="had 6,000 rows and has 6,001"):
         guard.share("x > 1", guess=0.2)
     assert guard.spent == spent

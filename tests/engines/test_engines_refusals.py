@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from holdfast import Guard
-from holdfast.engines import _refusals, open_rows
+from holdfast.engines import _schema, open_rows
 from holdfast.errors import HoldfastError, QueryRejected
 
 SECRET = "Ms Smith, HIV+"
@@ -111,14 +111,14 @@ def test_a_csv_line_that_fits_no_column_is_not_quoted(
 
 
 def test_an_error_that_was_not_foreseen_quotes_nothing_either() -> None:
-    @_refusals.by_kind_only
+    @_schema.by_kind_only
     def fails() -> None:
         try:
             raise ValueError(SECRET)
         except ValueError as error:
             raise RuntimeError(SECRET) from error
 
-    @_refusals.by_kind_only
+    @_schema.by_kind_only
     def refuses() -> None:
         try:
             raise ValueError(SECRET)

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.barriers import droplet
 from holdfast.barriers._marginals import rounded
-from holdfast.figures import _barrier_rows, _barriers, draw
-from holdfast.figures._barrier_rows import column_means, excess, mismatch, rows_needed, width_for
+from holdfast.figures import _barriers, draw
+from holdfast.figures._barriers import column_means, excess, mismatch, rows_needed, width_for
 from holdfast.intervals import clopper_pearson
 from holdfast.replicable import Tape
 from holdfast.stability import DP, Replicability
@@ -90,7 +90,7 @@ def test_the_droplet_mismatch_is_that_of_the_algorithm(seed):
     rng = np.random.default_rng(seed)
     pairs, d, width = 1500, 5, 1.0
     apart = rng.standard_normal((pairs, d)) * 0.04
-    tangents = np.tan(np.pi * _barrier_rows._droplet_errors(rng, apart.shape))
+    tangents = np.tan(np.pi * _barriers._droplet_errors(rng, apart.shape))
     expected = mismatch(apart, width, tangents)
     differ = sum(
         not np.array_equal(droplet(np.zeros(d), width, tape), droplet(shift, width, tape))
@@ -108,7 +108,7 @@ def test_the_width_gives_the_mismatch_it_is_asked_for(method, seed):
     width = width_for(apart, 0.1, method, np.random.default_rng(seed))
     tangents = None
     if method == "droplets":
-        tangents = np.tan(np.pi * _barrier_rows._droplet_errors(np.random.default_rng(seed), apart.shape))
+        tangents = np.tan(np.pi * _barriers._droplet_errors(np.random.default_rng(seed), apart.shape))
     assert mismatch(apart, width, tangents) == pytest.approx(0.1, rel=1e-3)
     assert mismatch(apart, width / 2.0, tangents) > 0.15
 

@@ -14,8 +14,7 @@ import pytest
 from holdfast import figures
 from holdfast.errors import BudgetSpent, InvalidArgument, MissingExtra
 from holdfast.figures import FIGURES, FigureTable, _holdout, _series, draw
-from holdfast.figures._analyst import PlainHoldout, Sample, analyse
-from holdfast.figures._bands import COLUMNS, Bands
+from holdfast.figures._analyst import COLUMNS, Bands, PlainHoldout, Sample, analyse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.errors import BudgetSpent, QueryRejected
-from holdfast.guard import Asker, _answered, _session
+from holdfast.guard import Asker, _release, _session
 from holdfast.guard._clean_room import may_be_alive, reader
 from holdfast.guard._code import PreparedCode
 from holdfast.ledger import Book, BookError, SigningKey, verify
@@ -179,7 +179,7 @@ def test_an_account_that_is_closed_while_people_ask_answers_nothing_reserved_lat
 
 def test_a_long_account_starts_from_its_checkpoint_and_forgets_nothing(path, monkeypatch, tmp_path):
     monkeypatch.setattr(_session, "_CHECKPOINT_EVERY", 10)
-    monkeypatch.setattr(_answered, "_REMEMBERED", 3)
+    monkeypatch.setattr(_release, "_REMEMBERED", 3)
     key = SigningKey.generate()
     guard = Guard(table(), ledger=Book(path, key=key))
     answers = [guard.share(f"x > {i / 20}") for i in range(1, 20)]

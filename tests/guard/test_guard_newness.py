@@ -16,7 +16,7 @@ from holdfast.coding import Weights, _account, look_nats
 from holdfast.dependence import MDependent
 from holdfast.engines import unsealed
 from holdfast.errors import InvalidArgument
-from holdfast.guard import _newness
+from holdfast.guard import _epoch
 from holdfast.guard._earlier import KEPT
 from holdfast.ledger import BookError, export
 
@@ -80,7 +80,7 @@ class Chain:
     def look(self, table):
         """The look alone, as ``next_epoch`` takes it when nothing else is wrong."""
         guard = self.guards[-1]
-        _newness.Arrival(table, guard._setup, guard._book, guard._accounts, guard._trains).require_new()
+        _epoch.Arrival(table, guard._setup, guard._book, guard._accounts, guard._trains).require_new()
 
 
 BROUGHT = (
@@ -147,7 +147,7 @@ def nearest(known, table):
 def _misses(rng, name, monkeypatch):
     """Whether the interval of a nearest-neighbour score misses one half, where nobody looks at the rows."""
     with monkeypatch.context() as change:
-        change.setattr(_newness.Arrival, "require_new", lambda self: None)
+        change.setattr(_epoch.Arrival, "require_new", lambda self: None)
         chain = Chain(rng, close=True)
         table = chain.brought[name] if name in BROUGHT else chain.new
         answer = chain.bring(table).score(

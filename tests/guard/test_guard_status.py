@@ -19,9 +19,9 @@ from holdfast.coding import Account, Experience, Output
 from holdfast.dependence import GaussianRows, MarkovChain
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
 from holdfast.guard import Preview
-from holdfast.guard._answered import Answered
 from holdfast.guard._code import CodeStrategy, PreparedCode
 from holdfast.guard._left import widest_question
+from holdfast.guard._release import Answered
 from holdfast.guard._session import Asker, Session
 from holdfast.intervals import clopper_pearson
 from holdfast.ledger import Book, Closed, export, verify

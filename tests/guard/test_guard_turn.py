@@ -11,14 +11,14 @@ import time
 import numpy as np
 
 from holdfast import Guard
-from holdfast.guard import _turn
-from holdfast.guard._turn import Turn
+from holdfast.guard import _clean_room
+from holdfast.guard._clean_room import Turn
 from holdfast.ledger import Book
 
 HOLD = """
 import sys
 from pathlib import Path
-from holdfast.guard._turn import Turn
+from holdfast.guard._clean_room import Turn
 with Turn(Path(sys.argv[1])).held():
     print("held", flush=True)
     sys.stdin.readline()
@@ -39,7 +39,7 @@ def let_go(process):
 
 
 def test_another_process_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(_turn, "_PATIENCE", 60.0)
+    monkeypatch.setattr(_clean_room, "_PATIENCE", 60.0)
     process = holder(tmp_path / "turns" / "t")
     tries = []
 
@@ -48,14 +48,14 @@ def test_another_process_is_waited_for(tmp_path, monkeypatch):
         if len(tries) == 5:
             let_go(process)
 
-    monkeypatch.setattr(_turn.time, "sleep", pause)
+    monkeypatch.setattr(_clean_room.time, "sleep", pause)
     with Turn(tmp_path / "turns" / "t").held():
         assert len(tries) >= 5
     assert (tmp_path / "turns" / "t").stat().st_mode & 0o077 == 0
 
 
 def test_one_that_was_stopped_is_not_waited_for_long(tmp_path, monkeypatch):
-    monkeypatch.setattr(_turn, "_PATIENCE", 0.1)
+    monkeypatch.setattr(_clean_room, "_PATIENCE", 0.1)
     process = holder(tmp_path / "t")
     os.kill(process.pid, signal.SIGSTOP)
     try:

@@ -17,16 +17,23 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 # How many modules each package has at most, subpackages and ``__init__`` included.
 FINISHED = {
     "audit": 11,
+    "barriers": 11,
     "coding": 5,
+    "demo": 2,
     "dependence": 18,
+    "figures": 7,
     "intervals": 8,
     "mechanisms": 5,
     "planning": 9,
+    "reductions": 12,
+    "replicable": 22,
     "results": 6,
     "stability": 15,
     "statistics": 6,
     "tails": 2,
 }
+# The same for packages that still import private names of others.
+MERGED = {**FINISHED, "cli": 15}
 LONGEST = 700
 
 
@@ -100,18 +107,18 @@ def test_a_crossing_would_be_caught():
     assert room_of(SOURCE / "client.py") == "client"
 
 
-@pytest.mark.parametrize("room", sorted(FINISHED))
+@pytest.mark.parametrize("room", sorted(MERGED))
 def test_a_package_has_few_modules_and_none_is_too_long(room):
     modules = sorted((SOURCE / room).rglob("*.py"))
-    assert len(modules) <= FINISHED[room]
+    assert len(modules) <= MERGED[room]
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in modules}
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
 
 
 # Names that say nothing about what they hold.
 EMPTY_NAMES = {"found", "known", "one", "said", "told"}
-# A public argument, and the state of a prior as books keep it.
-ALLOWED = {("_adaptive.py", "known"), ("_learned.py", "found")}
+# A public argument, the state of a prior as books keep it, and a field that the demo prints.
+ALLOWED = {("_adaptive.py", "known"), ("_learned.py", "found"), ("_story.py", "told")}
 
 
 def empty_names(text: str) -> set[str]:
@@ -124,7 +131,7 @@ def empty_names(text: str) -> set[str]:
     return names & EMPTY_NAMES
 
 
-@pytest.mark.parametrize("room", sorted(FINISHED))
+@pytest.mark.parametrize("room", sorted(MERGED))
 def test_names_say_what_they_hold(room):
     used = {
         (path.name, name)
@@ -139,7 +146,7 @@ def test_names_say_what_they_hold(room):
     }
 
 
-@pytest.mark.parametrize("room", sorted(FINISHED))
+@pytest.mark.parametrize("room", sorted(MERGED))
 def test_references_name_a_page_that_is_there(room):
     """A number such as "theory 2.2" points nowhere for a reader of the repository."""
     for path in (SOURCE / room).rglob("*.py"):

@@ -9,8 +9,8 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 551
-MOST_UNDOCUMENTED = 1_222
+MOST_ANY = 399
+MOST_UNDOCUMENTED = 905
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",

@@ -19,7 +19,7 @@ from scipy import stats
 from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, _agnostic
-from holdfast.reductions._agnostic_plan import AgnosticPlan, agnostic_plan, labelled_rows
+from holdfast.reductions._agnostic import AgnosticPlan, agnostic_plan, labelled_rows
 from holdfast.reductions._vote import reserve
 from holdfast.replicable import Tape, correlated_choice
 from holdfast.stability import DP, Replicability

@@ -22,8 +22,7 @@ from holdfast.reductions import (
     laplace_mean,
     replicable_to_dp,
 )
-from holdfast.reductions._algorithm import settled
-from holdfast.reductions._parts import cut, ordered_subset, run_all, take
+from holdfast.reductions._algorithm import cut, ordered_subset, run_all, settled, take
 from holdfast.replicable import Result, Tape
 from holdfast.stability import DP, GoodCoins, Replicability
 

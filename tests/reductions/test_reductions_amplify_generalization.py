@@ -14,7 +14,7 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import Algorithm, amplify_generalization
-from holdfast.reductions._amplify_generalization import _averaged, averaged_rho
+from holdfast.reductions._amplify import _averaged, averaged_rho
 from holdfast.replicable import Tape
 from holdfast.stability import DP, PerfectGeneralization
 

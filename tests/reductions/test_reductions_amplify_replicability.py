@@ -14,7 +14,7 @@ from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, amplify_replicability
 from holdfast.replicable import Tape
 from holdfast.replicable._amplify import _plan
-from holdfast.replicable._counts import CountThreshold
+from holdfast.replicable._rounding import CountThreshold
 from holdfast.stability import DP, GoodCoins, Replicability
 
 BAD, OFF = 0.1, 0.02

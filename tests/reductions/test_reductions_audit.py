@@ -24,9 +24,9 @@ from holdfast.mechanisms import _selection, exponential, select_mode
 from holdfast.reductions import (
     Algorithm,
     _agnostic,
-    _ballot,
     _perfect,
     _private,
+    _vote,
     amplify_delta,
     amplify_generalization,
     amplify_replicability,
@@ -76,7 +76,7 @@ class Voted:
     private: Algorithm
     rows: Any
     neighbour: Any
-    module: Any = _ballot
+    module: Any = _vote
 
     def judged(self, seed: int, draws: int, *, steeper: float = 1.0, reserved: float = 1.0) -> str:
         """What the auditor says of the vote, or of a twin with other constants."""

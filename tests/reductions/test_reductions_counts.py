@@ -13,8 +13,8 @@ from scipy import stats
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import (
     Algorithm,
+    _mismatch,
     _replicable,
-    _steady,
     amplify_delta,
     dp_to_replicable,
     exponential_choice,
@@ -22,8 +22,8 @@ from holdfast.reductions import (
     laplace_mean,
     private_agnostic,
 )
-from holdfast.reductions._parts import ordered_subsets
-from holdfast.reductions._sampling import Sampling
+from holdfast.reductions._algorithm import ordered_subsets
+from holdfast.reductions._mismatch import Sampling
 from holdfast.replicable import Tape
 from holdfast.stability import DP
 
@@ -164,7 +164,7 @@ def test_rows_do_not_grow_with_the_outcomes_where_subsets_are_taken(monkeypatch)
 
     with_subsets = rows()
     with monkeypatch.context() as changed:
-        changed.setattr(_steady, "_MOST_IN_BATCHES", 1)
+        changed.setattr(_mismatch, "_MOST_IN_BATCHES", 1)
         without = rows()
     for few, more in zip(with_subsets, without, strict=True):
         assert 100 * few < more

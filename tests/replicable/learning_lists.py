@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from holdfast.replicable._list_heavy import _plan
+from holdfast.replicable._heavy import _list_design
 
 
 def law_of(draw, blocks):
@@ -23,7 +23,7 @@ def pick(shares, cutoffs, orders):
 
 def run_pairs(kinds, chances, rng, pairs, *, eta, rho, beta, list_size, private=False):
     """Choices of two laboratories with shared (or private) coins on fresh lists, as indices of hypotheses."""
-    plan = _plan(eta, list_size, rho, beta)
+    plan = _list_design(eta, list_size, rho, beta)
     hypotheses = sorted({h for kind in kinds for h in kind})
     member = np.array([[h in kind for h in hypotheses] for kind in kinds], dtype=float)
     choices = []

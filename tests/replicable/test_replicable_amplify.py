@@ -14,7 +14,7 @@ from scipy.special import bdtr
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Result, Tape, amplify, histogram
 from holdfast.replicable._amplify import _best, _plan
-from holdfast.replicable._grid import round_to_grid
+from holdfast.replicable._rounding import round_to_grid
 from holdfast.stability import Replicability
 
 

@@ -16,13 +16,22 @@ from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.replicable import Tape, choose, sample_size
-from holdfast.replicable._amplified import amplified_by_means, amplified_plan
-from holdfast.replicable._choose import choose_rows, promise_of
-from holdfast.replicable._delayed import delayed_choice, delayed_failure, delayed_rho
-from holdfast.replicable._pair import pair_choice, pair_failure, pair_rho
-from holdfast.replicable._softmin import softmin_failure, softmin_rho, spread
-from holdfast.replicable._threshold import harmonic_number, threshold_choice
-from holdfast.replicable._ways import WAYS, Problem
+from holdfast.replicable._choose import amplified_by_means, amplified_plan, choice_design, choose_rows
+from holdfast.replicable._ways import (
+    WAYS,
+    Problem,
+    delayed_choice,
+    delayed_failure,
+    delayed_rho,
+    harmonic_number,
+    pair_choice,
+    pair_failure,
+    pair_rho,
+    softmin_failure,
+    softmin_rho,
+    spread,
+    threshold_choice,
+)
 from holdfast.stability import collision_probability
 
 NATS = math.log(1e5)
@@ -593,7 +602,7 @@ def test_golden_choices_never_change():
 def test_the_choice_depends_on_the_means_alone(rng):
     problem = Problem(5, 0.3, 0.2, realizable=False)
     table = rng.random((400, 5))
-    promise = promise_of(problem, 0.3)
-    expected = promise.choose(table.mean(axis=0), 400, Tape("study-7"), best_effort=True)
+    design = choice_design(problem, 0.3)
+    expected = design.choose(table.mean(axis=0), 400, Tape("study-7"), best_effort=True)
     result = choose(table, accuracy=0.3, rho=0.3, beta=0.2, tape=Tape("study-7"), best_effort=True)
     assert result == expected

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.replicable import ReplicableClassifier, Tape
-from holdfast.replicable._rules import Stumps, threshold_grid
+from holdfast.replicable._classifier import Stumps, threshold_grid
 
 NATS = math.log(1e5)
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import compare_ways
-from holdfast.replicable._joint import known_mean_plan, shares_plan
+from holdfast.replicable._joint import joint_mean, known_mean_design, shares_design
 
 ASK = {"rho": 0.1, "accuracy": 0.1}
 
@@ -65,7 +65,7 @@ def test_two_of_the_three_points_would_not_do():
 @pytest.mark.parametrize("k", [3, 10, 40])
 def test_one_joint_draw_of_shares_keeps_its_promise(k, rng):
     """Equal shares, the hardest law: mismatch by the exact distance of two normal laws, then the error."""
-    plan = shares_plan(k, 0.1, 0.1, 0.05)
+    plan = shares_design(k, 0.1, 0.1, 0.05)
     rows, noise = plan.rows, plan.width
     samples = rng.multinomial(rows, np.full(k, 1.0 / k), (2, 4000)) / rows
     apart = np.linalg.norm(samples[0] - samples[1], axis=1)
@@ -78,7 +78,7 @@ def test_one_joint_draw_of_shares_keeps_its_promise(k, rng):
 
 @pytest.mark.parametrize("d", [1, 5, 20])
 def test_one_joint_draw_of_a_mean_keeps_its_promise(d, rng):
-    plan = known_mean_plan(d, 0.1, 0.1, 0.05, "joint")
+    plan = joint_mean(d, 0.1, 0.1, 0.05)
     rows, noise = plan.rows, plan.width
     apart = stats.chi.ppf((np.arange(10_000) + 0.5) / 10_000, d) * np.sqrt(2.0 / rows)
     distance = 2.0 * stats.norm.cdf(apart / (2.0 * noise)) - 1.0
@@ -104,7 +104,9 @@ def test_where_the_other_way_would_win():
         "grid, covariance known": 11_409_083,
         "rounding in turn": 15_145_114,
     }
-    cheapest = {d: known_mean_plan(d, 0.1, 0.1, 0.05, "cheapest").method for d in (2, 12, 13, 20, 21)}
+    cheapest = {
+        d: known_mean_design(d, 0.1, 0.1, 0.05, "cheapest", of="test").method for d in (2, 12, 13, 20, 21)
+    }
     assert cheapest == {2: "grid", 12: "grid", 13: "joint", 20: "joint", 21: "grid"}
     ways = {way.name: way for way in compare_ways("gaussian_mean", dimension=20, **ASK)}
     assert ways["joint draw, covariance known"].built_in

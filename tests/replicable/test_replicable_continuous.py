@@ -12,7 +12,7 @@ from scipy import special, stats
 from contracts.examples import thinned
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Tape, correlated_laplace, correlated_normal
-from holdfast.replicable._packing import _code, _first_hit, density
+from holdfast.replicable._correlated import _code, _first_hit, density
 
 LOWEST = 1e-6
 

@@ -11,7 +11,7 @@ from scipy import stats
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.replicable import Tape, difference, power, sample_size, slope
-from holdfast.replicable._contrast import _group_gap, _slope_gap
+from holdfast.replicable._mean import _group_gap, _slope_gap
 
 NATS = math.log(1e5)
 UNIT = ((0.0, 1.0), (0.0, 1.0))

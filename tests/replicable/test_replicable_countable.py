@@ -99,7 +99,7 @@ def test_what_is_no_law_is_refused(law):
 
 
 def test_a_law_with_mass_at_no_outcome_is_refused(monkeypatch):
-    monkeypatch.setattr("holdfast.replicable._countable._MOST", 2**10)
+    monkeypatch.setattr("holdfast.replicable._correlated._MOST", 2**10)
     with pytest.raises(InvalidArgument, match="beyond"):
         correlated_countable(lambda i: np.zeros(i.size), Tape("study-7"))
 

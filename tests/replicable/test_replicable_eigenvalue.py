@@ -11,8 +11,8 @@ from scipy.special import polygamma
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, least_eigenvalue, sample_size
-from holdfast.replicable._eigenvalue import _grid, inverse_least, round_least
-from holdfast.replicable._steady import LOSS, steady_exp
+from holdfast.replicable._gaussian import _eigenvalue_grid, inverse_least, round_least
+from holdfast.replicable._tape import LOSS, steady_exp
 
 PROMISE = {"accuracy": 1.0, "rho": 0.1, "beta": 0.05}
 LAWS = {
@@ -37,7 +37,8 @@ def _least(rng, freedom, eigenvalues, samples):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("d", "accuracy"), [(2, 1.0), (6, math.log(8.0))])
 def test_ten_thousand_pairs_at_the_smallest_size(d, accuracy, law, rng):
-    width, rows = _grid(d, accuracy, 0.1, 0.05)
+    design = _eigenvalue_grid(d, accuracy, 0.1, 0.05)
+    width, rows = design.width, design.rows
     eigenvalues = LAWS[law](d)
     coins = rng.uniform(size=PAIRS)
     first, second, private = (
@@ -51,7 +52,8 @@ def test_ten_thousand_pairs_at_the_smallest_size(d, accuracy, law, rng):
 
 
 def test_a_quarter_of_the_rows_is_caught(rng):
-    width, rows = _grid(1, 1.0, 0.1, 0.05)
+    design = _eigenvalue_grid(1, 1.0, 0.1, 0.05)
+    width, rows = design.width, design.rows
     coins = rng.uniform(size=PAIRS)
     few = rows // 4
     first, second = (

@@ -15,8 +15,7 @@ from scipy.special import betaln, polygamma
 from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, gaussian_mean, sample_size
-from holdfast.replicable._gaussian import GaussianGrid, _failure, _grid, _mismatch, round_in_turn
-from holdfast.replicable._sums import law_of_sum
+from holdfast.replicable._gaussian import GaussianGrid, _failure, _grid, _mismatch, law_of_sum, round_in_turn
 
 PROMISE = {"accuracy": 0.5, "rho": 0.2, "beta": 0.1}
 

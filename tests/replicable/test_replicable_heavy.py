@@ -13,8 +13,7 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, heavy_hitters, sample_size
-from holdfast.replicable._heavy import _plan
-from holdfast.replicable._items import item_name, item_order
+from holdfast.replicable._heavy import _design, item_name, item_order
 
 PROMISE = {"threshold": 0.2, "rho": 0.1, "beta": 0.01}
 
@@ -31,11 +30,11 @@ LAWS = {
 def _lists(law, rng, tape, *, private=False, fewer=1):
     chances = np.asarray(LAWS[law], dtype=float)
     chances = chances / chances.sum()
-    plan = _plan(0.2, 0.1, 0.1, 0.01)
-    rows = plan.rows // fewer
+    design = _design(0.2, 0.1, 0.1, 0.01)
+    rows = design.rows // fewer
     first, second = (counts / rows for counts in pairs_of_counts(rng, rows, chances))
-    cutoffs = plan.low + (plan.high - plan.low) * tape.uniforms(PAIRS)[:, None]
-    others = plan.low + (plan.high - plan.low) * tape.branch("private").uniforms(PAIRS)[:, None]
+    cutoffs = design.low + (design.high - design.low) * tape.uniforms(PAIRS)[:, None]
+    others = design.low + (design.high - design.low) * tape.branch("private").uniforms(PAIRS)[:, None]
     return first >= cutoffs, second >= (others if private else cutoffs), chances
 
 
@@ -63,14 +62,14 @@ def test_the_hostile_law_uses_a_good_part_of_the_bound_and_a_quarter_of_the_rows
 
 
 def test_the_simulation_is_the_statistic(rng):
-    plan = _plan(0.2, 0.1, 0.1, 0.01)
+    design = _design(0.2, 0.1, 0.1, 0.01)
     for i in range(10):
         tape = Tape(i)
-        counts = rng.multinomial(plan.rows, [0.12, 0.15, 0.17, 0.19, 0.21, 0.16])
+        counts = rng.multinomial(design.rows, [0.12, 0.15, 0.17, 0.19, 0.21, 0.16])
         items = np.repeat([f"item {k}" for k in range(6)], counts)
         result = heavy_hitters(rng.permutation(items), tape=tape, **PROMISE)
-        cutoff = plan.low + (plan.high - plan.low) * tape.branch("heavy_hitters").uniforms(1)[0]
-        assert list(result) == [f"item {k}" for k in range(6) if counts[k] / plan.rows >= cutoff]
+        cutoff = design.low + (design.high - design.low) * tape.branch("heavy_hitters").uniforms(1)[0]
+        assert list(result) == [f"item {k}" for k in range(6) if counts[k] / design.rows >= cutoff]
         assert result.details["cutoff"] == cutoff
 
 
@@ -81,7 +80,7 @@ def test_the_simulation_is_the_statistic(rng):
 )
 def test_the_sum_over_items_is_bounded_by_its_value_at_the_lowest_cutoff(n, cut, items):
     """Σ ∫ over cutoffs ≥ a of 2G(1−G) ≤ E|p1−p2| at p = a, divided by a, for shares that sum to one."""
-    from holdfast.replicable._deviation import share_gap
+    from holdfast.replicable._rounding import share_gap
 
     shares = np.array(items) / sum(items)
     grid = np.arange(math.ceil(cut * n), n + 1)
@@ -101,12 +100,12 @@ def test_the_sum_over_items_is_bounded_by_its_value_at_the_lowest_cutoff(n, cut,
 )
 def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(threshold, share, rho, beta):
     accuracy = share * threshold
-    plan = _plan(threshold, accuracy, rho, beta)
-    assert plan.mismatch(plan.rows) <= rho
-    assert plan.failure(plan.rows) <= beta
-    assert threshold - accuracy <= plan.low < plan.high <= min(1.0, threshold + accuracy)
-    assert _plan(threshold, accuracy, rho / 2, beta).rows >= plan.rows
-    assert _plan(threshold, accuracy, rho, beta / 2).rows >= plan.rows - 1
+    design = _design(threshold, accuracy, rho, beta)
+    assert design.mismatch(design.rows) <= rho
+    assert design.failure(design.rows) <= beta
+    assert threshold - accuracy <= design.low < design.high <= min(1.0, threshold + accuracy)
+    assert _design(threshold, accuracy, rho / 2, beta).rows >= design.rows
+    assert _design(threshold, accuracy, rho, beta / 2).rows >= design.rows - 1
 
 
 def test_items_may_be_texts_numbers_or_tuples_and_come_sorted():

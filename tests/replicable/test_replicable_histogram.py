@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, histogram, sample_size
-from holdfast.replicable._histogram import _failure, _grid, _rounding, round_shares
-from holdfast.replicable._simplex import CELLS, _sums_of_uniforms, error_tail
+from holdfast.replicable._histogram import (
+    CELLS,
+    _design,
+    _failure,
+    _rounding,
+    _sums_of_uniforms,
+    error_tail,
+    round_shares,
+)
 
 PROMISE = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}
 
@@ -144,11 +151,11 @@ def _laws(categories: int, width: float) -> dict[str, np.ndarray]:
 )
 @pytest.mark.parametrize("law", ["even", "one never", "skewed", "boundary"])
 def test_ten_thousand_pairs_at_the_smallest_size(categories, accuracy, rho, beta, law, rng):
-    grid = _grid(categories, accuracy, rho, beta)
-    truth = _laws(categories, grid.width)[law]
+    design = _design(categories, accuracy, rho, beta)
+    truth = _laws(categories, design.width)[law]
     coins = rng.uniform(size=(PAIRS, categories - 1))
     first, second = (
-        round_shares(rng.multinomial(grid.rows, truth, PAIRS) / grid.rows, grid.width, coins)
+        round_shares(rng.multinomial(design.rows, truth, PAIRS) / design.rows, design.width, coins)
         for _ in range(2)
     )
     differ = int((first != second).any(axis=1).sum())
@@ -160,28 +167,28 @@ def test_ten_thousand_pairs_at_the_smallest_size(categories, accuracy, rho, beta
     if law == "one never" and categories == 2:
         return  # a law without chance: everybody agrees
     private = round_shares(
-        rng.multinomial(grid.rows, truth, PAIRS) / grid.rows, grid.width, rng.uniform(size=coins.shape)
+        rng.multinomial(design.rows, truth, PAIRS) / design.rows, design.width, rng.uniform(size=coins.shape)
     )
     assert lower_limit(int((first != private).any(axis=1).sum()), PAIRS) > rho
 
 
 def test_half_the_rows_are_caught(rng):
-    grid = _grid(5, 0.1, 0.1, 0.05)
-    truth, rows = _laws(5, grid.width)["even"], grid.rows // 2
+    design = _design(5, 0.1, 0.1, 0.05)
+    truth, rows = _laws(5, design.width)["even"], design.rows // 2
     coins = rng.uniform(size=(PAIRS, 4))
     first, second = (
-        round_shares(rng.multinomial(rows, truth, PAIRS) / rows, grid.width, coins) for _ in range(2)
+        round_shares(rng.multinomial(rows, truth, PAIRS) / rows, design.width, coins) for _ in range(2)
     )
     assert lower_limit(int((first != second).any(axis=1).sum()), PAIRS) > 0.1
 
 
 def test_samples_of_different_sizes_agree_too(rng):
-    grid = _grid(5, 0.1, 0.1, 0.05)
-    truth = _laws(5, grid.width)["even"]
+    design = _design(5, 0.1, 0.1, 0.05)
+    truth = _laws(5, design.width)["even"]
     coins = rng.uniform(size=(PAIRS, 4))
     first, second = (
-        round_shares(rng.multinomial(rows, truth, PAIRS) / rows, grid.width, coins)
-        for rows in (grid.rows, 7 * grid.rows)
+        round_shares(rng.multinomial(rows, truth, PAIRS) / rows, design.width, coins)
+        for rows in (design.rows, 7 * design.rows)
     )
     assert upper_limit(int((first != second).any(axis=1).sum()), PAIRS) <= 0.1
 
@@ -214,8 +221,8 @@ def test_a_weaker_promise_never_needs_more_rows(accuracy, rho, beta, categories)
     for name, value in weaker.items():
         promise = {"accuracy": accuracy, "rho": rho, "beta": beta, name: value}
         assert sample_size("histogram", categories=categories, **promise) <= rows
-    grid = _grid(categories, accuracy, rho, beta)
-    assert _failure(grid.rows, categories, grid.width, accuracy) <= beta
+    design = _design(categories, accuracy, rho, beta)
+    assert _failure(design.rows, categories, design.width, accuracy) <= beta
 
 
 def test_too_few_rows_and_best_effort():

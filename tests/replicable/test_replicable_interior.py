@@ -13,9 +13,8 @@ from scipy.special import bdtr
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, interior_point, learn_threshold, sample_size
-from holdfast.replicable._counts import CountThreshold
 from holdfast.replicable._interior import _interior_plan, _learning_plan, coarsest
-from holdfast.replicable._least import least_whole
+from holdfast.replicable._rounding import CountThreshold
 
 DOMAIN = 1023
 LEARNING = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}
@@ -242,13 +241,6 @@ def test_sizes():
     # Linear in 1/accuracy, where SIS Theorem 6.12 is quadratic.
     fine = sample_size("learn_threshold", domain=1000, accuracy=0.01, rho=0.1, beta=0.05)
     assert fine <= 11.5 * sample_size("learn_threshold", domain=1000, **LEARNING)
-
-
-def test_the_least_whole_number():
-    assert least_whole(lambda n: n >= 77) == 77
-    assert least_whole(lambda n: n >= 77, most=77) == 77
-    assert least_whole(lambda n: n >= 77, most=76) is None
-    assert least_whole(lambda n: True, 5) == 5
 
 
 def test_too_few_rows_and_best_effort(rng):

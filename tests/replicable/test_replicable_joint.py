@@ -18,12 +18,10 @@ from holdfast.replicable._joint import (
     covariance_argument,
     draw_mean,
     draw_shares,
-    known_mean_plan,
-    known_mean_promise,
+    known_mean_design,
     mismatch_of,
     noise_for,
-    shares_plan,
-    shares_promise,
+    shares_design,
 )
 
 COVARIANCE = [[4.0, 1.0, 0.5], [1.0, 2.0, -0.3], [0.5, -0.3, 1.0]]
@@ -87,7 +85,7 @@ def test_noise_on_shares_sums_to_zero_and_has_the_stated_variance(seed):
 def test_ten_thousand_pairs_of_shares_at_the_smallest_size(rng, seed):
     """Half through the function, all through the exact distance of the two laws."""
     k, ask = 4, (0.2, 0.2, 0.1)
-    plan = shares_plan(k, *ask)
+    plan = shares_design(k, *ask)
     counts = rng.multinomial(plan.rows, np.full(k, 0.25), (2, PAIRS)) / plan.rows
     apart = np.linalg.norm(counts[0] - counts[1], axis=1)
     distance = 2.0 * stats.norm.cdf(apart / (2.0 * plan.width)) - 1.0
@@ -113,7 +111,7 @@ def test_ten_thousand_pairs_of_shares_at_the_smallest_size(rng, seed):
 )
 def test_pairs_of_known_means_at_the_smallest_size(d, method, rng, seed):
     accuracy, rho, beta, pairs = 0.5, 0.2, 0.1, 500
-    plan = known_mean_plan(d, accuracy, rho, beta, method)
+    plan = known_mean_design(d, accuracy, rho, beta, method, of="here")
     base = rng.normal(size=(d, 2 * d + 2))
     factor = covariance_argument(base @ base.T, d, of="here")
     full = np.array([line + [0.0] * (d - len(line)) for line in factor])
@@ -182,12 +180,13 @@ def test_best_effort_says_what_fewer_rows_promise():
     assert few.guarantee.rho > 0.2
     assert few.beta > 0.1
     for method in ("joint", "grid"):
-        plan = known_mean_plan(3, 0.5, 0.2, 0.1, method)
-        rho, beta = known_mean_promise(3, plan, 0.5, plan.rows)
+        plan = known_mean_design(3, 0.5, 0.2, 0.1, method, of="here")
+        rho, beta = plan.mismatch(plan.rows), plan.failure(plan.rows)
         assert (rho, beta) == (pytest.approx(0.2, rel=1e-3), pytest.approx(0.1, rel=1e-2))
-        assert known_mean_promise(3, plan, 0.5, plan.rows // 4) > (rho, beta)
-    plan = shares_plan(3, 0.5, 0.2, 0.1)
-    rho, beta = shares_promise(3, plan, 0.5, plan.rows)
+        assert plan.mismatch(plan.rows // 4) > rho
+        assert plan.failure(plan.rows // 4) > beta
+    plan = shares_design(3, 0.5, 0.2, 0.1)
+    rho, beta = plan.mismatch(plan.rows), plan.failure(plan.rows)
     assert rho == pytest.approx(0.2, rel=1e-6)
     assert 0.1 <= beta < 0.2
     share = histogram([0, 1, 2, 0], 3, method="joint", best_effort=True, tape=tape, **ask)
@@ -200,7 +199,7 @@ def test_equal_draws_give_equal_bits_whatever_the_sample():
     factor = covariance_argument(COVARIANCE, 3, of="here")
     full = np.array([line + [0.0] * (3 - len(line)) for line in factor])
     assert np.allclose(full @ full.T, COVARIANCE, rtol=1e-14)
-    plan = known_mean_plan(3, 0.5, 0.1, 0.1, "joint")
+    plan = known_mean_design(3, 0.5, 0.1, 0.1, "joint", of="here")
     means = [draw_mean(np.array([1.0, 2.0, 3.0]) + 1e-6 * i, factor, plan, Tape("study-7")) for i in range(9)]
     assert all(np.array_equal(means[0], mean) for mean in means)
 

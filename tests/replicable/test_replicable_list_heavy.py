@@ -14,8 +14,7 @@ from scipy import stats
 from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, list_heavy_hitter, sample_size
-from holdfast.replicable._items import item_name
-from holdfast.replicable._list_heavy import _harmonic, _plan
+from holdfast.replicable._heavy import _harmonic, _list_design, item_name
 
 ETA, SIZE, RHO, BETA = 0.5, 8, 0.1, 0.01
 PROMISE = {"eta": ETA, "rho": RHO, "beta": BETA, "list_size": SIZE}
@@ -48,7 +47,7 @@ LAWS = {
 
 def _chosen(law, rng, tape, *, private=False, fewer=1, pairs=PAIRS):
     chances, lists = LAWS[law](rng)
-    plan = _plan(ETA, SIZE, RHO, BETA)
+    plan = _list_design(ETA, SIZE, RHO, BETA)
     rows = plan.rows // fewer
     samples = [counts @ lists / rows for counts in pairs_of_counts(rng, rows, chances, pairs)]
     truth = (chances / chances.sum()) @ lists
@@ -104,7 +103,7 @@ def test_the_tail_of_a_walk_falls_as_the_bound_says(longest):
 
 
 def test_the_simulation_is_the_statistic(rng):
-    plan = _plan(ETA, SIZE, RHO, BETA)
+    plan = _list_design(ETA, SIZE, RHO, BETA)
     chances, lists = LAWS["geometric crowds"](rng)
     names = [f"item {i}" for i in range(lists.shape[1])]
     kinds = [[names[i] for i in np.flatnonzero(row)] for row in lists]
@@ -129,13 +128,13 @@ def test_the_simulation_is_the_statistic(rng):
     eta=st.floats(0.01, 0.95), size=st.integers(1, 10**6), rho=st.floats(0.01, 0.5), beta=st.floats(1e-6, 0.5)
 )
 def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(eta, size, rho, beta):
-    plan = _plan(eta, size, rho, beta)
+    plan = _list_design(eta, size, rho, beta)
     assert plan.mismatch(plan.rows) <= rho
     assert plan.failure(plan.rows) <= beta
     assert eta / 2 < plan.low < plan.high < eta
-    assert _plan(eta, 2 * size, rho, beta).rows >= plan.rows
-    assert _plan(eta, size, rho / 2, beta).rows > plan.rows
-    assert _plan(eta, size, rho, beta / 2).rows >= 0.98 * plan.rows  # the band is the best of a few
+    assert _list_design(eta, 2 * size, rho, beta).rows >= plan.rows
+    assert _list_design(eta, size, rho / 2, beta).rows > plan.rows
+    assert _list_design(eta, size, rho, beta / 2).rows >= 0.98 * plan.rows  # the band is the best of a few
 
 
 def test_the_size_grows_with_the_logarithm_of_the_list():

@@ -21,8 +21,7 @@ from holdfast.replicable import (
     littlestone_dimension,
     sample_size,
 )
-from holdfast.replicable._items import item_name
-from holdfast.replicable._list_heavy import _plan
+from holdfast.replicable._heavy import _list_design, item_name
 
 NATS = math.log(1e5)
 CLASSES = st.integers(1, 5).flatmap(
@@ -179,7 +178,7 @@ def test_ten_thousand_pairs_agree_through_the_law_of_the_lists(lists, rng):
 
 
 def test_the_law_of_the_lists_is_what_the_function_sees(rng):
-    plan = _plan(SETTING["eta"], SETTING["list_size"], SETTING["rho"], SETTING["beta"])
+    plan = _list_design(SETTING["eta"], SETTING["list_size"], SETTING["rho"], SETTING["beta"])
     lists = [tuple(np.flatnonzero(rng.random(6) < 0.55).tolist()) for _ in range(plan.rows)]
     shares = np.array([[sum(h in kind for kind in lists) / plan.rows for h in range(6)]])
     ask = {name: SETTING[name] for name in ("eta", "rho", "beta", "list_size")}

@@ -12,9 +12,8 @@ from replicable_pairs import clearly_above, not_above
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, learn_littlestone, plan_littlestone, sample_size
-from holdfast.replicable import _littlestone_plan as sizes
-from holdfast.replicable._reduction import Reduction, most_leaves
-from holdfast.replicable._shatter import Shatter
+from holdfast.replicable import _learn_littlestone as sizes
+from holdfast.replicable._littlestone import Reduction, Shatter, most_leaves
 
 PROMISE = {"accuracy": 0.3, "rho": 0.3, "beta": 0.2}
 

@@ -13,9 +13,8 @@ from scipy import special, stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, mean, sample_size
-from holdfast.replicable._deviation import band_end, chernoff, divergence, mean_gap, share_gap
-from holdfast.replicable._grid import snap
-from holdfast.replicable._mean import _plan, rounded_failure
+from holdfast.replicable._mean import _mean_design, rounded_failure
+from holdfast.replicable._rounding import band_end, chernoff, divergence, mean_gap, share_gap, snap
 
 PROMISE = {"accuracy": 0.05, "rho": 0.1, "beta": 0.01}
 
@@ -30,7 +29,8 @@ LAWS = {
 
 def _simulated(law, rng, tape, *, private=False):
     values, chances = (np.asarray(part, dtype=float) for part in LAWS[law])
-    needed, width = _plan(0.05, 0.1, 0.01)
+    design = _mean_design(0.05, 0.1, 0.01, 1.0, of="mean")
+    needed, width = design.rows, design.width
     first, second = (counts @ values / needed for counts in pairs_of_counts(rng, needed, chances))
     offsets = tape.uniforms(PAIRS)
     others = tape.branch("private").uniforms(PAIRS) if private else offsets
@@ -50,7 +50,8 @@ def test_two_samples_at_the_smallest_size_differ_at_most_as_often_as_promised(la
 
 
 def test_the_simulation_is_the_statistic(rng):
-    needed, width = _plan(0.05, 0.1, 0.01)
+    design = _mean_design(0.05, 0.1, 0.01, 1.0, of="mean")
+    needed, width = design.rows, design.width
     for i in range(20):
         x = rng.random(needed) < 0.3
         tape = Tape(i)
@@ -62,7 +63,8 @@ def test_the_simulation_is_the_statistic(rng):
 
 
 def test_given_two_means_the_mismatch_is_their_distance_over_the_width():
-    needed, width = _plan(0.05, 0.1, 0.01)
+    design = _mean_design(0.05, 0.1, 0.01, 1.0, of="mean")
+    needed, width = design.rows, design.width
     for share in (0.1, 0.4, 0.9, 1.3):
         first = np.zeros(needed)
         second = np.zeros(needed)
@@ -137,7 +139,8 @@ def test_the_order_of_the_rows_and_their_number_do_not_matter(rng):
 
 
 def test_samples_of_different_sizes_differ_no_more_often(rng, seed):
-    needed, width = _plan(0.05, 0.1, 0.01)
+    design = _mean_design(0.05, 0.1, 0.01, 1.0, of="mean")
+    needed, width = design.rows, design.width
     offsets = Tape(seed).uniforms(PAIRS)
     first = rng.binomial(needed, 0.5, size=PAIRS) / needed
     second = rng.binomial(4 * needed, 0.5, size=PAIRS) / (4 * needed)
@@ -153,7 +156,7 @@ def test_too_few_rows_are_refused_and_a_best_effort_says_what_it_can_promise(rng
     result = mean(x, tape=Tape(1), best_effort=True, **PROMISE)
     assert 0.2 < result.guarantee.rho < 0.3
     assert result.beta > 0.01
-    _, width = _plan(0.05, 0.1, 0.01)
+    width = _mean_design(0.05, 0.1, 0.01, 1.0, of="mean").width
     first, second = rng.binomial(1000, 0.5, size=(2, PAIRS)) / 1000
     offsets = Tape(seed).uniforms(PAIRS)
     differ = (snap(first, width, offsets) != snap(second, width, offsets)).sum()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.replicable import Tape, estimate_opt, sample_size
-from holdfast.replicable._opt import _variance, _width, opt_by_means
+from holdfast.replicable._choose import _variance, _width, opt_by_means
 
 NATS = math.log(1e5)
 ASK = {"accuracy": 0.05, "rho": 0.1, "beta": 0.05}

@@ -12,8 +12,7 @@ from replicable_pairs import PAIRS, clearly_above, clearly_below, not_above, pai
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, median, quantile, sample_size
-from holdfast.replicable._domain import domain_argument
-from holdfast.replicable._quantile import _plan
+from holdfast.replicable._quantile import _design, domain_argument
 
 PROMISE = {"accuracy": 0.1, "rho": 0.1, "beta": 0.01}
 PLACES = 16
@@ -44,13 +43,13 @@ def _searched(counts, thresholds):
 
 def _simulated(law, rng, tape, *, private=False):
     q, chances = LAWS[law]
-    plan = _plan(q, 0.1, 0.1, 0.01, 4)
-    first, second = pairs_of_counts(rng, plan.rows, chances)
+    design = _design(q, 0.1, 0.1, 0.01, 4)
+    first, second = pairs_of_counts(rng, design.rows, chances)
     drawn = tape.uniforms(PAIRS * 4).reshape(PAIRS, 4)
     others = tape.branch("private").uniforms(PAIRS * 4).reshape(PAIRS, 4) if private else drawn
-    width = plan.high - plan.low
+    width = design.high - design.low
     below = np.cumsum(np.asarray(chances, dtype=float)) / np.sum(chances)
-    return _searched(first, plan.low + width * drawn), _searched(second, plan.low + width * others), below
+    return _searched(first, design.low + width * drawn), _searched(second, design.low + width * others), below
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -78,13 +77,13 @@ def test_the_hostile_law_comes_close_to_the_bound(rng, seed):
 @pytest.mark.parametrize("law", LAWS)
 def test_the_simulation_is_the_statistic(law, rng):
     q, chances = LAWS[law]
-    plan = _plan(q, 0.1, 0.1, 0.01, 4)
+    design = _design(q, 0.1, 0.1, 0.01, 4)
     for i in range(6):
-        counts = pairs_of_counts(rng, plan.rows, chances, pairs=1)[0]
+        counts = pairs_of_counts(rng, design.rows, chances, pairs=1)[0]
         x = np.repeat(np.arange(PLACES), counts[0])
         tape = Tape(i)
         result = quantile(rng.permutation(x), q, domain=range(PLACES), tape=tape, **PROMISE)
-        thresholds = plan.low + (plan.high - plan.low) * tape.branch("quantile").uniforms(4)
+        thresholds = design.low + (design.high - design.low) * tape.branch("quantile").uniforms(4)
         assert result == float(_searched(counts, thresholds[None, :])[0])
         assert result == quantile(x, q, bounds=(0, 15), resolution=1, tape=tape, **PROMISE)
 
@@ -146,13 +145,13 @@ def test_the_median_is_the_quantile_at_a_half(rng):
     questions=st.integers(1, 64),
 )
 def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(q, accuracy, rho, beta, questions):
-    plan = _plan(q, accuracy, rho, beta, questions)
-    assert plan.mismatch(plan.rows) <= rho
-    assert plan.failure(plan.rows) <= beta
-    assert max(0.0, q - accuracy) <= plan.low < plan.high <= min(1.0, q + accuracy)
-    more = _plan(q, accuracy, rho, beta, questions + 1).rows
-    assert _plan(q, accuracy, min(0.9, 2 * rho), beta, questions).rows <= plan.rows <= more
-    assert _plan(q, accuracy, rho, min(0.9, 2 * beta), questions).rows <= plan.rows
+    design = _design(q, accuracy, rho, beta, questions)
+    assert design.mismatch(design.rows) <= rho
+    assert design.failure(design.rows) <= beta
+    assert max(0.0, q - accuracy) <= design.low < design.high <= min(1.0, q + accuracy)
+    more = _design(q, accuracy, rho, beta, questions + 1).rows
+    assert _design(q, accuracy, min(0.9, 2 * rho), beta, questions).rows <= design.rows <= more
+    assert _design(q, accuracy, rho, min(0.9, 2 * beta), questions).rows <= design.rows
 
 
 def test_too_few_rows_are_refused_and_a_best_effort_says_what_it_can_promise(rng, seed):
@@ -163,9 +162,9 @@ def test_too_few_rows_are_refused_and_a_best_effort_says_what_it_can_promise(rng
     assert (refused.value.needed, refused.value.got) == (needed, needed // 4)
     result = quantile(x, 0.5, domain=range(PLACES), tape=Tape(1), best_effort=True, **PROMISE)
     assert 0.19 < result.guarantee.rho < 0.21
-    plan = _plan(0.5, 0.1, 0.1, 0.01, 4)
+    design = _design(0.5, 0.1, 0.1, 0.01, 4)
     first, second = pairs_of_counts(rng, needed // 4, LAWS["nothing between"][1])
-    thresholds = plan.low + (plan.high - plan.low) * Tape(seed).uniforms(PAIRS * 4).reshape(PAIRS, 4)
+    thresholds = design.low + (design.high - design.low) * Tape(seed).uniforms(PAIRS * 4).reshape(PAIRS, 4)
     differ = _searched(first, thresholds) != _searched(second, thresholds)
     assert not_above(differ.sum(), PAIRS, result.guarantee.rho)
     assert clearly_above(differ.sum(), PAIRS, 0.1)

@@ -74,13 +74,13 @@ def test_two_thousand_pairs_choose_alike_given_the_classes(rng):
     plan = represented._plan(
         *(SETTING[name] for name in ("size", "miss", "class_error", "accuracy", "rho", "beta")), of="test"
     )
-    needed, models = plan.promise.needed, plan.promise.problem.models
+    needed, models = plan.choice.rows, plan.choice.problem.models
     assert plan.missed == pytest.approx(0.25**plan.draws, rel=1e-9)
     shares = rng.binomial(needed, 0.5, (2, 2000, models)) / needed
     differ = 0
     for i in range(2000):
         tape = Tape("many").branch(i)
-        first, second = (plan.promise.choose(side[i], needed, tape, best_effort=False) for side in shares)
+        first, second = (plan.choice.choose(side[i], needed, tape, best_effort=False) for side in shares)
         differ += first != second
     assert not_above(differ, 2000, SETTING["rho"])
 

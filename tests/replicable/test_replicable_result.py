@@ -15,7 +15,7 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Result, Tape
-from holdfast.replicable._grid import round_to_grid, snap
+from holdfast.replicable._rounding import round_to_grid, snap
 from holdfast.stability import Replicability
 
 

@@ -15,9 +15,15 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Tape
-from holdfast.replicable._cantor import cantor_position, cantor_words, modular_position, modular_words
-from holdfast.replicable._elementary import logarithm, sine_and_cosine_of_turn
-from holdfast.replicable._tape import tape_argument
+from holdfast.replicable._tape import (
+    cantor_position,
+    cantor_words,
+    logarithm,
+    modular_position,
+    modular_words,
+    sine_and_cosine_of_turn,
+    tape_argument,
+)
 
 KINDS = ("words", "uniforms", "exponentials", "normals", "laplaces")
 

@@ -18,9 +18,8 @@ import pytest
 from mcp import StdioServerParameters
 
 import holdfast
-from holdfast.cli._account import Terms, beside
-from holdfast.cli._account_options import opened_account
-from holdfast.cli.mcp import LocalAccount
+from holdfast.cli.account import Terms, beside, opened_account
+from holdfast.cli.serve import LocalAccount
 from holdfast.guard import Guard
 from holdfast.ledger import Book
 from holdfast.server import _agents, make_local_tools

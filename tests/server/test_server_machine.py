@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from server_caller import Caller
 from starlette.testclient import TestClient
 
-from holdfast.guard._answered import Answered
+from holdfast.guard._release import Answered
 from holdfast.guard._session import Session
 from holdfast.server import Policy, Service, Tokens, _boards, _datasets, create_app
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from multiprocessing import get_context
 
+import pytest
+
+from holdfast.server import _rate
 from holdfast.server._connections import Connections
 from holdfast.server._limits import Limits
-from holdfast.server._shared_counts import SharedCounts
+from holdfast.server._rate import FreeRate, TooMany
+from holdfast.server._shared_counts import SharedCounts, SharedMoments
 
 
 def two_processes():
@@ -63,3 +67,49 @@ def test_limits_are_shared_out_among_processes():
     assert one.running_per_place <= one.running < limits.running
     assert one.connections_per_address == limits.connections_per_address
     assert limits.of_one_in(1) == limits
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The moment that rates see; setting ``clock[0]`` lets time pass."""
+    now = [1_000.0]
+    monkeypatch.setattr(_rate.time, "monotonic", lambda: now[0])
+    return now
+
+
+def refused_for(rate, person="/ann"):
+    """How long a person has to wait; None if nothing is refused."""
+    try:
+        rate.require(person)
+    except TooMany as refusal:
+        return refusal.wait
+    return None
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_free_requests_of_a_person_are_counted_in_all_processes(clock, shared):
+    numbers = get_context("spawn").RawArray("d", SharedMoments.size())
+    memory = [SharedMoments(numbers, b"key") if shared else SharedMoments() for _ in range(2)]
+    here, there = (FreeRate(600, buckets) for buckets in memory)
+    here.take("/ann", 300)
+    there.take("/ann", 300)
+    # Apart, each process has let only half of it pass.
+    assert (refused_for(here) is not None, refused_for(there) is not None) == (shared, shared)
+    assert refused_for(here, "/bob") is None
+
+
+def test_a_bucket_fills_again_in_a_minute_and_no_further(clock):
+    rate = FreeRate(600)
+    for _ in range(600):
+        assert refused_for(rate) is None
+        rate.take("/ann", 1)
+    assert refused_for(rate) == pytest.approx(0.1)
+    clock[0] += 0.11
+    assert refused_for(rate) is None
+    rate.take("/ann", 61)  # One request can be more than is left: then its sender waits longer.
+    assert refused_for(rate) == pytest.approx(6.1, abs=0.05)
+    clock[0] += 3_600
+    rate.take("/ann", 599)
+    assert refused_for(rate) is None
+    rate.take("/ann", 1)
+    assert refused_for(rate) is not None

@@ -3,9 +3,12 @@ the server."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import sqlite3
 import threading
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -369,3 +372,57 @@ def test_names_that_an_agent_makes_up_stay_names(name, monkeypatch):
         assert not set("?# ") & set(path)
     with Client("http://127.0.0.1:9", "hf_token") as client, pytest.raises(InvalidArgument):
         client.board("..")
+
+
+UNFIT = {"nul": "a\0b", "half a pair": "\ud800", "line": "a\nb", "long": "x" * 3_000}
+UNFIT_BODIES = {
+    "/datasets": {"name": "new", "source": "other.parquet", "policy": {"split_by": "?"}},
+    "/datasets/people/epochs": {"source": "?"},
+    "/datasets/people/export": {"to": "?"},
+    "/datasets/people/questions": {"query": "share(age > '?')"},
+    "/boards": {"name": "new", "source": "y.csv", "target": "?"},
+    "/gates": {"name": "new", "source": "y.csv", "reading": {"task": "?"}},
+    "/gates/people/submissions": {"name": "?", "scores": {"?": 1}},
+    "/tokens": {"name": "?", "role": "analyst"},
+}
+UNFIT_PATHS = (
+    ("PATCH", "/tokens/?"),
+    ("DELETE", "/tokens/?"),
+    ("GET", "/datasets/?"),
+    ("POST", "/datasets/?/questions"),
+    ("GET", "/datasets/?/ledger"),
+    ("GET", "/boards/?"),
+    ("GET", "/gates/?"),
+)
+
+
+@pytest.mark.parametrize("where", ["files", "database"])
+def test_text_that_nothing_can_be_called_is_a_clean_problem(where, set_up, tmp_path, request):
+    books = request.getfixturevalue("database") if where == "database" else None
+    home = tmp_path / "home"
+    shutil.copytree(set_up / "data", home / "data")
+    service = Service(home, books=books)
+    service.datasets.register("people", "people.csv", Policy())
+    with TestClient(create_app(service), raise_server_exceptions=False) as client:
+        headers = Caller(client, service.tokens.issue("olga", role="owner")[0]).headers
+        headers = {**headers, "Content-Type": "application/json"}
+
+        def send(method, path, body):
+            content = json.dumps(body).encode() if body is not None else None
+            return client.request(method, f"/v1{path}", content=content, headers=headers).status_code
+
+        for kind, text in UNFIT.items():
+            escaped = json.dumps(text)[1:-1]
+            for path, body in UNFIT_BODIES.items():
+                sent = json.loads(json.dumps(body).replace("?", escaped))
+                assert send("POST", path, sent) in (400, 403, 404, 422), (kind, path)
+            shares = {"shares": {text: 1.0}}
+            if kind in ("half a pair", "long"):
+                assert send("PATCH", "/datasets/people/terms", shares) == 422
+            quoted = quote(text.encode("utf-8", "surrogatepass"), safe="")
+            for method, path in UNFIT_PATHS:
+                body = {"days": 3} if method == "PATCH" else {"query": "share(age > 40)"}
+                body = body if method in ("PATCH", "POST") else None
+                assert send(method, path.replace("?", quoted), body) == 404, (kind, method, path)
+        assert send("GET", "/datasets/people/terms", None) == 200
+    service.close()

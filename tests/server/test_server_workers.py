@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import httpx
 import numpy as np
@@ -146,6 +147,34 @@ def test_every_worker_tells_the_metrics_of_all(served):
     assert float(memory.split()[1]) >= 2 * 64 * 2**20
     assert 'holdfast_book_answers_total{book="t"}' in text
     assert "pid=" not in text
+
+
+@contextmanager
+def stopped(worker):
+    """A worker that takes no requests for a while."""
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(worker, signal.SIGCONT)
+
+
+def test_what_is_free_is_counted_in_all_workers_together(served):
+    given = served.call("POST", "/tokens", token=served.owner, json={"name": "bob", "role": "analyst"})
+    long_words = {"query": "x" * 60_000}  # Counts as 60 requests: 600 are allowed in a minute.
+
+    def rejected():
+        path = "/datasets/t/preview"
+        return served.call("POST", path, token=given.json()["token"], json=long_words).status_code
+
+    first, second = sorted(served.workers())
+    with stopped(second):
+        assert [rejected() for _ in range(9)] == [422] * 9
+        wait_for(lambda: rejected() == 429)
+    # The other worker has served nothing of it. Alone it would let 10 of them pass.
+    with stopped(first):
+        assert 429 in [rejected() for _ in range(8)]
+    assert served.ask("share(x > 0.11)").status_code == 200  # Nobody else is held up.
 
 
 def test_a_dead_worker_loses_no_answer_and_is_started_again(served):

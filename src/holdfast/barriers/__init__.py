@@ -17,29 +17,36 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         marginals_from_learner,
         overflow_probability,
     )
-    from holdfast.barriers._bucket_plan import BucketPlan, bucket_plan
-    from holdfast.barriers._buckets import AffineInverter, Bucket, BucketInverter
-    from holdfast.barriers._circuits import Circuit
+    from holdfast.barriers._buckets import AffineInverter, Bucket, BucketInverter, BucketPlan, bucket_plan
+    from holdfast.barriers._circuits import Circuit, Gates, ToeplitzHash
     from holdfast.barriers._distinguish import Advantage, advantage_bound, distinguish, measure_advantage
-    from holdfast.barriers._droplets import droplet
     from holdfast.barriers._fingerprint import ExactFingerprint, Fingerprint, exact_fingerprint, fingerprint
-    from holdfast.barriers._gates import Gates
-    from holdfast.barriers._goldwasser_micali import PrivateKey, PublicKey, generate_key
-    from holdfast.barriers._hashing import ToeplitzHash
-    from holdfast.barriers._implicit import ImplicitSample, implicit_correlated_sample
-    from holdfast.barriers._implicit_plan import ImplicitPlan, implicit_plan
-    from holdfast.barriers._inverter import Inverter, OneAtATime, TableInverter
+    from holdfast.barriers._goldwasser_micali import (
+        FactoringSolver,
+        PrivateKey,
+        PrivateSolver,
+        PublicKey,
+        Rerandomised,
+        dp_rand_enc,
+        dp_rand_enc_rows,
+        generate_key,
+    )
+    from holdfast.barriers._implicit import (
+        ImplicitPlan,
+        ImplicitSample,
+        implicit_correlated_sample,
+        implicit_plan,
+    )
+    from holdfast.barriers._inverter import Inverter, OneAtATime, SatInverter, TableInverter
     from holdfast.barriers._lower_bounds import one_way_marginals_bound, sign_one_way_marginals_bound
     from holdfast.barriers._marginals import (
         Marginals,
+        droplet,
         one_way_marginals,
         one_way_marginals_rows,
         sign_one_way_marginals,
         sign_one_way_marginals_rows,
     )
-    from holdfast.barriers._rerandomised import Rerandomised, dp_rand_enc, dp_rand_enc_rows
-    from holdfast.barriers._sat import SatInverter
-    from holdfast.barriers._solvers import FactoringSolver, PrivateSolver
 
 # Where each public name lives. Names are imported on first use, so that marginals do not wait for number
 # theory.
@@ -48,37 +55,37 @@ _HOME = {
     "AffineInverter": "_buckets",
     "Bucket": "_buckets",
     "BucketInverter": "_buckets",
-    "BucketPlan": "_bucket_plan",
+    "BucketPlan": "_buckets",
     "Circuit": "_circuits",
     "ExactFingerprint": "_fingerprint",
-    "FactoringSolver": "_solvers",
+    "FactoringSolver": "_goldwasser_micali",
     "Fingerprint": "_fingerprint",
-    "Gates": "_gates",
-    "ImplicitPlan": "_implicit_plan",
+    "Gates": "_circuits",
+    "ImplicitPlan": "_implicit",
     "ImplicitSample": "_implicit",
     "Inverter": "_inverter",
     "LearnedSigns": "_agnostic_marginals",
     "Marginals": "_marginals",
     "OneAtATime": "_inverter",
     "PrivateKey": "_goldwasser_micali",
-    "PrivateSolver": "_solvers",
+    "PrivateSolver": "_goldwasser_micali",
     "PublicKey": "_goldwasser_micali",
-    "Rerandomised": "_rerandomised",
-    "SatInverter": "_sat",
+    "Rerandomised": "_goldwasser_micali",
+    "SatInverter": "_inverter",
     "TableInverter": "_inverter",
-    "ToeplitzHash": "_hashing",
+    "ToeplitzHash": "_circuits",
     "advantage_bound": "_distinguish",
     "agnostic_bound": "_agnostic_marginals",
-    "bucket_plan": "_bucket_plan",
+    "bucket_plan": "_buckets",
     "distinguish": "_distinguish",
-    "dp_rand_enc": "_rerandomised",
-    "dp_rand_enc_rows": "_rerandomised",
-    "droplet": "_droplets",
+    "dp_rand_enc": "_goldwasser_micali",
+    "dp_rand_enc_rows": "_goldwasser_micali",
+    "droplet": "_marginals",
     "exact_fingerprint": "_fingerprint",
     "fingerprint": "_fingerprint",
     "generate_key": "_goldwasser_micali",
     "implicit_correlated_sample": "_implicit",
-    "implicit_plan": "_implicit_plan",
+    "implicit_plan": "_implicit",
     "marginals_from_learner": "_agnostic_marginals",
     "measure_advantage": "_distinguish",
     "one_way_marginals": "_marginals",

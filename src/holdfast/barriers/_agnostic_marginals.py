@@ -15,8 +15,8 @@ from holdfast.barriers._lower_bounds import sign_one_way_marginals_bound
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import binomial_log_tail
 from holdfast.records import Record
-from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import Replicability
+from holdfast.replicable import Tape, tape_argument
+from holdfast.stability import Notion, Replicability
 
 __all__ = ["LearnedSigns", "agnostic_bound", "marginals_from_learner", "overflow_probability"]
 
@@ -29,6 +29,12 @@ class LearnedSigns(Record):
     """The learner's predictions at the d shattered points, or d ones if some point ran out of rows.
 
     ``overflow`` says whether it did; ``overflow_probability`` bounds how likely that was.
+
+    Args:
+        value: The sign of each marginal.
+        examples: How many labelled examples the learner saw.
+        rows: How many rows they were made of.
+        tape: The tape, as text.
     """
 
     value: Floats
@@ -46,7 +52,9 @@ class LearnedSigns(Record):
         return {**super().to_dict(), "value": self.value.tolist()}
 
 
-def marginals_from_learner(samples: Any, learner: Learner, *, examples: Any, tape: Any) -> LearnedSigns:
+def marginals_from_learner(
+    samples: npt.ArrayLike, learner: Learner, *, examples: int, tape: Tape
+) -> LearnedSigns:
     """Algorithm 9: signs of the marginals of ``samples``, by asking an agnostic learner.
 
     The tape draws ``examples`` points uniformly from d shattered points, 0 … d − 1; the k-th example at point
@@ -77,8 +85,8 @@ def marginals_from_learner(samples: Any, learner: Learner, *, examples: Any, tap
     value = np.ones(d)
     if not overflow:
         labels = table[_occurrence(points, counts), points].astype(np.int8)
-        found = learner(points, labels, tape.branch("learner"))
-        value = _predictions(found(np.arange(d)) if callable(found) else found, d)
+        hypothesis = learner(points, labels, tape.branch("learner"))
+        value = _predictions(hypothesis(np.arange(d)) if callable(hypothesis) else hypothesis, d)
     return LearnedSigns(
         value=value,
         overflow=overflow,
@@ -89,7 +97,7 @@ def marginals_from_learner(samples: Any, learner: Learner, *, examples: Any, tap
     )
 
 
-def overflow_probability(d: int, *, rows: Any, examples: Any) -> float:
+def overflow_probability(d: int, *, rows: int, examples: int) -> float:
     """How likely it is that some of ``d`` points is drawn more than ``rows`` times among ``examples`` draws.
 
     Guarantee: an upper bound, d·P(Bin(examples, 1/d) > rows) with the exact tail, at most 1.
@@ -112,7 +120,7 @@ def overflow_probability(d: int, *, rows: Any, examples: Any) -> float:
     return rounding.probability(math.exp(min(0.0, tail + math.log(d))))
 
 
-def agnostic_bound(vc: Any, *, accuracy: float, beta: float, stability: Any, method: str = "sharp") -> int:
+def agnostic_bound(vc: int, *, accuracy: float, beta: float, stability: Notion, method: str = "sharp") -> int:
     """Examples that any replicable agnostic learner needs for a class of VC dimension ``vc``.
 
     Guarantee: an agnostic learner that is (accuracy, beta)-accurate and as replicable as ``stability`` says
@@ -120,6 +128,11 @@ def agnostic_bound(vc: Any, *, accuracy: float, beta: float, stability: Any, met
     rows than ``sign_one_way_marginals_bound`` allows. Of order vc²/(α²ρ² ln(1/ρ)), without a logarithm of vc.
     Assumes: a Replicability; 0 where nothing is proved.
     Reference: SIS Theorem 5.6, which states Ω̃(vc²); constants: Holdfast.
+
+    Args:
+        accuracy: How far from the truth the result may be.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        method: "sharp", or "paper" for the constants as printed.
 
     >>> agnostic_bound(100, accuracy=0.01, beta=0.001, stability=Replicability(0.0001))
     982459233838

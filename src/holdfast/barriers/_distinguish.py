@@ -13,7 +13,7 @@ from holdfast import checks, intervals, rounding
 from holdfast.barriers._goldwasser_micali import PrivateKey, PublicKey, key_argument
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
-from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.replicable import Tape, tape_argument
 
 __all__ = ["Advantage", "Solver", "advantage_bound", "distinguish", "measure_advantage"]
 
@@ -24,7 +24,13 @@ Solver = Callable[[list[int], Tape], int]
 
 
 def distinguish(
-    ciphertext: Any, key: Any, solver: Solver, *, rows: Any, tape: Tape, rng: np.random.Generator
+    ciphertext: int,
+    key: PublicKey | PrivateKey,
+    solver: Solver,
+    *,
+    rows: int,
+    tape: Tape,
+    rng: np.random.Generator,
 ) -> int:
     """Guess the bit of a ciphertext from the public key, with the help of a replicable solver.
 
@@ -34,6 +40,10 @@ def distinguish(
     1 − 2β − ρ (``advantage_bound``). Nothing here looks at the private key.
     Assumes: ``solver(rows, tape)`` draws all it draws from the tape (not checkable), and the tape is fresh.
     Reference: SIS Algorithm 5 and Lemma 4.5.
+
+    Args:
+        key: The key that made the ciphertext.
+        rng: The generator of everything that is not shared.
 
     >>> import numpy as np
     >>> from holdfast.barriers import FactoringSolver, PrivateKey
@@ -71,6 +81,10 @@ def advantage_bound(rho: float, beta: float) -> float:
     Assumes: ρ and β hold on average over keys, for rows that are rerandomisations of one ciphertext.
     Reference: SIS Lemma 4.5. It is tight: see ``FactoringSolver``.
 
+    Args:
+        rho: How often the solver's answers differ on two samples.
+        beta: How often the solver is wrong.
+
     >>> round(advantage_bound(rho=0.25, beta=0.125), 12)
     0.5
     """
@@ -82,7 +96,13 @@ def advantage_bound(rho: float, beta: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Advantage(Record):
-    """A measured advantage: P[guess 1 | bit 1] − P[guess 1 | bit 0], between ``low`` and ``high``."""
+    """A measured advantage: P[guess 1 | bit 1] − P[guess 1 | bit 0], between ``low`` and ``high``.
+
+    Args:
+        value: How much more often the adversary says 1 for 1 than for 0.
+        confidence: With this probability the advantage lies between ``low`` and ``high``.
+        trials: How often each bit was encrypted.
+    """
 
     value: float
     low: float
@@ -95,7 +115,7 @@ def measure_advantage(
     key: PrivateKey,
     solver: Solver,
     *,
-    rows: Any,
+    rows: int,
     trials: int,
     tape: Tape,
     rng: np.random.Generator,
@@ -107,6 +127,13 @@ def measure_advantage(
     intervals of Clopper and Pearson.
     Assumes: that the solver draws from its branch of the tape and its rows only.
     Reference: SIS Definition 4.1 (security) and Lemma 4.5.
+
+    Args:
+        key: The private key, which makes the challenges.
+        solver: The solver that the adversary uses.
+        rows: How many rows the solver gets.
+        tape: The shared coins; both laboratories use the same.
+        rng: The generator of everything that is not shared.
 
     >>> import numpy as np
     >>> from holdfast.barriers import FactoringSolver, PrivateKey
@@ -132,11 +159,11 @@ def measure_advantage(
                 rng=rng,
             )
     nats = -math.log((1.0 - confidence) / 2.0)
-    zero, one = (intervals.clopper_pearson(count, trials, nats) for count in ones)
+    of_zero, of_one = (intervals.clopper_pearson(count, trials, nats) for count in ones)
     return Advantage(
         value=(ones[1] - ones[0]) / trials,
-        low=rounding.down(one.low - zero.high),
-        high=rounding.up(one.high - zero.low),
+        low=rounding.down(of_one.low - of_zero.high),
+        high=rounding.up(of_one.high - of_zero.low),
         confidence=confidence,
         trials=trials,
     )

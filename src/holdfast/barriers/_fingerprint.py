@@ -41,6 +41,13 @@ class Fingerprint(Record):
     Guarantee: E Z = 2 E⟨p, A(S)⟩ = d/3 + E‖A(S)‖² − E‖A(S) − p‖² and E Z' = 0, whatever the estimator.
     Assumes: means drawn uniformly from [−1, 1], columns independent: ``fingerprint`` draws them so.
     Reference: SIS Lemmas 5.4 and 5.10 (Bun, Steinke and Ullman 2019).
+
+    Args:
+        rows: How many rows there are.
+        d: How many columns there are.
+        statistic: Z in each trial.
+        fresh_statistic: Z' in each trial.
+        expected: 2⟨p, A(S)⟩ in each trial.
     """
 
     rows: int
@@ -62,6 +69,9 @@ class Fingerprint(Record):
         Guarantee: asymptotic in the number of trials.
         Assumes: independent trials, as ``fingerprint`` draws them.
         Reference: Student 1908.
+
+        Args:
+            confidence: With this probability the interval contains the mean.
         """
         confidence = checks.real(confidence, "confidence", "(0, 1)", of="Fingerprint.interval")
         checks.choice(of, "of", ("correlation", "fresh", "identity"), of="Fingerprint.interval")
@@ -101,7 +111,18 @@ class Fingerprint(Record):
 
 @dataclass(frozen=True, repr=False)
 class ExactFingerprint(Record):
-    """The expectations of ``Fingerprint`` as fractions, and the variance of Z'."""
+    """The expectations of ``Fingerprint`` as fractions, and the variance of Z'.
+
+    Args:
+        rows: How many rows there are.
+        d: How many columns there are.
+        correlation: E Z.
+        expected: 2 E⟨p, A(S)⟩, which E Z equals.
+        error: E‖A(S) − p‖².
+        size: E‖A(S)‖².
+        distance: The expected distance of the output from the column means, summed over columns.
+        fresh_variance: The variance of Z'.
+    """
 
     rows: int
     d: int
@@ -114,7 +135,7 @@ class ExactFingerprint(Record):
 
 
 def fingerprint(
-    estimator: Estimator, *, rows: Any, d: int, trials: int, seed: Any, batch: bool = False
+    estimator: Estimator, *, rows: int, d: int, trials: int, seed: int, batch: bool = False
 ) -> Fingerprint:
     """Measure Z and Z' of an estimator of ``d`` marginals from ``rows`` rows of signs.
 
@@ -127,6 +148,11 @@ def fingerprint(
     Assumes: an estimator that does not look at the means.
     Reference: SIS Section 5.1.1 (whose Z' is printed with the fresh rows in both places, and then has Z's
     law).
+
+    Args:
+        estimator: A function from rows of +1 and −1 to an estimate of each mean.
+        trials: How often to try.
+        seed: The seed of the simulation.
 
     >>> mean = fingerprint(lambda s: s.mean(1), rows=20, d=50, trials=400, seed=1, batch=True)
     >>> low, high = mean.interval()
@@ -145,19 +171,19 @@ def fingerprint(
         sample = _signs(rng, means, rows)
         output = _output(estimator(sample if batch else sample[0]), (step, d))
         # Of the fresh rows only their sum and one row are used: counts stand for the rest.
-        one = _signs(rng, means, 1)[:, 0, :]
+        fresh_row = _signs(rng, means, 1)[:, 0, :]
         others = 2.0 * rng.binomial(rows - 1, (1.0 + means) / 2.0) - (rows - 1)
         away, centred = sample.sum(axis=1) - rows * means, output - means
-        found = (
+        statistics = (
             (output * away).sum(axis=1),
-            (output * (one + others - rows * means)).sum(axis=1),
+            (output * (fresh_row + others - rows * means)).sum(axis=1),
             2.0 * (output * means).sum(axis=1),
             (centred * (sample[:, 0, :] - means)).sum(axis=1),
-            (centred * (one - means)).sum(axis=1),
+            (centred * (fresh_row - means)).sum(axis=1),
             (centred * centred).sum(axis=1),
             (output * output).sum(axis=1),
         )
-        for column, values in zip(kept, found, strict=True):
+        for column, values in zip(kept, statistics, strict=True):
             column[start : start + step] = values
     z, fresh, expected, inside, outside, error, size = kept
     return Fingerprint(
@@ -176,7 +202,7 @@ def fingerprint(
     )
 
 
-def exact_fingerprint(estimator: Estimator, *, rows: Any, d: int) -> ExactFingerprint:
+def exact_fingerprint(estimator: Estimator, *, rows: int, d: int) -> ExactFingerprint:
     """The same expectations for a deterministic estimator, exactly, by visiting every table of signs.
 
     Guarantee: fractions without rounding; the estimator's outputs are taken as the numbers they are.
@@ -184,6 +210,11 @@ def exact_fingerprint(estimator: Estimator, *, rows: Any, d: int) -> ExactFinger
     Assumes: rows·d at most 20.
     Reference: SIS Lemmas 5.4 and 5.10. Under a uniform mean a column with k ones among n has probability
     1/((n+1)C(n,k)), and given it E p = (2k − n)/(n + 2) and E Σ(x_i − p) = 2E p.
+
+    Args:
+        estimator: A function from rows of +1 and −1 to an estimate of each mean.
+        rows: How many rows there are.
+        d: How many columns there are.
 
     >>> mean = exact_fingerprint(lambda s: [Fraction(int(x.sum()), 3) for x in s.T], rows=3, d=2)
     >>> mean.correlation, mean.correlation + 2 * mean.distance

@@ -1,18 +1,23 @@
-"""Inverting r ↦ H₁(C(r)) ‖ H₂(r): by a table, or by whatever else one believes in (SIS Definition 4.11)."""
+"""Inverting r ↦ H₁(C(r)) ‖ H₂(r): by a table, by a SAT solver, or by whatever else one believes in (SIS
+Definition 4.11).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+import importlib
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.barriers._buckets import Bucket
-from holdfast.barriers._circuits import Circuit, Strings
-from holdfast.barriers._hashing import ToeplitzHash
+from holdfast.barriers._buckets import Bucket, solve
+from holdfast.barriers._circuits import Circuit, Strings, ToeplitzHash
+from holdfast.errors import InvalidArgument, MissingExtra
 
-__all__ = ["Inverter", "OneAtATime", "TableInverter"]
+__all__ = ["Inverter", "OneAtATime", "SatInverter", "TableInverter"]
+
 
 Found = npt.NDArray[np.int64]
 _AT_ONCE = 2**19
@@ -24,7 +29,12 @@ class Inverter(Protocol):
     """What ``implicit_correlated_sample`` asks of an inverter; without one-way functions it could be fast."""
 
     def possible(self, circuit: Circuit, first: ToeplitzHash, values: Strings) -> npt.NDArray[np.bool_]:
-        """For each function of ``first``: may it map some circuit(r) to its value? True is always safe."""
+        """For each function of ``first``: may it map some circuit(r) to its value? True is always safe.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            values: What the outer hash function must give.
+        """
         ...
 
     def invert(
@@ -34,6 +44,10 @@ class Inverter(Protocol):
         none is found.
 
         ``first`` is a single function. The answer must depend on nothing but the arguments.
+
+        Args:
+            second: The inner hash functions, of the string.
+            targets: What each inner hash function must give.
         """
         ...
 
@@ -55,26 +69,45 @@ class TableInverter:
     """
 
     def possible(self, circuit: Circuit, first: ToeplitzHash, values: Strings) -> npt.NDArray[np.bool_]:
-        """Whether a value of the circuit is mapped there."""
+        """Whether a value of the circuit is mapped there.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            first: The outer hash function, of the circuit's value.
+            values: What the outer hash function must give.
+        """
         hit: npt.NDArray[np.bool_] = (first(circuit.support[0]) == values[:, None]).any(axis=1)
         return hit
 
     def invert(
         self, circuit: Circuit, first: ToeplitzHash, value: int, second: ToeplitzHash, targets: Strings
     ) -> Found:
-        """The first preimage in the order of the table of values."""
-        found = np.full(len(second), -1, dtype=np.int64)
+        """The first preimage in the order of the table of values.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            first: The outer hash function, of the circuit's value.
+            value: What the outer hash function must give.
+            second: The inner hash functions, of the string.
+            targets: What each inner hash function must give.
+        """
+        preimages = np.full(len(second), -1, dtype=np.int64)
         places = np.flatnonzero(first(circuit.support[0])[0] == np.uint64(value))
         if len(places) == 0:
-            return found
+            return preimages
         strings = circuit.preimages(places)
         which, where = _matches(second, targets, strings)
         # Written backwards, so that the first of several stays.
-        found[where[::-1]] = strings[which[::-1]].astype(np.int64)
-        return found
+        preimages[where[::-1]] = strings[which[::-1]].astype(np.int64)
+        return preimages
 
     def strings(self, circuit: Circuit, bucket: Bucket, most: int) -> Strings:
-        """The strings of a bucket, or ``most`` + 1 of them where there are more."""
+        """The strings of a bucket, or ``most`` + 1 of them where there are more.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            bucket: The bucket whose strings are listed.
+        """
         places = np.flatnonzero(bucket.holds_value(circuit.support[0]))
         if len(places) == 0:
             return np.zeros(0, dtype=np.uint64)
@@ -140,24 +173,137 @@ class OneAtATime:
         self._invert = invert
 
     def possible(self, circuit: Circuit, first: ToeplitzHash, values: Strings) -> npt.NDArray[np.bool_]:
-        """Nothing is known before inverting."""
+        """Nothing is known before inverting.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            first: The outer hash function, of the circuit's value.
+            values: What the outer hash function must give.
+        """
         return np.ones(len(first), dtype=bool)
 
     def invert(
         self, circuit: Circuit, first: ToeplitzHash, value: int, second: ToeplitzHash, targets: Strings
     ) -> Found:
-        """One call for each function of ``second``."""
-        width = np.uint64(second.outputs)
-        found = np.full(len(second), -1, dtype=np.int64)
-        for i, target in enumerate(targets.tolist()):
-            one = second.only(i)
+        """One call for each function of ``second``.
 
-            def both(strings: Strings, one: ToeplitzHash = one) -> Strings:
-                images: Strings = first(circuit.table[strings])[0] << width | one(strings)[0]
+        Args:
+            circuit: The circuit that is sampled from.
+            first: The outer hash function, of the circuit's value.
+            value: What the outer hash function must give.
+            targets: What each inner hash function must give.
+        """
+        width = np.uint64(second.outputs)
+        preimages = np.full(len(second), -1, dtype=np.int64)
+        for i, target in enumerate(targets.tolist()):
+            single = second.only(i)
+
+            def both(strings: Strings, single: ToeplitzHash = single) -> Strings:
+                images: Strings = first(circuit.table[strings])[0] << width | single(strings)[0]
                 return images
 
             wanted = value << int(width) | target
             answer = self._invert(both, wanted, circuit.inputs)
             if answer is not None and int(both(np.array([answer], dtype=np.uint64))[0]) == wanted:
-                found[i] = answer
-        return found
+                preimages[i] = answer
+        return preimages
+
+
+_SOLVER = "minisat22"
+# Sums are cut into pieces of this many wires, each with 2^(wires) clauses at most.
+_PIECE = 4
+
+
+class SatInverter:
+    """Lists the strings of a bucket by a SAT solver, for a circuit whose ``clauses`` are given.
+
+    Variables 1 … m are the input bits, the first one the last digit of the string; ``outputs`` are the
+    literals of the output bits. ``Gates`` writes both. The equations of a bucket are brought to reduced form
+    first, so that a bucket without candidates never reaches the solver.
+    Guarantee: the whole bucket. Time is the solver's: short where few output bits depend on many inputs, and
+    possibly exponential (an inverter that is always fast would break every one-way function).
+    Assumes: clauses that hold exactly where the outputs are the circuit's values (listed strings are checked
+    against the circuit; strings that wrong clauses forbid are not noticed).
+    Reference: SIS Definition 4.11 with error 0. Needs the extra ``sat``.
+
+    >>> from holdfast.barriers import Gates
+    >>> gates = Gates(3)
+    >>> total = gates.count(gates.inputs)
+    >>> bucket = Bucket(first=(0b01, 0b10), value=0b10, second=(0b001,), target=1)
+    >>> SatInverter(gates.clauses, total).strings(gates.circuit(total), bucket, most=5).tolist()
+    [3, 5]
+    """
+
+    def __init__(self, clauses: Sequence[Sequence[int]], outputs: Sequence[int]) -> None:
+        self._clauses = [[int(literal) for literal in clause] for clause in clauses]
+        self._outputs = [int(literal) for literal in outputs]
+        literals = [*itertools.chain.from_iterable(self._clauses), *self._outputs]
+        if not self._outputs or 0 in literals:
+            expected = "one literal that is not 0 for each output bit"
+            raise InvalidArgument("outputs", expected, list(outputs), of="SatInverter")
+        self._last = max(abs(literal) for literal in literals)
+        self._solver: Any = _solver()
+
+    def strings(self, circuit: Circuit, bucket: Bucket, most: int) -> Strings:
+        """All models of the clauses and the bucket's equations, as strings of input bits.
+
+        Args:
+            circuit: The circuit that is sampled from.
+            bucket: The bucket whose strings are listed.
+            most: How many strings to list, at most; one more shows that there are more.
+        """
+        if len(self._outputs) != circuit.outputs:
+            expected = f"one literal for each of {circuit.outputs} output bits"
+            raise InvalidArgument("outputs", expected, self._outputs, of="SatInverter")
+        values = solve(bucket.first, _bits(bucket.value, len(bucket.first)), circuit.outputs)
+        inputs = solve(bucket.second, _bits(bucket.target, len(bucket.second)), circuit.inputs)
+        if values is None or inputs is None:
+            return np.zeros(0, dtype=np.uint64)
+        clauses = list(self._clauses)
+        last = max(self._last, circuit.inputs)
+        for row, side in values.equations:
+            last = _add_sum(clauses, [w for i, w in enumerate(self._outputs) if row >> i & 1], side, last)
+        for row, side in inputs.equations:
+            last = _add_sum(clauses, [i + 1 for i in range(circuit.inputs) if row >> i & 1], side, last)
+        # The other bits of a string are determined by these.
+        pivots = sum(row & -row for row, _ in inputs.equations)
+        free = [i + 1 for i in range(circuit.inputs) if not pivots >> i & 1]
+        listed: list[int] = []
+        with self._solver(name=_SOLVER, bootstrap_with=clauses) as solver:
+            while len(listed) <= most and solver.solve():
+                model = solver.get_model()
+                bits = model[: circuit.inputs] + [-1] * (circuit.inputs - len(model))
+                listed.append(sum(1 << i for i, literal in enumerate(bits) if literal > 0))
+                block = [-bits[wire - 1] if wire <= len(model) else wire for wire in free]
+                if not block:
+                    break
+                solver.add_clause(block)
+        return np.array(sorted(listed), dtype=np.uint64)
+
+
+def _solver() -> Any:
+    try:
+        return importlib.import_module("pysat.solvers").Solver
+    except ImportError:
+        raise MissingExtra("sat", what="SatInverter") from None
+
+
+def _bits(number: int, count: int) -> list[int]:
+    return [number >> place & 1 for place in range(count)]
+
+
+def _add_sum(clauses: list[list[int]], wires: list[int], side: int, last: int) -> int:
+    """Clauses that hold exactly where the wires add up to ``side`` modulo 2; the last variable used."""
+    while len(wires) > _PIECE:
+        last += 1
+        _add_piece(clauses, [*wires[: _PIECE - 1], last], 0)
+        wires = [*wires[_PIECE - 1 :], last]
+    _add_piece(clauses, wires, side)
+    return last
+
+
+def _add_piece(clauses: list[list[int]], wires: list[int], side: int) -> None:
+    """One clause against every assignment of the wrong sum."""
+    for signs in itertools.product((0, 1), repeat=len(wires)):
+        if sum(signs) % 2 != side:
+            clauses.append([-wire if sign else wire for sign, wire in zip(signs, wires, strict=True)])

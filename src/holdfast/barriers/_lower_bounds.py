@@ -7,23 +7,25 @@ against what stability lets it be after n rows. The derivations are in ``docs/th
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from holdfast import checks, rounding
-from holdfast.barriers._moments import SignPrior, sign_priors
 from holdfast.errors import InvalidArgument
-from holdfast.stability import DP, PerfectGeneralization, Replicability, perfect_plan
+from holdfast.stability import DP, Notion, PerfectGeneralization, Replicability, perfect_plan
 
-__all__ = ["one_way_marginals_bound", "sign_one_way_marginals_bound"]
+__all__ = ["SignPrior", "one_way_marginals_bound", "sign_one_way_marginals_bound", "sign_priors"]
+
 
 _METHODS = ("paper", "sharp")
 _PAPER = {"one_way_marginals_bound": (0.01, 0.01, 0.1), "sign_one_way_marginals_bound": (0.05, 0.05, 0.35)}
 
 
 def one_way_marginals_bound(
-    d: int, *, accuracy: float, beta: float, stability: Any, method: str = "sharp"
+    d: int, *, accuracy: float, beta: float, stability: Notion, method: str = "sharp"
 ) -> int:
     """Rows that any stable algorithm needs to estimate ``d`` marginals, each to within ``accuracy``.
 
@@ -34,6 +36,10 @@ def one_way_marginals_bound(
     corrected, and for Replicability composed with ``perfect_plan``, where SIS writes Ω̃.
     Assumes: 0 < rho ≤ 1; "paper": accuracy and beta at most 0.01, and no DP.
     Reference: SIS Theorems 5.3 and 5.5; DP: Bun, Ullman and Vadhan 2018; sharp: Holdfast.
+
+    Args:
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        method: "sharp", or "paper" for the constants as printed.
 
     >>> one_way_marginals_bound(1000, accuracy=0.01, beta=0.001, stability=Replicability(0.0001))
     972358240
@@ -68,7 +74,7 @@ def one_way_marginals_bound(
 
 
 def sign_one_way_marginals_bound(
-    d: int, *, accuracy: float, beta: float, stability: Any, method: str = "sharp"
+    d: int, *, accuracy: float, beta: float, stability: Notion, method: str = "sharp"
 ) -> int:
     """Rows that any stable algorithm needs to find the signs of ``d`` marginals, ``accuracy`` on average.
 
@@ -78,6 +84,9 @@ def sign_one_way_marginals_bound(
     it is d(z/(2a√ω k(ρ)))², z = 1 − 2α/a − 2β − ρ. "paper": as for ``one_way_marginals_bound``.
     Assumes: 0 < rho ≤ 1; "paper": accuracy and beta at most 0.05, and no DP.
     Reference: SIS Theorems 5.11 and 5.12; sharp: Holdfast.
+
+    Args:
+        method: "sharp", or "paper" for the constants as printed.
 
     >>> sign_one_way_marginals_bound(1000, accuracy=0.02, beta=0.002, stability=Replicability(0.0005))
     4715389203
@@ -224,3 +233,48 @@ def _least(rows: float, stability: Any, of: str) -> int:
         expected = "one that some number of rows allows: with this no algorithm is accurate"
         raise InvalidArgument("stability", expected, stability, of=of, reference="SIS Section 5")
     return math.ceil(rounding.down(rows))
+
+
+_CELLS = 4096
+_REACHES = 48
+
+
+@dataclass(frozen=True)
+class SignPrior:
+    """Means uniform on [−a, a]; a column's weight is w(p) = (a² − p²)/(1 − p²), a² at most.
+
+    Each moment is divided by the power of a that it carries, and is an upper bound: ``spread`` is a√E[w²]/a²,
+    ``variance`` E[w²(1−p²)]/a⁴, ``length`` E[w√(1−p²)]/a², ``mean_weight`` E[w]/a².
+    """
+
+    reach: float
+    spread: float
+    variance: float
+    length: float
+    mean_weight: float
+
+    def required(self, accuracy: float, lost: float) -> float:
+        """What is left of the fingerprint, per column and divided by a: 1 − 2α/a − lost."""
+        return 1.0 - 2.0 * accuracy / self.reach - lost
+
+
+@lru_cache(maxsize=256)
+def sign_priors(accuracy: float) -> tuple[SignPrior, ...]:
+    """Priors worth trying: reaches from 2α, where nothing is required any more, up to 1."""
+    if not accuracy < 0.5:
+        return (_prior(1.0),)
+    return tuple(_prior(float(reach)) for reach in np.geomspace(2.0 * accuracy, 1.0, _REACHES + 1)[1:])
+
+
+@lru_cache(maxsize=4096)
+def _prior(reach: float) -> SignPrior:
+    # Every integrand falls as u = p/a grows, so sums over left ends are upper bounds.
+    u = np.arange(_CELLS) / _CELLS
+    inside, outside = 1.0 - u * u, 1.0 - (reach * u) ** 2
+    return SignPrior(
+        reach=reach,
+        spread=rounding.up(reach * float(np.sqrt(np.mean((inside / outside) ** 2)))),
+        variance=rounding.up(float(np.mean(inside * inside / outside))),
+        length=rounding.up(float(np.mean(inside / np.sqrt(outside)))),
+        mean_weight=rounding.up(float(np.mean(inside / outside))),
+    )

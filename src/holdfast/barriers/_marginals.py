@@ -1,31 +1,40 @@
-"""Marginals and their signs: the plain, the private and the replicable algorithm (SIS section 5)."""
+"""Marginals and their signs: the plain, the private and the replicable algorithm (SIS section 5).
+
+The replicable one rounds all means together, by shared droplets whose surface is nearly as small as a ball's.
+One rule for each algorithm says how many rows it needs and how wide it may round.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast import checks
-from holdfast.barriers._droplets import MOST_COLUMNS, droplet
-from holdfast.barriers._marginal_rows import METHODS, Task, fewest
+from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.mechanisms import Noise, widest_ratio
 from holdfast.records import Record
-from holdfast.replicable import correlated_normal
-from holdfast.replicable._grid import round_to_grid
-from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import DP, Replicability
+from holdfast.replicable import Tape, correlated_normal, round_to_grid, tape_argument
+from holdfast.stability import DP, Notion, Replicability
 
 __all__ = [
+    "METHODS",
+    "MOST_COLUMNS",
+    "VARIANCE",
     "Marginals",
+    "Task",
+    "droplet",
+    "fewest",
     "one_way_marginals",
     "one_way_marginals_rows",
     "sign_one_way_marginals",
     "sign_one_way_marginals_rows",
 ]
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,6 +45,13 @@ class Marginals(Record):
 
     ``guarantee`` is the stability that was asked for, None for the plain algorithm; ``tape`` the shared coins
     in words.
+
+    Args:
+        value: The estimate of each marginal, or its sign.
+        accuracy: How far it may be from the truth.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rows: How many rows there are.
+        method: How it was rounded or noised.
     """
 
     value: Floats
@@ -59,15 +75,15 @@ class Marginals(Record):
 
 
 def one_way_marginals(
-    samples: Any,
+    samples: npt.ArrayLike,
     *,
     accuracy: float,
     beta: float,
-    stability: Any = None,
+    stability: Notion | None = None,
     method: str = "rounding",
-    tape: Any = None,
+    tape: Tape | None = None,
     simulation: bool = False,
-    seed: Any = None,
+    seed: int | None = None,
 ) -> Marginals:
     """The means of d columns of signs, each to within ``accuracy``: plainly, privately or replicably.
 
@@ -83,6 +99,11 @@ def one_way_marginals(
     (checked). Private noise comes from the operating system, or from ``seed`` in a simulation.
     Reference: SIS Definition 5.2; constants: Holdfast.
 
+    Args:
+        samples: Rows of +1 and −1, one column for each marginal.
+        method: "rounding", "droplets" or "joint", for replicable estimates.
+        simulation: Whether the noise may come from ``seed``; then nothing is protected.
+
     >>> rng = np.random.default_rng(1)
     >>> table = 2 * (rng.random((50_000, 3)) < [0.5, 0.9, 0.2]) - 1
     >>> promise = {"accuracy": 0.1, "beta": 0.01, "stability": Replicability(0.1)}
@@ -97,15 +118,15 @@ def one_way_marginals(
 
 
 def sign_one_way_marginals(
-    samples: Any,
+    samples: npt.ArrayLike,
     *,
     accuracy: float,
     beta: float,
-    stability: Any = None,
+    stability: Notion | None = None,
     method: str = "rounding",
-    tape: Any = None,
+    tape: Tape | None = None,
     simulation: bool = False,
-    seed: Any = None,
+    seed: int | None = None,
 ) -> Marginals:
     """The signs of d column means, right where it matters: Σ v_j p_j ≥ Σ |p_j| − d·``accuracy``.
 
@@ -115,6 +136,13 @@ def sign_one_way_marginals(
     Assumes: independent rows of one distribution with independent columns (not checkable); entries −1 and 1
     (checked).
     Reference: SIS Definition 5.8; constants: Holdfast.
+
+    Args:
+        samples: Rows of +1 and −1, one column for each marginal.
+        method: "rounding", "droplets" or "joint", for replicable estimates.
+        tape: The shared coins; both laboratories use the same.
+        simulation: Whether the noise may come from ``seed``; then nothing is protected.
+        seed: The seed of a simulation.
 
     >>> table = 2 * (np.random.default_rng(1).random((4000, 100)) < 0.6) - 1
     >>> found = sign_one_way_marginals(table, accuracy=0.4, beta=0.05, stability=DP(1.0, 1e-6))
@@ -128,7 +156,7 @@ def sign_one_way_marginals(
 
 
 def one_way_marginals_rows(
-    d: int, *, accuracy: float, beta: float, stability: Any = None, method: str = "rounding"
+    d: int, *, accuracy: float, beta: float, stability: Notion | None = None, method: str = "rounding"
 ) -> int:
     """The fewest rows for which ``one_way_marginals`` keeps its promise.
 
@@ -138,6 +166,13 @@ def one_way_marginals_rows(
     Assumes: as ``one_way_marginals``.
     Reference: Holdfast, ``docs/theory/barriers-samples.md``.
 
+    Args:
+        d: How many columns there are.
+        accuracy: How far from the truth the result may be.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        stability: What the algorithm must keep: DP, Replicability, or None for neither.
+        method: "rounding", "droplets" or "joint", for replicable estimates.
+
     >>> [one_way_marginals_rows(1000, accuracy=0.1, beta=0.05, stability=s) for s in (None, DP(1.0, 1e-6))]
     [2120, 13406]
     """
@@ -146,7 +181,7 @@ def one_way_marginals_rows(
 
 
 def sign_one_way_marginals_rows(
-    d: int, *, accuracy: float, beta: float, stability: Any = None, method: str = "rounding"
+    d: int, *, accuracy: float, beta: float, stability: Notion | None = None, method: str = "rounding"
 ) -> int:
     """The fewest rows for which ``sign_one_way_marginals`` keeps its promise.
 
@@ -155,6 +190,13 @@ def sign_one_way_marginals_rows(
     that give every mean to within α/2, if these are fewer.
     Assumes: as ``sign_one_way_marginals``.
     Reference: Holdfast, ``docs/theory/barriers-samples.md``.
+
+    Args:
+        d: How many columns there are.
+        accuracy: How far from the truth the result may be.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        stability: What the algorithm must keep: DP, Replicability, or None for neither.
+        method: "rounding", "droplets" or "joint", for replicable estimates.
 
     >>> sign_one_way_marginals_rows(1000, accuracy=0.3, beta=0.05, stability=DP(1.0, 1e-6))
     1229
@@ -247,3 +289,145 @@ def _rows(task: Task, stability: Any, method: str, of: str) -> int:
     elif stability is not None:
         raise InvalidArgument("stability", "None, DP or Replicability", stability, of=of)
     return fewest(lambda rows: task.enough(rows, stability, method))
+
+
+# 2^d darts are thrown on average: a minute at 24.
+MOST_COLUMNS = 20
+# Of the error, in widths²: 1/12 − 1/(2π²), also its variance proxy.
+VARIANCE = 1.0 / 12.0 - 0.5 / np.pi**2
+_NUMBERS_AT_ONCE = 2**20
+
+
+def droplet(values: npt.ArrayLike, width: float, tape: Tape) -> Floats:
+    """A point within half a ``width`` of ``values`` in every coordinate, chosen by shared darts.
+
+    Darts (Z, H) come from the tape; the first with H < Π cos²(π(v − x)_j/width), x the translate of Z by
+    whole widths that is nearest to v, gives x.
+
+    Guarantee: x − v has the density Π (2/width)cos²(π e_j/width), whatever v; two laboratories whose values
+    are Δ apart differ with probability at most 2t/(1+t), t the total variation of that density and its shift
+    by Δ, which is at most π‖Δ‖₂/width.
+    Assumes: at most 20 coordinates (checked): about 2^d darts are needed, and nobody knows how to do with
+    polynomially many.
+    Reference: Kindler, O'Donnell, Rao and Wigderson 2008; Holenstein 2009.
+
+    Args:
+        tape: The shared coins; both laboratories use the same.
+
+    >>> first = droplet([0.31, -0.2], 0.5, Tape("study-7"))
+    >>> bool((abs(first - [0.31, -0.2]) <= 0.25).all())
+    True
+    >>> bool((first == droplet([0.3, -0.21], 0.5, Tape("study-7"))).all())
+    True
+    """
+    of = "droplet"
+    tape = tape_argument(tape, of=of)
+    width = checks.real(width, "width", "(0, inf)", of=of)
+    scaled = np.atleast_1d(np.asarray(values, dtype=np.float64)) / width
+    if scaled.ndim != 1 or not (np.abs(scaled) < 2.0**40).all():
+        raise InvalidArgument("values", "a vector of numbers, each below 2⁴⁰ widths", values, of=of)
+    d = checks.whole(scaled.size, "the number of values", at_most=MOST_COLUMNS, of=of)
+    # The first dart that hits is the same however many are thrown at once.
+    darts = min(4 * 2**d, _NUMBERS_AT_ONCE // (d + 1))
+    start = 0
+    while True:
+        thrown = tape.uniforms(darts * (d + 1), start=start).reshape(darts, d + 1)
+        cells = np.rint(scaled - thrown[:, :d])
+        chance = np.prod(np.cos(np.pi * (scaled - thrown[:, :d] - cells)) ** 2, axis=1)
+        hits = np.flatnonzero(thrown[:, d] < chance)
+        if hits.size:
+            first = hits[0]
+            # From the dart and the whole number alone, so that everyone whom it hits gets the same bits.
+            centre: Floats = (thrown[first, :d] + cells[first]) * width
+            return centre
+        start += darts * (d + 1)
+
+
+METHODS = ("rounding", "droplets", "joint")
+# The hardest promise that the callers accept (d = 10⁹, accuracy and ρ of 10⁻⁶) needs about 2¹⁴⁰ rows. Counts
+# are Python integers, so a search that goes on to here only says that some promise is not kept by any number.
+_MOST_ROWS = 2**300
+
+
+@dataclass(frozen=True)
+class Task:
+    """d marginals to within ``accuracy``, or their ``signs`` to within it on average, except for ``beta``."""
+
+    d: int
+    accuracy: float
+    beta: float
+    signs: bool
+
+    def accurate(self, variance: float) -> bool:
+        """Whether errors that are subgaussian with this variance proxy in every column keep the promise."""
+        if variance <= 0.0:
+            return True
+        if self.signs and math.sqrt(variance) <= self._spread:
+            return True
+        needed = self.accuracy / (2.0 if self.signs else 1.0)
+        return 2.0 * self.d * math.exp(-needed * needed / (2.0 * variance)) <= self.beta
+
+    def width(self, rows: int, method: str) -> float:
+        """The widest grid or droplets, or the largest sd of joint noise, after ``rows`` rows; 0 where none is
+        small enough."""
+        if method == "joint":
+            needed = self.accuracy / (2.0 if self.signs else 1.0)
+            variance = needed * needed / (2.0 * (math.log(2.0 * self.d) - math.log(self.beta)))
+            variance = max(variance, self._spread**2) if self.signs else variance
+            return rounding.down(math.sqrt(max(variance - 1.0 / rows, 0.0)))
+        # In logarithms: 2d/β is no float where β is 10⁻³⁰⁰.
+        spread = math.sqrt(2.0 * (math.log(2.0 * self.d) - math.log(self.beta)) / rows)
+        widths = [0.0, 2.0 * (self.accuracy / (2.0 if self.signs else 1.0) - spread)]
+        if self.signs:
+            left = self._spread**2 - 1.0 / rows
+            share = 1.0 / 12.0 if method == "rounding" else VARIANCE
+            widths.append(math.sqrt(max(left, 0.0) / share))
+        return rounding.down(max(widths))
+
+    @property
+    def _spread(self) -> float:
+        """The largest τ for which signs of τ-subgaussian estimates keep the promise.
+
+        A column loses 2τ/√e on average at most, and its loss is 2τ-subgaussian around its mean.
+        """
+        factor = 2.0 * math.exp(-0.5) + math.sqrt(8.0 * math.log(1.0 / self.beta) / self.d)
+        return rounding.down(self.accuracy / factor)
+
+    def mismatch(self, rows: int, method: str) -> float:
+        """An upper bound on the probability that two laboratories differ."""
+        width = self.width(rows, method)
+        if not width > 0.0:
+            return 1.0
+        if method == "rounding":
+            return rounding.probability(self.d * 2.0 / math.sqrt(math.pi * rows) / width)
+        # Total variation of a droplet and its shift, or of two normal laws.
+        steep = 1.0 / math.sqrt(2.0 * math.pi) if method == "joint" else math.pi
+        apart = steep * math.sqrt(2.0 * self.d / rows) / width
+        return rounding.probability(2.0 * apart / (1.0 + apart))
+
+    def private_sd(self, rows: int, stability: DP) -> float:
+        """The noise that hides one row; rounding it to its grid is inside the margin."""
+        shift = 2.0 * math.sqrt(self.d) / rows
+        return shift / widest_ratio(stability.epsilon, stability.delta) * (1.0 + 1e-6)
+
+    def enough(self, rows: int, stability: DP | Replicability | None, method: str) -> bool:
+        """Whether the promise is proved for this many rows."""
+        if stability is None:
+            return self.accurate(1.0 / rows)
+        if isinstance(stability, DP):
+            return self.accurate(1.0 / rows + self.private_sd(rows, stability) ** 2)
+        return self.mismatch(rows, method) <= stability.rho
+
+
+def fewest(enough: Callable[[int], bool]) -> int:
+    """The least number of rows that is enough, where more are enough as well."""
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > _MOST_ROWS:
+            raise OverflowError("no number of rows up to 2³⁰⁰ is enough")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,4 +1,4 @@
-"""The command line: one file a command, one way to fail.
+"""The command line: its commands, and one way to fail.
 
 Exit status: 0 done; 1 a refusal by statistics, by the budget or by a service that is administered; 2 bad
 input.
@@ -7,9 +7,11 @@ input.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import click
@@ -17,27 +19,17 @@ from rich.console import Console
 
 import holdfast
 from holdfast import errors
-from holdfast.cli._options import name_options
 from holdfast.cli._output import print_data, write_on_any_terminal
+from holdfast.cli.account import epoch
 from holdfast.cli.admin import admin
-from holdfast.cli.ask import ask
+from holdfast.cli.ask import ask, report
 from holdfast.cli.audit import audit
-from holdfast.cli.backup import backup, restore
-from holdfast.cli.bench import bench
-from holdfast.cli.demo import demo
-from holdfast.cli.epoch import epoch
-from holdfast.cli.explain import explain
-from holdfast.cli.export import export
-from holdfast.cli.figures import figures
+from holdfast.cli.books import backup, export, migrate, restore, verify
 from holdfast.cli.gate import gate
-from holdfast.cli.leak import leak
-from holdfast.cli.mcp import mcp
-from holdfast.cli.migrate import migrate
-from holdfast.cli.plan import plan
+from holdfast.cli.lab import bench, demo, figures
+from holdfast.cli.plan import explain, leak, plan
 from holdfast.cli.replicate import replicate
-from holdfast.cli.report import report
-from holdfast.cli.serve import serve
-from holdfast.cli.verify import verify
+from holdfast.cli.serve import mcp, serve
 
 __all__ = ["cli", "main"]
 
@@ -69,8 +61,7 @@ cli.add_command(report)
 cli.add_command(restore)
 cli.add_command(serve)
 cli.add_command(verify)
-name_options(cli)
-
+_SUBJECT = re.compile(r"The '\w+' argument(?: of .+?)? must be ")
 _REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows, errors.ServiceRefused)
 
 
@@ -138,3 +129,58 @@ def _run(arguments: Sequence[str] | None) -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     sys.exit(0)
+
+
+def _name_options(command: click.Command) -> None:
+    """Let a command, or every command of a group, say which of its options was wrong.
+
+    Whoever typed an option reads about the option, and not about the argument it is in the library.
+    """
+    if isinstance(command, click.Group):
+        for inside in command.commands.values():
+            _name_options(inside)
+        return
+    call = command.callback
+    assert call is not None
+
+    @wraps(call)
+    def called(**given: Any) -> Any:
+        try:
+            return call(**given)
+        except errors.InvalidArgument as error:
+            _rename(error, command.params, given)
+            raise
+
+    command.callback = called
+
+
+def _rename(
+    error: errors.InvalidArgument, parameters: Sequence[click.Parameter], given: Mapping[str, Any]
+) -> None:
+    options = {
+        str(option.name): max(option.opts, key=len)
+        for option in parameters
+        if isinstance(option, click.Option)
+    }
+    name, got = error.argument, error.got
+    # The value tells an option from an argument of the same name inside a notion or a question.
+    if name not in options or not _same(given[name], got):
+        return
+    words = _SUBJECT.sub(f"The {options[name]} option must be ", str(error), count=1)
+    if got is None:
+        words = words.removesuffix(" Got None instead.")
+        for missing in (other for other in options if given[other] is None):
+            words = re.sub(rf"(?<![-\w]){missing}\b", options[missing], words)
+    error.argument, error.args = options[name], (words,)
+
+
+def _same(given: Any, got: Any) -> bool:
+    """Whether an option's value is what the library got; pairs arrive as either kind of sequence, and NaN is
+    not equal to itself."""
+    pair = (list, tuple)
+    return repr(given) == repr(got) or (
+        isinstance(given, pair) and isinstance(got, pair) and [*given] == [*got]
+    )
+
+
+_name_options(cli)

@@ -1,4 +1,4 @@
-"""What is printed: words that any terminal can write, and data that any program can read."""
+"""What is printed: words that any terminal can write, data that any program can read, pages, and answers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,23 @@ import json
 import math
 import sys
 import unicodedata
-from typing import Any
+from collections.abc import Sequence
+from importlib import resources
+from string import Template
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.records import amount, interval_words
+
+if TYPE_CHECKING:
+    from holdfast.guard import Answer, Curve, Guard, Left, Preview
+    from holdfast.guard import Table as GroupTable
+
 
 _SPELLED = "holdfast-spelled"
 
@@ -57,3 +71,260 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def filled(template: str, **values: object) -> str:
+    """The template with these values in it; they are HTML already."""
+    folder = resources.files("holdfast.cli")
+    style = folder.joinpath("page.css").read_text(encoding="utf-8").rstrip()
+    text = folder.joinpath(template).read_text(encoding="utf-8")
+    return Template(text).substitute(values, style=style)
+
+
+_WIDTH = 40
+
+
+def picture(
+    value: float,
+    low: float,
+    high: float,
+    *,
+    span: tuple[float, float],
+    mark: float | None = None,
+    sign: str = "○",
+    style: str = "cyan",
+    width: int = _WIDTH,
+) -> Text:
+    """An interval as a bar on a line that stands for ``span``, with a ``sign`` at ``mark`` if it is given."""
+
+    def place(number: float) -> int:
+        inside = (min(max(number, span[0]), span[1]) - span[0]) / (span[1] - span[0])
+        return min(width - 1, math.floor(inside * width))
+
+    first, last = place(low), place(high)
+    cells = [("─", "dim")] * width
+    cells[first : last + 1] = [("━", style)] * (last - first + 1)
+    if mark is not None:
+        cells[place(mark)] = (sign, "yellow")
+    cells[place(value)] = ("●", f"bold {style}")
+    return Text.assemble(*cells)
+
+
+def span_of(kind: str, bounds: tuple[float, float] | None, *places: float) -> tuple[float, float] | None:
+    """The line to draw an interval on: all that a share or a mean can be, else a bit more than is drawn."""
+    if kind == "share":
+        return 0.0, 1.0
+    if bounds is not None and kind == "mean":
+        return bounds
+    finite = [place for place in places if math.isfinite(place)]
+    room = 0.1 * (max(finite) - min(finite)) if finite else 0.0
+    return (min(finite) - room, max(finite) + room) if room > 0 else None
+
+
+def meter(share: float, width: int = 20) -> str:
+    """A bar for what is left of something.
+
+    >>> meter(0.5, width=8)
+    '████░░░░'
+    """
+    full = round(min(max(share, 0.0), 1.0) * width)
+    return "█" * full + "░" * (width - full)
+
+
+_LONGEST = 100
+_POINTS_SHOWN = 10
+
+
+def short(question: object) -> str:
+    """A question in no more characters than a line has."""
+    text = str(question)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+class Finer(TypedDict):
+    """What a question is wished to cost, as the verbs of a guard take it."""
+
+    precise: bool
+    nats: float | None
+
+
+def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | None = None) -> None:
+    """Ask one question and show what came of it."""
+    from holdfast import queries
+
+    asked = queries.read(question)
+    if asked.is_table:
+        table = guard.table(question, **finer) if finer else guard.table(question)
+        show_table(console, table)
+        return
+    asked_before = len(guard.history)
+    answer = guard.ask(question, **finer) if finer else guard.ask(question)
+    left = "" if math.isinf(guard.left) else f" · {amount(guard.left, guard.unit)} left"
+    _show_answer(console, answer, _cost(answer, free=len(guard.history) == asked_before) + left)
+    if asked.kind == "cdf":
+        show_curve(console, guard.curve(question))
+
+
+def show_table(console: Console, answers: GroupTable) -> None:
+    """The answers about each group of rows, each with its picture."""
+    console.print(Text(short(answers.query)), style="bold")
+    group_answers = answers.answers
+    places = [place for answer in group_answers for place in (answer.low, answer.high)]
+    query = group_answers[0].query if group_answers else answers.query
+    span = span_of(getattr(query, "kind", ""), getattr(query, "bounds", None), *places) if places else None
+    table = Table(*answers.by, "value", "interval", "", box=None, pad_edge=False)
+    for row in answers.rows:
+        group = [*row.group, *[""] * (len(answers.by) - len(row.group))]
+        if row.answer is None:
+            table.add_row(*map(escape, group), "-", Text(row.note, style="dim"), "")
+            continue
+        value, interval = interval_words(row.answer.value, row.answer.low, row.answer.high)
+        drawn = "" if span is None else picture(row.answer.value, row.answer.low, row.answer.high, span=span)
+        table.add_row(*map(escape, group), value, escape(interval), drawn)
+    console.print(table, highlight=False)
+
+
+def show_curve(console: Console, curve: Curve) -> None:
+    """A distribution, at about ten of its points."""
+    table = Table("at most", "share of rows", "interval", "", box=None, pad_edge=False)
+    step = max(1, len(curve.points) // _POINTS_SHOWN)
+    for place in range(step // 2, len(curve.points), step):
+        low, value, high = curve.low[place], curve.value[place], curve.high[place]
+        shown, interval = interval_words(value, low, high)
+        drawn = picture(value, low, high, span=(0.0, 1.0))
+        table.add_row(f"{curve.points[place]:.5g}", shown, escape(interval), drawn)
+    console.print(table, highlight=False)
+
+
+def show_together(
+    console: Console, guard: Guard, answers: Sequence[Answer], answered_before: Sequence[bool]
+) -> None:
+    """Show what came of questions that were asked together; ``answered_before`` says which were."""
+    for place, (answer, before) in enumerate(zip(answers, answered_before, strict=False)):
+        twice = any(answer is other for other in answers[:place])
+        _show_answer(console, answer, _cost(answer, free=before or twice))
+        if getattr(answer.query, "kind", "") == "cdf":
+            show_curve(console, guard.curve(answer.query))
+
+
+def _cost(answer: Answer, *, free: bool) -> str:
+    return "asked before, free" if free else f"cost {amount(answer.cost, answer.unit)}"
+
+
+def _show_answer(console: Console, answer: Answer, cost: str) -> None:
+    """One answer: value, interval, its picture, whether it was as guessed, what it cost."""
+    value, interval = interval_words(answer.value, answer.low, answer.high)
+    console.print(Text(short(answer.query)), style="bold")
+    console.print(Text.assemble("  ", (value, "bold green"), "  in  ", (interval, "cyan")))
+    guess = None if answer.confirmed else answer.guess
+    _draw(console, answer.query, answer.value, answer.low, answer.high, guess)
+    style = "" if answer.confirmed else "yellow"
+    console.print(Text.assemble("  ", (_outcome(answer), style), f" · {cost}"))
+    for note in answer.notes:
+        console.print(Text(f"  {note}", style="dim"))
+
+
+def _outcome(answer: Answer) -> str:
+    if math.isnan(answer.guess):
+        return "no guess"
+    if answer.confirmed:
+        return "as guessed" if answer.value == answer.guess else f"near the guess {answer.guess:.4g}"
+    if answer.value == answer.guess:
+        return "a surprise: as guessed, but wider than expected"
+    return f"a surprise: the protected rows disagree with the guess {answer.guess:.4g}"
+
+
+def show_preview(console: Console, preview: Preview) -> None:
+    """What a question would cost and show, without asking it."""
+    console.print(Text(short(preview.query)), style="bold")
+    if preview.known:
+        console.print("  answered before: asking again is free")
+    elif not preview.allowed:
+        console.print(f"  would be refused: {preview.why}", style="yellow", markup=False)
+    elif math.isnan(preview.guess):
+        console.print(f"  {preview.width_alone}, cost {preview.prices}", highlight=False)
+    else:
+        value, interval = interval_words(preview.guess, preview.low, preview.high)
+        console.print(Text.assemble("  guess ", (value, "bold"), "; if confirmed, ", (interval, "cyan")))
+        _draw(console, preview.query, preview.guess, preview.low, preview.high, None)
+        console.print(f"  cost {preview.prices}", highlight=False)
+    if preview.allowed and preview.why:
+        console.print(f"  {preview.why}", style="dim", markup=False)
+    if preview.failure_closes:
+        console.print("  If it fails on the protected rows, the account is closed.", style="yellow")
+
+
+def _draw(console: Console, query: Any, value: float, low: float, high: float, guess: float | None) -> None:
+    places = (value, low, high) if guess is None else (value, low, high, guess)
+    span = span_of(getattr(query, "kind", ""), getattr(query, "bounds", None), *places)
+    if span is not None:
+        line = picture(value, low, high, span=span, mark=guess)
+        console.print(Text.assemble(f"  {span[0]:.5g} ", line, f" {span[1]:.5g}"))
+
+
+def show_left(console: Console, guard: Guard) -> None:
+    """What was spent and what is left."""
+    used = f"{amount(guard.spent, guard.unit)} used."
+    console.print(Text.assemble((used, "bold"), f" {left_words(guard.left)}"), style="dim")
+
+
+def left_words(left: Left) -> str:
+    """What is left: a bar where there is a limit, and the words of the account."""
+    if math.isinf(left):
+        return left.words
+    number = f"{amount(left, left.unit)}, " if left.unit == "nats" else ""
+    return f"Left: {meter(left.fraction, 12)} {number}{left.words}"
+
+
+def show_history(console: Console, answers: Sequence[Answer]) -> None:
+    """Every answer of the account, one a line."""
+    if not answers:
+        console.print("Nothing has been asked yet.")
+        return
+    unit = answers[0].unit
+    table = Table("", "question", "answer", "interval", "found", unit, box=None, pad_edge=False)
+    for number, answer in enumerate(answers, start=1):
+        value, interval = interval_words(answer.value, answer.low, answer.high)
+        outcome = _outcome(answer).partition(": ")[0].removeprefix("a ")
+        table.add_row(
+            str(number), escape(short(answer.query)), value, escape(interval), outcome, f"{answer.cost:.3g}"
+        )
+    console.print(table, highlight=False)
+
+
+def show_columns(console: Console, guard: Guard) -> None:
+    """The columns, and what the training part shows of them, which is free to look at."""
+    frame = guard.train
+    table = Table("column", "kind", box=None, pad_edge=False)
+    if frame is not None:
+        table.add_column("in the training part", overflow="fold")
+    for name, column in guard.schema.items():
+        seen = [] if frame is None else [escape(_seen(frame[name], column.kind))]
+        table.add_row(escape(name), column.kind, *seen)
+    console.print(table, highlight=False)
+
+
+def show_train(console: Console, guard: Guard, rows: int = 8) -> None:
+    """The first rows of the training part, as many columns as fit."""
+    frame = guard.train
+    if frame is None:
+        console.print("There is no training part; bring guesses with the questions, as in guess = 0.5.")
+        return
+    console.print(
+        f"{len(frame):,} training rows, free to look at; the first {min(rows, len(frame))}:", style="dim"
+    )
+    text = frame.head(rows).to_string(index=False, line_width=max(20, console.width - 1))
+    console.print(Text(text, no_wrap=True, overflow="crop"))
+
+
+def _seen(values: Any, kind: str) -> str:
+    missing = float(values.isna().mean())
+    present = values.dropna()
+    if len(present) == 0:
+        words = "no values"
+    elif kind == "number":
+        words = f"{present.min():.5g} to {present.max():.5g}, median {present.median():.5g}"
+    else:
+        counts = present.astype(str).value_counts().head(5)
+        words = ", ".join(f"{value} {count / len(values):.0%}" for value, count in counts.items())
+    return words + (f"; {missing:.0%} missing" if missing else "")

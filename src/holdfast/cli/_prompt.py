@@ -15,7 +15,7 @@ from prompt_toolkit.history import InMemoryHistory
 from rich.console import Console
 
 from holdfast import queries
-from holdfast.cli import _show
+from holdfast.cli import _output
 from holdfast.errors import HoldfastError
 from holdfast.records import amount
 
@@ -77,8 +77,8 @@ class Suggestions(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         """Everything that continues the word before the cursor."""
         line = document.text_before_cursor
-        found = _WORD.search(line)
-        word = found.group() if found else ""
+        match = _WORD.search(line)
+        word = match.group() if match else ""
         for text in self._offered(line[: len(line) - len(word)].strip()):
             if text.lower().lstrip('"').startswith(word.lower().lstrip('"')):
                 yield Completion(text, start_position=-len(word))
@@ -126,7 +126,7 @@ def _greet(console: Console, guard: Guard, data: str, ledger: Path | None) -> No
     )
     if guard.history:
         console.print(f"Going on with the account in {ledger}.", markup=False)
-    _show.show_left(console, guard)
+    _output.show_left(console, guard)
     console.print("Ask, for example share(x > 1), or type help; Tab completes, Ctrl-D leaves.")
 
 
@@ -147,7 +147,7 @@ class Conversation:
             if word.lower() in COMMANDS:
                 self._obey(word.lower(), rest.strip())
             elif word:
-                _show.ask_and_show(self._console, self._guard, line)
+                _output.ask_and_show(self._console, self._guard, line)
         except (HoldfastError, OSError) as error:
             self._console.print(str(error), style="red", markup=False)
         self.meter = _meter(self._guard)
@@ -159,17 +159,17 @@ class Conversation:
             case "help":
                 _help(console)
             case "columns":
-                _show.show_columns(console, guard)
+                _output.show_columns(console, guard)
             case "left":
-                _show.show_left(console, guard)
+                _output.show_left(console, guard)
             case "history":
-                _show.show_history(console, guard.history)
+                _output.show_history(console, guard.history)
             case "certificate":
                 console.print(str(guard.certificate), markup=False)
             case "train":
-                _show.show_train(console, guard)
+                _output.show_train(console, guard)
             case "preview" if rest:
-                _show.show_preview(console, guard.cost_preview(rest))
+                _output.show_preview(console, guard.cost_preview(rest))
             case "plot" if rest:
                 _plot(console, guard, Path(rest))
             case _:
@@ -179,7 +179,7 @@ class Conversation:
 def _meter(guard: Guard) -> str:
     """The line under the prompt."""
     questions, left = guard.certificate.numbers["questions"], guard.left
-    words = left.words.partition(". ")[0] if math.isinf(left) else _show.left_words(left)
+    words = left.words.partition(". ")[0] if math.isinf(left) else _output.left_words(left)
     return f" {questions} asked · {amount(guard.spent, guard.unit)} used · {words}"
 
 

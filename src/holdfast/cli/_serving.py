@@ -1,16 +1,33 @@
-"""One process of a service: its settings, its server, and an end in order."""
+"""The processes of a service: where they listen, how one serves, and how several are watched.
+
+Workers are started anew, not forked, because a forked process lacks the threads of its parent. They share
+the listening sockets, the folder and the books. Nothing that an answer rests on is in the memory of one of
+them: accounts, rates of questions, tokens, sessions and registrations are in the books and the store, and
+questions about one dataset take turns by a lock on a file.
+"""
 
 from __future__ import annotations
 
+import errno
 import gc
+import logging
+import multiprocessing
+import os
+import secrets
 import signal
+import socket
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from threading import Event, Timer, current_thread, main_thread
+from threading import Event, Thread, Timer, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     import socket
@@ -20,7 +37,7 @@ if TYPE_CHECKING:
 
     from holdfast.server import Service
     from holdfast.server._limits import Limits
-    from holdfast.server._shared_counts import SharedCounts
+    from holdfast.server._shared_counts import SharedCounts, SharedMoments
 
 
 @dataclass(frozen=True)
@@ -173,3 +190,262 @@ def _run(
     if server is not None:
         server(announced)
     announced.run(sockets=places)
+
+
+_log = logging.getLogger("holdfast.server")
+_TICK = 0.2
+# A worker that ends sooner than this after its start is started again only after a pause of the same length.
+_SHORT_LIFE = 2.0
+# How long workers may take to end besides the time to drain; whoever is still there is killed then.
+_PATIENCE = 30.0
+
+
+def supervise(
+    settings: Settings,
+    service: Service,
+    places: list[socket.socket],
+    scraped: list[socket.socket],
+    started: Callable[[int], None],
+) -> None:
+    """Serve with several workers until a signal ends it, and start a worker again that died.
+
+    ``started`` is told the port once every worker takes requests. A worker that cannot start at all ends the
+    service.
+    """
+    from holdfast.server._metrics import COUNTED, Metrics, serve_metrics
+    from holdfast.server._readiness import books_of
+    from holdfast.server._shared_counts import SharedCounts, SharedMoments
+
+    with ExitStack() as at_end:
+        counted = at_end.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-metrics-"))
+        at_end.enter_context(_in_environment(COUNTED, counted))
+        if scraped:
+            metrics = Metrics(lambda: books_of(service), counted=counted)
+            at_end.enter_context(serve_metrics(metrics, scraped))
+        context = multiprocessing.get_context("spawn")
+        numbers = context.RawArray("i", SharedCounts.size(settings.workers))
+        counts = SharedCounts(numbers, settings.workers, secrets.token_bytes(16))
+        buckets = SharedMoments(context.RawArray("d", SharedMoments.size()), secrets.token_bytes(16))
+        workers = [
+            _Worker(context, row, settings, places, counts, buckets) for row in range(settings.workers)
+        ]
+        with _signals() as received:
+            try:
+                _await_start(workers, received)
+                started(places[0].getsockname()[1])
+                while not received:
+                    wait([worker.process.sentinel for worker in workers], timeout=_TICK)
+                    for worker in workers:
+                        worker.look_after()
+            finally:
+                _stop(workers, received, settings.drain)
+
+
+class _Worker:
+    """One worker, and the pipe by which it says that it serves and is told to stop."""
+
+    def __init__(
+        self,
+        context: Any,
+        row: int,
+        settings: Settings,
+        places: list[socket.socket],
+        counts: SharedCounts,
+        buckets: SharedMoments,
+    ) -> None:
+        self._context, self._row, self._settings = context, row, settings
+        self._places, self._counts, self._buckets = places, counts, buckets
+        self._again_at = 0.0
+        self.start()
+
+    def start(self) -> None:
+        """Start it (again)."""
+        self.pipe, theirs = self._context.Pipe()
+        self.process = self._context.Process(
+            target=work,
+            args=(self._settings, self._places, self._counts, self._buckets, self._row, theirs),
+            name=f"holdfast worker {self._row + 1}",
+        )
+        self.process.start()
+        theirs.close()
+        self._since = time.monotonic()
+
+    def look_after(self) -> None:
+        """Start it again if it died; after a pause, if it did not live long."""
+        if self.process.is_alive():
+            return
+        now = time.monotonic()
+        if not self._again_at:
+            _log.error("worker %d ended (%s); another is started", self._row + 1, self.process.exitcode)
+            self._counts.clear(self._row)
+            self.pipe.close()
+            self._again_at = now if now - self._since > _SHORT_LIFE else now + _SHORT_LIFE
+        if now >= self._again_at:
+            self._again_at = 0.0
+            self.start()
+
+    def tell(self, word: str) -> None:
+        """Tell it to stop; one that is gone needs no telling."""
+        with suppress(OSError):
+            self.pipe.send(word)
+
+
+def _await_start(workers: list[_Worker], received: list[int]) -> None:
+    """Wait until every worker takes requests."""
+    waiting = list(workers)
+    while waiting and not received:
+        wait([place for worker in waiting for place in (worker.pipe, worker.process.sentinel)], timeout=_TICK)
+        for worker in list(waiting):
+            if worker.pipe.poll():
+                try:
+                    worker.pipe.recv()
+                except EOFError:
+                    pass
+                else:
+                    waiting.remove(worker)
+                    continue
+            if not worker.process.is_alive():
+                raise HoldfastError("A worker could not start. What it says is above.")
+
+
+def _stop(workers: list[_Worker], received: list[int], drain: float) -> None:
+    """Stop all workers: in order, at once after a second signal, and by force where one does not end."""
+    for worker in workers:
+        worker.tell("stop")
+    hurried, end = len(received) > 1, time.monotonic() + drain + _PATIENCE
+    while running := [worker for worker in workers if worker.process.is_alive()]:
+        if len(received) > 1 and not hurried:
+            hurried, end = True, time.monotonic() + _PATIENCE
+            for worker in running:
+                worker.tell("now")
+        if time.monotonic() > end:
+            for worker in running:
+                worker.process.kill()
+        wait([worker.process.sentinel for worker in running], timeout=_TICK)
+    for worker in workers:
+        worker.process.join()
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """The signals to stop that arrived."""
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _in_environment(name: str, value: str) -> Iterator[None]:
+    """A variable that processes started meanwhile have."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def work(
+    settings: Settings,
+    places: list[socket.socket],
+    counts: SharedCounts,
+    buckets: SharedMoments,
+    row: int,
+    pipe: Connection,
+) -> None:
+    """The work of one worker: serve until it is told to stop, or until whoever watches it is gone."""
+    from holdfast.server._logs import logging_to
+    from holdfast.server._rate import share_buckets
+
+    os.umask(0o077)
+    counts.row = row
+    share_buckets(buckets)
+    with ExitStack() as at_end:
+        at_end.enter_context(stopped_by_signal())
+        at_end.enter_context(logging_to(settings.log_level, settings.log_format))
+        service = settings.service()
+        at_end.callback(service.close)
+
+        def heed(server: Any) -> None:
+            Thread(target=_heed, args=(pipe, server), name="heed", daemon=True).start()
+
+        serve_here(settings, service, places, lambda port: pipe.send(port), counts=counts, server=heed)
+
+
+def _heed(pipe: Connection, server: Any) -> None:
+    """Stop the server when the pipe says so, or ends. Where a signal came first, it stops already."""
+    while True:
+        try:
+            word = pipe.recv()
+        except (EOFError, OSError):  # Whoever watches is gone.
+            word = "stop"
+        if word == "now" or not server.stopping:
+            os.kill(os.getpid(), signal.SIGTERM)
+        if word == "stop" and not _can_hear(pipe):
+            return
+
+
+def _can_hear(pipe: Connection) -> bool:
+    """Wait until there is more to hear; False if there never will be."""
+    try:
+        return pipe.poll(None)
+    except OSError:
+        return False
+
+
+# A name may stand for an address of a kind that this machine does not have.
+_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """A socket at every address that ``host`` stands for, all on one port; port 0 is a free one."""
+    taken: list[socket.socket] = []
+    refused: OSError | None = None
+    try:
+        for kind, address in _addresses(host):
+            try:
+                taken.append(socket.create_server((address, port), family=kind))
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+                refused = error
+            else:
+                port = taken[0].getsockname()[1]
+        if not taken and refused is not None:
+            raise refused
+    except OSError as error:
+        for place in taken:
+            place.close()
+        raise HoldfastError(
+            f"Cannot listen on {host}, port {port}: {_words(error)}. Say another place with --host or --port "
+            "(--port 0 finds a free one)."
+        ) from None
+    return taken
+
+
+def _addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:
+    try:
+        places = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except UnicodeError:
+        raise OSError(errno.EINVAL, "that is no name of a machine") from None
+    return list(dict.fromkeys((kind, str(address[0])) for kind, _, _, _, address in places))
+
+
+def _words(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "another program listens there"
+    if error.errno == errno.EACCES:
+        return "ports below 1024 are for administrators"
+    # What the system says may name the address again in brackets.
+    return str(error.strerror).partition(" (")[0]

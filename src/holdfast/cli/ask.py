@@ -1,23 +1,24 @@
-"""``holdfast ask``: questions to a table, from the shell or at a prompt."""
+"""``holdfast ask`` and ``holdfast report``: questions to a table, one by one or all at once at the end."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli._account import Terms
-from holdfast.cli._account_options import account_options, opened_account, place_of
 from holdfast.cli._output import print_data
-from holdfast.errors import BudgetSpent, HoldfastError, NotEnoughRows
+from holdfast.cli.account import Terms, account_options, opened_account, place_of
+from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, NotEnoughRows, QueryRejected
+from holdfast.records import amount, interval_words
 
 if TYPE_CHECKING:
-    from holdfast.cli._show import Finer
-    from holdfast.guard import Answer, Guard, Left
+    from holdfast.cli._output import Finer
+    from holdfast.guard import Answer, Guard, Left, Report
 
 
 # What a distribution has besides its answer.
@@ -103,7 +104,7 @@ def ask(
 def _answer(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
     from rich.console import Console
 
-    from holdfast.cli._show import ask_and_show, show_left, show_together
+    from holdfast.cli._output import ask_and_show, show_left, show_together
 
     console = Console(highlight=False)
     tables = [question for question in questions if is_table(question)]
@@ -113,10 +114,10 @@ def _answer(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
     if len(questions) == 1:
         ask_and_show(console, guard, questions[0], finer)
     elif questions:
-        known = _check(guard, questions, finer)
+        answered_before = _check(guard, questions, finer)
         outcomes = _together(guard, questions, finer)
         answers = [outcome for outcome in outcomes if not isinstance(outcome, HoldfastError)]
-        show_together(console, guard, answers, known)
+        show_together(console, guard, answers, answered_before)
         for outcome in outcomes:
             if isinstance(outcome, HoldfastError):
                 raise outcome
@@ -156,7 +157,7 @@ def _diagnose(guard: Guard, questions: Sequence[str], *, as_json: bool) -> None:
 def _preview(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
     from rich.console import Console
 
-    from holdfast.cli._show import show_left, show_preview
+    from holdfast.cli._output import show_left, show_preview
 
     console = Console(highlight=False)
     for question in questions:
@@ -167,13 +168,13 @@ def _preview(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
 def _check(guard: Guard, questions: Sequence[str], finer: Finer) -> list[bool]:
     """Find a question that cannot be asked as written before the first is paid for; says which of them were
     answered before."""
-    known = []
+    answered_before = []
     for question in questions:
         try:
-            known.append(guard.cost_preview(question, **finer).known)
+            answered_before.append(guard.cost_preview(question, **finer).known)
         except (BudgetSpent, NotEnoughRows):
-            known.append(False)
-    return known
+            answered_before.append(False)
+    return answered_before
 
 
 def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, only_preview: bool) -> None:
@@ -229,3 +230,157 @@ def _left_as_data(left: Left) -> dict[str, Any]:
         "confirmed": left.confirmed,
         "surprises": left.surprises,
     }
+
+
+_ENDS = "A report closes the account for good: nothing more is answered from it, for anyone."
+
+
+@click.command()
+@click.argument("data")
+@click.argument("questions", nargs=-1)
+@click.option(
+    "--preregister",
+    is_flag=True,
+    help="Set no training rows aside: the questions were fixed before anyone saw a row.",
+)
+@click.option("--yes", is_flag=True, help="Close the account without asking for confirmation.")
+@click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
+@click.option(
+    "--html", "page", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here too."
+)
+@account_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def report(
+    data: str,
+    questions: tuple[str, ...],
+    preregister: bool,
+    yes: bool,
+    markdown: bool,
+    page: Path | None,
+    ledger: Path | None,
+    no_ledger: bool,
+    after: tuple[str, ...],
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Give the last word about DATA: close its account, then read the QUESTIONS exactly.
+
+    \b
+      holdfast report people.csv "share(age > 40)" "mean(income, 0, 1e5)"
+      holdfast report people.csv "share(age > 40)" --preregister --yes --markdown
+
+    Nobody asks after a report, so its values are not rounded and its intervals are as narrow as the account
+    allows. They hold together with all earlier answers. A report is given once; without QUESTIONS the one
+    that was given is shown again.
+    """
+    if markdown and as_json:
+        raise click.UsageError("--markdown and --json contradict each other.")
+    if page is not None and not page.parent.is_dir():
+        raise click.UsageError(f"--html cannot write {page}: there is no folder {page.parent}.")
+    terms = _terms(Terms(**given), preregister=preregister)
+    place = place_of(data, ledger, no_ledger, after)
+    new = place is None or not place.exists()
+    asked = _readable(questions)
+    if new:  # Whoever says no leaves no account behind.
+        _require_questions(asked)
+        _confirm(data, asked=0, yes=yes, as_json=as_json)
+    with opened_account(data, place, after, terms) as guard:
+        if not new and not guard.closed:
+            _require_questions(asked)
+            before = guard.certificate.numbers["questions"]
+            _require_nothing_before(before, preregister=preregister)
+            _check_report(guard, asked)
+            _confirm(data, asked=before, yes=yes, as_json=as_json)
+        given_before = None if asked else guard.reported
+        final = given_before or guard.report(asked)
+        _show_report(guard, final, markdown=markdown, as_json=as_json)
+    if page is not None:
+        page.write_text(_page(data, final), encoding="utf-8")
+
+
+def _terms(terms: Terms, *, preregister: bool) -> Terms:
+    if not preregister:
+        return terms
+    if terms.train is not None or terms.training_share:
+        raise click.UsageError(
+            "A preregistration has no training part: leave --train and --training-share out."
+        )
+    return replace(terms, training_share=0.0)
+
+
+def _readable(questions: tuple[str, ...]) -> tuple[str, ...]:
+    """The questions, once each can be read: what cannot be opens no account."""
+    from holdfast import queries
+
+    for question in questions:
+        queries.read(question)
+    return questions
+
+
+def _require_questions(questions: tuple[str, ...]) -> None:
+    if not questions:
+        raise InvalidArgument("questions", 'at least one question, as "share(age > 40)"', [], of="report")
+
+
+def _require_nothing_before(asked: int, *, preregister: bool) -> None:
+    if preregister and asked:
+        raise QueryRejected(
+            f"This account has answered {amount(asked, 'questions')} before, so its report is no "
+            "preregistration. Leave --preregister out."
+        )
+
+
+def _check_report(guard: Guard, questions: tuple[str, ...]) -> None:
+    """Find a question that cannot be asked before anyone is asked to confirm."""
+    for question in questions:
+        guard.cost_preview(question)
+
+
+def _confirm(data: str, *, asked: int, yes: bool, as_json: bool) -> None:
+    if yes:
+        return
+    if as_json or not sys.stdin.isatty():
+        raise click.UsageError(f"{_ENDS} Say --yes to give it without being asked.")
+    before = f"{amount(asked, 'questions')} asked before" if asked else "nothing asked before"
+    click.echo(f"{data}: {before}. {_ENDS}", err=True)
+    if not click.confirm("Give the report now?", err=True):
+        click.echo("No report was given. The account is as it was.", err=True)
+        sys.exit(1)
+
+
+def _show_report(guard: Guard, final: Report, *, markdown: bool, as_json: bool) -> None:
+    if as_json:
+        answers = [None if answer is None else answer.to_brief_dict() for answer in final.answers]
+        print_data({**final.to_dict(), "answers": answers, "spent": guard.spent, "unit": guard.unit})
+    elif markdown:
+        click.echo(final.to_markdown())
+    else:
+        _print_table(final)
+
+
+def _print_table(final: Report) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from holdfast.cli._output import short
+
+    console = Console(highlight=False)
+    table = Table("question", "value", "interval", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for question, answer in zip(final.questions, final.answers, strict=True):
+        if answer is None:
+            table.add_row(Text(short(question)), Text("could not be computed", style="yellow"), "")
+        else:
+            value, interval = interval_words(answer.value, answer.low, answer.high)
+            table.add_row(Text(short(question)), Text(value, style="bold green"), Text(interval))
+    console.print(table)
+    console.print()
+    console.print(Text(final.text))
+
+
+def _page(data: str, final: Report) -> str:
+    import html
+
+    from holdfast.cli._output import filled
+
+    return filled("report_page.html", title=html.escape(f"Report on {data}"), report=final._repr_html_())

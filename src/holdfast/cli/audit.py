@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli._output import print_data
-from holdfast.cli._page import filled
+from holdfast.cli._output import filled, print_data
 from holdfast.records import show
 
 if TYPE_CHECKING:
@@ -174,28 +173,28 @@ def audit(report: Path, as_page: bool, out: Path | None, as_json: bool) -> None:
 
     if out is not None and not as_page:
         raise click.UsageError("--out says where the page goes: give --html too.")
-    found = Report.load(report)
-    page = _write(found, out or report.with_suffix(".html")) if as_page else None
+    loaded = Report.load(report)
+    page = _write(loaded, out or report.with_suffix(".html")) if as_page else None
     if as_json:
         written = {} if page is None else {"page": str(page)}
-        print_data({**found.to_dict(), **written})
+        print_data({**loaded.to_dict(), **written})
     else:
-        _show(found, page)
-    if not found.passed:
+        _show(loaded, page)
+    if not loaded.passed:
         sys.exit(1)
 
 
-def _write(found: Report, target: Path) -> Path:
+def _write(result: Report, target: Path) -> Path:
     from holdfast.cli.audit import page
 
     try:
-        target.write_text(page(found), encoding="utf-8")
+        target.write_text(page(result), encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"Cannot write {target}: {error.strerror}.") from None
     return target
 
 
-def _show(found: Report, page: Path | None) -> None:
+def _show(result: Report, page: Path | None) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -203,9 +202,9 @@ def _show(found: Report, page: Path | None) -> None:
     from holdfast.cli.audit import limits_words, verdict_words
 
     console = Console(highlight=False)
-    console.print(found.title, style="bold", markup=False)
+    console.print(result.title, style="bold", markup=False)
     table = Table("audit", "of", "found", "claimed", "verdict", box=None, pad_edge=False)
-    for finding in found.findings:
+    for finding in result.findings:
         table.add_row(
             finding.kind,
             escape(finding.subject),
@@ -215,6 +214,6 @@ def _show(found: Report, page: Path | None) -> None:
             style=_STYLES[finding.verdict],
         )
     console.print(table)
-    console.print(verdict_words(found), style="bold", markup=False)
+    console.print(verdict_words(result), style="bold", markup=False)
     if page is not None:
         console.print(f"The page is {page}.", markup=False, soft_wrap=True)

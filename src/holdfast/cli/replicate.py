@@ -13,8 +13,13 @@ from holdfast.cli._output import print_data
 from holdfast.errors import NotEnoughRows, QueryRejected
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from holdfast.engines import Rows
+    from holdfast.queries import Query
     from holdfast.replicable import Result, Tape
+
 
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*\Z", re.DOTALL)
 _COUNTED = re.compile(r"(.*?)(?:,\s*([0-9.eE+-]+)\s*)?\Z", re.DOTALL)
@@ -66,7 +71,7 @@ class _Terms:
 @click.option("--least-variance", type=float, help="The least variance that x can have, for a slope.")
 @click.option("--best-effort", is_flag=True, help="With too few rows, promise less instead of refusing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -> None:
+def replicate(data: str, question: str, seed: str, as_json: bool, **options: Any) -> None:
     """Compute a statistic of DATA, a CSV or Parquet file, that replicates exactly.
 
     \b
@@ -86,7 +91,7 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **said: Any) -
     from holdfast.replicable import Tape
 
     shared = Tape.parse(seed) if seed.startswith("tape:") else Tape(seed)
-    terms = _Terms(tape=shared, **said)
+    terms = _Terms(tape=shared, **options)
     call = _CALL.match(question)
     name = call.group(1).lower() if call else ""
     if call is None or name not in _STATISTICS:
@@ -116,7 +121,6 @@ _Computed = tuple["Result", str, dict[str, Any]]
 def _numbers(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     """Means, shares and quantiles: whatever the question reader understands."""
     from holdfast import queries, replicable
-    from holdfast.cli._values import values_of
 
     if name == "median":
         query = queries.read(f"quantile({inside}, q = 0.5)")
@@ -124,11 +128,12 @@ def _numbers(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
         query = queries.read(f"mean({inside}, bounds = [{terms.bounds[0]!r}, {terms.bounds[1]!r}])")
     else:
         query = queries.read(f"{name}({inside})")
-    values = values_of(rows, query)
+    values = _values_of(rows, query)
     if query.kind == "quantile":
         agreed: dict[str, Any] = {"accuracy": 0.05 if terms.accuracy is None else terms.accuracy}
         if terms.bounds is not None or terms.resolution is not None:
             agreed |= {"bounds": terms.bounds, "resolution": terms.resolution}
+        assert query.q is not None  # as for every quantile
         result = replicable.quantile(values, query.q, **agreed, **terms.promise())
     else:
         low, high = query.bounds or (0.0, 1.0)
@@ -149,12 +154,11 @@ def _canonical(query: Any, name: str) -> str:
 def _counted(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     """Heavy hitters, and the mode as the item that lists of one have in common."""
     from holdfast import replicable
-    from holdfast.cli._values import items_of
 
     parts = _COUNTED.match(inside)
     if parts is None or parts.group(2) is None:
         raise QueryRejected(f"How common must an item be? Write {name}({inside.strip()}, 0.2), or so.")
-    items = items_of(rows, parts.group(1))
+    items = _items_of(rows, parts.group(1))
     threshold = float(parts.group(2))
     asked = f"{name}({parts.group(1).strip()}, {threshold:g})"
     if name == "mode":
@@ -170,7 +174,6 @@ def _difference(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     """A difference of two groups: the mean of an expression where one condition holds, minus where the other
     does."""
     from holdfast import queries, replicable
-    from holdfast.cli._values import values_of
 
     parts = _arguments(inside)
     if len(parts) not in (3, 5):
@@ -188,7 +191,7 @@ def _difference(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
         raise QueryRejected("A difference needs bounds: give --bounds LOW HIGH.")
     low, high = bounds
     groups = [
-        values_of(rows, queries.read(f"mean({parts[0]}, {low!r}, {high!r}, where = {condition})"))
+        _values_of(rows, queries.read(f"mean({parts[0]}, {low!r}, {high!r}, where = {condition})"))
         for condition in parts[1:3]
     ]
     accuracy = 0.1 * (high - low) if terms.accuracy is None else terms.accuracy
@@ -199,7 +202,6 @@ def _difference(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
 def _slope(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     """A regression slope of one column by another."""
     from holdfast import replicable
-    from holdfast.cli._values import columns_of
 
     parts = _arguments(inside)
     if len(parts) != 2:
@@ -209,7 +211,7 @@ def _slope(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
             "A slope needs --bounds LOW HIGH for y, --x-bounds LOW HIGH for x, and --least-variance, the "
             "least variance that x can have."
         )
-    y, x = columns_of(rows, parts)
+    y, x = _columns_of(rows, parts)
     (y_low, y_high), (x_low, x_high) = bounds = (terms.bounds, terms.x_bounds)
     steepest = (y_high - y_low) / (x_high - x_low) if x_low < x_high else 1.0
     agreed: dict[str, Any] = {"accuracy": 0.5 * steepest if terms.accuracy is None else terms.accuracy}
@@ -228,7 +230,6 @@ def _slope(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
 def _shares(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     """The share of each category that is listed in the question; the list is part of what is agreed on."""
     from holdfast import replicable
-    from holdfast.cli._values import items_of
 
     column, *listed = _arguments(inside)
     if len(listed) < 2:
@@ -237,7 +238,7 @@ def _shares(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
         )
     categories = [_category(text) for text in listed]
     agreed = {"accuracy": 0.1 if terms.accuracy is None else terms.accuracy}
-    items, accuracy = items_of(rows, column), agreed["accuracy"]
+    items, accuracy = _items_of(rows, column), agreed["accuracy"]
     result = replicable.histogram(items, categories, accuracy=accuracy, **terms.promise())
     return result, f"{name}({', '.join([column, *listed])})", agreed
 
@@ -398,10 +399,10 @@ def _show(
     )
     console.print(f"  {_truth(asked, result)} with probability {1.0 - beta:.4g} or more")
     needed = result.details["needed"]
-    told = (
+    verdict = (
         "enough" if result.rows >= needed else f"fewer than the {needed:,} that the promise asked for needs"
     )
-    console.print(f"  {result.rows:,} rows, {told}", style="dim" if result.rows >= needed else "yellow")
+    console.print(f"  {result.rows:,} rows, {verdict}", style="dim" if result.rows >= needed else "yellow")
     for label, text in (
         ("tape", result.tape),
         ("cite", _citation(result, asked, agreed)),
@@ -429,3 +430,49 @@ def _truth(asked: str, result: Result) -> str:
     if name == "mode":
         return f"its share is at least {accuracy:.4g}, if some item has twice that,"
     return f"it is within {accuracy:.4g} of the truth"
+
+
+def _values_of(rows: Rows, query: Query) -> npt.NDArray[np.float64]:
+    """The values of the rows that enter the answer: clipped to the bounds for a mean, 0 or 1 for a share."""
+    import ibis
+    import numpy as np
+
+    from holdfast.engines import Schema
+
+    checked = query.check(Schema(rows.schema), rows.nullable_columns())
+    names = sorted(checked.reads) or list(rows.columns[:1])
+    table = ibis.memtable(rows.frame(names), schema=rows.schema.to_ibis(names))
+    read = ibis.duckdb.connect().to_pyarrow(checked.values(table))
+    values: npt.NDArray[np.float64] = read["value"].cast("float64").to_numpy()
+    if checked.filters:
+        values = values[read["passes"].fill_null(False).to_numpy()]
+    missing = np.isnan(values)
+    values = values[~missing] if checked.skips else np.where(missing, checked.missing, values)
+    return np.clip(values, *checked.bounds) if checked.kind == "mean" else values
+
+
+def _columns_of(rows: Rows, names: list[str]) -> list[npt.NDArray[np.float64]]:
+    """Number columns by name, over the rows that have a value in each of them."""
+    for name in names:
+        if name not in rows.schema or rows.schema[name].kind not in ("number", "boolean"):
+            columns = ", ".join(rows.columns[:12])
+            raise QueryRejected(f"There is no column of numbers named {name!r}; the columns are {columns}.")
+    frame = rows.frame(sorted(set(names)))[names].dropna()
+    return [frame[name].to_numpy(dtype="float64") for name in names]
+
+
+def _items_of(rows: Rows, column: str) -> list[Any]:
+    """The items of one column, by its name; rows without a value are left out."""
+    name = column.strip()
+    if name not in rows.schema and len(name) > 1 and name[0] == name[-1] == '"':
+        name = name[1:-1]
+    if name not in rows.schema:
+        columns = ", ".join(rows.columns[:12])
+        raise QueryRejected(f"There is no column {name!r} to count items of; the columns are {columns}.")
+    kind = rows.schema[name].kind
+    if kind not in ("number", "boolean", "text"):
+        raise QueryRejected(
+            f"The column {name!r} is of kind {kind}; texts, numbers and booleans are counted."
+        )
+    items: list[Any] = rows.frame([name])[name].dropna().tolist()
+    return items

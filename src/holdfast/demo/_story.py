@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
+import numpy as np
+
+from holdfast import checks
 from holdfast.audit.attacks import SignAttack, sign_attack
-from holdfast.demo._naive import Plain, naive_sign_attack, single_holdout
-from holdfast.demo._stones import QUESTIONS, Stones
 from holdfast.guard import Answer, Certificate, Guard
+from holdfast.intervals import Interval, clopper_pearson
 from holdfast.records import Record
 
 TRUTH = 0.5
@@ -100,7 +103,9 @@ class Story(Record):
     def held(self) -> bool:
         """Whether every interval of both guards contains its truth, as it should on 95 days of 100."""
         guarded = (self.guard, self.attacked)
-        return all(told.holds for told in self.told) and all(c.holds and not c.missed for c in guarded)
+        return all(answered.holds for answered in self.told) and all(
+            c.holds and not c.missed for c in guarded
+        )
 
     @property
     def moral(self) -> tuple[str, str, str]:
@@ -153,16 +158,20 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         return None if progress is None else lambda asked, _: progress(done + asked, total)
 
     guard = Guard(stones.table, split_seed=seed)
-    told = []
+    answered = []
     for question in QUESTIONS:
-        told.append(Told(question.words, guard.ask(question.asked), float(question.truth(stones.population))))
+        answered.append(
+            Told(question.words, guard.ask(question.asked), float(question.truth(stones.population)))
+        )
         if progress is not None:
-            progress(len(told), total)
+            progress(len(answered), total)
     before = guard.spent
-    guarded = sign_attack(guard, columns=columns, target="expensive", on_edge=False, progress=at(len(told)))
+    guarded = sign_attack(
+        guard, columns=columns, target="expensive", on_edge=False, progress=at(len(answered))
+    )
     pressed = Guard(stones.table, split_seed=seed)
     attacked = sign_attack(
-        pressed, columns=columns, target="expensive", progress=at(len(told) + len(columns) + 1)
+        pressed, columns=columns, target="expensive", progress=at(len(answered) + len(columns) + 1)
     )
     shares, final = naive_sign_attack(stones)
     once = single_holdout(stones, _explored(stones, seed))
@@ -171,7 +180,7 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         population=len(stones.population),
         columns=len(columns),
         seed=seed,
-        told=tuple(told),
+        told=tuple(answered),
         naive=Claim(
             who="Plain averages",
             value=final.value,
@@ -201,3 +210,128 @@ def _claim(who: str, attack: SignAttack, nats: float) -> Claim:
         raise AssertionError("a guard without a promise never refuses")
     missed = sum(not answer.low <= TRUTH <= answer.high for answer in attack.answers)
     return Claim(who, final.value, final.low, final.high, missed, nats)
+
+
+_NATS = math.log(1 / 0.05)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A share of rows with its exact 95 % interval for one question fixed in advance."""
+
+    value: float
+    interval: Interval
+
+    @classmethod
+    def of(cls, count: int, rows: int) -> Plain:
+        return cls(count / rows, clopper_pearson(count, rows, _NATS))
+
+
+def naive_sign_attack(stones: Stones) -> tuple[list[Plain], Plain]:
+    """The questions of :func:`holdfast.audit.attacks.sign_attack`, answered by averages over every row."""
+    target, coins = _columns(stones)
+    rows = len(target)
+    agreeing = (coins == target[:, None]).sum(axis=0)
+    return [Plain.of(int(count), rows) for count in agreeing], _vote(target, coins, _signs(target, coins))
+
+
+def single_holdout(stones: Stones, explored: Any) -> Plain:
+    """What a careful person gets without a guard: the rows at the places ``explored`` turn the coins, and the
+    other rows, which nobody has looked at, say once how often their vote is right."""
+    target, coins = _columns(stones)
+    seen = np.zeros(len(target), dtype=bool)
+    seen[explored] = True
+    return _vote(target[~seen], coins[~seen], _signs(target[seen], coins[seen]))
+
+
+def _columns(stones: Stones) -> tuple[Any, Any]:
+    return stones.table["expensive"].to_numpy(), stones.table[list(stones.coins)].to_numpy()
+
+
+def _signs(target: Any, coins: Any) -> Any:
+    """+1 for a coin that agrees with the target on at least half of these rows, else −1."""
+    return np.where((coins == target[:, None]).sum(axis=0) * 2 >= len(target), 1, -1)
+
+
+def _vote(target: Any, coins: Any, signs: Any) -> Plain:
+    """How often the vote of the turned coins is right on these rows."""
+    votes = (2 * coins.astype(np.int64) - 1) @ signs
+    if len(signs) % 2 == 0:
+        votes += (2 * coins[:, 0].astype(np.int64) - 1) * signs[0]
+    return Plain.of(int(((votes > 0) == (target == 1)).sum()), len(target))
+
+
+MOST_COINS = 600
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something an analyst wants to know: in words, as it is asked, and its true value among all stones."""
+
+    words: str
+    asked: str
+    truth: Callable[[Any], float]
+
+
+QUESTIONS = (
+    Question("What does a stone cost?", "mean(price, 0, 20000)", lambda all_: all_.price.mean()),
+    Question(
+        "And the one in the middle?",
+        "quantile(price, 0.5)",
+        lambda all_: all_.price.quantile(0.5, interpolation="lower"),
+    ),
+    Question(
+        "How many cost more than $10,000?",
+        "share(price > 10000)",
+        lambda all_: (all_.price > 10_000).mean(),
+    ),
+    Question(
+        "How many heavy ones have an ideal cut?",
+        "share(cut = 'Ideal', where = carat > 1)",
+        lambda all_: (all_.cut[all_.carat > 1] == "Ideal").mean(),
+    ),
+    Question(
+        "What does a carat cost?",
+        "mean(price / carat, 0, 20000, where = carat > 0)",
+        lambda all_: (all_.price / all_.carat).mean(),
+    ),
+    Question(
+        "Colourless ones: 3 in 10, surely?",
+        "share(color = 'D', guess = 0.3)",
+        lambda all_: (all_.color == "D").mean(),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Stones:
+    """``table`` is what the analyst has: ``rows`` stones drawn with replacement from the ``population``.
+
+    ``expensive`` says whether a stone costs more than the median of the population. A coin is a fair coin
+    flipped for each stone, independent of everything else: the majority of coins, each turned either way, is
+    right about ``expensive`` exactly half of the time.
+    """
+
+    table: Any
+    population: Any
+    coins: tuple[str, ...]
+
+    @classmethod
+    def draw(cls, rows: int, columns: int, seed: int) -> Stones:
+        """Draw the stones and flip the coins; the same for the same seed."""
+        import pandas as pd
+
+        rows = checks.whole(rows, "rows", at_least=100, of="demo")
+        columns = checks.whole(columns, "columns", at_most=MOST_COINS, of="demo")
+        rng = np.random.default_rng(checks.whole(seed, "seed", at_least=0, of="demo"))
+        with resources.as_file(resources.files("holdfast") / "data" / "diamonds.parquet") as path:
+            population = pd.read_parquet(path)
+        drawn = population.iloc[rng.integers(0, len(population), rows)].reset_index(drop=True)
+        expensive = (drawn.price > population.price.median()).astype(np.int8).rename("expensive")
+        names = tuple(f"coin_{i}" for i in range(1, columns + 1))
+        coins = pd.DataFrame(rng.integers(0, 2, (rows, columns), dtype=np.int8), columns=list(names))
+        return cls(pd.concat([drawn, expensive, coins], axis=1), population, names)
+
+    def plain(self) -> Any:
+        """The stones without what the story added to them."""
+        return self.table.drop(columns=["expensive", *self.coins])

@@ -5,11 +5,10 @@ question, exactly: sums of whole numbers and order statistics, the same on every
 """
 
 from holdfast.engines._batch import sums_of_all
-from holdfast.engines._edges import SCALE_BITS
+from holdfast.engines._dialect import SCALE_BITS
 from holdfast.engines._open import open_rows
-from holdfast.engines._rows import Rows
+from holdfast.engines._rows import Rows, require_unsealed, unsealed
 from holdfast.engines._schema import Column, Schema
-from holdfast.engines._seal import require_unsealed, unsealed
 from holdfast.engines._sums import Question, Sums
 
 __all__ = [

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.engines import _sums
 from holdfast.engines._database import DuckDB
-from holdfast.engines._dialect import Dialect
-from holdfast.engines._edges import SCALE_BITS
+from holdfast.engines._dialect import SCALE_BITS, Dialect
 from holdfast.engines._spark import Spark
 from holdfast.engines._sums import Question, Shape, Sums
 

@@ -14,9 +14,8 @@ from functools import cache, partial
 from itertools import product
 from typing import Any
 
-from holdfast.engines._builtin import exact
 from holdfast.engines._database import Database, DuckDB
-from holdfast.engines._dialect import Dialect
+from holdfast.engines._dialect import Dialect, exact
 from holdfast.errors import QueryRejected
 
 __all__ = ["probe"]

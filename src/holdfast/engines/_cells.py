@@ -13,9 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.engines import _sums
-from holdfast.engines._builtin import exact
-from holdfast.engines._dialect import Dialect
-from holdfast.engines._edges import Edges
+from holdfast.engines._dialect import Dialect, Edges, exact
 from holdfast.engines._sums import VALUES, scaled
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 Other databases differ where a question must not: they raise where arithmetic leaves the range of floats,
 round halves another way, order texts by language. Each has a dialect of its own that overrides what it needs
 (``_postgres.py``, ``_spark.py``), so that a question has the same value, or null, for every row everywhere.
+Dialects share the functions that ibis does not offer as they are, and the edges where values are clipped.
 """
 
 from __future__ import annotations
@@ -10,30 +11,97 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any
-
-from holdfast.engines._builtin import builtin, exact
-from holdfast.engines._edges import Edges
+from typing import Any, NamedTuple
 
 __all__ = [
     "NUMBER_TEXT",
     "REMAINDER",
+    "SCALE_BITS",
     "Dialect",
+    "Edges",
     "Portable",
     "away_from_zero",
+    "builtin",
     "cases",
+    "exact",
     "is_zoned",
     "recased",
     "stored_as",
 ]
 
+SCALE_BITS = 24
+"""A mean's values are rounded to multiples of (hi - lo) / 2**24, halves to even: each is off by at most
+(hi - lo) · 2**-25 and a few units in the last place of a float, so the mean of the scaled values is within
+(hi - lo) · 3.1e-8 of the mean of the clipped ones."""
+
 # A text that reads as a number: the same on every database, where their own casts differ on '1_000', 'nan' or
 # '0x1'. Up to 300 digits on either side of the point, in two halves because some count no further than 255.
 _SOME, _MORE = "[0-9]{1,150}[0-9]{0,150}", "[0-9]{0,150}[0-9]{0,150}"
 NUMBER_TEXT = rf"^[ \t]*[+-]?({_SOME}(\.{_MORE})?|\.{_SOME})([eE][+-]?[0-9]{{1,3}})?[ \t]*$"
-
 REMAINDER = "% of fractions"
 """What a database lacks that has a remainder of whole numbers only."""
+
+
+@cache
+def builtin(name: str, *types: str, gives: str = "float64") -> Any:
+    """A function of the database by its own name: ``builtin("floor")`` is the floor of a float that stays a
+    float, where ibis's own is cast to an integer, which raises beyond 64 bits."""
+    from ibis import udf
+
+    def one(first: Any) -> Any: ...
+
+    def two(first: Any, second: Any) -> Any: ...
+
+    def three(first: Any, second: Any, third: Any) -> Any: ...
+
+    types = types or ("float64",)
+    function = (one, two, three)[len(types) - 1]
+    return udf.scalar.builtin(function, name=name, signature=(types, gives))
+
+
+def exact(value: float) -> Any:
+    """A number as the database's double, to the last bit.
+
+    Through text: a bare 0.1 is a decimal to most databases, and decimals lose digits when they are mixed.
+    """
+    import ibis
+
+    return ibis.literal(repr(value)).cast("float64")
+
+
+class Edges(NamedTuple):
+    """Numbers, or what stands for them in a statement.
+
+    Values lie between ``lo`` and ``hi``; counted downwards from ``lo`` that is 0 to ``far``, and times
+    ``slope`` it is 0 to 2**24. Up to ``low``, or down to ``near``, it is a quarter of a unit and 0 still: for
+    more the product is far from leaving the range of floats, which some databases refuse to do.
+    """
+
+    lo: Any
+    low: Any
+    hi: Any
+    near: Any
+    far: Any
+    slope: Any
+
+    @classmethod
+    def of(cls, lo: float, hi: float) -> Edges:
+        width = hi - lo
+        quarter = width * 2.0 ** -(SCALE_BITS + 2)
+        return cls(lo, lo + quarter, hi, -quarter, -width, -(2.0**SCALE_BITS) / width)
+
+    @classmethod
+    def stand_ins(cls, mark: str) -> Edges:
+        """Names in their places; ``mark`` tells several questions apart."""
+        import ibis
+
+        return cls(*(ibis.literal(f"@{name}{mark}").cast("float64") for name in cls._fields))
+
+    def fill(self, template: str, mark: str) -> str:
+        """A statement with these numbers in place of the names."""
+        for name, value in self._asdict().items():
+            template = template.replace(f"'@{name}{mark}'", f"'{value!r}'")
+        return template
 
 
 class Dialect:

@@ -1,24 +1,28 @@
-"""Files, read by DuckDB: a CSV file once, a Parquet file anew for every question; and what every column of a
-DuckDB table is asked about as."""
+"""Files, read by DuckDB: a CSV file once, a Parquet file anew for every question; what every column of a
+DuckDB table is asked about as; and how an address is shown without its secrets."""
 
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from holdfast.engines._address import shown, without_secrets
 from holdfast.engines._database import DuckDB
 from holdfast.engines._native import FILE, Native
-from holdfast.engines._place import FILE_PLACE
+from holdfast.engines._parts import FILE_PLACE
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import PLAIN, Column, Schema, reject_columns
-from holdfast.engines._watch import FileWatch
 from holdfast.errors import QueryRejected
 
-__all__ = ["open_path", "rows_of_source"]
+__all__ = ["is_database", "open_path", "rows_of_source", "shown", "without_secrets"]
+
+
+# Schemes of files, which DuckDB reads itself.
+_FILES = ("file", "http", "https", "s3", "s3a", "s3n", "gs", "gcs", "r2", "hf", "az", "azure", "abfss")
 
 _WHOLE = {"TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64"}
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -48,6 +52,34 @@ _COLUMNS = {
     "TIMESTAMP_MS": Column("date", "timestamp(3)"),
     "TIMESTAMP_NS": Column("date", "timestamp(9)"),
 }
+
+
+def is_database(text: str) -> bool:
+    """Whether a text is the address of a database rather than of a file."""
+    scheme, found, _ = text.partition("://")
+    return bool(found) and scheme.isalnum() and scheme.lower() not in _FILES
+
+
+def shown(path: str) -> str:
+    """An address without the name and the password of who goes there, and without options; of a path on this
+    machine its last part, because what is shown may be read elsewhere."""
+    if "://" not in path:
+        return Path(path).name
+    parts = urlsplit(path)
+    place = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{place}{parts.path}" + (f"#{parts.fragment}" if parts.fragment else "")
+
+
+def without_secrets(error: Exception, url: str) -> str:
+    """The first line of what went wrong, with nothing of the address that is not shown."""
+    text = str(error).splitlines()[0].rstrip(". ") if str(error) else type(error).__name__
+    if "://" not in url:
+        return text
+    parts = urlsplit(url)
+    for secret in (url, parts.netloc.rpartition("@")[0], parts.query, parts.password):
+        for written in {secret or "", unquote(secret or "")} - {""}:
+            text = text.replace(written, "…")
+    return text
 
 
 def rows_of_source(
@@ -241,3 +273,19 @@ def _read_parquet(database: DuckDB, path: str) -> str:
         database.close_the_doors()
     row, file = map(PLAIN.quoted, FILE_PLACE)
     return f"SELECT *, file_row_number AS {row}, file_index AS {file} FROM read_parquet({listed})"
+
+
+class FileWatch:
+    """The files that a path or glob names: which they are, how long, and when they were last written."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._known = self._look()
+
+    def _look(self) -> list[tuple[str, int, int]]:
+        found = sorted(glob.glob(self._path, recursive=True)) or [self._path]
+        facts = [(name, os.stat(name)) for name in found if os.path.exists(name)]
+        return [(name, fact.st_size, fact.st_mtime_ns) for name, fact in facts]
+
+    def change(self) -> str | None:
+        return None if self._look() == self._known else f"the files of {self._path!r} are others, or newer"

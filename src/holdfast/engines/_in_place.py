@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,12 +17,14 @@ from holdfast.engines._postgres import Postgres
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import Column, Schema, kind_of_storage
 from holdfast.engines._spark import Spark
-from holdfast.engines._watch import TableWatch
 from holdfast.errors import DatabaseAway, QueryRejected
 
-__all__ = ["Borrowed", "backend_of", "open_table"]
+__all__ = ["Borrowed", "TableWatch", "backend_of", "open_table"]
 
 
+# A table is counted again when the last count is older than this many seconds: counting takes about as long
+# as a question.
+_COUNT_AGAIN = 60.0
 # What connections were found to lack: a server does not change under one.
 _LACKING: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 
@@ -298,3 +301,26 @@ _KINDS: dict[str, type[Borrowed]] = {
     "postgres": BorrowedPostgres,
     "pyspark": BorrowedSpark,
 }
+
+
+class TableWatch:
+    """A table of a database: whether the database answers, and its number of rows.
+
+    ``reach`` says whether the connection is still the one there was; it reads no rows, and raises
+    :class:`~holdfast.errors.DatabaseAway` where the database does not answer. It is asked before every
+    question, so that a question is not charged for a database that is away.
+    """
+
+    def __init__(self, count: Callable[[], int], known: int, reach: Callable[[], bool]) -> None:
+        self._count = count
+        self._known = known
+        self._reach = reach
+        self._looked = time.monotonic()
+
+    def change(self) -> str | None:
+        same_connection = self._reach()
+        if same_connection and time.monotonic() - self._looked < _COUNT_AGAIN:
+            return None
+        found = self._count()
+        self._looked = time.monotonic()
+        return None if found == self._known else f"the table had {self._known:,} rows and has {found:,}"

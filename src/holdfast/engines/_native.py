@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.engines._copies import arrow_rows, dict_rows, pandas_rows, polars_rows
-from holdfast.engines._refusals import unreadable_column
+from holdfast.engines._schema import unreadable_column
 from holdfast.errors import QueryRejected
 
 __all__ = ["FILE", "IBIS", "Native", "Source", "collected", "source_of"]

@@ -1,24 +1,29 @@
-"""Opening a table: from memory and from files with DuckDB, from any other database where it is, by ibis."""
+"""Opening a table: from memory and from files with DuckDB, from any other database where it is, by ibis.
+
+One text names a table in a database: the address of the database and, after ``#``, the table.
+``postgres://ann:secret@db.example/town#trips``, or ``#public.trips`` for a table of another schema. The
+address goes to ibis as it is; a password in it is never shown, neither by us nor in what others say.
+"""
 
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from holdfast.engines._address import is_database
 from holdfast.engines._database import DuckDB
-from holdfast.engines._files import open_path, rows_of_source
+from holdfast.engines._files import is_database, open_path, rows_of_source, shown, without_secrets
 from holdfast.engines._in_place import backend_of, open_table
 from holdfast.engines._native import IBIS, Categories, collected, source_of
-from holdfast.engines._refusals import by_kind_only, first_that_fails, unstorable_column
 from holdfast.engines._rows import Rows
-from holdfast.engines._schema import reject_columns
-from holdfast.engines._url import open_url
+from holdfast.engines._schema import by_kind_only, first_that_fails, reject_columns, unstorable_column
 from holdfast.errors import InvalidArgument, QueryRejected
 
-__all__ = ["open_rows"]
+__all__ = ["open_rows", "open_url"]
+
 
 _WANTED = (
     "a pandas, polars or pyarrow table, a dict of arrays, an ibis table, database://address#table, or the "
@@ -116,3 +121,39 @@ def _orders(declared: Mapping[str, Categories], public: frozenset[str]) -> dict[
         for name, categories in declared.items()
         if categories.ordered
     }
+
+
+def open_url(url: str) -> Rows:
+    """Open ``scheme://…#table`` where it is."""
+    address, _, name = url.partition("#")
+    if not name:
+        raise QueryRejected(
+            f"{shown(url)} is a database; say which table of it with #, as in {shown(address)}#trips."
+        )
+    import ibis
+
+    backend: Any = None
+    table: Any = None
+    try:
+        backend = ibis.connect(address)
+        table = _table(backend, unquote(name))
+    except Exception as error:  # No row was read yet, so the database may say what is wrong.
+        reason = without_secrets(error, url)
+    if table is None:
+        if backend is not None:
+            backend.disconnect()
+        raise QueryRejected(f"Cannot open {shown(url)}: {reason}.")
+    try:
+        reject_columns(list(table.columns))
+        rows = open_table(table, backend)
+    except Exception:
+        backend.disconnect()
+        raise
+    # A connection of our own ends with the rows.
+    weakref.finalize(rows._database, backend.disconnect)
+    return rows
+
+
+def _table(backend: Any, name: str) -> Any:
+    schema, found, last = name.rpartition(".")
+    return backend.table(last, database=schema) if found else backend.table(name)

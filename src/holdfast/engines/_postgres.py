@@ -9,18 +9,19 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from holdfast.engines._builtin import builtin, exact
 from holdfast.engines._dialect import (
     NUMBER_TEXT,
     REMAINDER,
     Dialect,
+    Edges,
     away_from_zero,
+    builtin,
     cases,
+    exact,
     is_zoned,
     recased,
     stored_as,
 )
-from holdfast.engines._edges import Edges
 
 __all__ = ["Postgres"]
 

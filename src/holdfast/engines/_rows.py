@@ -1,47 +1,72 @@
 """Rows in a database: the schema and the count are public, everything else is read by one aggregate a
-question."""
+question.
+
+Once protected rows are sealed, they can be read inside the clean room only. The guard seals its protected
+rows when it is opened, and enters the room once for each question that was paid for. A read from anywhere
+else is a fault of the program, and fails.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines import _order, _sums
+from holdfast.engines import _sums
 from holdfast.engines._cells import CellQuestion, cells_of, unit_sums_of
-from holdfast.engines._content import content_of, plain_columns
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._native import Native
-from holdfast.engines._place import some_by_place, split_by_key, split_by_place
-from holdfast.engines._refusals import by_kind_only, first_that_fails, unstorable_column
-from holdfast.engines._row_digests import digests_of, hashes_of, numbering_of
-from holdfast.engines._schema import Schema
-from holdfast.engines._seal import require_unsealed
-from holdfast.engines._split import rows_at, split_rows, store
-from holdfast.engines._sums import Question, Sums
-from holdfast.engines._units import (
+from holdfast.engines._parts import (
     UnitSizes,
     in_blocks,
     in_clusters,
     in_numbered_units,
+    rows_at,
     sizes_of,
+    some_by_place,
+    split_by_key,
+    split_by_place,
+    split_rows,
+    store,
     unit_codes,
 )
-from holdfast.engines._watch import Watch
+from holdfast.engines._row_digests import content_of, digests_of, hashes_of, numbering_of, plain_columns
+from holdfast.engines._schema import Schema, by_kind_only, first_that_fails, unstorable_column
+from holdfast.engines._sums import Question, Sums
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "require_unsealed", "unsealed"]
+
+
+_inside: ContextVar[bool] = ContextVar("inside the clean room", default=False)
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
-
 _MOST_COMPILED = 1_000
 # Tables of at most so many values (rows times columns) are copied once, because questions are then several
 # times faster; at eight bytes a value that is 400 MB, which a laptop has to spare.
 _MOST_COPIED = 50_000_000
+
+
+@contextmanager
+def unsealed() -> Iterator[None]:
+    """Let this thread read sealed rows until the block ends."""
+    before = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(before)
+
+
+def require_unsealed() -> None:
+    """Refuse to read sealed rows from outside."""
+    if not _inside.get():
+        raise RuntimeError("Protected rows are sealed: they are read in the clean room of the guard only.")
 
 
 def _by_column(
@@ -63,6 +88,13 @@ def _by_column(
         raise unstorable_column(column)
 
     return by_kind_only(named)
+
+
+class Watch(Protocol):
+    """Looks at something that must not change."""
+
+    def change(self) -> str | None:
+        """What has changed, in words, or None."""
 
 
 class Rows:
@@ -219,15 +251,15 @@ class Rows:
         column, rows = self._database.dialect.quoted("value"), self.count
         if question.counts:
             ((rows,),) = self._database.run(f"SELECT count({column}) FROM ({values}) AS ranked")
-        wanted = _order.check_ranks(ranks(rows), rows)
+        wanted = _sums.check_ranks(ranks(rows), rows)
         if not wanted:
             return rows, ()
-        found = self._database.dialect.ranked(column, _order.fractions_of(wanted, rows))
+        found = self._database.dialect.ranked(column, _sums.fractions_of(wanted, rows))
         ((ranked,),) = self._database.run(f"SELECT {found} FROM ({values}) AS ranked")
         return rows, tuple(ranked)
 
     def _ranked(self, question: Question) -> Any:
-        return _order.values_to_rank(question.values(self._table(question.reads), self.schema), question)
+        return _sums.values_to_rank(question.values(self._table(question.reads), self.schema), question)
 
     @_by_column
     def nullable_columns(self) -> frozenset[str]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from holdfast.engines._builtin import builtin, exact
 from holdfast.engines._dialect import (
     NUMBER_TEXT,
     Dialect,
     away_from_zero,
+    builtin,
     cases,
+    exact,
     is_zoned,
     recased,
     stored_as,

@@ -1,15 +1,15 @@
-"""Sums that are exact: values scaled to whole numbers and added as whole numbers, in any order and on any
-engine."""
+"""Sums and order statistics that are exact: values become whole numbers and are added as whole numbers, in
+any order and on any engine; the r-th smallest value is found with ties and all."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast.engines._builtin import exact
-from holdfast.engines._dialect import Dialect
-from holdfast.engines._edges import SCALE_BITS, Edges
+from holdfast.checks import whole
+from holdfast.engines._dialect import SCALE_BITS, Dialect, Edges, exact
 from holdfast.records import Record
 
 __all__ = [
@@ -18,14 +18,18 @@ __all__ = [
     "Shape",
     "Sums",
     "aggregate",
+    "check_ranks",
     "collect",
     "counted",
     "fill",
+    "fractions_of",
     "lowered",
     "scaled",
     "shape_of",
     "summed",
+    "values_to_rank",
 ]
+
 
 # So many rows, each of at most 2**24 units.
 _MOST_IN_64_BITS = 2 ** (63 - SCALE_BITS) - 1
@@ -217,3 +221,23 @@ def collect(question: Question, shape: Shape, row: tuple[Any, ...], *, count: in
         else None,
         scale=_scale(question),
     )
+
+
+def values_to_rank(values: Any, question: Question) -> Any:
+    """Of a question's values those that are ranked, as an ibis table of one column."""
+    import ibis
+
+    if question.filters:
+        values = values.filter(values.passes)
+    value = values.value if question.skips else ibis.coalesce(values.value, exact(question.missing))
+    return values.select(value=value)
+
+
+def fractions_of(ranks: Sequence[int], rows: int) -> list[float]:
+    """What is left below each rank, from 1, among ``rows`` values: halfway between two ranks, so that no
+    rounding of rank / rows can reach the neighbour."""
+    return [(rank - 0.5) / rows for rank in ranks]
+
+
+def check_ranks(ranks: Sequence[int], rows: int) -> list[int]:
+    return [whole(rank, f"ranks[{i}]", at_most=rows, of="order_statistics") for i, rank in enumerate(ranks)]

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any
 
 from holdfast import checks
-from holdfast.figures._table import FigureTable, Progress
+from holdfast.figures._style import FigureTable, Progress
 from holdfast.workers import Workers, checked
 
 __all__ = ["FIGURES", "FigureTable", "Progress", "draw"]
@@ -25,12 +24,15 @@ FIGURES = {
 
 
 def draw(
-    name: str, folder: Path, *, runs: Any, progress: Progress | None = None, workers: Workers = 1
+    name: str, folder: Path, *, runs: int, progress: Progress | None = None, workers: Workers = 1
 ) -> FigureTable:
     """Run the experiment behind one figure ``runs`` times and write its pictures and its table to ``folder``.
 
     ``progress`` is called with the number of runs done and the number there will be. ``workers`` share the
     runs (see :mod:`holdfast.workers`); the figure is the same for any number of them.
+
+    Args:
+        name: One of ``FIGURES``.
     """
     checks.choice(name, "name", tuple(FIGURES), of="draw")
     runs = checks.whole(runs, "runs", of="draw")

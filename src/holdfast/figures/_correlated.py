@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.dependence import BayesianNetwork, Dependence, MarkovChain
-from holdfast.figures._analyst import Holdout, PlainHoldout, Sample, Vote, analyse
-from holdfast.figures._bands import COLUMNS, Bands, draw_bands
-from holdfast.figures._style import Palette, blank, save
-from holdfast.figures._table import FigureTable, Progress
+from holdfast.figures._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
+from holdfast.figures._style import FigureTable, Palette, Progress, blank, save
 from holdfast.guard import CodeHoldout, ReusableHoldout
 from holdfast.stability import DP
 from holdfast.workers import Workers, run_all

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.figures._analyst import Holdout, PlainHoldout, Sample, Vote, analyse
-from holdfast.figures._bands import COLUMNS, Bands, draw_bands
-from holdfast.figures._style import Palette, blank, save
-from holdfast.figures._table import FigureTable, Progress
+from holdfast.figures._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
+from holdfast.figures._style import FigureTable, Palette, Progress, blank, save
 from holdfast.guard import CodeHoldout, ReusableHoldout
 from holdfast.workers import Workers, run_all
 
@@ -88,14 +86,14 @@ def _run(place: int, run: int) -> dict[str, list[Vote]]:
 
 def holdout(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1) -> FigureTable:
     """Naive reuse, the reusable holdout and the code guard, each with the same analyst on the same data."""
-    found: dict[tuple[str, str], list[list[Vote]]] = {}
+    all_votes: dict[tuple[str, str], list[list[Vote]]] = {}
     jobs = [(place, run) for place in range(len(LABELS)) for run in range(runs)]
     for (place, _), votes_of in zip(
         jobs, run_all(_run, jobs, workers=workers, progress=progress), strict=True
     ):
         for method, votes in votes_of.items():
-            found.setdefault((LABELS[place], method), []).append(votes)
-    bands = {key: Bands.of(votes) for key, votes in found.items()}
+            all_votes.setdefault((LABELS[place], method), []).append(votes)
+    bands = {key: Bands.of(votes) for key, votes in all_votes.items()}
     rows = tuple(
         (label, method, *line)
         for (label, method), band in bands.items()

@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.dependence import Clusters
-from holdfast.figures._analyst import Holdout, PlainHoldout, Sample, Vote, analyse
-from holdfast.figures._bands import COLUMNS, Bands, draw_bands
-from holdfast.figures._style import Palette, blank, quiet, save
-from holdfast.figures._table import FigureTable, Progress
+from holdfast.figures._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
+from holdfast.figures._style import FigureTable, Palette, Progress, blank, quiet, save
 from holdfast.guard import CodeHoldout, ReusableHoldout
 from holdfast.workers import Workers, run_all
 
@@ -94,12 +92,12 @@ def _run(run: int, active: Any) -> dict[str, list[Vote]]:
 def series(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1) -> FigureTable:
     """The same analyst, with methods that know that the months of a quarter go together, and without."""
     sun = Sunspots.load()
-    found: dict[str, list[list[Vote]]] = {method: [] for method in METHODS}
+    all_votes: dict[str, list[list[Vote]]] = {method: [] for method in METHODS}
     jobs = [(run, sun.active) for run in range(runs)]
     for votes_of in run_all(_run, jobs, workers=workers, progress=progress):
         for method, votes in votes_of.items():
-            found[method].append(votes)
-    bands = {method: Bands.of(votes) for method, votes in found.items()}
+            all_votes[method].append(votes)
+    bands = {method: Bands.of(votes) for method, votes in all_votes.items()}
     rows = tuple((method, *line) for method, band in bands.items() for line in band.rows(0.5))
     files = save("series", folder, lambda colours: _picture(sun, bands, colours))
     table = FigureTable(

@@ -1,14 +1,17 @@
-"""How figures look: one quiet style, on light and on dark pages."""
+"""How figures look, one quiet style on light and on dark pages, and the table that each comes with."""
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import MissingExtra
+from holdfast.records import Record
 
 THEMES = ("light", "dark")
 _COLOURS = 128
@@ -77,3 +80,44 @@ def _few_colours(drawn: io.BytesIO, target: Path) -> None:
     with Image.open(drawn) as image:
         few = image.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
         few.save(target, optimize=True)
+
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, repr=False)
+class FigureTable(Record):
+    """What a figure shows, in numbers: ``columns``, ``rows`` of values, and ``notes`` on how to read them.
+
+    The first ``groups`` columns say what a row belongs to; ``files`` are the names of what was written.
+
+    Args:
+        name: The name of the figure.
+        title: Its heading.
+        runs: How often the experiment was run.
+    """
+
+    name: str
+    title: str
+    runs: int
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    groups: int = 0
+    notes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"FigureTable({self.name!r}, {len(self.rows)} rows, {self.runs} runs)"
+
+    def write(self, folder: Path) -> None:
+        """Write ``name.csv`` and ``name.json``.
+
+        Args:
+            folder: Where the files go.
+        """
+        with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
+            lines = csv.writer(file)
+            lines.writerow(self.columns)
+            lines.writerows(self.rows)
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")

@@ -5,8 +5,7 @@ Names that are imported ``as`` themselves are for other packages of Holdfast.
 
 from typing import TYPE_CHECKING
 
-from holdfast.guard._answer import Answer, Left, Preview
-from holdfast.guard._certificate import Certificate
+from holdfast.guard._answer import Answer, Certificate, Left, Preview
 from holdfast.guard._curve import Curve
 from holdfast.guard._diagnosis import Diagnosis, Likeness, Neighbours
 from holdfast.guard._discover import Discovery
@@ -21,7 +20,6 @@ from holdfast.lazy import lazy_names
 if TYPE_CHECKING:
     from holdfast.guard._board import Board, FinalScore, Submission
     from holdfast.guard._board_rules import LadderStrategy as LadderStrategy
-    from holdfast.guard._choice import TRAINING_SHARES as TRAINING_SHARES
     from holdfast.guard._code import CodeStrategy as CodeStrategy
     from holdfast.guard._code import PreparedCode as PreparedCode
     from holdfast.guard._gate import Gate
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.guard._question import Part as Part
     from holdfast.guard._question import Question as Question
     from holdfast.guard._reusable_holdout import CodeHoldout, ReusableHoldout
+    from holdfast.guard._strategy import TRAINING_SHARES as TRAINING_SHARES
     from holdfast.guard._verdict import GateReport, Verdict, Version
 
 __all__ = [
@@ -84,7 +83,7 @@ if not TYPE_CHECKING:
             "Part": "_question",
             "PreparedCode": "_code",
             "Question": "_question",
-            "TRAINING_SHARES": "_choice",
+            "TRAINING_SHARES": "_strategy",
             "promised_with": "_noise",
             "transfer_noise": "_noise",
             "typical_noise": "_noise",

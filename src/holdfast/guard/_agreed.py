@@ -18,7 +18,7 @@ from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard._answer import Left, Preview
 from holdfast.guard._expectation import Public, expect, look
 from holdfast.guard._hints import require_values_inside
-from holdfast.guard._model_tails import tail_of_bounded_mean
+from holdfast.guard._left import tail_of_bounded_mean
 from holdfast.guard._question import Part, Question, StatisticQuestion
 from holdfast.guard._readings import BoundedMean, MeanOfDependentRows, Reading, Share
 from holdfast.guard._release import released

@@ -1,4 +1,4 @@
-"""What a person gets: an answer, a preview, and what is left."""
+"""What a person gets: an answer, the certificate that says what it rests on, a preview, and what is left."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast import checks
-from holdfast.guard._certificate import Certificate
 from holdfast.ledger import Receipt
-from holdfast.records import Record, amount, framed_html, interval_words, plain
+from holdfast.records import Record, amount, framed_html, interval_words, plain, show
 
 # An interval that covers more of the range than this tells nothing.
 _NOTHING = 0.8
@@ -294,3 +293,38 @@ class Left(float):
         if math.isfinite(self):
             bar = f"<meter min='0' max='1' value='{self.fraction:.4f}'></meter> {self.fraction:.0%} left<br>"
         return f"<p>{bar}{html.escape(repr(self))}</p>"
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Record):
+    """The statement that is certified and what it rests on.
+
+    ``statement`` is the promise in words, ``theorem`` what proves it, ``numbers`` the numbers that enter it,
+    and ``interval`` how the interval was read.
+    ``checked`` are conditions the software enforces; ``assumed`` are those no software can check from the
+    data.
+    """
+
+    statement: str
+    theorem: str
+    numbers: dict[str, Any] = field(hash=False)
+    checked: tuple[str, ...]
+    assumed: tuple[str, ...]
+    interval: str = field(default="")
+
+    def __str__(self) -> str:
+        lines = [self.statement, f"Theorem: {self.theorem}."]
+        if self.interval:
+            lines.append(f"Interval for a query fixed in advance: {self.interval}.")
+        lines += [f"  {name}: {show(value)}" for name, value in self.numbers.items()]
+        lines += ["Checked by the software:", *(f"  - {sentence}" for sentence in self.checked)]
+        lines += [
+            "Assumed, and not checkable from the data:",
+            *(f"  - {sentence}" for sentence in self.assumed),
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return framed_html(f"<pre>{html.escape(str(self))}</pre>")

@@ -1,9 +1,9 @@
-"""The clean room: the one place in which code sees protected rows, and who is inside.
+"""The clean room: the one place in which code sees protected rows, who is inside, and whose turn it is.
 
-Whatever reads protected rows runs inside :func:`read_protected`: a strategy's reading, a model's ``predict``,
-a caller's own function, a statement to a database. Only a value of a named type leaves, and that type is what
-was paid for. An exception of any kind, an exit or an interruption leaves as :class:`Failed`, which says
-nothing more and has a price of its own.
+Whatever reads protected rows runs inside :func:`read_protected`: a strategy's reading, a model's
+``predict``, a caller's own function, a statement to a database. Only a value of a named type leaves, and
+that type is what was paid for. An exception of any kind, an exit or an interruption leaves as
+:class:`Failed`, which says nothing more and has a price of its own.
 
 Foreign code (models, functions) may also print, warn and log, and its words may depend on the rows it sees.
 The room discards them. Files, sockets and processes that foreign code opens, and objects that it keeps, are
@@ -11,6 +11,12 @@ out of reach: ``docs/theory/threats.md`` says what follows from that.
 
 A reservation names its reader, so that others can tell whether that process still runs and what may have
 ended it.
+
+One question of an account goes in at a time. Two processes that write to one book need no turn to count
+right: whoever comes second reads on and tries again. But a question that is prepared while another process
+reads is answered as if that one cost the most it can. So processes that serve the same books take turns by
+a lock on a file. The lock is a courtesy: a process that holds it and does not get on, because it was
+stopped, is not waited for.
 """
 
 from __future__ import annotations
@@ -25,20 +31,33 @@ import secrets
 import sys
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import TypeVar
 
 import numpy as np
 
 from holdfast.engines import unsealed
 
+try:
+    import fcntl
+except ImportError:  # Only Unix has it; elsewhere a service has one process.
+    fcntl = None  # type: ignore[assignment]
+
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:12]
 _reading: set[str] = set()
+
+_LOOK_EVERY = 1.0  # seconds
+_looked: tuple[float, list[str | int] | None] = (-math.inf, None)
+_Leaves = TypeVar("_Leaves")
+# How many seconds another process is waited for, and how often its lock is tried.
+_PATIENCE = 2.0
+_PAUSE = 0.001
 
 
 @contextmanager
@@ -66,10 +85,6 @@ def may_be_alive(name: str) -> bool:
     except PermissionError:
         pass  # Someone else's process: it is there.
     return True
-
-
-_LOOK_EVERY = 1.0  # seconds
-_looked: tuple[float, list[str | int] | None] = (-math.inf, None)
 
 
 def memory_kills() -> list[str | int] | None:
@@ -110,9 +125,6 @@ def _started() -> str:
     except OSError:
         return ""
     return hashlib.sha256(said).hexdigest()[:12]
-
-
-_Leaves = TypeVar("_Leaves")
 
 
 @dataclass(frozen=True)
@@ -207,3 +219,50 @@ def _flush() -> None:
 @cache
 def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL(None)
+
+
+class Turn:
+    """The turns of one account. ``file`` is shared with other processes; None where there are none.
+
+    Guarantee: one thread of this process at a time. Among processes the same, unless one of them held the
+    turn for longer than two seconds.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._lock = RLock()
+        self._file = file if fcntl is not None else None
+        self._descriptor: int | None = None
+        self._depth = 0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Wait for the turn and hold it."""
+        with self._lock:
+            mine = self._depth == 0 and self._taken()
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if mine and self._descriptor is not None:
+                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def _taken(self) -> bool:
+        if self._file is None:
+            return False
+        if self._descriptor is None:
+            try:
+                self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                weakref.finalize(self, os.close, self._descriptor)
+            except OSError:  # A full disk stops nobody from counting right.
+                return False
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except OSError:
+                if time.monotonic() >= end:
+                    return False
+            time.sleep(_PAUSE)

@@ -30,8 +30,14 @@ from holdfast.guard._curve import CurveQuestion, CurveReading, curve_by_bets, cu
 from holdfast.guard._discover import ClaimQuestion, PreparedClaim, claim_level, require_one_rate
 from holdfast.guard._expectation import Expectation, Public, expect, look
 from holdfast.guard._hints import require_values_inside
-from holdfast.guard._left import Capacity, EvenShare, describe_unlimited, forecast_tail, widest_question
-from holdfast.guard._model_tails import tail_of_bounded_mean
+from holdfast.guard._left import (
+    Capacity,
+    EvenShare,
+    describe_unlimited,
+    forecast_tail,
+    tail_of_bounded_mean,
+    widest_question,
+)
 from holdfast.guard._question import Part, Question
 from holdfast.guard._readings import Reading
 from holdfast.guard._release import released

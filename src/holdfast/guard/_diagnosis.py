@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.guard._plot import plot_diagnosis
 from holdfast.records import Record, framed_html, html_table
 
 # A smaller correlation is real where it is told, and changes an interval little.
@@ -154,8 +155,6 @@ class Diagnosis(Record):
     def plot(self) -> Any:
         """Draw the autocorrelation of the columns that stand out, and the groups that resemble each other;
         returns the figure. Needs the extra ``plots``."""
-        from holdfast.guard._plot import plot_diagnosis
-
         return plot_diagnosis(self)
 
 

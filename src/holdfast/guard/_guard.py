@@ -17,19 +17,9 @@ from holdfast import checks, queries
 from holdfast.coding import MICRO, PRECISE_NATS, Account
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
-from holdfast.guard._answer import Answer, Left, Preview
-from holdfast.guard._answered import Answered
+from holdfast.guard._answer import Answer, Certificate, Left, Preview
 from holdfast.guard._asking import Member, answer_apart, answer_together, read_interrupted
-from holdfast.guard._certificate import Certificate
-from holdfast.guard._choice import (
-    STRATEGIES,
-    TRAINING_SHARES,
-    checked_weights,
-    choose_strategy,
-    default_share,
-)
 from holdfast.guard._code import CodeStrategy
-from holdfast.guard._columns import require_described
 from holdfast.guard._content import bound_later
 from holdfast.guard._curve import Curve, CurveQuestion, curve_question
 from holdfast.guard._diagnose import Doubts, diagnosed
@@ -38,7 +28,9 @@ from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_clai
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import (
     After,
+    Arrival,
     Epoch,
+    EpochAccount,
     closed_in_time,
     confidence_after,
     earlier_rows,
@@ -48,19 +40,18 @@ from holdfast.guard._epoch import (
 )
 from holdfast.guard._former import FAILURE, blocks_in
 from holdfast.guard._hints import Hints, not_in_training
-from holdfast.guard._metrics import METRICS, Scale
-from holdfast.guard._newness import Arrival, EpochAccount
-from holdfast.guard._notebook import History, guard_html
-from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion, custom_question
-from holdfast.guard._release import INTERRUPTED, Records, not_computed, too_wide
-from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
-from holdfast.guard._resolved import by_groups, members, resolved, with_ranges
-from holdfast.guard._score_queries import (
+from holdfast.guard._metrics import (
+    METRICS,
+    Scale,
     compare_query,
     require_probabilities,
     score_query,
     scored_expression,
 )
+from holdfast.guard._plot import History, guard_html, plot_answers
+from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion, custom_question
+from holdfast.guard._release import INTERRUPTED, Answered, Records, not_computed, too_wide
+from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
 from holdfast.guard._scores import (
     ScoreQuestion,
     compare_question,
@@ -69,8 +60,26 @@ from holdfast.guard._scores import (
     score_question,
 )
 from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Released
-from holdfast.guard._strategy import Prepared
-from holdfast.guard._table import NOT_SEEN, OTHERS, GroupAnswer, Table, too_few
+from holdfast.guard._setup import require_described
+from holdfast.guard._strategy import (
+    STRATEGIES,
+    TRAINING_SHARES,
+    Prepared,
+    checked_weights,
+    choose_strategy,
+    default_share,
+)
+from holdfast.guard._table import (
+    NOT_SEEN,
+    OTHERS,
+    GroupAnswer,
+    Table,
+    by_groups,
+    members,
+    resolved,
+    too_few,
+    with_ranges,
+)
 from holdfast.guard._verbs import Verbs
 from holdfast.ledger import Balance, Book, Closed
 from holdfast.queries import Query
@@ -992,8 +1001,6 @@ class Guard(Verbs):
         """Draw a line for each answer, with its question, interval and guess, and under them what was spent
         and what is left; returns the figure, which shows itself in a notebook. Reads no rows. Needs the extra
         ``plots``."""
-        from holdfast.guard._plot import plot_answers
-
         return plot_answers(self.history, str(self.left))
 
     def next_epoch(

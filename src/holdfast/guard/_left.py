@@ -1,4 +1,5 @@
-"""How much of a promised error is left, in nats and in words; and how wide an answer would be now."""
+"""How much of a promised error is left, in nats and in words; how wide an answer would be now; and what a
+model of the rows says about means."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from holdfast.coding import Account
 from holdfast.dependence import Dependence
+from holdfast.errors import QueryRejected
 from holdfast.guard._answer import Left
-from holdfast.guard._model_tails import widest_tail
 from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
 from holdfast.intervals import clopper_pearson
 from holdfast.tails import SubGaussian, Tail
@@ -180,3 +181,20 @@ def _most(fits: Callable[[int], bool]) -> int:
 
 def _count(number: int) -> str:
     return "a million or more" if number >= _MANY else f"{number:,}"
+
+
+def tail_of_bounded_mean(model: Dependence, low: float, high: float) -> Tail:
+    """The tail of a mean of values in [low, high]; refused, without data, where the model has none."""
+    if not model.bounded:
+        raise QueryRejected(
+            f"{model.name} say how the mean of the rows themselves varies, and nothing about shares, "
+            "quantiles and clipped values. Use strategy='code', 'typical-gaussian' or 'typical-laplace' and "
+            "ask with guard.custom(lambda rows: rows['x'].mean(), tail=model.mean_tail()), or give another "
+            "model."
+        )
+    return model.mean_tail(low, high)
+
+
+def widest_tail(model: Dependence) -> Tail:
+    """The tail of the widest question that the model has an answer for: a share, or the mean of the rows."""
+    return model.mean_tail()

@@ -22,7 +22,7 @@ from holdfast.engines import SCALE_BITS
 from holdfast.errors import QueryRejected
 from holdfast.guard._answer import Preview
 from holdfast.guard._fixed import FixedNumber, outcome_of, preview_of
-from holdfast.guard._model_tails import tail_of_bounded_mean, widest_tail
+from holdfast.guard._left import tail_of_bounded_mean, widest_tail
 from holdfast.guard._question import Part, Question, StatisticQuestion
 from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval, ratio

@@ -1,20 +1,22 @@
-"""What leaves the guard, how the book keeps it, and how an answer is made from the book."""
+"""What leaves the guard, how the book keeps it, and how an answer is made from the book.
+
+Answers that were given are kept at hand while they are remembered. Older ones are made again from the book.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import queries
 from holdfast.coding import MICRO
 from holdfast.errors import BudgetSpent, QueryRejected
-from holdfast.guard._answer import Answer
-from holdfast.guard._certificate import Certificate
+from holdfast.guard._answer import Answer, Certificate
 from holdfast.guard._hints import not_in_training
 from holdfast.guard._question import Question, TableQuestion
-from holdfast.guard._session import Released
+from holdfast.guard._session import Released, Session
 from holdfast.guard._strategy import Strategy
 from holdfast.intervals import Interval
 from holdfast.records import amount
@@ -37,6 +39,9 @@ _STATEMENTS = {
     "each": "Each interval released from this account contains its true value with probability {}, however "
     "its question was chosen. Nothing is said about several intervals at once.",
 }
+
+# So many answers are kept at hand; older ones are read from the book when they are asked for again.
+_REMEMBERED = 10_000
 
 
 def released(
@@ -177,3 +182,36 @@ class Records:
             assumed=self.assumptions,
             interval=interval,
         )
+
+
+class Answered:
+    """What one account answered; ``too_wide`` makes the refusal of a question whose answer would have broken
+    the promise."""
+
+    def __init__(self, session: Session, records: Records, too_wide: Callable[[str], BudgetSpent]) -> None:
+        self._session = session
+        self._records = records
+        self._too_wide = too_wide
+        self._at_hand: dict[str, Answer] = {}
+
+    def known(self, question: Question) -> Answer | None:
+        """The answer that was given before, if this is the same question."""
+        if (answer := self._at_hand.get(question.key)) is not None:
+            return answer
+        released = self._session.released(question.key)
+        return None if released is None else self.settled(released, question)
+
+    def settled(self, released: Released, asked: Question | None = None) -> Answer:
+        """The answer, or the same refusal, that a settled question has once and for all."""
+        if released.answer is None:
+            raise self._too_wide(released.text)
+        return self.recall(released, asked)
+
+    def recall(self, released: Released, asked: Question | None = None) -> Answer:
+        """The answer a line of the book stands for, made once while it is remembered."""
+        answer = self._at_hand.get(released.key)
+        if answer is None:
+            answer = self._at_hand[released.key] = self._records.answer(released, asked)
+            if len(self._at_hand) > _REMEMBERED:
+                self._at_hand.pop(next(iter(self._at_hand)), None)
+        return answer

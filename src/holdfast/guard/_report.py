@@ -16,9 +16,8 @@ from typing import Any
 
 from holdfast.coding import Account
 from holdfast.errors import MissingExtra, QueryRejected
-from holdfast.guard._answer import Answer
+from holdfast.guard._answer import Answer, Certificate
 from holdfast.guard._asking import with_sums
-from holdfast.guard._certificate import Certificate
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._clipping import clipping_of
 from holdfast.guard._code import CodeStrategy

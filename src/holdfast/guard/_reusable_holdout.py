@@ -19,8 +19,7 @@ from holdfast import checks, rounding
 from holdfast.dependence import Dependence, Independent
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._answer import Answer, Left
-from holdfast.guard._certificate import Certificate
+from holdfast.guard._answer import Answer, Certificate, Left
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._guard import Guard
 from holdfast.guard._question import Moments, Part, Question

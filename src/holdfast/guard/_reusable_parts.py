@@ -35,7 +35,7 @@ from holdfast.coding import Weights
 from holdfast.dependence import Dependence
 from holdfast.engines import SCALE_BITS, open_rows, require_unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.guard._columns import require_columns
+from holdfast.guard._setup import require_columns
 from holdfast.mechanisms import Noise
 from holdfast.queries import CheckedQuery, Query
 from holdfast.stability import BayesianDP

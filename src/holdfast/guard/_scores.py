@@ -36,7 +36,7 @@ from holdfast.guard._metrics import (
     values_of,
 )
 from holdfast.guard._question import CellQuestion, Moments, Part
-from holdfast.guard._resolved import range_of
+from holdfast.guard._table import range_of
 from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic, Steps, UnitCells
 
 _MOST_CLASSES = 100

@@ -22,9 +22,8 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
-from holdfast.guard._clean_room import killed_for_memory, may_be_alive, memory_kills
+from holdfast.guard._clean_room import Turn, killed_for_memory, may_be_alive, memory_kills
 from holdfast.guard._former import failed_before, terms_to_compare
-from holdfast.guard._turn import Turn
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 from holdfast.spans import traced
 

@@ -1,4 +1,5 @@
-"""Before the first question: open the rows, set the training part aside, and write down what is public."""
+"""Before the first question: open the rows, set the training part aside, check that columns go together,
+and write down what is public."""
 
 from __future__ import annotations
 
@@ -11,13 +12,12 @@ import numpy as np
 
 from holdfast import checks
 from holdfast.dependence import Clusters, Dependence, Independent, Layout, Mixing, Split
-from holdfast.engines import Rows, open_rows
+from holdfast.engines import Rows, Schema, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
-from holdfast.guard._columns import require_columns
 from holdfast.guard._content import Content
 from holdfast.guard._former import LAYOUTS, ORDER
 from holdfast.guard._hints import repeated_rows
-from holdfast.guard._question import Part
+from holdfast.guard._question import Part, Question
 
 _PILOT_ROWS = 20_000
 # What a seed decides besides the split, each by draws of its own.
@@ -53,6 +53,14 @@ _QUESTIONS = (
     "Nobody who asks has seen the protected rows: questions come from released answers, from the training "
     "rows, or from elsewhere. How long an answer takes is not protected."
 )
+
+_KIND = {
+    "number": "a number",
+    "boolean": "true or false",
+    "text": "text",
+    "date": "a date",
+    "other": "of a kind that cannot be computed with",
+}
 
 
 @dataclass(frozen=True)
@@ -403,3 +411,38 @@ def random_few(part: Part, most: int, seed: int) -> Part:
         mask = mask.copy()
         mask[mask] = chosen
     return replace(part, rows=part.rows.at(chosen), mask=mask)
+
+
+def require_columns(part: Schema, name: str, wanted: Schema, of: str) -> None:
+    """Refuse a part that lacks a column of another, or has one of another kind there."""
+    for column, expected in wanted.items():
+        if column not in part:
+            raise QueryRejected(f"Column {column!r} of {of} is not in {name}; both need the same columns.")
+        if expected.kind not in (found := part[column].kind, "other"):
+            raise QueryRejected(
+                f"The column {column!r} is {_KIND[expected.kind]} in {of} and {_KIND[found]} in {name}; both "
+                "need columns of the same kinds."
+            )
+        if expected.kind == "date" and expected.zoned != part[column].zoned:
+            with_zone, without = (of, name) if expected.zoned else (name, of)
+            raise QueryRejected(
+                f"The column {column!r} has a time zone in {with_zone} and none in {without}; both need one, "
+                "or neither."
+            )
+
+
+def require_described(question: Question, columns: frozenset[str], model: str) -> None:
+    """Refuse a question about columns that the model of the rows says nothing about."""
+    described = ", ".join(map(repr, sorted(columns)))
+    if question.reads is None:
+        raise QueryRejected(
+            f"The {model} describes {described} only, and {question.text} may read any column. Fit the model "
+            "to be scored on a table with named columns, so that it says which it reads."
+        )
+    others = sorted(question.reads - columns)
+    if others:
+        raise QueryRejected(
+            f"The {model} describes {described}, and {question.text} reads {', '.join(map(repr, others))} "
+            "too: what is assumed of the one says nothing about the other. Use a model of all columns that "
+            "you ask about: dependence.fit(train, columns=[...]), or Mixing(rate=...) for the whole table."
+        )

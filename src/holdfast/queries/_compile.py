@@ -14,8 +14,7 @@ from functools import reduce
 from typing import Any
 
 from holdfast import engines
-from holdfast.engines._builtin import exact
-from holdfast.engines._dialect import Dialect
+from holdfast.engines._dialect import Dialect, exact
 from holdfast.engines._schema import PLAIN
 from holdfast.queries._canonical import COMPARISONS
 from holdfast.queries._kinds import is_whole, kind_of, moment_of, order_in

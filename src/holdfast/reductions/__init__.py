@@ -12,9 +12,7 @@ from holdfast.lazy import lazy_names
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.reductions._agnostic import private_agnostic
     from holdfast.reductions._algorithm import Algorithm
-    from holdfast.reductions._amplify_delta import amplify_delta
-    from holdfast.reductions._amplify_generalization import amplify_generalization
-    from holdfast.reductions._amplify_replicability import amplify_replicability
+    from holdfast.reductions._amplify import amplify_delta, amplify_generalization, amplify_replicability
     from holdfast.reductions._density import noise_replicability, noise_to_replicable
     from holdfast.reductions._instances import exponential_choice, heavy_hitter, laplace_mean
     from holdfast.reductions._mismatch import dp_replicability, replicability_budget
@@ -26,9 +24,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
 # Where each public name lives. Names are imported on first use.
 _HOME = {
     "Algorithm": "_algorithm",
-    "amplify_delta": "_amplify_delta",
-    "amplify_generalization": "_amplify_generalization",
-    "amplify_replicability": "_amplify_replicability",
+    "amplify_delta": "_amplify",
+    "amplify_generalization": "_amplify",
+    "amplify_replicability": "_amplify",
     "dp_replicability": "_mismatch",
     "dp_to_replicable": "_replicable",
     "exponential_choice": "_instances",

@@ -1,4 +1,4 @@
-"""An algorithm as the compilers see it: something to run, and what is promised about it."""
+"""An algorithm as the compilers see it: something to run on parts of the rows, and what is promised of it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,29 @@ import numpy.typing as npt
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.replicable._result import Result
-from holdfast.replicable._tape import Tape, tape_argument
+from holdfast.replicable import Result, Tape, tape_argument
 from holdfast.stability import NODES, Notion, Path, Step, node_of
+from holdfast.workers import Progress, Workers, checked, run_all
 
-__all__ = ["Algorithm", "algorithm_argument", "fresh_tape", "settled"]
+__all__ = [
+    "SIMULATED",
+    "Algorithm",
+    "Progress",
+    "Workers",
+    "algorithm_argument",
+    "cut",
+    "distinct",
+    "effort",
+    "fresh_tape",
+    "noise_seed",
+    "ordered_subset",
+    "ordered_subsets",
+    "run_all",
+    "settled",
+    "simulation_argument",
+    "take",
+]
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,6 +56,10 @@ class Algorithm(Record):
     Guarantee: ``guarantee`` and ``failure`` are those declared, or what a compiler proved from them.
     Assumes: what is declared is true (not checkable here; ``holdfast.audit`` can contradict it).
     Reference: SIS Definition 2.1.
+
+    Args:
+        name: What messages call it.
+        start: The guarantee that the first of its steps began with; by default its own.
 
     >>> from holdfast.stability import DP
     >>> coin = Algorithm(lambda rows, tape: 0, rows_needed=3, guarantee=DP(0.0))
@@ -177,6 +199,12 @@ class Algorithm(Record):
         """The algorithm that a compiler made of this one: ``run`` with what was proved, and one step more.
 
         Further ``fields`` are those of the new algorithm: its outcomes and their law.
+
+        Args:
+            theorem: What proves the guarantee.
+            kind: The kind of the step, for the derivation.
+            conditions: What is assumed and cannot be checked.
+            parameters: The numbers that the step chose.
         """
         step = Step(
             source=node_of(self.guarantee, argument="guarantee", of="compiled").name,
@@ -257,3 +285,88 @@ def _checked_laws(values: Any, samples: int, size: int, *, of: str) -> Floats:
     if not (np.all(laws >= 0.0) and np.all(np.abs(laws.sum(axis=1) - 1.0) <= 1e-9)):
         raise InvalidArgument("probabilities", "at least 0 and of sum 1", laws, of=of)
     return laws
+
+
+def effort(workers: Any, progress: Any, *, of: str) -> tuple[Workers, Progress]:
+    """Check the two arguments that every compiler has: who works, and who is told."""
+    workers = checked(workers, of=of)
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise InvalidArgument("progress", "True, False or a function of (done, total)", progress, of=of)
+    return workers, progress
+
+
+def cut(rows: Any, parts: int, size: int) -> list[Any]:
+    """The first ``parts`` × ``size`` rows in consecutive parts: by position alone, so one changed row changes
+    one part."""
+    return [rows[number * size : (number + 1) * size] for number in range(parts)]
+
+
+def distinct(samples: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """The different samples among many, as an array, and how often each occurs.
+
+    Samples are equal where their bytes are. Parts of few rows from a small domain repeat often.
+
+    >>> samples, counts = distinct(np.array([[0, 1], [1, 1], [0, 1]]))
+    >>> sorted(zip(samples.tolist(), counts.tolist()))
+    [([0, 1], 2), ([1, 1], 1)]
+    """
+    flat = np.ascontiguousarray(samples).reshape(len(samples), -1)
+    whole = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1])))[:, 0]
+    _, first, counts = np.unique(whole, return_index=True, return_counts=True)
+    return samples[first], counts
+
+
+def ordered_subset(tape: Tape, size: int, total: int) -> npt.NDArray[np.int64]:
+    """``size`` of the positions 0 … ``total`` − 1, every ordered choice equally likely.
+
+    The first distinct ones of a sequence of independent positions: no permutation of all rows is needed.
+    """
+    count = size + size * size // total + 16
+    while 2 * size <= total:
+        drawn = tape.integers(count, total)
+        first = np.unique(drawn, return_index=True)[1]
+        if len(first) >= size:
+            return drawn[np.sort(first)[:size]]
+        count *= 2
+    return tape.permutation(total)[:size]
+
+
+def ordered_subsets(tape: Tape, count: int, size: int, total: int) -> npt.NDArray[np.int64]:
+    """``count`` independent ordered choices of ``size`` of the positions 0 … ``total`` − 1, one a line.
+
+    Lines with a repeated position are drawn again, so ``size``² must not be much more than ``total``.
+    """
+    chosen = tape.branch("try 0").integers(count * size, total).reshape(count, size)
+    attempt = 0
+    while True:
+        ordered = np.sort(chosen, axis=1)
+        again = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+        if len(again) == 0:
+            return chosen
+        attempt += 1
+        fresh = tape.branch(f"try {attempt}").integers(len(again) * size, total)
+        chosen[again] = fresh.reshape(len(again), size)
+
+
+def take(rows: Any, indices: npt.NDArray[np.int64]) -> Any:
+    """The rows at these positions, in this order."""
+    if hasattr(rows, "iloc"):
+        return rows.iloc[indices]
+    if isinstance(rows, (list, tuple)):
+        return [rows[index] for index in indices]
+    return rows[indices]
+
+
+SIMULATED = "that nobody relies on this run: its noise is simulated from the tape and protects nothing"
+
+
+def simulation_argument(simulation: Any, *, of: str) -> bool:
+    """Return ``simulation`` if it is True or False."""
+    if not isinstance(simulation, bool):
+        raise InvalidArgument("simulation", "True or False", simulation, of=of)
+    return simulation
+
+
+def noise_seed(tape: Tape) -> int:
+    """A seed for simulated noise, from a branch of its own."""
+    return int(tape.branch("noise").words(1)[0])

@@ -10,10 +10,8 @@ import numpy as np
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.reductions._algorithm import Algorithm, Floats
-from holdfast.reductions._parts import cut
-from holdfast.replicable import correlated_laplace, correlated_normal
-from holdfast.replicable._tape import Tape
+from holdfast.reductions._algorithm import Algorithm, Floats, cut
+from holdfast.replicable import Tape, correlated_laplace, correlated_normal
 from holdfast.stability import Replicability, disagreement_bound
 
 __all__ = ["noise_replicability", "noise_to_replicable"]

@@ -12,7 +12,7 @@ from holdfast import checks, replicable, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import exponential
 from holdfast.reductions._algorithm import Algorithm, Floats
-from holdfast.replicable._tape import Tape
+from holdfast.replicable import Tape
 from holdfast.stability import DP, Replicability
 
 __all__ = ["exponential_choice", "heavy_hitter", "laplace_mean"]
@@ -23,7 +23,7 @@ _LEAST = 1e-300
 
 
 def laplace_mean(
-    *, rows: Any, epsilon: float, accuracy: float, cells: Any, bounds: tuple[float, float] = (0.0, 1.0)
+    *, rows: int, epsilon: float, accuracy: float, cells: int, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Algorithm:
     """The mean of ``rows`` values with Laplace noise, told as the middle of one of ``cells`` equal cells.
 
@@ -35,6 +35,9 @@ def laplace_mean(
     ``failure``: Hoeffding for the sample, the Laplace tail for the noise, half a cell for the rounding.
     Assumes: for the failure, independent rows within the bounds (not checkable).
     Reference: SIS 2.2 (Dwork, McSherry, Nissim and Smith 2006).
+
+    Args:
+        epsilon: The ε of its privacy.
 
     >>> round(laplace_mean(rows=2000, epsilon=0.1, accuracy=0.1, cells=20).failure, 9)
     0.002868722
@@ -76,7 +79,7 @@ def laplace_mean(
     )
 
 
-def exponential_choice(*, models: Any, rows: Any, epsilon: float, accuracy: float) -> Algorithm:
+def exponential_choice(*, models: int, rows: int, epsilon: float, accuracy: float) -> Algorithm:
     """The number of a model whose loss is almost the smallest, chosen by the exponential mechanism.
 
     Each row holds the losses, in [0, 1], of ``models`` models on one example. Weights are exp(−ε·loss/2).
@@ -86,6 +89,10 @@ def exponential_choice(*, models: Any, rows: Any, epsilon: float, accuracy: floa
     probability at most ``failure`` = (k − 1) min_t [exp(−n(accuracy − t)²/2) + exp(−εnt/2)].
     Assumes: for the failure, independent rows (not checkable).
     Reference: McSherry and Talwar 2007; SIS Lemma 2.7 and Theorem 6.13.
+
+    Args:
+        rows: How many rows it will get.
+        epsilon: The ε of its privacy.
 
     >>> round(exponential_choice(models=5, rows=2000, epsilon=0.1, accuracy=0.2).failure, 9)
     0.000342638
@@ -126,7 +133,7 @@ def exponential_choice(*, models: Any, rows: Any, epsilon: float, accuracy: floa
     )
 
 
-def heavy_hitter(*, threshold: Any, rho: float, beta: float, accuracy: float | None = None) -> Algorithm:
+def heavy_hitter(*, threshold: float, rho: float, beta: float, accuracy: float | None = None) -> Algorithm:
     """The items that make up about ``threshold`` of the distribution or more, ready to be made private.
 
     Guarantee: that of ``replicable.heavy_hitters``: two samples give different tuples with probability at
@@ -135,10 +142,13 @@ def heavy_hitter(*, threshold: Any, rho: float, beta: float, accuracy: float | N
     Assumes: independent rows (not checkable).
     Reference: Holdfast, replicability.
 
+    Args:
+        accuracy: How far from the threshold a share counts as on its side; half of it by default.
+
     >>> heavy_hitter(threshold=0.4, rho=0.1, beta=0.01).rows_needed
     3641
     """
-    declared = {"threshold": threshold, "rho": rho, "beta": beta, "accuracy": accuracy}
+    declared: dict[str, Any] = {"threshold": threshold, "rho": rho, "beta": beta, "accuracy": accuracy}
 
     def run(items: Any, tape: Tape) -> Any:
         return replicable.heavy_hitters(items, tape=tape, **declared)

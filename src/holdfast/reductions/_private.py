@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.mechanisms import select_mode
-from holdfast.reductions._algorithm import Algorithm, algorithm_argument
-from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
-from holdfast.reductions._coins import cheapest, run_seeds
-from holdfast.reductions._parts import Progress, Workers, effort
-from holdfast.reductions._simulated import SIMULATED, noise_seed, simulation_argument
-from holdfast.replicable._tape import Tape
+from holdfast.reductions._algorithm import (
+    SIMULATED,
+    Algorithm,
+    Progress,
+    Workers,
+    algorithm_argument,
+    effort,
+    noise_seed,
+    simulation_argument,
+)
+from holdfast.reductions._vote import budget_argument, cheapest, cheapest_vote, run_seeds, voted
+from holdfast.replicable import Tape
 from holdfast.stability import DP, EFFICIENT, GoodCoins, private_plan
 
 __all__ = ["replicable_to_dp"]
@@ -43,6 +49,11 @@ def replicable_to_dp(
     operating system's; with ``simulation=True`` it is the tape's, and protects nothing.
     Reference: SIS Theorem 3.1 and Algorithm 1, with the constants of ``stability.private_plan``; δ = 0:
     Holdfast, private vote.
+
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        epsilon: The ε that the result must keep.
+        delta: The δ that the result must keep.
 
     >>> from holdfast.stability import Replicability
     >>> constant = Algorithm(lambda rows, tape: 7, rows_needed=10, guarantee=Replicability(0.01))

@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from holdfast import checks, replicable, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.reductions._algorithm import Algorithm, Floats, algorithm_argument
-from holdfast.reductions._parts import (
+from holdfast.reductions._algorithm import (
+    Algorithm,
+    Floats,
     Progress,
     Workers,
+    algorithm_argument,
     cut,
     distinct,
     effort,
@@ -22,8 +24,8 @@ from holdfast.reductions._parts import (
     run_all,
     take,
 )
-from holdfast.reductions._sampling import Sampling, printed_sampling, sharp_sampling
-from holdfast.replicable._tape import Tape
+from holdfast.reductions._mismatch import Sampling, printed_sampling, sharp_sampling
+from holdfast.replicable import Tape
 from holdfast.stability import (
     EXPLICIT,
     PerfectGeneralization,
@@ -54,8 +56,8 @@ def dp_to_replicable(
     rho: float,
     sampling: str = "cheapest",
     method: str = "sharp",
-    c: Any = None,
-    C: Any = None,  # noqa: N803 — SIS names the two constants c and C
+    c: float | None = None,
+    C: float | None = None,  # noqa: N803 — SIS names the two constants c and C
     workers: Workers = 1,
     progress: Progress = False,
 ) -> Algorithm:
@@ -74,6 +76,12 @@ def dp_to_replicable(
     Assumes: independent rows from one distribution and the declared privacy (not checkable); finitely many
     outcomes.
     Reference: SIS Algorithm 2, Theorem 3.17 and Corollary 3.18; sharp: Holdfast.
+
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        method: "sharp" or "paper".
+        workers: How many processes share the runs (see :mod:`holdfast.workers`).
+        progress: Whether to show a bar of the runs done, or a function of the runs done and their number.
 
     >>> from holdfast.stability import DP
     >>> flip = Algorithm(lambda rows, tape: 0, rows_needed=1, guarantee=DP(1.0), outcomes=(0, 1),
@@ -109,6 +117,10 @@ def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Alg
     Assumes: kind "one-way" or "two-way", independent rows from one distribution (not checkable), finitely
     many outcomes.
     Reference: SIS Algorithm 2 and Theorem 3.17.
+
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        method: "sharp" or "paper".
 
     >>> known = Algorithm(lambda rows, tape: 0, rows_needed=5, outcomes=(0, 1),
     ...     probabilities=lambda rows: [1, 0],

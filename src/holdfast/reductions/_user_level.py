@@ -7,13 +7,18 @@ from typing import Any
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
-from holdfast.reductions._algorithm import Algorithm, algorithm_argument
-from holdfast.reductions._ballot import budget_argument, cheapest_vote, voted
-from holdfast.reductions._parts import Progress, Workers, effort
+from holdfast.reductions._algorithm import (
+    Algorithm,
+    Progress,
+    Workers,
+    algorithm_argument,
+    effort,
+    simulation_argument,
+)
+from holdfast.reductions._mismatch import steadiest
 from holdfast.reductions._replicable import AVERAGED, sampled
-from holdfast.reductions._simulated import simulation_argument
-from holdfast.reductions._steady import steadiest
-from holdfast.replicable._tape import Tape
+from holdfast.reductions._vote import budget_argument, cheapest_vote, voted
+from holdfast.replicable import Tape
 from holdfast.stability import DP
 
 __all__ = ["item_to_user_level"]
@@ -22,7 +27,7 @@ __all__ = ["item_to_user_level"]
 def item_to_user_level(
     algorithm: Algorithm,
     *,
-    rows_a_user: Any,
+    rows_a_user: int,
     epsilon: float,
     delta: float = 0.0,
     beta: float = 0.05,
@@ -45,6 +50,12 @@ def item_to_user_level(
     guarantee (not checkable); privacy assumes only that ``run`` or ``probabilities`` raise nothing. The noise
     is the operating system's; with ``simulation=True`` it is the tape's, and protects nothing.
     Reference: SIS Theorem 6.1; one seed for each user, the vote and the constants: Holdfast.
+
+    Args:
+        algorithm: The algorithm to start from, with its declared guarantee.
+        epsilon: The ε that the result must keep.
+        workers: How many processes share the runs (see :mod:`holdfast.workers`).
+        progress: Whether to show a bar of the runs done, or a function of the runs done and their number.
 
     >>> response = Algorithm(lambda rows, tape: 0, rows_needed=1, guarantee=DP(1.0), outcomes=(0, 1),
     ...     probabilities=lambda rows: [0.7310585786300049, 0.2689414213699951])

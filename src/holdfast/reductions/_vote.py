@@ -1,25 +1,55 @@
-"""A private vote whose weights grow with the votes: few votes are enough, and pure privacy is possible."""
+"""A private vote whose weights grow with the votes: few votes are enough, and pure privacy is possible.
+
+From replicable to private: runs with few coins on many parts vote, and the share of the coins that count as
+good is chosen so that the runs are fewest.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy.special import gammaln
 
-from holdfast import rounding
+from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import exponential
 from holdfast.records import Record
-from holdfast.reductions._algorithm import Floats
-from holdfast.stability import GoodCoins
+from holdfast.reductions._algorithm import (
+    SIMULATED,
+    Algorithm,
+    Floats,
+    Progress,
+    Workers,
+    cut,
+    noise_seed,
+    run_all,
+)
+from holdfast.replicable import Tape
+from holdfast.stability import DP, EFFICIENT, GoodCoins, Notion
 
-__all__ = ["VotePlan", "elect", "expected_loss", "fewest", "log_bad", "lost", "reserve", "vote_plan"]
+__all__ = [
+    "VotePlan",
+    "budget_argument",
+    "cheapest",
+    "cheapest_vote",
+    "elect",
+    "expected_loss",
+    "fewest",
+    "log_bad",
+    "lost",
+    "reserve",
+    "run_seeds",
+    "vote_plan",
+    "voted",
+]
+
 
 _CHOICES = 40
 # A plan that needs more runs than this times the votes that decide is not worth having.
@@ -109,8 +139,8 @@ def expected_loss(trials: int, share: float, loss: Callable[[Floats], Floats]) -
     ways = gammaln(trials + 1.0) - gammaln(k + 1.0) - gammaln(trials - k + 1.0)
     law = np.exp(ways + k * math.log(share) + (trials - k) * math.log1p(-share))
     # Logarithms of factorials lose digits as they grow.
-    found: Floats = (loss(k) @ law + _BEYOND) * (1.0 + 1e-9 + 1e-14 * trials)
-    return found
+    mean_loss: Floats = (loss(k) @ law + _BEYOND) * (1.0 + 1e-9 + 1e-14 * trials)
+    return mean_loss
 
 
 def log_bad(epsilon: float, held: float | None, votes: Any, outcomes: int | None, size: int = 1) -> Any:
@@ -244,3 +274,174 @@ def fewest(enough: Callable[[int], bool], most: int) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high if high <= most else None
+
+
+_COIN_CHOICES = 12
+
+
+class _Plan(Protocol):
+    @property
+    def runs(self) -> int: ...
+
+
+class _Seeds(Protocol):
+    @property
+    def seeds(self) -> int: ...
+    @property
+    def parts(self) -> int: ...
+
+
+P = TypeVar("P", bound=_Plan)
+
+
+def run_seeds(
+    algorithm: Algorithm, plan: _Seeds, rows: Any, tape: Tape, workers: Workers, progress: Progress
+) -> list[Any]:
+    """What the algorithm gives on fresh parts of the rows, seed after seed, all parts of a seed with its
+    coins."""
+    coins = [tape.branch(f"seed {number}") for number in range(plan.seeds)]
+    parts = cut(rows, plan.seeds * plan.parts, algorithm.rows_needed)
+    jobs = [(part, coins[number // plan.parts]) for number, part in enumerate(parts)]
+    return run_all(algorithm, jobs, workers=workers, progress=progress, label="runs")
+
+
+def cheapest(
+    notion: Any,
+    plan: Callable[[GoodCoins, float], P],
+    shares: Iterable[float] | None = None,
+    *,
+    of: str,
+    by: str,
+    below: float = math.inf,
+) -> P:
+    """The plan with the fewest runs over the good coins that ``notion`` gives.
+
+    ``plan(coins, below)`` may refuse where it has no fewer runs than ``below``. Replicability ρ gives good
+    coins (η, ν) for every ν; η < ½ needs ν > 2ρ. Every ν is valid, so the search, over ``shares`` or in two
+    passes over a grid, can only lose rows.
+    """
+    if isinstance(notion, GoodCoins):
+        return plan(notion, below)
+    if notion.rho == 0.0:
+        return plan(GoodCoins(0.0, 0.0), below)
+    if not notion.rho < 0.49:
+        raise InvalidArgument("rho", "below 0.49, so that coins can be good", notion.rho, of=of, reference=by)
+    better: list[tuple[P, float]] = []
+    refusals: list[InvalidArgument] = []
+
+    def scan(shares: Iterable[float]) -> None:
+        for nu in shares:
+            fewest = better[-1][0].runs if better else below
+            if 2.0 * notion.rho < nu < 1.0:
+                try:
+                    candidate = plan(notion.good_coins(float(nu)), fewest)
+                except InvalidArgument as refused:
+                    refusals.append(refused)
+                else:
+                    better.extend([(candidate, float(nu))] if candidate.runs < fewest else [])
+
+    grid = np.geomspace(2.02 * notion.rho, 0.99, _COIN_CHOICES)
+    scan(grid if shares is None else shares)
+    if not better:
+        unlucky = InvalidArgument("rho", "so small that coins can be good", notion.rho, of=of, reference=by)
+        raise refusals[-1] if refusals else unlucky
+    if shares is None:
+        place = int(np.argmin(np.abs(grid - better[-1][1])))
+        scan(np.geomspace(grid[max(place - 1, 0)], grid[min(place + 1, _COIN_CHOICES - 1)], _COIN_CHOICES))
+    return better[-1][0]
+
+
+def budget_argument(
+    epsilon: float, delta: float, beta: float, *, of: str, by: str
+) -> tuple[float, float, float]:
+    """Check the three numbers that a private vote is asked for."""
+    return (
+        checks.real(epsilon, "epsilon", "[1e-6, 1e6]", of=of, by=by),
+        checks.real(delta, "delta", "[0, 1)", of=of, by=by),
+        checks.real(beta, "beta", "(0, 1)", of=of, by=by),
+    )
+
+
+def cheapest_vote(
+    notion: Notion,
+    *,
+    epsilon: float,
+    delta: float,
+    outcomes: tuple[Any, ...] | None,
+    beta: float,
+    failure: float,
+    of: str,
+    by: str,
+    below: float = math.inf,
+) -> VotePlan:
+    """The vote with the fewest runs, fewer than ``below``.
+
+    It is among the listed outcomes, or, if δ > 0, among whatever occurs.
+    """
+    if outcomes is None and delta == 0.0:
+        expected = "above 0 for an algorithm that does not list its outcomes"
+        raise InvalidArgument("delta", expected, delta, of=of, reference=by)
+    listed = None if outcomes is None else len(outcomes)
+    ways = ([0.0] if outcomes is not None else []) + ([delta] if delta > 0.0 else [])
+    plans: list[VotePlan] = []
+    refusals: list[InvalidArgument] = []
+    # Of two votes with as many runs, the first, which is purely private.
+    for spent in ways:
+
+        def plan_for(coins: GoodCoins, below: float, spent: float = spent) -> VotePlan:
+            budget: dict[str, Any] = {"epsilon": epsilon, "delta": spent, "beta": beta, "failure": failure}
+            return vote_plan(coins, **budget, outcomes=listed, of=of, by=by, below=below)
+
+        try:
+            plans.append(cheapest(notion, plan_for, of=of, by=by, below=plans[-1].runs if plans else below))
+        except InvalidArgument as refused:
+            refusals.append(refused)
+    if not plans:
+        raise refusals[-1]
+    return plans[-1]
+
+
+def voted(
+    algorithm: Algorithm,
+    plan: VotePlan,
+    *,
+    epsilon: float,
+    delta: float,
+    theorem: str,
+    simulation: bool,
+    workers: Workers,
+    progress: Progress,
+    conditions: tuple[str, ...] = (),
+    parameters: Mapping[str, Any] = MappingProxyType({}),
+) -> Algorithm:
+    """The private algorithm that runs this one as the plan says, and then votes."""
+    outcomes = algorithm.outcomes
+    listed = outcomes if plan.reserve is None else None
+
+    def run(rows: Any, tape: Tape) -> Any:
+        ballots = [(vote,) for vote in run_seeds(algorithm, plan, rows, tape, workers, progress)]
+        seed = noise_seed(tape) if simulation else None
+        return elect(ballots, epsilon, reserve=plan.reserve or 0.0, outcomes=listed, seed=seed)
+
+    silent = () if listed is not None or outcomes is None or None in outcomes else (None,)
+    return algorithm.compiled(
+        run,
+        guarantee=DP(epsilon, 0.0 if plan.reserve is None else delta),
+        failure=plan.failure,
+        theorem=theorem,
+        kind=EFFICIENT,
+        conditions=(
+            "independent rows from one distribution, for the failure probability",
+            *conditions,
+            *((SIMULATED,) if simulation else ()),
+        ),
+        parameters={
+            "seeds": plan.seeds,
+            "parts": plan.parts,
+            **({} if plan.reserve is None else {"reserve": plan.reserve}),
+            **parameters,
+            "failure": plan.failure,
+        },
+        rows_needed=plan.runs * algorithm.rows_needed,
+        outcomes=None if outcomes is None else (*outcomes, *silent),
+    )

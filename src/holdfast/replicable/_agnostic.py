@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable._list_heavy import list_heavy_hitter, list_heavy_hitter_rows
-from holdfast.replicable._result import Result
+from holdfast.replicable._design import Result, promise_arguments
+from holdfast.replicable._heavy import list_heavy_hitter, list_heavy_hitter_rows
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.stability import Replicability
 
@@ -28,19 +28,19 @@ Labels = npt.NDArray[Any]
 
 def agnostic(
     learner: Callable[[Any, Labels, Tape], Any],
-    x: Any,
-    y: Any,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
     labelings: Callable[[Any], Any],
     predict: Callable[[Any, Any], Any],
-    learner_rows: Any,
-    most_labelings: Any,
+    learner_rows: int,
+    most_labelings: int,
     accuracy: float,
     rho: float,
     beta: float,
     tape: Tape,
-    learner_rho: Any = 0.1,
-    learner_beta: Any = 0.01,
+    learner_rho: float = 0.1,
+    learner_beta: float = 0.01,
     best_effort: bool = False,
 ) -> Result:
     """A hypothesis almost as good as the best of the class, from a learner that needs a perfect one.
@@ -56,6 +56,10 @@ def agnostic(
     them, is ``learner_rho``-replicable and wrong on more than a share ``accuracy``/4 of the rows with
     probability at most ``learner_beta`` (not checkable).
     Reference: SIS Algorithm 12, Theorem 6.9; the constants are Holdfast's.
+
+    Args:
+        y: The label of each row.
+        best_effort: With too few rows, promise what they allow instead of refusing.
 
     >>> def smallest(x, labels, tape):  # the least threshold that agrees with the labels: below it is 1
     ...     return max((int(value) + 1 for value, label in zip(x, labels, strict=True) if label), default=0)
@@ -85,7 +89,7 @@ def agnostic(
         cut, stop = start + plan.learner_rows, start + plan.list_rows
         tried = _tried(learner, labelings, x[start:cut], strings, plan)
         lists.append(_kept(tried, predict, x[cut:stop], y[cut:stop], plan.margin))
-    found = list_heavy_hitter(
+    heavy = list_heavy_hitter(
         lists,
         eta=plan.eta,
         rho=plan.list_rho,
@@ -96,22 +100,22 @@ def agnostic(
     )
     promised, failure = plan.rho, plan.beta
     if count < plan.lists:
-        promised = rounding.probability(found.guarantee.rho + plan.spare)
-        failure = rounding.probability(float(found.beta or 0.0) + plan.spare)
+        promised = rounding.probability(heavy.guarantee.rho + plan.spare)
+        failure = rounding.probability(float(heavy.beta or 0.0) + plan.spare)
     details = {"lists": count, "list_rows": plan.list_rows, "strings": plan.strings, "eta": plan.eta}
     rows = count * plan.list_rows
-    return Result(found.value, Replicability(promised), plan.accuracy, failure, rows, str(tape), details)
+    return Result(heavy.value, Replicability(promised), plan.accuracy, failure, rows, str(tape), details)
 
 
 def agnostic_rows(
     *,
-    learner_rows: Any,
-    most_labelings: Any,
+    learner_rows: int,
+    most_labelings: int,
     accuracy: float,
     rho: float,
     beta: float,
-    learner_rho: Any = 0.1,
-    learner_beta: Any = 0.01,
+    learner_rho: float = 0.1,
+    learner_beta: float = 0.01,
 ) -> int:
     """The fewest rows from which :func:`agnostic` keeps its promise.
 
@@ -158,10 +162,7 @@ def _plan(
 ) -> _Plan:
     learner_rows = checks.whole(learner_rows, "learner_rows", of=of, by=_BY)
     most_labelings = checks.whole(most_labelings, "most_labelings", at_most=2**40, of=of, by=_BY)
-    accuracy = checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=_BY)
-    rho, beta = (
-        checks.real(value, name, "(0, 1)", of=of, by=_BY) for value, name in ((rho, "rho"), (beta, "beta"))
-    )
+    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, of=of, by=_BY)
     learner_rho = checks.real(learner_rho, "learner_rho", "(0, 0.4]", of=of, by=_BY)
     learner_beta = checks.real(learner_beta, "learner_beta", "[0, 1)", of=of, by=_BY)
     heavy = 1.0 - 2.0 * learner_rho

@@ -1,47 +1,134 @@
-"""The mean of a Gaussian with unknown covariance: each coordinate is predicted from those before it."""
+"""The mean and the least eigenvalue of Gaussian rows (SIS Theorem 6.15).
+
+For the mean each coordinate is predicted from those before it, and the prediction is rounded.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincinv, ndtr, polygamma, psi
+from scipy.special import gammainc, gammaincc, gammaincinv, ndtr, polygamma, psi
 
-from holdfast import checks, rounding
-from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast import checks, rounding, search
+from holdfast.errors import InvalidArgument
 from holdfast.records import Record
-from holdfast.replicable._arguments import chance
-from holdfast.replicable._grid import snap
-from holdfast.replicable._joint import (
-    JointPlan,
-    covariance_argument,
-    draw_mean,
-    known_mean_plan,
-    known_mean_promise,
-)
-from holdfast.replicable._least import least_whole
-from holdfast.replicable._packing import MOST_DIMENSIONS
-from holdfast.replicable._result import Result
-from holdfast.replicable._steady import LOSS, steady_exp
-from holdfast.replicable._sums import law_of_sum
-from holdfast.replicable._table import table_argument
-from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import Replicability
+from holdfast.replicable._design import Design, Result, least_rows, promise_arguments, table_argument
+from holdfast.replicable._joint import known_mean_design
+from holdfast.replicable._rounding import law_of_sum, snap
+from holdfast.replicable._tape import LOSS, Floats, Tape, steady_exp, tape_argument
 
-__all__ = ["gaussian_mean", "gaussian_mean_rows"]
+__all__ = ["gaussian_mean", "gaussian_mean_rows", "least_eigenvalue", "least_eigenvalue_rows"]
 
-Floats = npt.NDArray[np.float64]
-
+_BY = "SIS Theorem 6.15"
+_MOST_ROWS = 2**53
 _CELLS = 2048
 _WIDTHS = 512
 _STEPS = (0.5, 0.75, 0.375, 1.0, 0.25, 1.5, 2.0)
 _SCALE_CUTS = np.array([1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6, 0.97, 1.0 - 1e-9])
 _SLICES, _KEPT = 64, 40
-KNOWN_METHODS = ("cheapest", "grid", "joint")
+
+
+def gaussian_mean(
+    x: npt.ArrayLike,
+    *,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    best_effort: bool = False,
+    covariance: npt.ArrayLike | None = None,
+    method: str = "cheapest",
+) -> Result:
+    """The mean of Gaussian rows to within ``accuracy`` in Mahalanobis distance, the same on a fresh sample.
+
+    The first coordinate is rounded to a grid of ``width`` standard deviations; each further one is predicted
+    from the rounded ones by least squares, and the prediction is rounded. Of the covariance only d scales are
+    rounded, so neither its condition nor a bound on the mean enters.
+
+    If both laboratories know the ``covariance`` Σ beforehand, fewer rows are enough: coordinates in which it
+    is the identity are rounded each to its own ``"grid"``, or get normal noise together (``"joint"``, at most
+    20 columns; it tries about 310 shifted lattices there). ``"cheapest"`` takes what needs fewer rows; from
+    13 columns on that is the joint draw.
+
+    Guarantee: two samples and one tape give different means with probability at most ``rho``; the Mahalanobis
+    distance ‖Σ^{−1/2}(value − μ)‖ exceeds ``accuracy`` with probability at most ``beta``. With more rows than
+    needed both still hold, also when the two samples differ in size.
+    Assumes: independent rows from N(μ, Σ), Σ positive definite (a singular sample is refused; normality is
+    not checkable). ``best_effort`` takes any sample of at least d + 3 rows and reports what it can promise. A
+    ``covariance`` that is given is the true one, and not estimated from these rows (not checkable).
+    Reference: SIS Theorem 6.15; algorithm and constants Holdfast.
+
+    Args:
+        x: The rows, one column for each coordinate.
+        tape: The shared coins; both laboratories use the same.
+        method: "grid", "joint" or "cheapest", for a known covariance.
+
+    >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(40_000, 2))
+    >>> result = gaussian_mean(rows, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))
+    >>> result.value.round(3).tolist()
+    [3.036, -1.972]
+    """
+    of = "gaussian_mean"
+    tape = tape_argument(tape, of=of)
+    values = table_argument(x, of=of)
+    if covariance is not None:
+        known = known_mean_design(values.shape[1], accuracy, rho, beta, method, of=of)
+        return known.estimate(values, covariance, tape.branch("gaussian mean"), tape, best_effort, of=of)
+    checks.choice(method, "method", ("cheapest",), of=of)
+    design = _gaussian_design(accuracy, rho, beta, values.shape[1], of=of)
+    grid, dimension = design.grid, design.dimension
+    kept = design.kept_by(
+        len(values),
+        best_effort=best_effort,
+        what="A Gaussian mean with this promise",
+        fewest=dimension + 3,
+    )
+    centre = values.mean(axis=0)
+    upper: Floats = np.asarray(np.linalg.qr(values - centre, mode="r"), dtype=np.float64)
+    diagonal = np.diagonal(upper)
+    if not (np.abs(diagonal) > 1e-12 * np.linalg.norm(upper, axis=0)).all():
+        raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=of)
+    factor = upper.T * np.sign(diagonal)
+    rounded, scales = round_in_turn(
+        centre, factor, kept.rows, grid, tape.branch("gaussian mean").uniforms(2 * dimension)
+    )
+    details = {"width": grid.width, "step": grid.step, "scales": scales, "needed": grid.rows}
+    return kept.result(rounded, tape, details)
+
+
+def gaussian_mean_rows(
+    *,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    dimension: int = 1,
+    known_covariance: bool = False,
+    method: str = "cheapest",
+) -> int:
+    """The rows that :func:`gaussian_mean` needs in ``dimension`` dimensions.
+
+    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on the
+    grids that are searched.
+    Assumes: as :func:`gaussian_mean`.
+    Reference: Holdfast; SIS Theorem 6.15 states Õ((d ln(1/α) + ln(1/β))² ln³(1/ρ)/(α²ρ²)).
+
+    Args:
+        known_covariance: Whether both laboratories know the covariance.
+        method: "grid", "joint" or "cheapest", for a known covariance.
+
+    >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2)
+    32381
+    >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2, known_covariance=True)
+    19079
+    """
+    if known_covariance:
+        return known_mean_design(dimension, accuracy, rho, beta, method, of="gaussian_mean_rows").rows
+    checks.choice(method, "method", ("cheapest",), of="gaussian_mean_rows")
+    return _gaussian_design(accuracy, rho, beta, dimension, of="gaussian_mean_rows").rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,15 +140,90 @@ class GaussianGrid(Record):
     rows: int
 
 
-def _freedom(rows: int, dimension: int) -> Floats:
-    """Degrees of freedom of each coordinate's residual, after a constant and the coordinates before it."""
-    return np.asarray(rows - 1.0 - np.arange(dimension), dtype=np.float64)
+@dataclass(frozen=True)
+class GaussianDesign(Design):
+    """The grid for means of so many ``dimension``s."""
+
+    dimension: int
+    grid: GaussianGrid
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(_mismatch(rows, self.dimension, self.grid.width, self.grid.step))
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        grid = self.grid
+        return rounding.probability(_failure(rows, self.dimension, grid.width, grid.step, self.accuracy))
 
 
-def _normaliser(freedom: Floats) -> Floats:
-    """exp E ln χ²: residual sums of squares divided by it have logarithms centred at the true one."""
-    centred: Floats = 2.0 * np.exp(psi(freedom / 2.0))
-    return centred
+def _gaussian_design(accuracy: float, rho: float, beta: float, dimension: int, *, of: str) -> GaussianDesign:
+    dimension = checks.whole(dimension, "dimension", at_most=1000, of=of, by=_BY)
+    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
+    grid = _grid(dimension, accuracy, rho, beta)
+    return GaussianDesign(accuracy, rho, beta, grid.rows, dimension, grid)
+
+
+@lru_cache(maxsize=256)
+def _grid(dimension: int, accuracy: float, rho: float, beta: float) -> GaussianGrid:
+    """The cells that need the fewest rows; they depend on the promise alone, never on a sample."""
+    best: GaussianGrid | None = None
+    for step in _STEPS:
+        most = best.rows - 1 if best else _MOST_ROWS
+        best = _widest((dimension, accuracy, rho, beta), step, most) or best
+    if best is None:
+        raise InvalidArgument("rho", "large enough for some sample below 2⁵³ rows", rho, of="gaussian_mean")
+    return best
+
+
+def _widest(promise: tuple[int, float, float, float], step: float, most: int) -> GaussianGrid | None:
+    """The widest cells, for this step, that keep the promise with at most ``most`` rows."""
+    dimension, accuracy, rho, beta = promise
+    unit = accuracy / math.sqrt(dimension) / (_WIDTHS // 4)
+
+    def mismatch(rows: int, index: int) -> float:
+        return _mismatch(rows, dimension, index * unit, step)
+
+    def accurate(rows: int, index: int) -> bool:
+        return _failure(rows, dimension, index * unit, step, accuracy) <= beta
+
+    def needed(index: int) -> int:
+        fewest = search.least_whole(lambda n: mismatch(n, index) <= rho, above=dimension + 2, most=most)
+        return fewest or most
+
+    low = search.least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
+    if low is None or not accurate(most, low):
+        return None
+    high = _WIDTHS + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if accurate(needed(middle), middle):
+            low = middle
+        else:
+            high = middle
+    rows = needed(low)
+    return GaussianGrid(low * unit, step, rows) if accurate(rows, low) else None
+
+
+def round_in_turn(
+    centre: npt.ArrayLike, factor: npt.ArrayLike, rows: int, grid: GaussianGrid, coins: Floats
+) -> tuple[Floats, Floats]:
+    """Round each coordinate of the sample mean, after predicting it from the coordinates already rounded.
+
+    ``factor`` is the lower Cholesky factor of the centred sums of squares and products; ``coins`` are 2d
+    uniforms, for the scales and then for the coordinates. Leading axes are samples. Returns the rounded mean
+    and the rounded scales.
+    """
+    centre, factor = np.asarray(centre, dtype=np.float64), np.asarray(factor, dtype=np.float64)
+    dimension = centre.shape[-1]
+    diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
+    spread = np.log(diagonal) - np.log(_normaliser(_freedom(rows, dimension))) / 2.0
+    scales = steady_exp(snap(spread, grid.step, coins[..., :dimension]))
+    rounded, gap = np.empty_like(centre), np.zeros_like(centre)
+    for j in range(dimension):
+        predicted = centre[..., j] + (factor[..., j, :j] * gap[..., :j]).sum(axis=-1)
+        rounded[..., j] = snap(predicted, grid.width * scales[..., j], coins[..., dimension + j])
+        gap[..., j] = (rounded[..., j] - predicted) / diagonal[..., j]
+    return rounded, scales
 
 
 def _mismatch(rows: int, dimension: int, width: float, step: float) -> float:
@@ -74,6 +236,30 @@ def _mismatch(rows: int, dimension: int, width: float, step: float) -> float:
     leverage = 1.0 / rows + np.cumsum(drift) - drift
     cells = float((inverse * np.sqrt(leverage)).sum()) * math.sinh(step / 2.0) / (step / 2.0)
     return scales + 2.0 / math.sqrt(math.pi) * cells / width * LOSS
+
+
+def _failure(rows: int, dimension: int, width: float, step: float, accuracy: float) -> float:
+    """P(Mahalanobis distance > accuracy), at most: d independent squares of normal + cell·uniform."""
+    freedom = _freedom(rows, dimension)
+    normaliser = _normaliser(freedom)
+    drift = width**2 / 4.0 * math.exp(step) * float((1.0 / normaliser[:-1]).sum())
+    noise = math.sqrt(1.0 / rows + drift) * LOSS
+    cell, weights = _cells(float(freedom[-1]), width, step)
+    reach = accuracy * np.sqrt(np.arange(_CELLS + 1) / _CELLS)
+    high, low = (reach + cell / 2.0) / noise, (reach - cell / 2.0) / noise
+    inside = weights @ (noise / cell * (_absolute(high) - _absolute(low)))
+    return 1.0 - float(law_of_sum(np.clip(inside, 0.0, 1.0), dimension).sum())
+
+
+def _freedom(rows: int, dimension: int) -> Floats:
+    """Degrees of freedom of each coordinate's residual, after a constant and the coordinates before it."""
+    return np.asarray(rows - 1.0 - np.arange(dimension), dtype=np.float64)
+
+
+def _normaliser(freedom: Floats) -> Floats:
+    """exp E ln χ²: residual sums of squares divided by it have logarithms centred at the true one."""
+    centred: Floats = 2.0 * np.exp(psi(freedom / 2.0))
+    return centred
 
 
 def _absolute(x: Floats) -> Floats:
@@ -99,224 +285,153 @@ def _cells(freedom: float, width: float, step: float) -> tuple[Floats, Floats]:
     return cells[order][last][:, None], np.diff(reached[last], prepend=0.0)
 
 
-def _failure(rows: int, dimension: int, width: float, step: float, accuracy: float) -> float:
-    """P(Mahalanobis distance > accuracy), at most: d independent squares of normal + cell·uniform."""
-    freedom = _freedom(rows, dimension)
-    normaliser = _normaliser(freedom)
-    drift = width**2 / 4.0 * math.exp(step) * float((1.0 / normaliser[:-1]).sum())
-    noise = math.sqrt(1.0 / rows + drift) * LOSS
-    cell, weights = _cells(float(freedom[-1]), width, step)
-    reach = accuracy * np.sqrt(np.arange(_CELLS + 1) / _CELLS)
-    high, low = (reach + cell / 2.0) / noise, (reach - cell / 2.0) / noise
-    inside = weights @ (noise / cell * (_absolute(high) - _absolute(low)))
-    return 1.0 - float(law_of_sum(np.clip(inside, 0.0, 1.0), dimension).sum())
+_EIGENVALUE_WIDTHS = 512
+_EIGENVALUE_SLICES = 256
 
 
-def _widest(promise: tuple[int, float, float, float], step: float, most: int) -> GaussianGrid | None:
-    """The widest cells, for this step, that keep the promise with at most ``most`` rows."""
-    dimension, accuracy, rho, beta = promise
-    unit = accuracy / math.sqrt(dimension) / (_WIDTHS // 4)
+def least_eigenvalue(
+    x: npt.ArrayLike, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
+) -> Result:
+    """The least eigenvalue of the covariance of Gaussian rows, within e^{±accuracy}, the same on a fresh
+    sample.
 
-    def mismatch(rows: int, index: int) -> float:
-        return _mismatch(rows, dimension, index * unit, step)
+    Exactly ``least_eigenvalue_rows`` rows are read, the first ones, so that samples of different sizes agree.
 
-    def accurate(rows: int, index: int) -> bool:
-        return _failure(rows, dimension, index * unit, step, accuracy) <= beta
+    Guarantee: two samples and one tape give different values with probability at most ``rho``;
+    |ln(value/λ_min)| exceeds ``accuracy`` with probability at most ``beta``.
+    Assumes: independent rows from N(μ, Σ), Σ positive definite (a singular sample is refused; normality
+    is not checkable). ``best_effort`` takes any sample of at least d + 5 rows and reports what it can
+    promise.
+    Reference: SIS Theorem 6.15, first step; constants Holdfast.
 
-    def needed(index: int) -> int:
-        return least_whole(lambda n: mismatch(n, index) <= rho, dimension + 3, most=most) or most
+    Args:
+        x: The rows, one column for each coordinate.
+        tape: The shared coins; both laboratories use the same.
 
-    low = least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
-    if low is None or not accurate(most, low):
-        return None
-    high = _WIDTHS + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if accurate(needed(middle), middle):
-            low = middle
-        else:
-            high = middle
-    rows = needed(low)
-    return GaussianGrid(low * unit, step, rows) if accurate(rows, low) else None
+    >>> rows = np.random.default_rng(1).normal(0.0, [1.0, 0.5], size=(2_000, 2))
+    >>> round(float(least_eigenvalue(rows, accuracy=1.0, rho=0.1, beta=0.05, tape=Tape("study-7"))), 4)
+    0.2947
+    """
+    of = "least_eigenvalue"
+    tape = tape_argument(tape, of=of)
+    values = table_argument(x, of=of)
+    design = _eigenvalue_design(accuracy, rho, beta, values.shape[1], of=of)
+    kept = design.kept_by(
+        min(len(values), design.rows),
+        best_effort=best_effort,
+        what="A least eigenvalue with this promise",
+        fewest=design.dimension + 5,
+    )
+    used = values[: kept.rows] - values[: kept.rows].mean(axis=0)
+    smallest = float(np.linalg.svd(used, compute_uv=False)[-1]) ** 2
+    if not smallest > 0.0:
+        raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=of)
+    coin = tape.branch("least eigenvalue").uniforms(1)[0]
+    value = round_least(smallest, kept.rows, design.dimension, design.width, coin)
+    return kept.result(float(value), tape, {"width": design.width, "needed": design.rows})
+
+
+def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension: int = 1) -> int:
+    """The rows that :func:`least_eigenvalue` needs in ``dimension`` dimensions.
+
+    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
+    the grids that are searched.
+    Assumes: as :func:`least_eigenvalue`.
+    Reference: Holdfast; SIS, proof of Theorem 6.15, states Õ(d² ln³(1/ρ) ln²(1/β)/ρ²) for a factor 8.
+
+    >>> least_eigenvalue_rows(accuracy=2.0794415416798357, rho=0.1, beta=0.05, dimension=10)
+    126
+    """
+    return _eigenvalue_design(accuracy, rho, beta, dimension, of="least_eigenvalue_rows").rows
+
+
+@dataclass(frozen=True)
+class EigenvalueDesign(Design):
+    """Cells of ``width`` for the logarithm of the least eigenvalue in so many ``dimension``s."""
+
+    dimension: int
+    width: float
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(_eigenvalue_mismatch(rows, self.dimension, self.width))
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        return rounding.probability(_eigenvalue_failure(rows, self.dimension, self.width, self.accuracy))
+
+
+def _eigenvalue_design(
+    accuracy: float, rho: float, beta: float, dimension: int, *, of: str
+) -> EigenvalueDesign:
+    dimension = checks.whole(dimension, "dimension", at_most=10_000, of=of, by=_BY)
+    return _eigenvalue_grid(dimension, *promise_arguments(accuracy, rho, beta, "(0, 20]", of=of, by=_BY))
 
 
 @lru_cache(maxsize=256)
-def _grid(dimension: int, accuracy: float, rho: float, beta: float) -> GaussianGrid:
+def _eigenvalue_grid(dimension: int, accuracy: float, rho: float, beta: float) -> EigenvalueDesign:
     """The cells that need the fewest rows; they depend on the promise alone, never on a sample."""
-    best: GaussianGrid | None = None
-    for step in _STEPS:
-        found = _widest((dimension, accuracy, rho, beta), step, best.rows - 1 if best else 2**53)
-        best = found or best
-    if best is None:
-        raise InvalidArgument("rho", "large enough for some sample below 2⁵³ rows", rho, of="gaussian_mean")
-    return best
+    of, unit = "least_eigenvalue", 2.0 * accuracy / _EIGENVALUE_WIDTHS
+
+    def needed(index: int) -> int:
+        def enough(n: int) -> bool:
+            return _eigenvalue_mismatch(n, dimension, index * unit) <= rho
+
+        return least_rows(enough, "rho", rho, of=of, start=dimension + 5, most=_MOST_ROWS)
+
+    low, high = 0, _EIGENVALUE_WIDTHS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _eigenvalue_failure(needed(middle), dimension, middle * unit, accuracy) <= beta:
+            low = middle
+        else:
+            high = middle
+    if low == 0:
+        raise InvalidArgument("beta", "large enough for some sample below 2⁵³ rows", beta, of=of)
+    return EigenvalueDesign(accuracy, rho, beta, needed(low), dimension, low * unit)
 
 
-def round_in_turn(
-    centre: npt.ArrayLike, factor: npt.ArrayLike, rows: int, grid: GaussianGrid, coins: Floats
-) -> tuple[Floats, Floats]:
-    """Round each coordinate of the sample mean, after predicting it from the coordinates already rounded.
+def round_least(
+    least: npt.ArrayLike, rows: int, dimension: int, width: float, coins: npt.ArrayLike
+) -> Floats:
+    """The rounded estimate from the least eigenvalue of the centred sums of squares and products."""
+    freedom = rows - 1.0
+    # Between the largest and the smallest of what the least eigenvalue may be centred at, on the log scale.
+    centre = math.log(freedom) / 2.0 + math.log(math.sqrt(freedom) - math.sqrt(dimension))
+    return steady_exp(snap(np.log(np.asarray(least, dtype=np.float64)) - centre, width, coins))
 
-    ``factor`` is the lower Cholesky factor of the centred sums of squares and products; ``coins`` are 2d
-    uniforms, for the scales and then for the coordinates. Leading axes are samples. Returns the rounded mean
-    and the rounded scales.
+
+def _eigenvalue_mismatch(rows: int, dimension: int, width: float) -> float:
+    """E|ln λ̂ − ln λ̂'|/width ≤ 2√E[1/λ_min(GGᵀ)]/width: Poincaré for even functions."""
+    return 2.0 * math.sqrt(inverse_least(rows - 1, dimension)) / width
+
+
+def _eigenvalue_failure(rows: int, dimension: int, width: float, accuracy: float) -> float:
+    """P(|ln(value/λ_min)| > accuracy), at most, averaged over the rounding error."""
+    freedom = rows - 1.0
+    slack = accuracy - math.log(LOSS)
+    centre = math.sqrt(freedom) - math.sqrt(dimension)
+    scale = freedom**0.25 * math.sqrt(max(centre, 0.0))
+    # Each tail grows with the rounding error in its own direction, so the end of a slice bounds the slice.
+    error = width * (np.arange(1, _EIGENVALUE_SLICES + 1) / _EIGENVALUE_SLICES - 0.5)
+    above = gammaincc(freedom / 2.0, scale**2 * np.exp(slack - error) / 2.0)
+    below = np.exp(-(np.maximum(centre - scale * np.exp((error - slack) / 2.0), 0.0) ** 2) / 2.0)
+    return float((above + below).mean())
+
+
+def inverse_least(freedom: int, dimension: int) -> float:
+    """E[1/λ_min(GGᵀ)] for a d × f standard normal G, at most; infinite where f is too small for the bound.
+
+    The least of E tr (GGᵀ)⁻¹ = d/(f−d−1) and of an integral over P(σ_min < √f − √d − t), which is at most
+    e^{−t²/2} and at most d·P(χ²_{f−d+1} < d(√f − √d − t)²), up to t = ¾(√f − √d); beyond, Cauchy–Schwarz
+    with E tr (GGᵀ)⁻² = d(f−1)/((f−d)(f−d−1)(f−d−3)).
     """
-    centre, factor = np.asarray(centre, dtype=np.float64), np.asarray(factor, dtype=np.float64)
-    dimension = centre.shape[-1]
-    diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
-    spread = np.log(diagonal) - np.log(_normaliser(_freedom(rows, dimension))) / 2.0
-    scales = steady_exp(snap(spread, grid.step, coins[..., :dimension]))
-    rounded, gap = np.empty_like(centre), np.zeros_like(centre)
-    for j in range(dimension):
-        predicted = centre[..., j] + (factor[..., j, :j] * gap[..., :j]).sum(axis=-1)
-        rounded[..., j] = snap(predicted, grid.width * scales[..., j], coins[..., dimension + j])
-        gap[..., j] = (rounded[..., j] - predicted) / diagonal[..., j]
-    return rounded, scales
-
-
-def _parameters(
-    accuracy: Any, rho: Any, beta: Any, dimension: Any, of: str
-) -> tuple[int, float, float, float]:
-    by = "SIS Theorem 6.15"
-    return (
-        checks.whole(dimension, "dimension", at_most=1000, of=of, by=by),
-        checks.real(accuracy, "accuracy", "(0, inf)", of=of, by=by),
-        chance(rho, "rho", of=of, by=by),
-        chance(beta, "beta", of=of, by=by),
-    )
-
-
-def _known(dimension: int, accuracy: float, rho: float, beta: float, method: str, of: str) -> JointPlan:
-    checks.choice(method, "method", KNOWN_METHODS, of=of)
-    if method == "joint" and dimension > MOST_DIMENSIONS:
-        expected = f"'grid' or 'cheapest' beyond {MOST_DIMENSIONS} columns, where a joint draw takes too long"
-        raise InvalidArgument("method", expected, method, of=of)
-    return known_mean_plan(dimension, accuracy, rho, beta, method)
-
-
-def gaussian_mean_rows(
-    *,
-    accuracy: float,
-    rho: float,
-    beta: float,
-    dimension: Any = 1,
-    known_covariance: bool = False,
-    method: str = "cheapest",
-) -> int:
-    """The rows that :func:`gaussian_mean` needs in ``dimension`` dimensions.
-
-    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on the
-    grids that are searched.
-    Assumes: as :func:`gaussian_mean`.
-    Reference: Holdfast; SIS Theorem 6.15 states Õ((d ln(1/α) + ln(1/β))² ln³(1/ρ)/(α²ρ²)).
-
-    >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2)
-    32381
-    >>> gaussian_mean_rows(accuracy=0.1, rho=0.1, beta=0.05, dimension=2, known_covariance=True)
-    19079
-    """
-    of = "gaussian_mean_rows"
-    promise = _parameters(accuracy, rho, beta, dimension, of)
-    if known_covariance:
-        return _known(*promise, method, of).rows
-    checks.choice(method, "method", ("cheapest",), of=of)
-    return _grid(*promise).rows
-
-
-def gaussian_mean(
-    x: Any,
-    *,
-    accuracy: float,
-    rho: float,
-    beta: float,
-    tape: Tape,
-    best_effort: bool = False,
-    covariance: npt.ArrayLike | None = None,
-    method: str = "cheapest",
-) -> Result:
-    """The mean of Gaussian rows to within ``accuracy`` in Mahalanobis distance, the same on a fresh sample.
-
-    The first coordinate is rounded to a grid of ``width`` standard deviations; each further one is predicted
-    from the rounded ones by least squares, and the prediction is rounded. Of the covariance only d scales are
-    rounded, so neither its condition nor a bound on the mean enters.
-
-    If both laboratories know the ``covariance`` Σ beforehand, fewer rows are enough: coordinates in which it
-    is the identity are rounded each to its own ``"grid"``, or get normal noise together (``"joint"``, at most
-    20 columns; it tries about 310 shifted lattices there). ``method`` says which; ``"cheapest"`` takes what
-    needs fewer rows, from 13 columns on the joint draw. ``beta`` is the failure probability.
-
-    Guarantee: two samples and one tape give different means with probability at most ``rho``; the Mahalanobis
-    distance ‖Σ^{−1/2}(value − μ)‖ exceeds ``accuracy`` with probability at most ``beta``. With more rows than
-    needed both still hold, also when the two samples differ in size.
-    Assumes: independent rows from N(μ, Σ), Σ positive definite (a singular sample is refused; normality is
-    not checkable). ``best_effort`` takes any sample of at least d + 3 rows and reports what it can promise. A
-    ``covariance`` that is given is the true one, and not estimated from these rows (not checkable).
-    Reference: SIS Theorem 6.15; algorithm and constants Holdfast.
-
-    >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(40_000, 2))
-    >>> result = gaussian_mean(rows, accuracy=0.1, rho=0.1, beta=0.05, tape=Tape("study-7"))
-    >>> result.value.round(3).tolist()
-    [3.036, -1.972]
-    """
-    of = "gaussian_mean"
-    tape = tape_argument(tape, of=of)
-    values = table_argument(x, of=of)
-    rows = len(values)
-    dimension, accuracy, rho, beta = _parameters(accuracy, rho, beta, values.shape[1], of)
-    if covariance is not None:
-        factor_known = covariance_argument(covariance, dimension, of=of)
-        plan = _known(dimension, accuracy, rho, beta, method, of)
-        return _with_known_covariance(values, factor_known, plan, (accuracy, rho, beta), tape, best_effort)
-    if method != "cheapest":
-        raise InvalidArgument("method", "given with a known covariance only", method, of=of)
-    grid = _grid(dimension, accuracy, rho, beta)
-    least = dimension + 3 if best_effort else grid.rows
-    if rows < least:
-        raise NotEnoughRows(least, rows, what="A Gaussian mean with this promise")
-    if rows < grid.rows:
-        rho = rounding.probability(_mismatch(rows, dimension, grid.width, grid.step))
-        beta = rounding.probability(_failure(rows, dimension, grid.width, grid.step, accuracy))
-    centre = values.mean(axis=0)
-    upper: Floats = np.asarray(np.linalg.qr(values - centre, mode="r"), dtype=np.float64)
-    diagonal = np.diagonal(upper)
-    if not (np.abs(diagonal) > 1e-12 * np.linalg.norm(upper, axis=0)).all():
-        raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=of)
-    factor = upper.T * np.sign(diagonal)
-    rounded, scales = round_in_turn(
-        centre, factor, rows, grid, tape.branch("gaussian mean").uniforms(2 * dimension)
-    )
-    return Result(
-        rounded,
-        Replicability(rho),
-        accuracy,
-        beta,
-        rows=rows,
-        tape=str(tape),
-        details={"width": grid.width, "step": grid.step, "scales": scales, "needed": grid.rows},
-    )
-
-
-def _with_known_covariance(
-    values: Floats,
-    factor: list[list[float]],
-    plan: JointPlan,
-    promise: tuple[float, float, float],
-    tape: Tape,
-    best_effort: bool,
-) -> Result:
-    accuracy, rho, beta = promise
-    rows, dimension = values.shape
-    if rows < (1 if best_effort else plan.rows):
-        raise NotEnoughRows(plan.rows, rows, what="A Gaussian mean with this promise")
-    if rows < plan.rows:
-        rho, beta = known_mean_promise(dimension, plan, accuracy, rows)
-    shared = tape.branch("gaussian mean").branch(plan.method)
-    return Result(
-        draw_mean(values.mean(axis=0), factor, plan, shared),
-        Replicability(rho),
-        accuracy,
-        beta,
-        rows=rows,
-        tape=str(tape),
-        details={"method": plan.method, "width": plan.width, "needed": plan.rows},
-    )
+    centre, room = math.sqrt(freedom) - math.sqrt(dimension), freedom - dimension
+    if room <= 3:
+        return math.inf
+    shortfall = np.linspace(0.0, 0.75 * centre, _EIGENVALUE_SLICES + 1)
+    least = (centre - shortfall) ** 2
+    small = dimension * gammainc((room + 1.0) / 2.0, dimension * least / 2.0)
+    tail = np.minimum(np.exp(-(shortfall**2) / 2.0), small)
+    inside = float(1.0 / least[0] + (np.diff(1.0 / least) * tail[:-1]).sum())
+    traces = dimension * (freedom - 1.0) / (room * (room - 1.0) * (room - 3.0))
+    return min(inside + math.sqrt(traces * float(tail[-1])), dimension / (room - 1.0))

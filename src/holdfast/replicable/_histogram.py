@@ -4,60 +4,183 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.special import gammaln, ndtr
 
 from holdfast import checks, rounding
-from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.records import Record
-from holdfast.replicable._arguments import chance
-from holdfast.replicable._joint import draw_shares, shares_plan, shares_promise
-from holdfast.replicable._least import least_whole
-from holdfast.replicable._packing import MOST_DIMENSIONS
-from holdfast.replicable._result import Result
-from holdfast.replicable._simplex import CELLS, error_tail
-from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import Replicability
+from holdfast.errors import InvalidArgument
+from holdfast.replicable._correlated import MOST_DIMENSIONS
+from holdfast.replicable._design import Design, Result, least_rows, promise_arguments
+from holdfast.replicable._joint import draw_shares, shares_design
+from holdfast.replicable._tape import Floats, Tape, tape_argument
 
-__all__ = ["histogram", "histogram_rows"]
-
-Floats = npt.NDArray[np.float64]
+__all__ = ["CELLS", "error_tail", "histogram", "histogram_rows"]
 
 _WIDTHS = 8192
 # Up to so many categories the law of the rounding error is computed cell by cell.
 _EXACT = 128
 
 
-@dataclass(frozen=True, repr=False)
-class HistogramGrid(Record):
-    """A lattice of shares in steps of ``width``."""
+def histogram(
+    items: Iterable[Hashable],
+    categories: Iterable[Hashable] | int,
+    *,
+    accuracy: float,
+    rho: float,
+    tape: Tape,
+    beta: float = 0.05,
+    best_effort: bool = False,
+    method: str = "lattice",
+) -> Result:
+    """The share of each category, all within ``accuracy`` in total variation, the same on a fresh sample.
 
+    ``method="lattice"`` rounds all shares to a shared lattice. ``"joint"`` is the paper's way: normal noise
+    for all shares together, for at most 21 categories, where the lattice needs fewer rows.
+
+    Guarantee: two samples and one tape give different shares with probability at most ``rho``; the total
+    variation distance ½Σ|value − truth| exceeds ``accuracy`` with probability at most ``beta``. The
+    shares are at least 0 and sum to 1. With more rows than needed both still hold, also when the two
+    samples differ in size.
+    Assumes: independent rows from one law on ``categories`` (an item outside is refused). Both
+    laboratories list the categories in the same order.
+    Reference: SIS Theorem 6.14; rounding and constants Holdfast.
+
+    Args:
+        items: The items, one for each row: texts, numbers or tuples of them.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
+        method: "lattice" or "joint".
+
+    >>> items = np.random.default_rng(1).choice(["a", "b", "c"], size=60_000, p=[0.5, 0.3, 0.2])
+    >>> histogram(items, ["a", "b", "c"], accuracy=0.1, rho=0.1, tape=Tape("study-7")).value.round(3).tolist()
+    [0.516, 0.28, 0.203]
+    """
+    of = "histogram"
+    tape = tape_argument(tape, of=of)
+    listed = _listed(categories, of)
+    parameters = _parameters(len(listed), accuracy, rho, beta, of)
+    try:
+        values = items.tolist() if isinstance(items, np.ndarray) else list(items)
+        counted = Counter(values)
+    except TypeError:
+        raise InvalidArgument("items", "a list of categories", items, of=of) from None
+    counts = np.array([counted.pop(category, 0) for category in listed], dtype=np.float64)
+    if counted:
+        raise InvalidArgument("items", "all in categories", next(iter(counted)), of=of)
+    _method(method, len(listed), of)
+    if method == "joint":
+        drawn = shares_design(*parameters)
+        kept = drawn.kept_by(len(values), best_effort=best_effort, what="A histogram with this promise")
+        coins = tape.branch("histogram").branch("joint")
+        details = {"categories": tuple(listed), "method": method, "width": drawn.width, "needed": drawn.rows}
+        return kept.result(draw_shares(counts / kept.rows, drawn.width, coins), tape, details)
+    design = _design(*parameters)
+    kept = design.kept_by(len(values), best_effort=best_effort, what="A histogram with this promise")
+    uniforms = tape.branch("histogram").uniforms(design.categories - 1)
+    shares = round_shares(counts / kept.rows, design.width, uniforms)
+    details = {"categories": tuple(listed), "width": design.width, "needed": design.rows}
+    return kept.result(shares, tape, details)
+
+
+def histogram_rows(
+    *,
+    categories: Iterable[Hashable] | int,
+    accuracy: float,
+    rho: float,
+    beta: float = 0.05,
+    method: str = "lattice",
+) -> int:
+    """The rows that :func:`histogram` needs; ``categories`` is the list, or how many.
+
+    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
+    the grids that are searched.
+    Assumes: as :func:`histogram`.
+    Reference: Holdfast; SIS Theorem 6.14 states O(k² ln(1/ρ)/(α²ρ²)) for the expected distance.
+
+    Args:
+        method: "lattice" or "joint".
+
+    >>> histogram_rows(categories=4, accuracy=0.1, rho=0.1)
+    11784
+    """
+    of = "histogram_rows"
+    promise = _parameters(len(_listed(categories, of)), accuracy, rho, beta, of)
+    _method(method, promise[0], of)
+    return shares_design(*promise).rows if method == "joint" else _design(*promise).rows
+
+
+def _method(method: str, categories: int, of: str) -> None:
+    checks.choice(method, "method", ("lattice", "joint"), of=of)
+    if method == "joint" and categories > MOST_DIMENSIONS + 1:
+        expected = f"'lattice' beyond {MOST_DIMENSIONS + 1} categories, where a joint draw takes too long"
+        raise InvalidArgument("method", expected, method, of=of)
+
+
+def _parameters(
+    categories: int, accuracy: float, rho: float, beta: float, of: str
+) -> tuple[int, float, float, float]:
+    by = "SIS Theorem 6.14"
+    count = checks.whole(categories, "categories", at_least=2, at_most=100_000, of=of, by=by)
+    return count, *promise_arguments(accuracy, rho, beta, of=of, by=by)
+
+
+def _listed(categories: Any, of: str) -> Sequence[Any]:
+    if isinstance(categories, (int, float, np.number)) and not isinstance(categories, bool):
+        return range(checks.whole(categories, "categories", at_least=2, of=of))
+    try:
+        listed = list(categories)
+        if len(set(listed)) == len(listed) >= 2:
+            return listed
+    except TypeError:
+        pass
+    raise InvalidArgument("categories", "at least two different values, or how many", categories, of=of)
+
+
+@dataclass(frozen=True)
+class HistogramDesign(Design):
+    """A lattice of the shares of so many ``categories``, in steps of ``width``."""
+
+    categories: int
     width: float
-    rows: int
+
+    def mismatch(self, rows: int) -> float:
+        return rounding.probability(_mismatch(rows, self.categories, self.width))
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        return rounding.probability(_failure(rows, self.categories, self.width, self.accuracy))
+
+
+@lru_cache(maxsize=256)
+def _design(categories: int, accuracy: float, rho: float, beta: float) -> HistogramDesign:
+    """The width that needs the fewest rows; it depends on the promise alone, never on a sample."""
+    unit = 8.0 * accuracy / categories / (_WIDTHS // 4)
+
+    def needed(index: int) -> int:
+        return least_rows(lambda n: _mismatch(n, categories, index * unit) <= rho, "rho", rho, of="histogram")
+
+    low, high = 0, _WIDTHS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _failure(needed(middle), categories, middle * unit, accuracy) <= beta:
+            low = middle
+        else:
+            high = middle
+    if low == 0:
+        raise InvalidArgument("beta", "large enough for some sample below 2⁶² rows", beta, of="histogram")
+    return HistogramDesign(accuracy, rho, beta, needed(low), categories, low * unit)
 
 
 def _mismatch(rows: int, categories: int, width: float) -> float:
     """P(two samples differ), at most: Σ_{i<j} E|δ_i − δ_j|/(k·width) for δ the difference of their shares."""
     spread = (categories - 1.0) / math.sqrt(categories)
     return spread * math.sqrt(2.0 * (rows + 1.0 / math.pi) / math.pi) / (rows * width)
-
-
-@lru_cache(maxsize=64)
-def _rounding(categories: int) -> tuple[Floats, Floats]:
-    """Distances v, in steps of the lattice, and upper bounds on P(rounding error > v)."""
-    distances = np.linspace(0.0, categories / 4.0, CELLS + 1)
-    if categories <= _EXACT:
-        return distances, error_tail(categories)
-    # The error is at most max(ΣU⁺, ΣU⁻) for k − 1 uniforms on [−½, ½]: twice Chernoff's bound for one.
-    rates = np.geomspace(0.01, 10.0, 200)[:, None] * math.sqrt(_EXACT / categories)
-    logs = (categories - 1) * np.log(0.5 + np.expm1(rates / 2.0) / rates) - rates * distances
-    return distances, np.minimum(2.0 * np.exp(np.minimum(logs.min(axis=0), 0.0)), 1.0)
 
 
 def _failure(rows: int, categories: int, width: float, accuracy: float) -> float:
@@ -72,27 +195,16 @@ def _failure(rows: int, categories: int, width: float, accuracy: float) -> float
     return float(miss[0] + (np.diff(miss) * tail[:-1]).sum())
 
 
-@lru_cache(maxsize=256)
-def _grid(categories: int, accuracy: float, rho: float, beta: float) -> HistogramGrid:
-    """The width that needs the fewest rows; it depends on the promise alone, never on a sample."""
-    unit = 8.0 * accuracy / categories / (_WIDTHS // 4)
-
-    def needed(index: int) -> int:
-        found = least_whole(lambda n: _mismatch(n, categories, index * unit) <= rho)
-        if found is None:
-            raise InvalidArgument("rho", "large enough for some sample below 2⁶² rows", rho, of="histogram")
-        return found
-
-    low, high = 0, _WIDTHS
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _failure(needed(middle), categories, middle * unit, accuracy) <= beta:
-            low = middle
-        else:
-            high = middle
-    if low == 0:
-        raise InvalidArgument("beta", "large enough for some sample below 2⁶² rows", beta, of="histogram")
-    return HistogramGrid(low * unit, needed(low))
+@lru_cache(maxsize=64)
+def _rounding(categories: int) -> tuple[Floats, Floats]:
+    """Distances v, in steps of the lattice, and upper bounds on P(rounding error > v)."""
+    distances = np.linspace(0.0, categories / 4.0, CELLS + 1)
+    if categories <= _EXACT:
+        return distances, error_tail(categories)
+    # The error is at most max(ΣU⁺, ΣU⁻) for k − 1 uniforms on [−½, ½]: twice Chernoff's bound for one.
+    rates = np.geomspace(0.01, 10.0, 200)[:, None] * math.sqrt(_EXACT / categories)
+    logs = (categories - 1) * np.log(0.5 + np.expm1(rates / 2.0) / rates) - rates * distances
+    return distances, np.minimum(2.0 * np.exp(np.minimum(logs.min(axis=0), 0.0)), 1.0)
 
 
 def round_shares(shares: npt.ArrayLike, width: float, coins: npt.ArrayLike) -> Floats:
@@ -116,137 +228,92 @@ def round_shares(shares: npt.ArrayLike, width: float, coins: npt.ArrayLike) -> F
     return settled
 
 
-def _parameters(
-    categories: int, accuracy: Any, rho: Any, beta: Any, of: str
-) -> tuple[int, float, float, float]:
-    by = "SIS Theorem 6.14"
-    return (
-        checks.whole(categories, "categories", at_least=2, at_most=100_000, of=of, by=by),
-        checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=by),
-        chance(rho, "rho", of=of, by=by),
-        chance(beta, "beta", of=of, by=by),
-    )
+# How far, in total variation, the nearest point of a randomly shifted lattice of shares is. In steps of the
+# lattice the error is a − ā for a = (0, V_1, …, V_{k−1}) with independent uniform V: the cell is {Σe = 0,
+# |e_i − e_j| ≤ 1}, and e − min e has uniform coordinates but for the least, which is 0.
+CELLS = 4096
+_SLICE = 1 / 256
+_POINTS = 3000
+_NEGLIGIBLE = 1e-12
+_FIRST = 2
 
 
-def _listed(categories: Any, of: str) -> Sequence[Any]:
-    if isinstance(categories, (int, float, np.number)) and not isinstance(categories, bool):
-        return range(checks.whole(categories, "categories", at_least=2, of=of))
-    try:
-        listed = list(categories)
-        if len(set(listed)) == len(listed) >= 2:
-            return listed
-    except TypeError:
-        pass
-    raise InvalidArgument("categories", "at least two different values, or how many", categories, of=of)
+def _sums_of_uniforms(most: int, points: int) -> list[Floats]:
+    """P(U_1 + … + U_m ≤ i/points) for m = 0 … most and i = 0 … m·points.
 
-
-def _method(method: Any, categories: int, of: str) -> None:
-    checks.choice(method, "method", ("lattice", "joint"), of=of)
-    if method == "joint" and categories > MOST_DIMENSIONS + 1:
-        expected = f"'lattice' beyond {MOST_DIMENSIONS + 1} categories, where a joint draw takes too long"
-        raise InvalidArgument("method", expected, method, of=of)
-
-
-def histogram_rows(
-    *, categories: Any, accuracy: float, rho: float, beta: float = 0.05, method: str = "lattice"
-) -> int:
-    """The rows that :func:`histogram` needs; ``categories`` is the list, or how many.
-
-    Guarantee: the smallest number for which both bounds of docs/theory/replicable-estimation.md hold on
-    the grids that are searched.
-    Assumes: as :func:`histogram`.
-    Reference: Holdfast; SIS Theorem 6.14 states O(k² ln(1/ρ)/(α²ρ²)) for the expected distance.
-
-    >>> histogram_rows(categories=4, accuracy=0.1, rho=0.1)
-    11784
+    The density of the sum is a B-spline; its recursion adds positive terms only, so it loses no digits.
     """
-    of = "histogram_rows"
-    promise = _parameters(len(_listed(categories, of)), accuracy, rho, beta, of)
-    _method(method, promise[0], of)
-    return shares_plan(*promise).rows if method == "joint" else _grid(*promise).rows
+    laws = [np.ones(1), np.arange(points + 1) / points]
+    spline = np.ones(points)  # of order 1, on [0, 1)
+    for order in range(2, most + 2):
+        x = np.arange(order * points) / points
+        rising, falling = np.zeros(x.size), np.zeros(x.size)
+        rising[: spline.size] = spline
+        falling[points:] = spline
+        spline = (x * rising + (order - x) * falling) / (order - 1)
+        if order > 2:
+            shifts = spline.reshape(order, points)
+            summed = np.minimum(np.cumsum(shifts, axis=0).ravel()[: (order - 1) * points], 1.0)
+            laws.append(np.append(summed, 1.0))
+    return laws
 
 
-def histogram(
-    items: Any,
-    categories: Any,
-    *,
-    accuracy: float,
-    rho: float,
-    tape: Tape,
-    beta: float = 0.05,
-    best_effort: bool = False,
-    method: str = "lattice",
-) -> Result:
-    """The share of each category, all within ``accuracy`` in total variation, the same on a fresh sample.
+def _choose(count: int, chosen: int, chance: float) -> float:
+    """The binomial probability, 0 < chance < 1."""
+    log = float(gammaln(count + 1) - gammaln(chosen + 1) - gammaln(count - chosen + 1))
+    return math.exp(log + chosen * math.log(chance) + (count - chosen) * math.log1p(-chance))
 
-    ``method="lattice"`` rounds all shares to a shared lattice. ``"joint"`` is the paper's way: normal noise
-    for all shares together, for at most 21 categories, where the lattice needs fewer rows.
 
-    Guarantee: two samples and one tape give different shares with probability at most ``rho``; the total
-    variation distance ½Σ|value − truth| exceeds ``accuracy`` with probability at most ``beta``. The
-    shares are at least 0 and sum to 1. With more rows than needed both still hold, also when the two
-    samples differ in size.
-    Assumes: independent rows from one law on ``categories`` (an item outside is refused). Both
-    laboratories list the categories in the same order.
-    Reference: SIS Theorem 6.14; rounding and constants Holdfast.
+def _at(law: Floats, index: npt.NDArray[np.int64]) -> Floats:
+    """The cumulative law at lattice points, 0 below the first and 1 above the last."""
+    cumulative: Floats = np.where(index < 0, 0.0, law[np.clip(index, 0, law.size - 1)])
+    return cumulative
 
-    >>> items = np.random.default_rng(1).choice(["a", "b", "c"], size=60_000, p=[0.5, 0.3, 0.2])
-    >>> histogram(items, ["a", "b", "c"], accuracy=0.1, rho=0.1, tape=Tape("study-7")).value.round(3).tolist()
-    [0.516, 0.28, 0.203]
+
+@lru_cache(maxsize=64)
+def error_tail(categories: int) -> Floats:
+    """P(½Σ|a_j − ā| > i·k/(4N)) for i = 0 … N, at most; N is ``CELLS``. Below 2/5 of N the bound is 1.
+
+    For ā between c and c' the distance is at most Σ(a_j − c)⁺. Given how many V exceed c, their sum and the
+    sum of the others are independent sums of uniforms, so slice by slice one convolution remains.
     """
-    of = "histogram"
-    tape = tape_argument(tape, of=of)
-    listed = _listed(categories, of)
-    count, accuracy, rho, beta = _parameters(len(listed), accuracy, rho, beta, of)
-    try:
-        values = items.tolist() if isinstance(items, np.ndarray) else list(items)
-        counted = Counter(values)
-    except TypeError:
-        raise InvalidArgument("items", "a list of categories", items, of=of) from None
-    counts = np.array([counted.pop(category, 0) for category in listed], dtype=np.float64)
-    if counted:
-        raise InvalidArgument("items", "all in categories", next(iter(counted)), of=of)
-    _method(method, count, of)
-    if method == "joint":
-        return _drawn(counts, tuple(listed), (accuracy, rho, beta), tape, best_effort)
-    grid, rows = _grid(count, accuracy, rho, beta), len(values)
-    if rows < (1 if best_effort else grid.rows):
-        raise NotEnoughRows(grid.rows, rows, what="A histogram with this promise")
-    if rows < grid.rows:
-        rho = rounding.probability(_mismatch(rows, count, grid.width))
-        beta = rounding.probability(_failure(rows, count, grid.width, accuracy))
-    shares = round_shares(counts / rows, grid.width, tape.branch("histogram").uniforms(count - 1))
-    return Result(
-        shares,
-        Replicability(rho),
-        accuracy,
-        beta,
-        rows=rows,
-        tape=str(tape),
-        details={"categories": tuple(listed), "width": grid.width, "needed": grid.rows},
-    )
+    points = -(-_POINTS // categories)
+    laws = _sums_of_uniforms(categories - 1, points)
+    mass = np.zeros(CELLS + 1)
+    for number in range(1, math.ceil((categories - 1) / categories / _SLICE)):
+        low, high = number * _SLICE, (number + 1) * _SLICE
+        least_sum, most_sum = (math.floor(categories * end * points) for end in (low, high))
+        within, before = _at(laws[-1], np.array([most_sum + 1, least_sum]))
+        if within < _NEGLIGIBLE or 1.0 - before < _NEGLIGIBLE:
+            mass[-1] += _NEGLIGIBLE
+        else:
+            mass += _slice(categories, laws, points, low, high)
+    beyond = np.cumsum(mass[::-1])[::-1]
+    tail: Floats = np.minimum(np.append(beyond[1:], 0.0), 1.0)
+    tail[: _FIRST * CELLS // 5] = 1.0
+    return tail
 
 
-def _drawn(
-    counts: Floats,
-    listed: tuple[Any, ...],
-    promise: tuple[float, float, float],
-    tape: Tape,
-    best_effort: bool,
-) -> Result:
-    """The histogram by one joint draw."""
-    accuracy, rho, beta = promise
-    plan, rows = shares_plan(counts.size, accuracy, rho, beta), int(counts.sum())
-    if rows < (1 if best_effort else plan.rows):
-        raise NotEnoughRows(plan.rows, rows, what="A histogram with this promise")
-    if rows < plan.rows:
-        rho, beta = shares_promise(counts.size, plan, accuracy, rows)
-    return Result(
-        draw_shares(counts / rows, plan.width, tape.branch("histogram").branch("joint")),
-        Replicability(rho),
-        accuracy,
-        beta,
-        rows=rows,
-        tape=str(tape),
-        details={"categories": listed, "method": plan.method, "width": plan.width, "needed": plan.rows},
-    )
+def _slice(categories: int, laws: list[Floats], points: int, low: float, high: float) -> Floats:
+    """Masses of the cells of Σ(a_j − low)⁺ on low < ā ≤ high, at most; only cells from 2/5 of N count."""
+    mass = np.zeros(CELLS + 1)
+    step = categories / 4.0 / CELLS
+    first = math.floor(_FIRST / 5 * categories / 4.0 / (1.0 - low) * points) - 1
+    for above in range(1, categories):
+        chance = _choose(categories - 1, above, 1.0 - low)
+        last = laws[above].size - 1
+        if chance < _NEGLIGIBLE or first >= last:
+            mass[-1] += chance if first < last else 0.0
+            continue
+        cells = np.arange(first, last)
+        below = laws[categories - 1 - above]
+        reach = (categories * high - above * low) / low * points
+        start = (categories - above) * points
+        ratio = (1.0 - low) / low
+        highest = np.ceil(reach - ratio * cells).astype(np.int64)
+        # The lower edge belongs to the slice before; only a sum without terms has an atom there.
+        lowest = np.floor(start - ratio * (cells + 1)).astype(np.int64) - (below.size == 1)
+        part = chance * np.diff(laws[above][first:]) * (_at(below, highest) - _at(below, lowest))
+        place = np.minimum(np.ceil((1.0 - low) / points / step * (cells + 1)).astype(np.int64), CELLS)
+        mass += np.bincount(place, weights=part, minlength=CELLS + 1)
+    return mass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -10,75 +11,67 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chndtr, gammaincc
 
-from holdfast import checks, rounding
-from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable._arguments import chance
-from holdfast.replicable._least import least_whole
-from holdfast.replicable._result import Result
-from holdfast.replicable._table import table_argument
+from holdfast import checks, rounding, search
+from holdfast.errors import InvalidArgument
+from holdfast.replicable._design import Design, Result, least_rows, promise_arguments, table_argument
 from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import Replicability
 
 __all__ = ["identity_test", "identity_test_rows"]
 
 _SLICES = 1024
 _NAME = "identity_test"
+_BY = "SIS Theorem 6.16"
+_MOST_ROWS = 2**53
 
 
-def _span(rho: float) -> float:
-    """The length of the window of thresholds: two 1-Lipschitz statistics differ by 2/√π on average."""
-    return 2.0 / (math.sqrt(math.pi) * rho)
+def identity_test(
+    x: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    covariance: npt.ArrayLike,
+    *,
+    distance: float,
+    rho: float,
+    tape: Tape,
+    beta: float = 0.05,
+    best_effort: bool = False,
+) -> Result:
+    """Whether Gaussian rows have the stated mean (True) or one at least ``distance`` away (False).
 
+    Distance is Mahalanobis, with the stated covariance. The test compares √n times the distance of the
+    sample mean with a threshold that the tape draws from a window. Exactly ``identity_test_rows`` rows
+    are read, the first ones, so that samples of different sizes agree.
 
-@lru_cache(maxsize=256)
-def _start(dimension: int, rho: float, beta: float) -> float:
-    """The least start, in 256ths, of a window in which a true hypothesis is refused at most ``beta`` of
-    the time."""
-    ends = np.arange(_SLICES) / _SLICES * _span(rho)
+    Guarantee: two samples and one tape give different verdicts with probability at most ``rho``,
+    whatever the true mean; True where the mean is the stated one and False where it is at least
+    ``distance`` away, each except with probability ``beta``.
+    Assumes: independent rows from N(μ', Σ) with the stated Σ (not checkable). ``best_effort`` reports
+    the least ρ, to 1/4096, that the rows allow for this ``beta``.
+    Reference: SIS Theorem 6.16, which asks for success 2/3; test and constants Holdfast.
 
-    def refused(index: int) -> float:
-        return float(gammaincc(dimension / 2.0, (index / 256.0 + ends) ** 2 / 2.0).mean())
+    Args:
+        x: The rows, one column for each coordinate.
+        mean: The mean that is stated.
+        covariance: The covariance that is stated.
+        tape: The shared coins; both laboratories use the same.
 
-    index = 0 if refused(0) <= beta else least_whole(lambda i: refused(i) <= beta)
-    if index is None:
-        raise InvalidArgument("beta", "large enough for some threshold", beta, of=_NAME)
-    return index / 256.0
-
-
-def _missed(rows: int, dimension: int, distance: float, start: float, span: float) -> float:
-    """P(√n·distance from the hypothesis ≤ threshold) when the truth is at ``distance``, at most."""
-    ends = start + np.arange(1, _SLICES + 1) / _SLICES * span
-    return float(chndtr(ends**2, dimension, rows * distance**2).mean())
-
-
-@lru_cache(maxsize=256)
-def _rows(dimension: int, distance: float, rho: float, beta: float) -> int:
-    start, span = _start(dimension, rho, beta), _span(rho)
-    found = least_whole(lambda n: _missed(n, dimension, distance, start, span) <= beta, most=2**53)
-    if found is None:
-        raise InvalidArgument("distance", "large enough for some sample below 2⁵³ rows", distance, of=_NAME)
-    return found
-
-
-def _affordable(rows: int, dimension: int, distance: float, beta: float) -> float:
-    """The least ρ, to 1/4096, for which ``rows`` rows suffice; 1 if there is none."""
-    step = least_whole(lambda i: _rows(dimension, distance, i / 4096.0, beta) <= rows, most=4095)
-    return 1.0 if step is None else step / 4096.0
-
-
-def _parameters(
-    distance: Any, rho: Any, beta: Any, dimension: Any, of: str
-) -> tuple[int, float, float, float]:
-    by = "SIS Theorem 6.16"
-    return (
-        checks.whole(dimension, "dimension", at_most=1_000_000, of=of, by=by),
-        checks.real(distance, "distance", "(0, inf)", of=of, by=by),
-        chance(rho, "rho", of=of, by=by),
-        chance(beta, "beta", of=of, by=by),
+    >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(6_000, 2))
+    >>> identity_test(rows, [3, -2], [[1, 0], [0, 0.25]], distance=0.2, rho=0.1, tape=Tape("study-7")).value
+    True
+    """
+    tape = tape_argument(tape, of=_NAME)
+    white = _whitened(x, mean, covariance)
+    design = _design(distance, rho, beta, white.shape[1], of=_NAME)
+    kept = design.kept_by(
+        min(len(white), design.rows), best_effort=best_effort, what="An identity test with this promise"
     )
+    start, span = _start(design.dimension, kept.rho, design.beta), _span(kept.rho)
+    threshold = start + span * float(tape.branch("identity test").uniforms(1)[0])
+    statistic = math.sqrt(kept.rows) * float(np.linalg.norm(white[: kept.rows].mean(axis=0)))
+    details = {"statistic": statistic, "threshold": threshold, "needed": design.rows}
+    return kept.result(statistic <= threshold, tape, details)
 
 
-def identity_test_rows(*, distance: Any, rho: float, beta: float = 0.05, dimension: Any = 1) -> int:
+def identity_test_rows(*, distance: float, rho: float, beta: float = 0.05, dimension: int = 1) -> int:
     """The rows that :func:`identity_test` needs in ``dimension`` dimensions: about (1.27/ρ² +
     2.26√d/ρ)/distance².
 
@@ -90,7 +83,7 @@ def identity_test_rows(*, distance: Any, rho: float, beta: float = 0.05, dimensi
     >>> identity_test_rows(distance=0.2, rho=0.1, dimension=10)
     4409
     """
-    return _rows(*_parameters(distance, rho, beta, dimension, "identity_test_rows"))
+    return _design(distance, rho, beta, dimension, of="identity_test_rows").rows
 
 
 def _whitened(x: Any, mean: Any, covariance: Any) -> npt.NDArray[np.float64]:
@@ -114,55 +107,74 @@ def _whitened(x: Any, mean: Any, covariance: Any) -> npt.NDArray[np.float64]:
     return white
 
 
-def identity_test(
-    x: Any,
-    mean: Any,
-    covariance: Any,
-    *,
-    distance: Any,
-    rho: float,
-    tape: Tape,
-    beta: float = 0.05,
-    best_effort: bool = False,
-) -> Result:
-    """Whether Gaussian rows have the stated mean (True) or one at least ``distance`` away (False).
+@dataclass(frozen=True)
+class IdentityDesign(Design):
+    """A window of thresholds in so many ``dimension``s; ``accuracy`` is the distance that must be seen.
 
-    Distance is Mahalanobis, with the stated covariance. The test compares √n times the distance of the
-    sample mean with a threshold that the tape draws from a window. Exactly ``identity_test_rows`` rows
-    are read, the first ones, so that samples of different sizes agree.
-
-    Guarantee: two samples and one tape give different verdicts with probability at most ``rho``,
-    whatever the true mean; True where the mean is the stated one and False where it is at least
-    ``distance`` away, each except with probability ``beta``.
-    Assumes: independent rows from N(μ', Σ) with the stated Σ (not checkable). ``best_effort`` reports
-    the least ρ, to 1/4096, that the rows allow for this ``beta``.
-    Reference: SIS Theorem 6.16, which asks for success 2/3; test and constants Holdfast.
-
-    >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(6_000, 2))
-    >>> identity_test(rows, [3, -2], [[1, 0], [0, 0.25]], distance=0.2, rho=0.1, tape=Tape("study-7")).value
-    True
+    Fewer rows keep ``beta`` with a wider window, for the least ρ, to 1/4096, that they allow.
     """
-    tape = tape_argument(tape, of=_NAME)
-    white = _whitened(x, mean, covariance)
-    dimension, distance, rho, beta = _parameters(distance, rho, beta, white.shape[1], _NAME)
-    needed = _rows(dimension, distance, rho, beta)
-    rows = min(len(white), needed)
-    if rows < needed:
-        if not best_effort:
-            raise NotEnoughRows(needed, rows, what="An identity test with this promise")
-        rho = _affordable(rows, dimension, distance, beta)
-    span = _span(rho)
-    start = _start(dimension, rho, beta)
-    if rho == 1.0:
-        beta = rounding.probability(max(beta, _missed(rows, dimension, distance, start, span)))
-    threshold = start + span * float(tape.branch("identity test").uniforms(1)[0])
-    statistic = math.sqrt(rows) * float(np.linalg.norm(white[:rows].mean(axis=0)))
-    return Result(
-        statistic <= threshold,
-        Replicability(rho),
+
+    dimension: int
+
+    def mismatch(self, rows: int) -> float:
+        distance, beta = self._distance, self.beta
+        step = search.least_whole(
+            lambda i: _rows(self.dimension, distance, i / 4096.0, beta) <= rows, most=4095
+        )
+        return 1.0 if step is None else step / 4096.0
+
+    def failure(self, rows: int) -> float:
+        if self.mismatch(rows) < 1.0:
+            return self.beta
+        start, span = _start(self.dimension, 1.0, self.beta), _span(1.0)
+        missed = _missed(rows, self.dimension, self._distance, start, span)
+        return rounding.probability(max(self.beta, missed))
+
+    @property
+    def _distance(self) -> float:
+        assert self.accuracy is not None
+        return self.accuracy
+
+
+def _design(distance: float, rho: float, beta: float, dimension: int, *, of: str) -> IdentityDesign:
+    dimension = checks.whole(dimension, "dimension", at_most=1_000_000, of=of, by=_BY)
+    promise = promise_arguments(distance, rho, beta, "(0, inf)", of=of, by=_BY, name="distance")
+    return IdentityDesign(*promise, _rows(dimension, *promise), dimension)
+
+
+def _span(rho: float) -> float:
+    """The length of the window of thresholds: two 1-Lipschitz statistics differ by 2/√π on average."""
+    return 2.0 / (math.sqrt(math.pi) * rho)
+
+
+@lru_cache(maxsize=256)
+def _start(dimension: int, rho: float, beta: float) -> float:
+    """The least start, in 256ths, of a window in which a true hypothesis is refused at most ``beta`` of
+    the time."""
+    ends = np.arange(_SLICES) / _SLICES * _span(rho)
+
+    def refused(index: int) -> float:
+        return float(gammaincc(dimension / 2.0, (index / 256.0 + ends) ** 2 / 2.0).mean())
+
+    index = 0 if refused(0) <= beta else search.least_whole(lambda i: refused(i) <= beta, most=2**62)
+    if index is None:
+        raise InvalidArgument("beta", "large enough for some threshold", beta, of=_NAME)
+    return index / 256.0
+
+
+def _missed(rows: int, dimension: int, distance: float, start: float, span: float) -> float:
+    """P(√n·distance from the hypothesis ≤ threshold) when the truth is at ``distance``, at most."""
+    ends = start + np.arange(1, _SLICES + 1) / _SLICES * span
+    return float(chndtr(ends**2, dimension, rows * distance**2).mean())
+
+
+@lru_cache(maxsize=256)
+def _rows(dimension: int, distance: float, rho: float, beta: float) -> int:
+    start, span = _start(dimension, rho, beta), _span(rho)
+    return least_rows(
+        lambda n: _missed(n, dimension, distance, start, span) <= beta,
+        "distance",
         distance,
-        beta,
-        rows=rows,
-        tape=str(tape),
-        details={"statistic": statistic, "threshold": threshold, "needed": needed},
+        of=_NAME,
+        most=_MOST_ROWS,
     )

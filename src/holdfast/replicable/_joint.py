@@ -13,47 +13,39 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import chdtrc, chdtri, gammaln, ndtr
 
-from holdfast import rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
-from holdfast.replicable._continuous import correlated_normal
-from holdfast.replicable._elementary import Floats
-from holdfast.replicable._grid import round_to_grid
-from holdfast.replicable._least import least_whole
-from holdfast.replicable._packing import MOST_DIMENSIONS, density
-from holdfast.replicable._sums import law_of_sum
-from holdfast.replicable._tape import Tape
+from holdfast.replicable._correlated import MOST_DIMENSIONS, correlated_normal, density
+from holdfast.replicable._design import Design, Result, promise_arguments
+from holdfast.replicable._rounding import law_of_sum, round_to_grid
+from holdfast.replicable._tape import Floats, Tape
 
 __all__ = [
-    "JointPlan",
+    "KnownMeanDesign",
+    "SharesDesign",
     "covariance_argument",
     "draw_mean",
     "draw_shares",
-    "known_mean_plan",
-    "known_mean_promise",
+    "grid_mean",
+    "joint_mean",
+    "known_mean_design",
     "lattices_tried",
     "mismatch_of",
     "noise_for",
-    "shares_plan",
-    "shares_promise",
+    "shares_design",
 ]
 
+KNOWN_METHODS = ("cheapest", "grid", "joint")
 # No packing of equal balls in d dimensions covers more than 2^(−0.599 d + o(d)) (Kabatiansky and
 # Levenshtein 1978).
 _THINNING = 0.599
 _CELLS = 2048
+_BY = "SIS Theorem 6.15"
 _SHARES_OF_BETA = (0.5, 0.7, 0.8, 0.9, 0.95)
 _BISECTIONS = 40
-
-
-@dataclass(frozen=True)
-class JointPlan:
-    """``rows`` that are enough, and the ``width`` of the grid or the sd of the noise: the promise's own."""
-
-    method: str
-    rows: int
-    width: float
 
 
 def lattices_tried(dimension: int) -> float:
@@ -102,24 +94,34 @@ def _shares_reach(categories: int, noise: float, beta: float) -> float:
     )
 
 
+@dataclass(frozen=True)
+class SharesDesign(Design):
+    """One joint draw of the shares of so many ``categories``; ``width`` is the sd of its noise."""
+
+    categories: int
+    width: float
+
+    def mismatch(self, rows: int) -> float:
+        return mismatch_of(_shares_distance(self.categories) / math.sqrt(rows), self.width)
+
+    def failure(self, rows: int) -> float:
+        """The least power of ½ that is proved."""
+        assert self.accuracy is not None
+        root, within = math.sqrt(rows), self.accuracy * math.sqrt(rows)
+
+        def reached(halvings: int) -> bool:
+            return _shares_reach(self.categories, self.width * root, 2.0**-halvings) > within
+
+        first = search.least_whole(reached, most=64) or 64
+        return min(1.0, 2.0 ** -(first - 1))
+
+
 @lru_cache(maxsize=256)
-def shares_plan(categories: int, accuracy: float, rho: float, beta: float) -> JointPlan:
+def shares_design(categories: int, accuracy: float, rho: float, beta: float) -> SharesDesign:
     """Rows and noise for the shares of ``categories`` by one joint draw."""
     noise = noise_for(_shares_distance(categories), rho)
     rows = math.ceil(rounding.up((_shares_reach(categories, noise, beta) / accuracy) ** 2))
-    return JointPlan("joint", rows, noise / math.sqrt(rows))
-
-
-def shares_promise(categories: int, plan: JointPlan, accuracy: float, rows: int) -> tuple[float, float]:
-    """ρ and β of the plan's noise at fewer rows than planned."""
-    root = math.sqrt(rows)
-    rho = mismatch_of(_shares_distance(categories) / root, plan.width)
-
-    def reached(halvings: int) -> bool:
-        return _shares_reach(categories, plan.width * root, 2.0**-halvings) > accuracy * root
-
-    first = least_whole(reached, 1, most=64) or 64
-    return rho, min(1.0, 2.0 ** -(first - 1))
+    return SharesDesign(accuracy, rho, beta, rows, categories, noise / math.sqrt(rows))
 
 
 def draw_shares(shares: Floats, noise: float, tape: Tape) -> Floats:
@@ -150,12 +152,71 @@ def _mean_length(dimension: int) -> float:
     return math.sqrt(2.0) * math.exp(float(gammaln(half + 0.5) - gammaln(half)))
 
 
-def _joint_mean(dimension: int, accuracy: float, rho: float, beta: float) -> JointPlan:
-    """The error of a joint draw is exactly normal: χ_d·√(noise² + 1)/√n."""
+@dataclass(frozen=True)
+class KnownMeanDesign(Design):
+    """A mean in so many ``dimension``s, covariance known: a grid of this ``width``, or joint noise of this
+    sd."""
+
+    dimension: int
+    method: str
+    width: float
+
+    def mismatch(self, rows: int) -> float:
+        if self.method == "joint":
+            return mismatch_of(math.sqrt(2.0 / rows) * _mean_length(self.dimension), self.width)
+        return rounding.probability(2.0 * self.dimension / (math.sqrt(math.pi * rows) * self.width))
+
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        if self.method == "joint":
+            variance = self.width**2 + 1.0 / rows
+            return rounding.probability(float(chdtrc(self.dimension, self.accuracy**2 / variance)))
+        root = math.sqrt(rows)
+        return rounding.probability(_beyond(self.accuracy * root, self.dimension, self.width * root))
+
+    def estimate(
+        self,
+        values: Floats,
+        covariance: npt.ArrayLike,
+        coins: Tape,
+        tape: Tape,
+        best_effort: bool,
+        *,
+        of: str,
+    ) -> Result:
+        """The mean of these rows, with the coins of one branch of the tape."""
+        factor = covariance_argument(covariance, self.dimension, of=of)
+        kept = self.kept_by(len(values), best_effort=best_effort, what="A Gaussian mean with this promise")
+        mean = draw_mean(values.mean(axis=0), factor, self, coins.branch(self.method))
+        return kept.result(mean, tape, {"method": self.method, "width": self.width, "needed": self.rows})
+
+
+def known_mean_design(
+    dimension: int, accuracy: float, rho: float, beta: float, method: str, *, of: str
+) -> KnownMeanDesign:
+    """The design for a known covariance: by this method, or by the cheaper of those that can be run."""
+    dimension = checks.whole(dimension, "dimension", at_most=1000, of=of, by=_BY)
+    promise = promise_arguments(accuracy, rho, beta, "(0, inf)", of=of, by=_BY)
+    checks.choice(method, "method", KNOWN_METHODS, of=of)
+    if method == "joint" and dimension > MOST_DIMENSIONS:
+        expected = f"'grid' or 'cheapest' beyond {MOST_DIMENSIONS} columns, where a joint draw takes too long"
+        raise InvalidArgument("method", expected, method, of=of)
+    designs = [grid_mean(dimension, *promise)] if method != "joint" else []
+    if method != "grid" and dimension <= MOST_DIMENSIONS:
+        designs.append(joint_mean(dimension, *promise))
+    feasible = [design for design in designs if design is not None]
+    if not feasible:
+        raise InvalidArgument("beta", "larger: a grid is not planned for so little", beta, of=of)
+    return min(feasible, key=lambda design: design.rows)
+
+
+@lru_cache(maxsize=256)
+def joint_mean(dimension: int, accuracy: float, rho: float, beta: float) -> KnownMeanDesign:
+    """One joint draw, whose error is exactly normal: χ_d·√(noise² + 1)/√n."""
     noise = noise_for(math.sqrt(2.0) * _mean_length(dimension), rho)
     squared = (noise * noise + 1.0) * float(chdtri(dimension, beta)) * (1.0 + 1e-9)
     rows = math.ceil(rounding.up(squared / accuracy**2))
-    return JointPlan("joint", rows, noise / math.sqrt(rows))
+    return KnownMeanDesign(accuracy, rho, beta, rows, dimension, "joint", noise / math.sqrt(rows))
 
 
 def _cell(dimension: int, rho: float) -> float:
@@ -176,43 +237,18 @@ def _beyond(reach: float, dimension: int, cell: float) -> float:
     return 1.0 - float(law_of_sum(np.clip(inside, 0.0, 1.0), dimension).sum())
 
 
-def _grid_mean(dimension: int, accuracy: float, rho: float, beta: float) -> JointPlan | None:
+@lru_cache(maxsize=256)
+def grid_mean(dimension: int, accuracy: float, rho: float, beta: float) -> KnownMeanDesign | None:
+    """A grid for each coordinate; None where β is below what sums on the lattice of steps can show."""
     cell = _cell(dimension, rho)
     low, high = 0.0, math.sqrt(dimension) * (cell / 2.0 + 10.0 + math.sqrt(-2.0 * math.log(beta)))
     if _beyond(high, dimension, cell) > beta:
-        return None  # β is below what sums on the lattice of steps can show
+        return None
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
         low, high = (low, middle) if _beyond(middle, dimension, cell) <= beta else (middle, high)
     rows = math.ceil(rounding.up((high / accuracy) ** 2))
-    return JointPlan("grid", rows, cell / math.sqrt(rows))
-
-
-@lru_cache(maxsize=256)
-def known_mean_plan(dimension: int, accuracy: float, rho: float, beta: float, method: str) -> JointPlan:
-    """Rows for the mean of Gaussian rows with known covariance: by this method, or by the cheaper of those
-    that can be run."""
-    plans = []
-    if method == "joint" or (method == "cheapest" and dimension <= MOST_DIMENSIONS):
-        plans.append(_joint_mean(dimension, accuracy, rho, beta))
-    if method != "joint":
-        grid = _grid_mean(dimension, accuracy, rho, beta)
-        plans += [grid] if grid else []
-    if not plans:
-        raise InvalidArgument("beta", "larger: a grid is not planned for so little", beta, of="gaussian_mean")
-    return min(plans, key=lambda plan: plan.rows)
-
-
-def known_mean_promise(dimension: int, plan: JointPlan, accuracy: float, rows: int) -> tuple[float, float]:
-    """ρ and β of the plan's noise or grid at fewer rows than planned."""
-    root = math.sqrt(rows)
-    if plan.method == "joint":
-        rho = mismatch_of(math.sqrt(2.0) * _mean_length(dimension) / root, plan.width)
-        beta = float(chdtrc(dimension, accuracy**2 / (plan.width**2 + 1.0 / rows)))
-    else:
-        rho = 2.0 * dimension / (math.sqrt(math.pi) * root * plan.width)
-        beta = _beyond(accuracy * root, dimension, plan.width * root)
-    return rounding.probability(rho), rounding.probability(beta)
+    return KnownMeanDesign(accuracy, rho, beta, rows, dimension, "grid", cell / math.sqrt(rows))
 
 
 def covariance_argument(covariance: Any, dimension: int, *, of: str) -> list[list[float]]:
@@ -239,13 +275,13 @@ def covariance_argument(covariance: Any, dimension: int, *, of: str) -> list[lis
     return factor
 
 
-def draw_mean(centre: Floats, factor: list[list[float]], plan: JointPlan, tape: Tape) -> Floats:
+def draw_mean(centre: Floats, factor: list[list[float]], design: KnownMeanDesign, tape: Tape) -> Floats:
     """A mean, drawn or rounded in coordinates in which the covariance is the identity."""
     plain: list[float] = []
     for value, line in zip(centre.tolist(), factor, strict=True):
         plain.append((value - math.fsum(a * b for a, b in zip(line, plain, strict=False))) / line[-1])
-    if plan.method == "joint":
-        shared = correlated_normal(plain, plan.width, tape).tolist()
+    if design.method == "joint":
+        shared = correlated_normal(plain, design.width, tape).tolist()
     else:
-        shared = round_to_grid(plain, plan.width, tape).tolist()
+        shared = round_to_grid(plain, design.width, tape).tolist()
     return np.array([math.fsum(a * b for a, b in zip(line, shared, strict=False)) for line in factor])

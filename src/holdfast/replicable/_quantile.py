@@ -1,8 +1,11 @@
-"""Replicable quantiles: a binary search whose every comparison uses a shared random threshold."""
+"""Replicable quantiles: a binary search in an ordered domain, with a shared random threshold for each
+comparison.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,32 +15,35 @@ import numpy.typing as npt
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
-from holdfast.replicable._arguments import chance, enough_rows, values_argument
-from holdfast.replicable._deviation import band_end, chernoff, share_gap
-from holdfast.replicable._domain import Domain, domain_argument
-from holdfast.replicable._elementary import Floats
-from holdfast.replicable._least import least_whole
-from holdfast.replicable._result import Result
-from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.stability import Replicability
+from holdfast.replicable._design import (
+    Band,
+    Result,
+    bounds_argument,
+    promise_arguments,
+    smallest_design,
+    values_argument,
+)
+from holdfast.replicable._rounding import band_end, chernoff, share_gap
+from holdfast.replicable._tape import Floats, Tape, tape_argument
 
-__all__ = ["median", "median_rows", "quantile", "quantile_rows"]
+__all__ = ["Domain", "domain_argument", "median", "median_rows", "quantile", "quantile_rows"]
+
 
 _BY = "docs/theory/replicability.md, quantiles"
 _FINEST = 2.0**-40
 
 
 def quantile(
-    x: Any,
-    q: Any,
+    x: npt.ArrayLike,
+    q: float,
     *,
     accuracy: float,
     rho: float,
     beta: float,
     tape: Tape,
-    bounds: Any = None,
-    resolution: Any = None,
-    domain: Any = None,
+    bounds: Sequence[float] | None = None,
+    resolution: float | None = None,
+    domain: npt.ArrayLike | None = None,
     best_effort: bool = False,
 ) -> Result:
     """A ``q``-quantile up to ``accuracy`` in rank, the same value from two samples with probability 1 − ρ.
@@ -50,6 +56,13 @@ def quantile(
     without either the domain is every float, and the size is that of 64 comparisons.
     Reference: Holdfast, replicability; the problem is that of Impagliazzo, Lei, Pitassi and Sorrell 2022.
 
+    Args:
+        x: The rows, one value each.
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        tape: The shared coins; both laboratories use the same.
+        best_effort: With too few rows, promise what they allow instead of refusing.
+
     >>> grades = [i % 21 / 2 for i in range(50_000)]
     >>> promise = {"accuracy": 0.1, "rho": 0.1, "beta": 0.01, "bounds": (0, 10), "resolution": 0.5}
     >>> float(quantile(grades, 0.5, tape=Tape("study-7"), **promise))
@@ -61,15 +74,15 @@ def quantile(
 
 
 def median(
-    x: Any,
+    x: npt.ArrayLike,
     *,
     accuracy: float,
     rho: float,
     beta: float,
     tape: Tape,
-    bounds: Any = None,
-    resolution: Any = None,
-    domain: Any = None,
+    bounds: Sequence[float] | None = None,
+    resolution: float | None = None,
+    domain: npt.ArrayLike | None = None,
     best_effort: bool = False,
 ) -> Result:
     """The :func:`quantile` at ½.
@@ -77,6 +90,17 @@ def median(
     Guarantee: as :func:`quantile`.
     Assumes: as :func:`quantile`.
     Reference: Holdfast, replicability.
+
+    Args:
+        x: The rows, one value each.
+        accuracy: How far from the truth the result may be.
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+        tape: The shared coins; both laboratories use the same.
+        bounds: The least and the largest value of the domain.
+        resolution: How far apart its values are.
+        domain: The values of the domain, in increasing order.
+        best_effort: With too few rows, promise what they allow instead of refusing.
 
     >>> float(median([1, 2, 2, 3] * 5000, accuracy=0.2, rho=0.1, beta=0.01, tape=Tape(7), domain=[1, 2, 3]))
     2.0
@@ -87,14 +111,14 @@ def median(
 
 
 def quantile_rows(
-    q: Any,
+    q: float,
     *,
     accuracy: float,
     rho: float,
     beta: float,
-    bounds: Any = None,
-    resolution: Any = None,
-    domain: Any = None,
+    bounds: Sequence[float] | None = None,
+    resolution: float | None = None,
+    domain: npt.ArrayLike | None = None,
 ) -> int:
     """The rows that :func:`quantile` needs.
 
@@ -108,7 +132,7 @@ def quantile_rows(
     """
     of = "sample_size of quantile"
     places = domain_argument(domain, bounds, resolution, of=of, by=_BY)
-    return _plan(*_promise(q, accuracy, rho, beta, of=of), places.questions).rows
+    return _design(*_promise(q, accuracy, rho, beta, of=of), places.questions).rows
 
 
 def median_rows(
@@ -116,9 +140,9 @@ def median_rows(
     accuracy: float,
     rho: float,
     beta: float,
-    bounds: Any = None,
-    resolution: Any = None,
-    domain: Any = None,
+    bounds: Sequence[float] | None = None,
+    resolution: float | None = None,
+    domain: npt.ArrayLike | None = None,
 ) -> int:
     """The rows that :func:`median` needs: those of the quantile at ½.
 
@@ -129,28 +153,27 @@ def median_rows(
     >>> median_rows(accuracy=0.2, rho=0.1, beta=0.01, domain=[1, 2, 3])
     1279
     """
-    places = {"bounds": bounds, "resolution": resolution, "domain": domain}
-    return quantile_rows(0.5, accuracy=accuracy, rho=rho, beta=beta, **places)
+    return quantile_rows(
+        0.5, accuracy=accuracy, rho=rho, beta=beta, bounds=bounds, resolution=resolution, domain=domain
+    )
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What everyone with the same promise shares: the thresholds' band and the size it needs."""
+class QuantileDesign(Band):
+    """The band of the shares that comparisons are made with, for a search of so many ``questions``."""
 
     q: float
-    accuracy: float
     questions: int
-    rows: int
-    low: float
-    high: float
 
-    def mismatch(self, n: int) -> float:
+    def mismatch(self, rows: int) -> float:
         spread = max(p * (1.0 - p) for p in (self.low, self.high, min(max(0.5, self.low), self.high)))
-        return rounding.probability(self.questions * share_gap(n, spread) / (self.high - self.low))
+        return rounding.probability(self.questions * share_gap(rows, spread) / (self.high - self.low))
 
-    def failure(self, n: int) -> float:
-        above = chernoff(n, self.high, self.q + self.accuracy) if self.q + self.accuracy < 1.0 else 0.0
-        below = chernoff(n, self.low, self.q - self.accuracy) if self.q - self.accuracy > 0.0 else 0.0
+    def failure(self, rows: int) -> float:
+        assert self.accuracy is not None
+        most, least = self.q + self.accuracy, self.q - self.accuracy
+        above = chernoff(rows, self.high, most) if most < 1.0 else 0.0
+        below = chernoff(rows, self.low, least) if least > 0.0 else 0.0
         return rounding.probability(above + below)
 
 
@@ -169,16 +192,17 @@ def _quantile(
     values = values_argument(x, -math.inf, math.inf, of=name, by=_BY)
     if not np.isfinite(values).all():
         raise InvalidArgument("x", "a sequence of finite numbers", x, of=name, reference=_BY)
-    level, accuracy, rho, beta = _promise(q, *promise, of=name)
-    plan = _plan(level, accuracy, rho, beta, places.questions)
-    rows = values.size
-    if not enough_rows(rows, plan.rows, best_effort=best_effort, what=f"A {name} with this promise"):
-        rho, beta = plan.mismatch(rows), plan.failure(rows)
-    uniforms = tape.branch("quantile").uniforms(plan.questions)
-    thresholds = plan.low + (plan.high - plan.low) * uniforms
+    design = _design(*_promise(q, *promise, of=name), places.questions)
+    kept = design.kept_by(values.size, best_effort=best_effort, what=f"A {name} with this promise")
+    thresholds = design.cutoffs(tape.branch("quantile").uniforms(design.questions))
     value = places.value(_search(places, places.places(values), thresholds))
-    details = {"q": level, "questions": plan.questions, "needed": plan.rows, "places": places.count}
-    return Result(value, Replicability(rho), accuracy, beta, rows, str(tape), details)
+    details = {
+        "q": design.q,
+        "questions": design.questions,
+        "needed": design.rows,
+        "places": places.count,
+    }
+    return kept.result(value, tape, details)
 
 
 def _search(domain: Domain, sorted_places: npt.NDArray[np.int64], thresholds: Floats) -> int:
@@ -196,26 +220,89 @@ def _search(domain: Domain, sorted_places: npt.NDArray[np.int64], thresholds: Fl
     return low
 
 
-def _promise(q: Any, accuracy: Any, rho: Any, beta: Any, *, of: str) -> tuple[float, float, float, float]:
+def _promise(
+    q: float, accuracy: float, rho: float, beta: float, *, of: str
+) -> tuple[float, float, float, float]:
     level = checks.real(q, "q", "(0, 1)", of=of, by=_BY)
-    rank = checks.real(accuracy, "accuracy", f"[{_FINEST}, 0.5)", of=of, by=_BY)
-    return level, rank, chance(rho, "rho", of=of, by=_BY), chance(beta, "beta", of=of, by=_BY)
+    return level, *promise_arguments(accuracy, rho, beta, f"[{_FINEST}, 0.5)", of=of, by=_BY)
 
 
 @lru_cache(maxsize=256)
-def _plan(q: float, accuracy: float, rho: float, beta: float, questions: int) -> _Plan:
-    def at(n: int) -> _Plan:
+def _design(q: float, accuracy: float, rho: float, beta: float, questions: int) -> QuantileDesign:
+    """The widest band that keeps the accuracy, with the fewest rows."""
+
+    def at(n: int) -> QuantileDesign:
         ends = (q > accuracy) + (q + accuracy < 1.0)
         part = beta / max(1, ends)
         low = band_end(n, q, q - accuracy, part) if q > accuracy else 0.0
         high = band_end(n, q, q + accuracy, part) if q + accuracy < 1.0 else 1.0
-        return _Plan(q, accuracy, questions, n, low, high)
+        return QuantileDesign(accuracy, rho, beta, n, low, high, q, questions)
 
-    def holds(n: int) -> bool:
-        plan = at(n)
-        return plan.low < plan.high and plan.failure(n) <= beta and plan.mismatch(n) <= rho
+    return smallest_design(at, "accuracy", accuracy, of="quantile", by=_BY)
 
-    needed = least_whole(holds)
-    if needed is None:
-        raise InvalidArgument("accuracy", "large enough for 2⁶² rows", accuracy, of="quantile", reference=_BY)
-    return at(needed)
+
+_MOST = 2**62
+_LARGEST_KEY = int(np.float64(np.finfo(np.float64).max).view(np.int64))
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The places 0 … ``count`` − 1 in order: listed values, a lattice, or every finite float."""
+
+    count: int
+    listed: Floats | None = None
+    low: float = 0.0
+    step: float = 0.0
+
+    @property
+    def questions(self) -> int:
+        """How many halvings find one place."""
+        return (self.count - 1).bit_length()
+
+    def places(self, values: Floats) -> npt.NDArray[np.int64]:
+        """The sorted places of the values: exact for floats, the nearest of a lattice, the next listed."""
+        if self.listed is not None:
+            unsorted = np.minimum(np.searchsorted(self.listed, values), self.count - 1)
+        elif self.step:
+            unsorted = np.clip(np.round((values - self.low) / self.step), 0, self.count - 1).astype(np.int64)
+        else:
+            bits = (values + 0.0).view(np.int64)  # + 0.0 makes −0.0 the same float as 0.0
+            unsorted = np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
+        return np.sort(unsorted)
+
+    def key(self, place: int) -> int:
+        """The place as :meth:`places` writes it; floats are counted from zero, so that it fits 64 bits."""
+        return place if self.listed is not None or self.step else place - _LARGEST_KEY
+
+    def value(self, place: int) -> float:
+        """The number at a place."""
+        if self.listed is not None:
+            return float(self.listed[place])
+        if self.step:
+            return self.low + place * self.step
+        key = place - _LARGEST_KEY
+        size = float(np.int64(abs(key)).view(np.float64))
+        return size if key >= 0 else -size
+
+
+def domain_argument(domain: Any, bounds: Any, resolution: Any, *, of: str, by: str) -> Domain:
+    """The listed ``domain``; or the multiples of ``resolution`` within ``bounds``; or every finite float."""
+    if domain is not None:
+        if bounds is not None or resolution is not None:
+            raise InvalidArgument(
+                "domain", "given without bounds and resolution", domain, of=of, reference=by
+            )
+        listed = np.array(checks.reals(domain, "domain", "(-inf, inf)", of=of, by=by))
+        if not (np.diff(listed) > 0.0).all():
+            raise InvalidArgument("domain", "numbers in increasing order", domain, of=of, reference=by)
+        return Domain(listed.size, listed=listed)
+    if bounds is None and resolution is None:
+        return Domain(2 * _LARGEST_KEY + 1)
+    if bounds is None or resolution is None:
+        raise InvalidArgument("resolution", "given together with bounds", resolution, of=of, reference=by)
+    low, high = bounds_argument(bounds, of=of, by=by)
+    step = checks.real(resolution, "resolution", "(0, inf)", of=of, by=by)
+    if not 1.0 <= (high - low) / step < _MOST:
+        expected = f"at most the length of the bounds, {high - low:g}, and not absurdly less"
+        raise InvalidArgument("resolution", expected, resolution, of=of, reference=by)
+    return Domain(int(np.floor((high - low) / step + 1e-9)) + 1, low=low, step=step)

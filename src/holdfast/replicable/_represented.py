@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable._choose import Promise, promise_of
-from holdfast.replicable._items import item_name
-from holdfast.replicable._result import Result
+from holdfast.replicable._choose import ChoiceDesign, choice_design
+from holdfast.replicable._design import Result, promise_arguments
+from holdfast.replicable._heavy import item_name
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.replicable._ways import Problem
 from holdfast.stability import Replicability
@@ -34,21 +34,21 @@ class _Plan:
 
     draws: int
     missed: float
-    promise: Promise
+    choice: ChoiceDesign
 
 
 def learn_represented(
     representation: Callable[[Tape], Predict],
-    x: Any,
-    y: Any,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
-    size: Any,
-    miss: Any,
-    accuracy: Any,
-    rho: Any,
-    beta: Any,
+    size: int,
+    miss: float,
+    accuracy: float,
+    rho: float,
+    beta: float,
     tape: Tape,
-    class_error: Any = 0.0,
+    class_error: float = 0.0,
     best_effort: bool = False,
 ) -> Result:
     """A hypothesis that errs on at most ``accuracy`` of the rows, from a class that the tape draws.
@@ -83,7 +83,7 @@ def learn_represented(
     rows, labels = np.asarray(x), np.asarray(y)
     if rows.ndim == 0 or labels.shape != rows.shape[:1] or not bool(np.isin(labels, (0, 1)).all()):
         raise InvalidArgument("y", "one label, 0 or 1, for each row of x", y, of=of, reference=_BY)
-    needed = plan.promise.needed
+    needed = plan.choice.rows
     if len(rows) < (1 if best_effort else needed):
         raise NotEnoughRows(1 if best_effort else needed, len(rows), what="This learner")
     drawn = [representation(tape.branch("representation").branch(i)) for i in range(plan.draws)]
@@ -92,9 +92,9 @@ def learn_represented(
     every = np.ones(plan.draws * int(size))
     for number, part in enumerate(means):
         every[number * int(size) : number * int(size) + part.size] = part
-    chosen = plan.promise.choose(every, len(rows), tape, best_effort=True)
+    chosen = plan.choice.choose(every, len(rows), tape, best_effort=True)
     draw, column = divmod(int(chosen), int(size))
-    promised = chosen.guarantee.rho + (plan.missed if plan.promise.problem.realizable else 0.0)
+    promised = chosen.guarantee.rho + (plan.missed if plan.choice.problem.realizable else 0.0)
     details = {
         "draws": plan.draws,
         "models": sum(part.size for part in means),
@@ -113,7 +113,7 @@ def learn_represented(
 
 
 def learn_represented_rows(
-    *, size: Any, miss: Any, accuracy: Any, rho: Any, beta: Any, class_error: Any = 0.0
+    *, size: int, miss: float, accuracy: float, rho: float, beta: float, class_error: float = 0.0
 ) -> int:
     """The fewest rows from which :func:`learn_represented` keeps its promise.
 
@@ -125,20 +125,18 @@ def learn_represented_rows(
     >>> learn_represented_rows(size=121, miss=0.42, class_error=0.02, accuracy=0.1, rho=0.1, beta=0.05)
     217935
     """
-    return _plan(size, miss, class_error, accuracy, rho, beta, of="learn_represented_rows").promise.needed
+    return _plan(size, miss, class_error, accuracy, rho, beta, of="learn_represented_rows").choice.rows
 
 
 def _plan(size: Any, miss: Any, class_error: Any, accuracy: Any, rho: Any, beta: Any, *, of: str) -> _Plan:
     size = checks.whole(size, "size", at_most=10**9, of=of, by=_BY)
     miss = checks.real(miss, "miss", "[0, 1)", of=of, by=_BY)
-    accuracy = checks.real(accuracy, "accuracy", "(0, 1)", of=of, by=_BY)
+    accuracy, rho, beta = promise_arguments(accuracy, rho, beta, of=of, by=_BY)
     class_error = checks.real(class_error, "class_error", "[0, 1)", of=of, by=_BY)
     if not class_error < accuracy:
         raise InvalidArgument(
             "class_error", f"below the accuracy {accuracy:g}", class_error, of=of, reference=_BY
         )
-    rho = checks.real(rho, "rho", "(0, 1)", of=of, by=_BY)
-    beta = checks.real(beta, "beta", "(0, 1)", of=of, by=_BY)
     perfect = class_error == 0.0
     spare = min(rho, beta) if perfect else beta
     best: _Plan | None = None
@@ -148,9 +146,9 @@ def _plan(size: Any, miss: Any, class_error: Any, accuracy: Any, rho: Any, beta:
         if missed >= spare:
             continue
         problem = Problem(draws * size, accuracy - class_error, beta - missed, perfect)
-        promise = promise_of(problem, rho - missed if perfect else rho)
-        if best is None or promise.needed < best.promise.needed:
-            best = _Plan(draws, missed, promise)
+        choice = choice_design(problem, rho - missed if perfect else rho)
+        if best is None or choice.rows < best.choice.rows:
+            best = _Plan(draws, missed, choice)
     if best is None:
         raise InvalidArgument("miss", "one that a few draws make small", miss, of=of, reference=_BY)
     return best
@@ -176,7 +174,7 @@ def _errors(predict: Predict, x: npt.NDArray[Any], y: npt.NDArray[Any], size: An
     return shares
 
 
-def hashed_points(cells: Any) -> Callable[[Tape], Predict]:
+def hashed_points(cells: int) -> Callable[[Tape], Predict]:
     """A representation of all functions that mark one item, of any countable set: the items of one cell.
 
     The tape deals every item to one of ``cells`` cells by its name. The drawn class has a hypothesis for each

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,8 @@ import numpy.typing as npt
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.replicable._choose import choose, choose_rows
-from holdfast.replicable._elementary import Floats
-from holdfast.replicable._seeded import as_tape
-from holdfast.replicable._tape import Tape
+from holdfast.replicable._tape import Floats, Tape, as_tape
+from holdfast.typing import Predictor
 
 try:
     from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -62,6 +61,11 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
     in the same way on both sides.
     Reference: SIS Algorithm 10 and Theorem 5.13, as :func:`choose`.
 
+    Args:
+        estimator: The classifier or regressor whose parameters are searched.
+        rho: How often two samples may give different results, at most.
+        beta: How often the result may be farther from the truth than the accuracy, at most.
+
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> x = np.random.default_rng(0).uniform(-1, 1, size=(40_000, 2))
     >>> trees = DecisionTreeClassifier(random_state=0)
@@ -72,10 +76,10 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
 
     def __init__(
         self,
-        estimator: Any,
-        param_grid: Any,
+        estimator: Predictor,
+        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
         *,
-        loss: Any = "zero-one",
+        loss: Callable[[Any, Any], npt.ArrayLike] | Literal["zero-one"] = "zero-one",
         fresh: str = "holdout",
         train_share: float = 0.5,
         block_rows: int = 100,
@@ -97,8 +101,20 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         self.tape = tape
         self.best_effort = best_effort
 
-    def fit(self, X: Any, y: Any, *, X_train: Any = None, y_train: Any = None) -> ReplicableSearchCV:  # noqa: N803
-        """Train the candidates, compare them, and keep the winner."""
+    def fit(
+        self,
+        X: npt.ArrayLike,  # noqa: N803
+        y: npt.ArrayLike,
+        *,
+        X_train: npt.ArrayLike | None = None,  # noqa: N803
+        y_train: npt.ArrayLike | None = None,
+    ) -> ReplicableSearchCV:
+        """Train the candidates, compare them, and keep the winner.
+
+        Args:
+            X: The rows, one column for each feature.
+            y: The label of each row.
+        """
         of = "ReplicableSearchCV"
         X, y = indexable(X, y)  # noqa: N806
         if y is None:
@@ -181,7 +197,7 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         return np.stack(losses)
 
     @available_if(_winner_has("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:  # noqa: N803
+    def predict(self, X: npt.ArrayLike) -> Any:  # noqa: N803
         """The winner's predictions."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
@@ -198,8 +214,13 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X)
 
-    def score(self, X: Any, y: Any) -> float:  # noqa: N803
-        """The winner's own score."""
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:  # noqa: N803
+        """The winner's own score.
+
+        Args:
+            X: The rows, one column for each feature.
+            y: The label of each row.
+        """
         check_is_fitted(self, "best_estimator_")
         return float(self.best_estimator_.score(X, y))
 

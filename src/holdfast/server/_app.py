@@ -26,6 +26,7 @@ from holdfast.server import (
 from holdfast.server._access import TheService, authorize
 from holdfast.server._admission import Admission
 from holdfast.server._limits import Limits
+from holdfast.server._replies import describe_replies
 from holdfast.server._service import Service
 from holdfast.server._traces import Tracing
 
@@ -92,4 +93,5 @@ def create_app(service: Service, *, limits: Limits | None = None, tracing: Traci
     app.include_router(_gate_routes.router)
     app.include_router(_page.router)
     _operator_routes.install(app, service, tracing or Tracing())
+    describe_replies(app)
     return app

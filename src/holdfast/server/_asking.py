@@ -14,7 +14,7 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from holdfast import ledger
-from holdfast.engines._address import shown
+from holdfast.engines._files import shown
 from holdfast.guard import Answer
 from holdfast.server._access import TheService, Who
 from holdfast.server._datasets import Dataset

@@ -15,7 +15,7 @@ from threading import RLock
 from typing import Any
 
 from holdfast.engines import open_rows
-from holdfast.engines._address import shown
+from holdfast.engines._files import shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Asker, Curve, Discovery, Guard, Preview, Report, Table
 from holdfast.ledger import Balance, Book, BookError, EpochLink

@@ -76,7 +76,7 @@ class Limits:
         running_per_place: How many requests about one dataset, board or gate run at a time.
         waiting_per_place: How many more wait for their turn there; further ones get 503.
         free_per_minute: How many previews and rejected questions a person has in a minute. They cost nothing,
-            so they are counted in memory, by each process.
+            so they are counted in memory, by all workers of a machine together.
     """
 
     connections: int = 1_000

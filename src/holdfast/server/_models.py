@@ -17,6 +17,9 @@ _RATE = Field(default=RATE, ge=1, le=10**9)
 _SECONDS = Field(default=SECONDS, gt=0, le=86_400)
 
 
+# A person ("team/name") or a team. The limit makes pydantic refuse text that has no UTF-8 form, too: a book
+# would keep it for good, and no reply could have it.
+_Sharer = Annotated[str, Field(min_length=1, max_length=201)]
 _QUESTION = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
@@ -81,7 +84,7 @@ class TokenChangeBody(_Strict):
 class TermsBody(_Strict):
     """What is new about a dataset; what is left out stays."""
 
-    shares: dict[str, float | None] | None = Field(
+    shares: dict[_Sharer, float | None] | None = Field(
         default=None, max_length=10_000, description="Person or team to their share; null takes it away."
     )
     rate: int | None = Field(default=None, ge=1, le=10**9)
@@ -110,7 +113,7 @@ class PolicyBody(_Strict):
     split_by: str | None = Field(default=None, min_length=1, max_length=200)
     rate: int = _RATE
     seconds: float = _SECONDS
-    shares: dict[str, float] = Field(default_factory=dict, max_length=10_000)
+    shares: dict[_Sharer, float] = Field(default_factory=dict, max_length=10_000)
     rows: dict[str, Any] = Field(default_factory=lambda: {"kind": "independent"})
 
 
@@ -243,4 +246,4 @@ class EpochBody(_Strict):
     confidence: float | None = Field(default=None, gt=0, lt=1)
     together: float | None = Field(default=None, gt=0, lt=1)
     rows: dict[str, Any] | None = None
-    shares: dict[str, float] | None = Field(default=None, max_length=10_000)
+    shares: dict[_Sharer, float] | None = Field(default=None, max_length=10_000)

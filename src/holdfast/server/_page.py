@@ -79,6 +79,18 @@ def report() -> Response:
     return _file("report.js", _SCRIPT)
 
 
+@router.get("/owner.js")
+def owner() -> Response:
+    """What an owner does with one dataset."""
+    return _file("owner.js", _SCRIPT)
+
+
+@router.get("/administration.js")
+def administration() -> Response:
+    """The administration of the service, for owners."""
+    return _file("administration.js", _SCRIPT)
+
+
 @router.get("/boards.js")
 def boards() -> Response:
     """One board."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
-from holdfast.engines._address import is_database, shown
+from holdfast.engines._files import is_database, shown
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.ledger import Book, SigningKey
 from holdfast.ledger._marks import Marks

@@ -1,8 +1,8 @@
 """How often a person may ask.
 
 New questions are counted in the account's book: every process counts the same, and so does the next start.
-Previews and rejected requests write nothing, so they are counted in memory, by each process for itself. They
-charge nothing and tell nothing about the rows: this limit saves time, and no promise rests on it.
+Previews and rejected requests write nothing, so they are counted in memory, which all workers of a machine
+share. They charge nothing and tell nothing about the rows: this limit saves time, and no promise rests on it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,18 @@ import time
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Balance
+from holdfast.server._shared_counts import SharedMoments
 
 RATE = 600
 SECONDS = 30.0
-_MOST_BUCKETS = 10_000
+_MINUTE = 60.0
+_shared_buckets: SharedMoments | None = None
+
+
+def share_buckets(buckets: SharedMoments) -> None:
+    """Count free requests together with other processes. A worker calls this once, before it serves."""
+    global _shared_buckets
+    _shared_buckets = buckets
 
 
 class TooMany(HoldfastError):
@@ -28,31 +36,28 @@ class TooMany(HoldfastError):
 class FreeRate:
     """A bucket of tokens for each person: what is free takes some out, and time puts them back.
 
+    A bucket is written down as the moment at which it is full again: one number, which processes can share.
+
     Args:
         per_minute: How many come back in a minute, and how many a full bucket has.
+        buckets: Where the buckets are (default: those of :func:`share_buckets`, or else memory of its own).
     """
 
-    def __init__(self, per_minute: float) -> None:
+    def __init__(self, per_minute: float, buckets: SharedMoments | None = None) -> None:
         self._most = float(per_minute)
-        self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when that was counted
+        self._full_again = buckets or _shared_buckets or SharedMoments()
 
     def require(self, person: str) -> None:
         """Refuse a person whose bucket is empty."""
-        left = self._left(person, time.monotonic())
-        if left < 1.0:
-            wait = (1.0 - left) * 60.0 / self._most
+        missing = (self._full_again.get(person) - time.monotonic()) * self._most / _MINUTE
+        if missing > self._most - 1.0:
+            wait = (missing - self._most + 1.0) * _MINUTE / self._most
             raise TooMany(int(self._most), wait, what="previews and rejected requests")
 
     def take(self, person: str, tokens: float) -> None:
         """Take tokens out; a bucket can owe some."""
-        now = time.monotonic()
-        self._buckets[person] = self._left(person, now) - tokens, now
-        if len(self._buckets) > _MOST_BUCKETS:
-            self._buckets = {who: bucket for who, bucket in self._buckets.items() if now - bucket[1] < 60.0}
-
-    def _left(self, person: str, now: float) -> float:
-        left, counted = self._buckets.get(person, (self._most, now))
-        return min(self._most, left + (now - counted) * self._most / 60.0)
+        start = max(self._full_again.get(person), time.monotonic())
+        self._full_again.set(person, start + tokens * _MINUTE / self._most)
 
 
 def require_rate(rate: int, person: str, balance: Balance) -> None:

@@ -56,7 +56,8 @@ class Rule:
                 )
         else:
             reaching = [grant for grant in fitting if grant.reaches(self.reach, named(name or "")[0])]
-            if not reaching:
+            # No database can be asked for text with NUL in it, and nothing has such a name.
+            if not reaching or "\0" in (name or ""):
                 raise Unknown(f"There is no {self.reach} {name!r} that this token reaches.")
         return person.acting(reaching[0])
 
@@ -79,6 +80,8 @@ ROUTES: dict[tuple[str, str], Rule] = {
     ("GET", "/columns.js"): _PUBLIC,
     ("GET", "/answers.js"): _PUBLIC,
     ("GET", "/report.js"): _PUBLIC,
+    ("GET", "/owner.js"): _PUBLIC,
+    ("GET", "/administration.js"): _PUBLIC,
     ("GET", "/tools.js"): _PUBLIC,
     ("GET", "/v1/metrics"): Rule(_OWNER, "everything"),
     # People. An owner of one thing gives, lists and takes tokens for that thing only.

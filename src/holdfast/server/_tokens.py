@@ -137,8 +137,9 @@ class Tokens:
         """
         dataset = _checked_reach(role, dataset, by)
         for argument, text in (("name", name), ("team", team)):
-            if "/" in text or "\n" in text or len(text) > 100 or (argument == "name" and not text):
-                raise InvalidArgument(argument, "at most 100 characters without '/'", text, of="Tokens.issue")
+            if "/" in text or not text.isprintable() or len(text) > 100 or (argument == "name" and not text):
+                wanted = "at most 100 printable characters without '/'"
+                raise InvalidArgument(argument, wanted, text, of="Tokens.issue")
         days = checks.real(days, "days", "(0, 3660]", of="Tokens.issue")
         secret = f"hf_{secrets.token_urlsafe(32)}"
         expires = int(time.time() + days * 86_400)
@@ -206,7 +207,7 @@ class Tokens:
 
     def find(self, identity: str, *, by: Person | None = None) -> Person | None:
         """The holder of the token of this identity, if the owner ``by`` reaches it."""
-        person = self._first("WHERE identity = ?", identity)
+        person = self._first("WHERE identity = ?", identity) if identity.isalnum() else None
         return person if person is None or by is None or by.covers(person.dataset) else None
 
     def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:

@@ -2,9 +2,10 @@
 
 import { forget, loadAnswers, outcome } from "/answers.js";
 import { loadColumns, showColumns } from "/columns.js";
+import { begin as beginOwner, openOwner, showOwner } from "/owner.js";
 import { giveReport, showReport } from "/report.js";
 import * as results from "/results.js";
-import { $, amount, beside, call, confirmed, count, element, halfWidth, interval, list, newKey, number, session, tell } from "/tools.js";
+import { $, amount, beside, call, confirmed, count, element, halfWidth, interval, list, newKey, number, ownsDataset, session, tell } from "/tools.js";
 
 const PAUSE = 350; // milliseconds without a key until a preview is asked for
 
@@ -17,6 +18,7 @@ let waiting = null, latest = 0; // the timer of the next preview, and the number
 
 export function begin(offered) {
   page = offered;
+  beginOwner(offered, refresh);
 }
 
 export async function openDataset(wanted) {
@@ -31,6 +33,7 @@ export async function openDataset(wanted) {
   results.clear();
   clearOutcome();
   $("ask").hidden = session.me.role === "auditor";
+  openOwner(wanted);
   const dataset = await refresh();
   if (address !== wanted || dataset === null) return; // Something else was opened meanwhile.
   const [columns, certificate] = await Promise.all([loadColumns(dataset, wanted), call("GET", `/datasets/${wanted}/certificate`)]);
@@ -63,7 +66,7 @@ function showEpochs(dataset) {
     }),
   );
   const last = dataset.epoch.number === newest;
-  $("new-epoch").hidden = session.me.role !== "owner" || !last;
+  $("new-epoch").hidden = !ownsDataset(tableOf(dataset.name)) || !last;
 }
 
 function epochWords(dataset) {
@@ -108,6 +111,7 @@ async function refresh() {
     : `With probability ${dataset.confidence} every interval holds, together with all others.`;
   showEpochs(dataset);
   showLeft(dataset);
+  showOwner(dataset);
   await showReport(dataset, asked, () => address === asked);
   await loadAnswers(asked);
   return dataset;

@@ -1,15 +1,17 @@
 // The page: signs in with a token, lists datasets, boards and gates, and shows one of them. No framework, no build.
 
+import * as administration from "/administration.js";
 import * as boards from "/boards.js";
 import * as dataset from "/dataset.js";
 import * as gates from "/gates.js";
-import { $, call, element, number, redraw, session, undrawn, whenSignedOut } from "/tools.js";
+import { $, call, element, number, ownsSomething, redraw, session, undrawn, whenSignedOut } from "/tools.js";
 
 const KINDS = {
   dataset: { path: "/datasets", open: dataset.openDataset, none: "This token reaches no dataset." },
   board: { path: "/boards", open: boards.openBoard },
   gate: { path: "/gates", open: gates.openGate },
 };
+const SERVICE = { kind: "administration", name: "service" };
 const MANY = 8; // From so many places on, they can be searched.
 
 let places = []; // {kind, name, words, broken}
@@ -34,7 +36,8 @@ function signOut() {
   session.token = null;
   session.me = null;
   places = [];
-  for (const id of ["work", "person", "sign-out", "dataset", "board", "gate", "only-submits"]) $(id).hidden = true;
+  for (const id of ["work", "person", "sign-out", "dataset", "board", "gate", "administration", "only-submits"]) $(id).hidden = true;
+  administration.forget();
   for (const owner of ["answers", "result", "gate"]) undrawn(owner);
   history.replaceState(null, "", location.pathname);
   $("sign-in").hidden = false;
@@ -58,7 +61,8 @@ async function signIn() {
   const first = places.find((place) => !place.broken);
   if (wanted !== null) await show(wanted.kind, wanted.name);
   else if (first) await show(first.kind, first.name);
-  $("nowhere").hidden = wanted !== null || Boolean(first);
+  else if (ownsSomething()) await show(SERVICE.kind, SERVICE.name);
+  $("nowhere").hidden = wanted !== null || Boolean(first) || ownsSomething();
 }
 
 // A participant has no business with datasets.
@@ -82,6 +86,7 @@ function shortWords(kind, about) {
 
 function showPlaces() {
   $("find-place-box").hidden = places.length < MANY;
+  $("service-places").hidden = !ownsSomething();
   const wanted = places.length < MANY ? "" : $("find-place").value.trim().toLowerCase();
   for (const kind of Object.keys(KINDS)) {
     const own = places.filter((place) => place.kind === kind);
@@ -107,6 +112,7 @@ function placeItem({ kind, name, words, broken }) {
 function addressed() {
   const [kind, ...rest] = decodeURIComponent(location.hash.slice(1)).split("/");
   const name = rest.join("/");
+  if (kind === SERVICE.kind) return ownsSomething() ? SERVICE : null;
   const known = places.some((place) => place.kind === kind && place.name === (kind === "dataset" ? dataset.tableOf(name) : name) && !place.broken);
   return known ? { kind, name } : null;
 }
@@ -117,7 +123,12 @@ function markPlace() {
     const here = current !== null && button.dataset.kind === current.kind && button.dataset.name === current.name.split("@")[0];
     button.setAttribute("aria-current", String(here));
   }
-  $("menu").textContent = current === null ? "Datasets, boards and gates" : `${current.kind[0].toUpperCase()}${current.kind.slice(1)} ${current.name}`;
+  $("menu").textContent = current === null ? "Datasets, boards and gates" : placeWords(current);
+}
+
+function placeWords({ kind, name }) {
+  const word = `${kind[0].toUpperCase()}${kind.slice(1)}`;
+  return kind === SERVICE.kind ? word : `${word} ${name}`;
 }
 
 async function show(kind, name) {
@@ -125,8 +136,9 @@ async function show(kind, name) {
   markPlace();
   closeMenu();
   for (const owner of ["answers", "result", "gate"]) undrawn(owner);
-  for (const id of ["dataset", "board", "gate"]) $(id).hidden = id !== kind;
-  await KINDS[kind].open(name);
+  administration.forget();
+  for (const id of ["dataset", "board", "gate", "administration"]) $(id).hidden = id !== kind;
+  await (kind === SERVICE.kind ? administration.openAdministration() : KINDS[kind].open(name));
 }
 
 // Whoever chooses a place goes on reading at its name.
@@ -142,8 +154,17 @@ function closeMenu() {
   $("places").classList.remove("open");
 }
 
-const offered = { attempt, go, listAgain };
-for (const part of [dataset, boards, gates]) part.begin(offered);
+// A dataset was archived or deleted: its place is gone.
+async function notServed(words) {
+  await listAgain();
+  await go(SERVICE.kind, SERVICE.name);
+  administration.showNotServed(words);
+}
+
+const reaches = () => places.map(({ kind, name }) => `${kind}:${name}`);
+const broken = () => places.filter((place) => place.kind === "dataset" && place.broken).map(({ name }) => name);
+const offered = { attempt, go, listAgain, notServed, reaches, broken };
+for (const part of [dataset, boards, gates, administration]) part.begin(offered);
 whenSignedOut(signOut);
 
 $("sign-in").addEventListener("submit", (event) => {
@@ -162,6 +183,7 @@ $("menu").addEventListener("click", () => {
   $("menu").setAttribute("aria-expanded", String(open));
 });
 $("find-place").addEventListener("input", showPlaces);
+$("open-administration").addEventListener("click", () => go(SERVICE.kind, SERVICE.name));
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || $("confirm").open) return;
   notice(null);

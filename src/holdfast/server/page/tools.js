@@ -6,6 +6,12 @@ const DIGITS = 3; // of a half-width; what lies below them says nothing
 export const $ = (id) => document.getElementById(id);
 export const session = { token: sessionStorage.getItem("holdfast-token"), me: null };
 
+// What the visitor owns. The service decides who may do what; this only says what is worth showing.
+const grants = () => (session.me === null ? [] : [session.me, ...session.me.also]).filter((grant) => grant.role === "owner");
+export const ownsSomething = () => grants().length > 0;
+export const ownsEverything = () => grants().some((grant) => grant.dataset === "*");
+export const ownsDataset = (name) => grants().some((grant) => ["*", `dataset:${name}`].includes(grant.dataset));
+
 let signedOut = () => {};
 export function whenSignedOut(work) {
   signedOut = work;
@@ -19,7 +25,8 @@ export class Refused extends Error {
 }
 
 // A body is sent as JSON, or as it is if it has a kind of its own. A request with a key is done once, however often it is sent.
-export async function call(method, path, body, { kind, key } = {}) {
+// `file` is the name under which the reply is saved; nothing is returned then.
+export async function call(method, path, body, { kind, key, file } = {}) {
   let response;
   try {
     response = await fetch(`/v1${path}`, {
@@ -35,10 +42,17 @@ export async function call(method, path, body, { kind, key } = {}) {
   } catch {
     throw new Refused({ detail: "The service does not answer. Try again." });
   }
+  if (response.ok && file) return save(await response.blob(), file);
   const reply = response.status === 204 ? null : await response.json();
   if (response.status === 401) signedOut();
   if (!response.ok) throw new Refused(reply);
   return reply;
+}
+
+function save(content, name) {
+  const link = element("a", undefined, { href: URL.createObjectURL(content), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 export function newKey() {
@@ -128,13 +142,28 @@ export function table(name, heads, rows, numeric = []) {
   return scroll;
 }
 
-// Asks once more before something that cannot be taken back; the first button is the one that changes nothing.
-export function confirmed(words, label) {
-  const dialog = $("confirm");
+// Asks once more before something that cannot be taken back; the first button is the one that changes nothing. Where `typed` is
+// given, that text has to be typed first.
+export function confirmed(words, label, typed = null) {
+  const dialog = $("confirm"), field = $("confirm-typed");
   $("confirm-words").textContent = words;
   $("confirm-yes").textContent = label;
+  $("confirm-typing").hidden = typed === null;
+  $("confirm-typed-label").textContent = `Type ${typed} to go on`;
+  field.value = "";
+  const isTyped = () => typed === null || field.value.trim() === typed;
+  const allow = () => { $("confirm-yes").disabled = !isTyped(); };
+  allow();
+  field.oninput = allow;
+  // The first button of a form is the one that Enter presses, and that is "Cancel".
+  field.onkeydown = (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    if (isTyped()) dialog.close("yes");
+  };
   dialog.returnValue = "no";
   dialog.showModal();
+  if (typed !== null) field.focus();
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
   });
@@ -144,6 +173,42 @@ export function confirmed(words, label) {
 export function tell(status, words, bad = false) {
   status.className = bad ? "bad long" : "long";
   status.textContent = words;
+}
+
+// Works for the owner in one section of the page: an error is shown once, where the work is, until it is dismissed or something
+// else is done. Whatever was typed stays.
+export function workplace(section) {
+  const problem = $(`${section}-problem`), status = $(`${section}-status`);
+  const clear = () => {
+    problem.hidden = true;
+    problem.querySelector("p").textContent = "";
+    tell(status, "");
+  };
+  // What became of the work is said in words; work that returns none only shows something.
+  const attempt = async (work) => {
+    problem.hidden = true;
+    try {
+      const words = await work();
+      if (words !== undefined) tell(status, words);
+    } catch (error) {
+      if (session.me === null) return; // Signed out meanwhile.
+      tell(status, "");
+      problem.querySelector("p").textContent = error.message;
+      problem.hidden = false;
+      problem.scrollIntoView({ block: "nearest" });
+    }
+  };
+  problem.querySelector("button").addEventListener("click", () => {
+    clear();
+    ($(section).querySelector("details[open] summary") ?? $("main")).focus();
+  });
+  $(section).addEventListener("click", (event) => {
+    if (event.target.closest("summary")) clear();
+  });
+  $(section).addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !$("confirm").open) clear();
+  });
+  return { attempt, clear, say: (words) => tell(status, words) };
 }
 
 // Pictures are drawn at the width they are shown in, so that letters keep their size; again when it changes.

@@ -1,0 +1,357 @@
+"""``holdfast verify``, ``export``, ``migrate``, ``backup`` and ``restore``: the care of account books."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from holdfast.cli._output import print_data
+from holdfast.errors import HoldfastError
+from holdfast.records import amount
+
+if TYPE_CHECKING:
+    from holdfast.ledger import Checkpoint, Verification
+
+
+_SQLITE = b"SQLite format 3\x00"
+_SHOWN = 20
+
+
+@click.command()
+@click.argument(
+    "books", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--key", "public_key", help="The public key of whoever keeps the book: ed25519:…")
+@click.option(
+    "--receipt",
+    "receipts",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of receipts that came with answers; may be given several times.",
+)
+@click.option(
+    "--witness",
+    "witnesses",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A witness file of checkpoints (holdfast serve --witness); may be given several times.",
+)
+@click.option(
+    "--export",
+    "target",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write an export here too, for others to verify.",
+)
+@click.option(
+    "--mark",
+    "marks",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The mark of a book, kept outside of it (default: that of the service the book is in).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
+def verify(
+    books: tuple[Path, ...],
+    public_key: str | None,
+    receipts: tuple[Path, ...],
+    witnesses: tuple[Path, ...],
+    target: Path | None,
+    marks: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Check an export of an account book, or the book itself: that no line was changed, removed or moved,
+    that its sums are right, and that it still contains every answer you hold a receipt for and every line a
+    witness saw. A book of a service is held against its mark too: one that was put back from an old backup
+    runs behind it.
+
+    Several books are the epochs of one growing table, in order; then also that each goes on where the one
+    before it says. Exit status 1 if anything is wrong.
+    """
+    from holdfast.ledger import BookError, Problem, Verification, read_receipts, read_witness, verify_epochs
+
+    if target is not None and len(books) > 1:
+        raise click.UsageError("--export writes one export; give one book at a time.")
+    beside = [mark for book in books if (mark := _mark_of(book)).is_file()]
+    held = [receipt for path in (*receipts, *(marks or beside)) for receipt in read_receipts(path)]
+    checkpoints = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            exports = [_exported(book, target, Path(folder), place) for place, book in enumerate(books)]
+            verifications = verify_epochs(exports, public_key, receipts=held)
+            verifications = tuple(
+                _with_witness(verification, path, checkpoints, public_key)
+                for verification, path in zip(verifications, exports, strict=True)
+            )
+        except BookError as damage:
+            verifications = (Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),)),)
+    if as_json:
+        documents = [
+            {**verification.to_dict(), "whole": verification.whole} for verification in verifications
+        ]
+        print_data(documents[0] if len(books) == 1 else documents)
+    else:
+        for verification in verifications:
+            _show_verification(verification)
+        _say_who(verifications, public_key)
+    if not all(verification.whole for verification in verifications):
+        sys.exit(1)
+
+
+def _mark_of(book: Path) -> Path:
+    """Where a service keeps the mark of a book: HOME/marks/NAME.json for HOME/books/NAME.holdfast."""
+    return book.resolve().parent.parent / "marks" / f"{book.stem}.json"
+
+
+def _exported(book: Path, target: Path | None, folder: Path, place: int) -> Path:
+    """The export to check: the file itself, or one made of a book."""
+    from holdfast.ledger import Book, export
+
+    with book.open("rb") as file:
+        is_book = file.read(len(_SQLITE)) == _SQLITE
+    if not is_book:
+        if target is not None:
+            raise click.UsageError(f"{book} is an export already; --export makes one from a book.")
+        return book
+    path = folder / f"{place}.jsonl" if target is None else target
+    opened = Book(book)
+    try:
+        export(opened, path)
+    finally:
+        opened.close()
+    return path
+
+
+def _with_witness(
+    verification: Verification, path: Path, checkpoints: list[Checkpoint], public_key: str | None
+) -> Verification:
+    """The verification of one export, with what a witness saw and it lacks."""
+    from holdfast.ledger import check_witness, read_lines
+
+    problems = check_witness(read_lines(path), checkpoints, public_key)
+    return replace(verification, problems=(*verification.problems, *problems))
+
+
+def _show_verification(verification: Verification) -> None:
+    console = Console(highlight=False)
+    if verification.whole:
+        epoch = f"Epoch {verification.epoch}, whole" if verification.epoch > 1 else "Whole"
+        spent = amount(verification.spent, verification.unit)
+        console.print(f"{epoch}: {verification.lines:,} lines, {spent} spent.", style="bold green")
+    for problem in verification.problems[:_SHOWN]:
+        place = f"line {problem.line}" if problem.line else "the file"
+        console.print(f"{problem.kind:<10} {place}: {problem.words}", style="red", markup=False)
+    if (more := len(verification.problems) - _SHOWN) > 0:
+        console.print(f"… and {more:,} more; --json lists all.", style="red")
+
+
+def _say_who(verifications: tuple[Verification, ...], key: str | None) -> None:
+    console = Console(highlight=False)
+    if not all(verification.whole for verification in verifications):
+        return
+    if key is None:
+        console.print(
+            "No --key was given, so this shows that the book is consistent, and not who wrote it.",
+            style="dim",
+        )
+    else:
+        matching = sum(verification.receipts for verification in verifications)
+        console.print(f"Signed by {key}.\nReceipts that match: {matching}.", style="dim", soft_wrap=True)
+
+
+@click.command()
+@click.argument("book", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "in-toto"]),
+    default="jsonl",
+    show_default=True,
+    help="All lines for `holdfast verify`, or how the book ends as a DSSE envelope for standard tools.",
+)
+@click.option(
+    "--signing-key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The file of the private key that signs it (HOME/key of a service).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
+def export(book: Path, file: Path, form: str, signing_key: Path | None, as_json: bool) -> None:
+    """Write the account book BOOK to FILE. FILE must not exist yet.
+
+    An export holds released answers and prices, and nothing else about protected rows. It may be made while a
+    service writes to the book.
+    """
+    from holdfast import ledger
+
+    if file.exists():
+        raise HoldfastError(f"{file} exists already. Choose another name: an export never replaces a file.")
+    if form == "in-toto" and signing_key is None:
+        raise click.UsageError("--format in-toto is a signed envelope: give --signing-key HOME/key.")
+    key = None if signing_key is None else ledger.SigningKey.at(signing_key)
+    opened = ledger.Book(book, key=key)
+    try:
+        if form == "in-toto":
+            sealed = ledger.envelope(opened, name=book.name.removesuffix(".holdfast"))
+            file.write_text(json.dumps(sealed) + "\n", encoding="utf-8")
+        else:
+            ledger.export(opened, file)
+        identity = opened.identity
+    finally:
+        opened.close()
+    if as_json:
+        print_data({"file": str(file), "format": form, "book": identity, "key": key and key.public})
+        return
+    console = Console(highlight=False)
+    console.print(f"{file} holds how {book} ends.", soft_wrap=True, markup=False)
+    if key is not None:
+        console.print(f"Signed by {key.public}.", style="dim", soft_wrap=True)
+
+
+@click.command()
+@click.argument(
+    "books", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
+def migrate(books: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
+    """Bring account books to the format of this version. Stop the service first.
+
+    All BOOKS are verified and tried on copies before the first one is changed. A book that is migrated stays
+    beside the new one as NAME.format-N: receipts for its lines verify against it. A book that has the current
+    format is left as it is.
+    """
+    from holdfast import ledger
+
+    plans = [ledger.migrate(book, dry_run=True) for book in books]
+    needed = [plan for plan in plans if plan.steps]
+    done = plans
+    if needed and not dry_run:
+        done = [ledger.migrate(plan.book) if plan.steps else plan for plan in plans]
+    if as_json:
+        print_data([migration.to_dict() for migration in done])
+        return
+    console = Console(highlight=False)
+    for migration in done:
+        words = f"{migration.book}: format {migration.before}, {migration.lines:,} lines, whole."
+        console.print(words, markup=False, soft_wrap=True)
+        for step in migration.steps:
+            console.print(f"  {step}", markup=False, soft_wrap=True)
+        if migration.done:
+            console.print(
+                f"  Now format {migration.after}. The old book is {migration.kept}.",
+                markup=False,
+                soft_wrap=True,
+            )
+    if not needed:
+        console.print("All have the current format. There is nothing to migrate.", style="bold")
+    elif dry_run:
+        console.print("This was a dry run: nothing was changed.", style="bold")
+
+
+_books = click.option(
+    "--books",
+    envvar="HOLDFAST_BOOKS",
+    help="The PostgreSQL URL of the account books, as for `holdfast serve`.",
+)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
+
+
+@click.command()
+@click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_books
+@click.option(
+    "--sources",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of tables, if it is not HOME/data.",
+)
+@click.option("--without-data", is_flag=True, help="Leave the tables out; keep copies of them yourself.")
+@_as_json
+def backup(
+    home: Path, file: Path, books: str | None, sources: Path | None, without_data: bool, as_json: bool
+) -> None:
+    """Save the service in HOME to FILE while it runs: account books, key, tokens, registrations and tables.
+
+    FILE must not exist. It holds the private key and the tables, so it has mode 600. Keep it encrypted.
+    """
+    from holdfast.server._backup import back_up
+
+    saved = back_up(home, file, books=books, sources=sources, data=not without_data)
+    if as_json:
+        print_data(saved.to_dict())
+        return
+    console = Console(highlight=False)
+    words = f"{file} holds {saved.files:,} files and {len(saved.books):,} account books."
+    console.print(words, style="bold", markup=False, soft_wrap=True)
+    for head in saved.books:
+        console.print(f"  {head.name}: {head.sequence:,} lines", markup=False)
+    for name in saved.left_out:
+        console.print(f"Not in it: {name}.", style="yellow", markup=False, soft_wrap=True)
+    console.print("It holds the private key. Keep it where the key may be.", style="dim")
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("home", type=click.Path(path_type=Path))
+@_books
+@click.option("--key", "public_key", help="The public key of the service, as its users have it: ed25519:…")
+@click.option(
+    "--witness",
+    "witnesses",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A witness file, to tell which books are behind; may be given several times.",
+)
+@_as_json
+def restore(
+    file: Path,
+    home: Path,
+    books: str | None,
+    public_key: str | None,
+    witnesses: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Make the service folder HOME from the backup FILE. HOME must not exist, or be empty.
+
+    Every file, every line of every book and the signature are checked first. If anything is wrong, nothing is
+    restored. Exit status 1 if a witness saw more lines of a book than the backup has: what was answered since
+    then is missing, so its account must be closed.
+    """
+    from holdfast.ledger import read_witness
+    from holdfast.server._backup import restore as restore_service
+
+    seen = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
+    restored = restore_service(file, home, books=books, public_key=public_key, seen=seen)
+    if as_json:
+        print_data(restored.to_dict())
+    else:
+        console = Console(highlight=False)
+        at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(restored.created))
+        console.print(f"{home} is as it was at {at}.", style="bold", markup=False, soft_wrap=True)
+        for head in restored.books:
+            console.print(f"  {head.name}: {head.sequence:,} lines", markup=False)
+        for late in restored.behind:
+            lines = f"a witness saw line {late.seen:,}, the backup ends at {late.restored:,}."
+            words = f"{late.name} is behind: {lines}"
+            console.print(words, style="bold red", markup=False, soft_wrap=True)
+        if restored.behind:
+            console.print(
+                "Close these accounts before anyone asks: POST /v1/datasets/NAME/close.", style="red"
+            )
+        elif not witnesses:
+            console.print(
+                "Answers that were given after the backup are not in it. If there may be any, close the "
+                "accounts before anyone asks (docs/guides/runbook.md). A --witness file shows which.",
+                style="dim",
+                soft_wrap=True,
+            )
+    if restored.behind:
+        raise SystemExit(1)

@@ -1,0 +1,95 @@
+"""The description of the service says what every route replies, and real replies are as it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from jsonschema import Draft202012Validator
+from server_caller import Caller
+from server_replies import every_reply
+from starlette.testclient import TestClient
+
+from holdfast.server import Policy, Service, create_app
+from holdfast.server._replies import FILES, REPLIES
+
+NEVER_SENT = {("POST", "/v1/datasets"), ("POST", "/v1/imports")}
+
+
+@pytest.fixture(scope="module")
+def replies(tmp_path_factory):
+    """The description of a service, and one reply of every kind."""
+    service, rng = Service(tmp_path_factory.mktemp("home")), np.random.default_rng(0)
+    rows = {"age": rng.integers(18, 90, 3_000), "income": rng.normal(4e4, 9e3, 3_000)}
+    table = pd.DataFrame({**rows, "member": rng.random(3_000) < 0.5})
+    table.to_csv(service.sources / "people.csv", index=False)
+    for name in ("y", "z"):
+        truth = (rng.random(300) < 0.8).astype(int)
+        pd.DataFrame({"id": range(300), "y": truth}).to_csv(service.sources / f"{name}.csv", index=False)
+    service.datasets.register("people", "people.csv", Policy())
+    with TestClient(create_app(service), raise_server_exceptions=False) as client:
+        owner = Caller(client, service.tokens.issue("olga", role="owner")[0])
+        found = list(every_reply(service, client, owner.headers))
+        refused = owner("GET", "/datasets/nowhere").json()
+        description = client.get("/openapi.json").json()
+    service.close()
+    return description, found, refused
+
+
+def content_of(description, method, path):
+    responses = description["paths"][path][method.lower()]["responses"]
+    return next(response for code, response in responses.items() if code.startswith("2")).get("content")
+
+
+def closed(schema):
+    """A description that lets no further field pass, so that a test notices one that it lacks."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: closed(part) for name, part in schema.items()}
+    return {"additionalProperties": False, **parts} if "properties" in parts else parts
+
+
+def faults(description, schema, reply):
+    whole = {"components": closed(description["components"]), **closed(schema)}
+    return [error.message[:200] for error in Draft202012Validator(whole).iter_errors(reply)]
+
+
+def test_every_reply_is_as_it_is_described(replies):
+    description, found, _ = replies
+    assert {(method, path) for method, path, _ in found} == REPLIES.keys() - NEVER_SENT
+    for method, path, reply in found:
+        schema = content_of(description, method, path)["application/json"]["schema"]
+        assert faults(description, schema, reply) == [], (method, path)
+
+
+def test_every_route_is_described(replies):
+    description, _, _ = replies
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            content = content_of(description, method.upper(), path)
+            key = method.upper(), path
+            assert (content is None) == (key not in REPLIES and key not in FILES), key
+            if content is None:
+                assert set(operation["responses"]) & {"204", "307", "302", "303", "200"}, key
+            assert "application/problem+json" in operation["responses"]["default"]["content"]
+
+
+def test_a_refusal_is_as_it_is_described(replies):
+    description, _, refused = replies
+    problem = description["paths"]["/v1/me"]["get"]["responses"]["default"]["content"]
+    assert refused["status"] == 404
+    assert faults(description, problem["application/problem+json"]["schema"], refused) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"extra": 1}, {"value": "text"}, {"receipt": None, "low": None, "cost": None}]
+)
+def test_a_reply_that_is_not_as_described_is_noticed(replies, change):
+    description, found, _ = replies
+    path = "/v1/datasets/{name}/questions"
+    schema = content_of(description, "POST", path)["application/json"]["schema"]
+    answer = next(reply for method, where, reply in found if where == path)
+    assert faults(description, schema, answer) == []
+    assert faults(description, schema, {**answer, **change}) != []
