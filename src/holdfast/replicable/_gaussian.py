@@ -76,8 +76,8 @@ def gaussian_mean(
     tape = tape_argument(tape, of=of)
     values = table_argument(x, of=of)
     if covariance is not None:
-        known = known_mean_design(values.shape[1], accuracy, rho, beta, method, of=of)
-        return known.estimate(values, covariance, tape.branch("gaussian mean"), tape, best_effort, of=of)
+        whitened = known_mean_design(values.shape[1], accuracy, rho, beta, method, of=of)
+        return whitened.estimate(values, covariance, tape.branch("gaussian mean"), tape, best_effort, of=of)
     checks.choice(method, "method", ("cheapest",), of=of)
     design = _gaussian_design(accuracy, rho, beta, values.shape[1], of=of)
     grid, dimension = design.grid, design.dimension

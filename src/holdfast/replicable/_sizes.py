@@ -324,10 +324,10 @@ def _of_mean(d: int, accuracy: float, rho: float, beta: float) -> list[ComparedW
     in_turn = gaussian_mean_rows(accuracy=accuracy, rho=rho, beta=beta, dimension=d)
     grid = grid_mean(d, accuracy, rho, beta)
     joint = joint_mean(d, accuracy, rho, beta).rows
-    known = [ComparedWay("grid, covariance known", grid.rows, 1.0, True, "Holdfast")] if grid else []
+    by_grid = [ComparedWay("grid, covariance known", grid.rows, 1.0, True, "Holdfast")] if grid else []
     return [
         ComparedWay("rounding in turn", in_turn, 1.0, True, "Holdfast"),
-        *known,
+        *by_grid,
         ComparedWay("joint draw, covariance known", joint, lattices_tried(d), d <= _MOST, "SIS Theorem 6.15"),
     ]
 
