@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.barriers import (
     droplet,
     one_way_marginals,
+    one_way_marginals_bound,
     one_way_marginals_rows,
     sign_one_way_marginals,
     sign_one_way_marginals_rows,
@@ -20,7 +21,7 @@ from holdfast.barriers._marginals import VARIANCE, Task, rounded
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.mechanisms._typical import widest_ratio
-from holdfast.replicable import Tape
+from holdfast.replicable import Tape, compare_ways
 from holdfast.stability import DP, Replicability, gaussian_delta
 
 NATS = math.log(1e4)
@@ -45,7 +46,9 @@ def distributions(d):
 
 
 @pytest.mark.parametrize("name", ["fair coins", "spread", "on the edges"])
-@pytest.mark.parametrize(("method", "d", "pairs"), [("rounding", 12, 2000), ("droplets", 4, 1500)])
+@pytest.mark.parametrize(
+    ("method", "d", "pairs"), [("rounding", 12, 2000), ("droplets", 4, 1500), ("joint", 7, 400)]
+)
 def test_replicable_marginals_at_the_fewest_rows(name, method, d, pairs, seed):
     p, rho, beta, alpha = distributions(d)[name], 0.2, 0.05, 0.2
     rows = one_way_marginals_rows(d, accuracy=alpha, beta=beta, stability=Replicability(rho), method=method)
@@ -178,6 +181,10 @@ def test_rows_are_the_closed_forms():
     assert one_way_marginals_rows(d, method="droplets", **replicable) == pytest.approx(
         ((math.pi * math.sqrt(2 * d) * (2 - rho) / (2 * rho) + spread) / alpha) ** 2, rel=1e-6
     )
+    noise = d * (2 - rho) ** 2 / (math.pi * rho**2)
+    assert one_way_marginals_rows(d, method="joint", **replicable) == pytest.approx(
+        (spread / alpha) ** 2 * (1 + noise), rel=1e-6
+    )
     wide = alpha / (2.0 * math.exp(-0.5) + math.sqrt(8.0 * math.log(1 / beta) / 5000))
     assert sign_one_way_marginals_rows(5000, **promise) == math.ceil(1 / wide**2)
     assert sign_one_way_marginals_rows(5000, **replicable) == pytest.approx(
@@ -185,6 +192,9 @@ def test_rows_are_the_closed_forms():
     )
     assert sign_one_way_marginals_rows(5000, method="droplets", **replicable) == pytest.approx(
         (1 + (math.pi**2 / 6 - 1) * 5000 * ((2 - rho) / rho) ** 2) / wide**2, rel=1e-6
+    )
+    assert sign_one_way_marginals_rows(5000, method="joint", **replicable) == pytest.approx(
+        (1 + 5000 * noise / d) / wide**2, rel=1e-6
     )
 
 
@@ -234,6 +244,43 @@ def test_a_grid_needs_fewer_rows_than_droplets_until_columns_are_many():
     assert grid[1] < drops[1]
     assert grid[2] > drops[2]
     assert grid[3] > 40 * drops[3]
+
+
+def test_the_table_of_ways_to_marginals():
+    """The table of docs/theory/barriers-samples.md; ``compare_ways`` has the rows of this package."""
+    promise = {"accuracy": 0.1, "beta": 0.05, "stability": Replicability(0.1)}
+    methods = {"rounding": "rounding", "joint draw": "joint", "droplets": "droplets"}
+    table = {}
+    for d in (1, 20, 30, 50, 54, 55, 56, 100, 200, 1000):
+        ways = {
+            way.name: way for way in compare_ways("one_way_marginals", dimension=d, accuracy=0.1, rho=0.1)
+        }
+        table[d] = {name: way.rows for name, way in ways.items()}
+        for name, method in methods.items():
+            assert table[d][name] == one_way_marginals_rows(d, method=method, **promise)
+            assert ways[name].built_in == (method == "rounding" or d <= 20)
+        assert table[d]["rounding"] > one_way_marginals_bound(d, **promise)
+    assert table[20] == {"rounding": 1_357_093, "joint draw": 3_073_849, "droplets": 3_702_299}
+    assert table[30] == {"rounding": 2_993_680, "joint draw": 4_889_737, "droplets": 5_519_918}
+    assert table[56] == {"joint draw": 9_929_686, "droplets": 10_225_866, "rounding": 10_231_943}
+    assert table[100] == {"droplets": 18_160_104, "joint draw": 19_063_022, "rounding": 32_292_220}
+    assert table[200] == {"droplets": 36_137_198, "joint draw": 41_310_502, "rounding": 128_282_533}
+    assert [d for d in table if min(table[d], key=table[d].get) != "rounding"] == [55, 56, 100, 200, 1000]
+
+
+@pytest.mark.parametrize("d", [60, 100, 400])
+@pytest.mark.parametrize("method", ["droplets", "joint"])
+def test_blocks_of_columns_that_can_be_run_need_more_rows_than_rounding(d, method):
+    """Blocks of 20 share ρ and β: three times the rows and more, as the leading terms say."""
+    promise = {"accuracy": 0.1, "beta": 0.05}
+    whole = one_way_marginals_rows(d, stability=Replicability(0.1), **promise)
+    share = 20 / d
+    block = one_way_marginals_rows(
+        20, accuracy=0.1, beta=0.05 * share, stability=Replicability(0.1 * share), method=method
+    )
+    factor = 62 / 20 if method == "droplets" else 8 * math.log(2 * d / 0.05) / 20
+    assert block > 2.8 * whole
+    assert block == pytest.approx(factor * whole, rel=0.12)
 
 
 @pytest.mark.parametrize("d", [1, 3])

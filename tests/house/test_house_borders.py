@@ -26,7 +26,7 @@ FINISHED = {
     "mechanisms": 5,
     "planning": 9,
     "reductions": 12,
-    "replicable": 22,
+    "replicable": 23,
     "results": 6,
     "stability": 15,
     "statistics": 6,

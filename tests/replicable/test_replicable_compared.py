@@ -10,8 +10,8 @@ from replicable_pairs import not_above
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
-from holdfast.replicable import _sizes as compared
 from holdfast.replicable import compare_ways
+from holdfast.replicable._joint import joint_mean, known_mean_design, shares_design
 
 ASK = {"rho": 0.1, "accuracy": 0.1}
 
@@ -65,8 +65,8 @@ def test_two_of_the_three_points_would_not_do():
 @pytest.mark.parametrize("k", [3, 10, 40])
 def test_one_joint_draw_of_shares_keeps_its_promise(k, rng):
     """Equal shares, the hardest law: mismatch by the exact distance of two normal laws, then the error."""
-    rows = compared._joint_shares(k, 0.1, 0.1, 0.05)
-    noise = np.sqrt(4.0 * (1.0 - 1.0 / k) / np.pi) / 0.1 / np.sqrt(rows)
+    plan = shares_design(k, 0.1, 0.1, 0.05)
+    rows, noise = plan.rows, plan.width
     samples = rng.multinomial(rows, np.full(k, 1.0 / k), (2, 4000)) / rows
     apart = np.linalg.norm(samples[0] - samples[1], axis=1)
     distance = 2.0 * stats.norm.cdf(apart / (2.0 * noise)) - 1.0
@@ -78,13 +78,12 @@ def test_one_joint_draw_of_shares_keeps_its_promise(k, rng):
 
 @pytest.mark.parametrize("d", [1, 5, 20])
 def test_one_joint_draw_of_a_mean_keeps_its_promise(d, rng):
-    rows = compared._joint_mean(d, 0.1, 0.1, 0.05)
-    noise = np.sqrt(4.0 * d / np.pi) / 0.1 / np.sqrt(rows)
-    samples = rng.normal(size=(2, 4000, d)) / np.sqrt(rows)
-    apart = np.linalg.norm(samples[0] - samples[1], axis=1)
+    plan = joint_mean(d, 0.1, 0.1, 0.05)
+    rows, noise = plan.rows, plan.width
+    apart = stats.chi.ppf((np.arange(10_000) + 0.5) / 10_000, d) * np.sqrt(2.0 / rows)
     distance = 2.0 * stats.norm.cdf(apart / (2.0 * noise)) - 1.0
     assert (2.0 * distance / (1.0 + distance)).mean() <= 0.1
-    off = np.linalg.norm(samples[0] + rng.normal(size=(4000, d)) * noise, axis=1)
+    off = np.linalg.norm(rng.normal(size=(2, 4000, d)).T @ [1.0 / np.sqrt(rows), noise], axis=0)
     assert not_above((off > 0.1).sum(), 4000, 0.05)
 
 
@@ -97,12 +96,23 @@ def test_where_the_other_way_would_win():
         100,
         256,
     ]
-    shares = {k: rows_of("histogram", dimension=k, **ASK) for k in (20, 30, 50)}
-    assert shares[20] == {"lattice": 1_166_449, "joint draw": 2_429_412}
-    assert [k for k in shares if shares[k]["joint draw"] < shares[k]["lattice"]] == [50]
-    means = {d: rows_of("gaussian_mean", dimension=d, **ASK) for d in (10, 15, 20)}
-    assert [d for d in means if means[d]["joint draw"] < means[d]["rounding in turn"]] == [20]
+    shares = {k: rows_of("histogram", dimension=k, **ASK) for k in (20, 31, 32, 50)}
+    assert shares[20] == {"lattice": 1_166_449, "joint draw": 2_040_259}
+    assert [k for k in shares if shares[k]["joint draw"] < shares[k]["lattice"]] == [32, 50]
+    assert rows_of("gaussian_mean", dimension=20, **ASK) == {
+        "joint draw, covariance known": 7_043_721,
+        "grid, covariance known": 11_409_083,
+        "rounding in turn": 15_145_114,
+    }
+    cheapest = {
+        d: known_mean_design(d, 0.1, 0.1, 0.05, "cheapest", of="test").method for d in (2, 12, 13, 20, 21)
+    }
+    assert cheapest == {2: "grid", 12: "grid", 13: "joint", 20: "joint", 21: "grid"}
+    ways = {way.name: way for way in compare_ways("gaussian_mean", dimension=20, **ASK)}
+    assert ways["joint draw, covariance known"].built_in
+    assert 300 < ways["joint draw, covariance known"].work < 320
     assert compare_ways("histogram", dimension=50, **ASK)[0].work > 5e8
+    assert not compare_ways("histogram", dimension=50, **ASK)[0].built_in
 
 
 def test_mistakes_are_named():

@@ -251,3 +251,34 @@ def test_mistakes_are_named_and_few_rows_refused(rng):
         learn_littlestone(classes, x, x, **ask)
     with pytest.raises(InvalidArgument, match="labels that one hypothesis"):
         learn_littlestone(classes, x, x < 5, **ask)
+
+
+def test_every_pair_of_classes_on_three_points():
+    """The theorem on all pairs G ⊂ G′ of the 255 classes on three points, and every class between them."""
+    shatter = Shatter(sparse(3, 3), of="test")
+    reduction = Reduction(shatter)
+    looked, at_zero, without, twins = 0, 0, 0, 0
+    for depth, steady in [(0, 1), (0, 2), (1, 1), (2, 3)]:
+        lists = {part: frozenset(reduction.hypotheses(part, depth, steady)) for part in range(1, 256)}
+        for large in lists:
+            reached = reduction.reached(large, depth)
+            for small in parts_of(large):
+                shared = frozenset.intersection(
+                    *(lists[small | spare] for spare in [*parts_of(large & ~small), 0])
+                )
+                if reduction.reached(small, 2 * depth + steady) == reached:
+                    looked += 1
+                    at_zero += reached == 0
+                    without += not shared
+                elif reduction.reached(small, depth) == reached:
+                    twins += not shared
+    assert (looked > 1500, at_zero > 1000, without) == (True, True, 0)
+    assert twins > 50  # compared at one depth, many lists have nothing in common
+
+
+def parts_of(whole):
+    """Every part of a class but the empty one."""
+    part = whole
+    while part:
+        yield part
+        part = (part - 1) & whole

@@ -20,14 +20,18 @@ def test_the_ways_and_their_crossing():
     ten = plan_several(analyses=10, **ASK)
     assert [way.name for way in ten.ways] == ["one by one", "together", "through privacy", "fresh rows"]
     assert ten.best.rows == 332_146 == sample_size("mean", accuracy=0.05, rho=0.01, beta=0.005, bounds=(0, 1))
-    assert ten.way("together").rows == 1_875_068
+    assert ten.way("together").rows == 1_378_156
     assert ten.way("fresh rows").rows == 10 * ten.best.rows
     thousand = plan_several(analyses=1000, **ASK)
-    assert thousand.best.name == "through privacy"
-    assert thousand.best.rows == 596_777_954
-    assert thousand.way("one by one").rows == 3_184_467_883
-    with pytest.raises(InvalidArgument, match="one by one or"):
-        thousand.way("together")
+    assert [way.name for way in thousand.ways[:2]] == ["together", "through privacy"]
+    assert thousand.way("through privacy").rows == 596_777_954
+    assert thousand.best == thousand.way("one by one")  # of those that can be run
+    assert thousand.best.rows == 3_184_467_883
+    with pytest.raises(InvalidArgument, match="together or through privacy"):
+        thousand.way("all at once")
+    assert thousand.way("together").rows == 179_377_382
+    assert not thousand.way("together").efficient
+    assert ten.way("together").efficient
 
 
 @pytest.mark.parametrize("k", [1, 3, 20, 400])

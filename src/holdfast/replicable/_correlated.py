@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -37,6 +37,15 @@ _BY = "docs/theory/replicability.md, correlated sampling"
 _SLACK = 1.0 + 2.0**-40
 _LOG_SLACK = 2.0**-20
 _AT_ONCE = 2**16
+# Few outcomes are often chosen from again and again with the same coins: by every part of a vote.
+_FEW = 1024
+
+
+@lru_cache(maxsize=64)
+def _exponentials(tape: Tape, count: int) -> Floats:
+    drawn = tape.exponentials(count)
+    drawn.flags.writeable = False
+    return drawn
 
 
 def _vector(values: Any, argument: str, expected: str, *, of: str) -> Floats:
@@ -70,6 +79,9 @@ def correlated_choice(probabilities: npt.ArrayLike, tape: Tape) -> int:
     chances = _vector(probabilities, "probabilities", expected, of=of)
     if not (float(chances.min()) >= 0.0 and abs(float(chances.sum()) - 1.0) <= 1e-9):
         raise InvalidArgument("probabilities", expected, probabilities, of=of, reference=_BY)
+    if chances.size <= _FEW:
+        with np.errstate(divide="ignore", over="ignore"):
+            return int(np.argmin(_exponentials(tape, chances.size) / chances))
     quantiles = tape.exponential_quantiles(chances.size)
     with np.errstate(divide="ignore", over="ignore"):
         # E ≥ its quantile, so only few can be the least: only those need their logarithm.
@@ -173,6 +185,8 @@ def _blocks(pairs: Iterator[Any], *, of: str) -> Iterator[tuple[list[str], Float
 
 _BY_COUNTABLE = "SIS Corollary 1.4"
 _FIRST, _MOST = 2**6, 2**28
+# Outcomes looked at together, so that a law with a long tail costs time and not memory.
+_MOST_TOGETHER = 2**20
 
 
 def correlated_countable(
@@ -221,7 +235,7 @@ def correlated_countable(
         if stop >= _MOST:
             asked = "one with all but the tolerance in its first 2²⁸ outcomes"
             raise InvalidArgument("law", asked, f"{1.0 - total:.3g} beyond", of=of, reference=_BY_COUNTABLE)
-        start, stop = stop, 2 * stop
+        start, stop = stop, min(2 * stop, stop + _MOST_TOGETHER)
 
 
 # Up to here boxes meet at least as often as ellipsoids; see docs/theory/replicability.md.

@@ -19,10 +19,12 @@ from scipy.special import ndtri
 from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
+from holdfast.replicable._correlated import MOST_DIMENSIONS as _MOST
 from holdfast.replicable._gaussian import gaussian_mean_rows
 from holdfast.replicable._heavy import list_heavy_hitter_rows
 from holdfast.replicable._histogram import histogram_rows
 from holdfast.replicable._interior import tree_rows
+from holdfast.replicable._joint import grid_mean, joint_mean, lattices_tried, noise_for, shares_design
 from holdfast.replicable._mean import mean_rows
 from holdfast.replicable._rounding import CountThreshold
 from holdfast.stability import transfer_exponent
@@ -122,8 +124,6 @@ def power(name: str, *, rows: int, most: float = 0.49, **parameters: object) -> 
     return high
 
 
-# How many columns droplets can round together: the work doubles with each of them.
-_MOST_TOGETHER = 20
 _NOISE_SHARES = 200
 
 
@@ -165,8 +165,8 @@ class SeveralPlan(Record):
 
     @property
     def best(self) -> SeveralWay:
-        """The way with the fewest rows."""
-        return self.ways[0]
+        """The way with the fewest rows of those that can be run."""
+        return next(way for way in self.ways if way.efficient)
 
     def way(self, name: str) -> SeveralWay:
         """The way of this name.
@@ -189,8 +189,9 @@ def plan_several(*, analyses: float, accuracy: float, rho: float, beta: float) -
     """The rows that ``analyses`` = k replicable means of values in [0, 1] need, by every way.
 
     "one by one": each mean is rounded to its own shared grid at ρ/k and β/k, all of the same rows. "fresh
-    rows": the same, each of rows of its own. "together": one joint rounding of all means (for k ≤ 20 fixed in
-    advance). "through privacy": answers with Gaussian noise, whose transcript shared coins then choose.
+    rows": the same, each of rows of its own. "together": one joint draw or rounding of all means, fixed in
+    advance (beyond k = 20 it takes too long to run). "through privacy": answers with Gaussian noise, whose
+    transcript shared coins then choose.
 
     Guarantee: all k results agree except with probability ``rho``, and all are within ``accuracy`` except
     with probability ``beta``. "one by one" with means chosen after seeing results: β + ρ.
@@ -218,11 +219,8 @@ def plan_several(*, analyses: float, accuracy: float, rho: float, beta: float) -
             "Holdfast, mutual information; SIS Algorithm 2",
         ),
     ]
-    if k <= _MOST_TOGETHER:
-        together = SeveralWay(
-            "together", _droplet_rows(k, accuracy, rho, beta), False, True, "Holdfast, droplets"
-        )
-        ways.append(together)
+    together = _together_rows(k, accuracy, rho, beta)
+    ways.append(SeveralWay("together", together, False, k <= _MOST, "Holdfast, joint draw or droplets"))
     return SeveralPlan(k, accuracy, rho, beta, tuple(sorted(ways, key=lambda way: way.rows)))
 
 
@@ -241,17 +239,13 @@ def _private_rows(k: int, accuracy: float, rho: float, beta: float) -> int:
     return math.ceil(rounding.up(float(reach.min() / accuracy) ** 2))
 
 
-def _droplet_rows(k: int, accuracy: float, rho: float, beta: float) -> int:
-    """The rows of ``barriers.one_way_marginals_rows`` for droplets, on values in [0, 1]."""
-    apart = rounding.down(rho / (2.0 - rho))
-    reach = math.pi * math.sqrt(2.0 * k) / (2.0 * apart) + math.sqrt(2.0 * math.log(2.0 * k / beta))
-    return math.ceil(rounding.up((reach / (2.0 * accuracy)) ** 2))
+def _together_rows(k: int, accuracy: float, rho: float, beta: float) -> int:
+    """The fewest rows of "joint draw" and "droplets", on values in [0, 1] and not [−1, 1]."""
+    ways = marginal_ways(k, 2.0 * accuracy, rho, beta)
+    return min(way.rows for way in ways if way.name != "rounding")
 
 
-_STATISTICS = ("histogram", "gaussian_mean", "interior_point")
-# No packing of equal balls in d dimensions covers more than 2^(−0.599 d + o(d)) (Kabatiansky and
-# Levenshtein 1978).
-_THINNING = 0.599
+_STATISTICS = ("histogram", "gaussian_mean", "interior_point", "one_way_marginals")
 _SHARES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
 _COMPARED_SPLITS = ((0.4, 0.4), (0.5, 0.3), (0.6, 0.25), (0.5, 0.4), (0.4, 0.3))
 _PREFIXES = "Holdfast, after Bun, Nissim, Stemmer and Vadhan 2015"
@@ -262,8 +256,8 @@ _MARGINS = (1.0, 2.0, 3.0, 4.0)
 class ComparedWay(Record):
     """One way to a statistic: its ``rows``, its ``work`` and whether Holdfast runs it.
 
-    ``work`` is about how many shifted lattices are tried on average, by the densest packing that the theory
-    allows; 1 where one is enough.
+    ``work`` is how many shifted lattices or darts are tried on average: 1 where one is enough; beyond 20
+    coordinates at least so many, by the densest packing that the theory allows.
     """
 
     name: str
@@ -284,19 +278,19 @@ def compare_ways(
 ) -> tuple[ComparedWay, ...]:
     """The rows and the work of every way to a statistic, fewest rows first.
 
-    ``statistic`` is "histogram" or "gaussian_mean" (with ``accuracy`` and ``dimension``, the number of
-    categories or of coordinates), or "interior_point" (with ``bits``, the logarithm of the size of the
-    domain to base 2).
+    ``statistic`` is "histogram", "gaussian_mean" or "one_way_marginals" (with ``accuracy`` and ``dimension``,
+    the number of categories, coordinates or columns), or "interior_point" (with ``bits``, the logarithm of
+    the size of the domain to base 2).
 
     Guarantee: each number of rows is enough for ``rho``, ``accuracy`` and ``beta``; ``work`` is a lower
     bound for sampling by packings of balls.
-    Assumes: as the statistic. For "gaussian_mean" the joint draw assumes a known covariance besides.
+    Assumes: as the statistic.
     Reference: docs/theory/replicable-estimation.md; Kabatiansky and Levenshtein 1978.
 
     >>> [(way.name, way.rows) for way in compare_ways("interior_point", bits=62, rho=0.1)]
     [('coarsest point', 210679), ('common prefixes', 483834)]
-    >>> [way.name for way in compare_ways("histogram", dimension=50, accuracy=0.1, rho=0.1)]
-    ['joint draw', 'lattice']
+    >>> [way.name for way in compare_ways("one_way_marginals", dimension=30, accuracy=0.1, rho=0.1)]
+    ['rounding', 'joint draw', 'droplets']
     """
     of = "compare_ways"
     checks.choice(statistic, "statistic", _STATISTICS, of=of)
@@ -313,35 +307,47 @@ def compare_ways(
     accuracy = checks.real(accuracy, "accuracy", "(0, 1)", of=of)
     least = 2 if statistic == "histogram" else 1
     dimension = checks.whole(dimension, "dimension", at_least=least, at_most=1000, of=of)
-    if statistic == "histogram":
-        rows = histogram_rows(categories=dimension, accuracy=accuracy, rho=rho, beta=beta)
-        joint, theorem = _joint_shares(dimension, accuracy, rho, beta), "SIS Theorem 6.14"
-        built, free = "lattice", dimension - 1
-    else:
-        rows = gaussian_mean_rows(accuracy=accuracy, rho=rho, beta=beta, dimension=dimension)
-        joint, theorem = _joint_mean(dimension, accuracy, rho, beta), "SIS Theorem 6.15"
-        built, free = "rounding in turn", dimension
-    ways = [
-        ComparedWay(built, rows, 1.0, True, "Holdfast"),
-        ComparedWay("joint draw", joint, 2.0 ** (_THINNING * free), False, theorem),
-    ]
+    ways = _WAYS[statistic](dimension, accuracy, rho, beta)
     return tuple(sorted(ways, key=lambda way: way.rows))
 
 
-def _joint_shares(k: int, accuracy: float, rho: float, beta: float) -> int:
-    """Rows for one draw from N(shares, s²I) by correlated sampling: half of β for the noise, half for the
-    sample."""
-    nats = math.log(2.0 / beta)
-    noise = math.sqrt(4.0 * (1.0 - 1.0 / k) / math.pi) / rho
-    reach = 0.5 * noise * (math.sqrt(2.0 * k * (k - 1.0) / math.pi) + math.sqrt(2.0 * k * nats))
-    reach += 0.5 * math.sqrt(k - 1.0) + math.sqrt(nats / 2.0)
-    return math.ceil(rounding.up((reach / accuracy) ** 2))
+def _of_shares(k: int, accuracy: float, rho: float, beta: float) -> list[ComparedWay]:
+    lattice = histogram_rows(categories=k, accuracy=accuracy, rho=rho, beta=beta)
+    joint = shares_design(k, accuracy, rho, beta).rows
+    return [
+        ComparedWay("lattice", lattice, 1.0, True, "Holdfast"),
+        ComparedWay("joint draw", joint, lattices_tried(k - 1), k <= _MOST + 1, "SIS Theorem 6.14"),
+    ]
 
 
-def _joint_mean(d: int, accuracy: float, rho: float, beta: float) -> int:
-    """Rows for one draw from N(mean, s²Σ), Σ known."""
-    spread = math.sqrt(d) + math.sqrt(2.0 * math.log(2.0 / beta))
-    return math.ceil(rounding.up((spread * (math.sqrt(4.0 * d / math.pi) / rho + 1.0) / accuracy) ** 2))
+def _of_mean(d: int, accuracy: float, rho: float, beta: float) -> list[ComparedWay]:
+    in_turn = gaussian_mean_rows(accuracy=accuracy, rho=rho, beta=beta, dimension=d)
+    grid = grid_mean(d, accuracy, rho, beta)
+    joint = joint_mean(d, accuracy, rho, beta).rows
+    by_grid = [ComparedWay("grid, covariance known", grid.rows, 1.0, True, "Holdfast")] if grid else []
+    return [
+        ComparedWay("rounding in turn", in_turn, 1.0, True, "Holdfast"),
+        *by_grid,
+        ComparedWay("joint draw, covariance known", joint, lattices_tried(d), d <= _MOST, "SIS Theorem 6.15"),
+    ]
+
+
+def marginal_ways(d: int, accuracy: float, rho: float, beta: float) -> list[ComparedWay]:
+    """The rows of ``barriers.one_way_marginals``: columns of −1 and 1, each mean to within ``accuracy``."""
+    reach = math.sqrt(2.0 * math.log(2.0 * d / beta))
+    apart = rounding.down(rho / (2.0 - rho))
+    noise = noise_for(math.sqrt(2.0 * d), rho)
+    roots = {
+        "rounding": d / (rho * math.sqrt(math.pi)) + reach,
+        "joint draw": reach * math.sqrt(noise * noise + 1.0),
+        "droplets": math.pi * math.sqrt(2.0 * d) / (2.0 * apart) + reach,
+    }
+    rows = {name: math.ceil(rounding.up((root / accuracy) ** 2)) for name, root in roots.items()}
+    return [
+        ComparedWay("rounding", rows["rounding"], 1.0, True, "Holdfast"),
+        ComparedWay("joint draw", rows["joint draw"], lattices_tried(d), d <= _MOST, "SIS section 5"),
+        ComparedWay("droplets", rows["droplets"], 2.0 ** min(d, 1000), d <= _MOST, "Kindler and others 2008"),
+    ]
 
 
 @lru_cache(maxsize=64)
@@ -398,3 +404,6 @@ def _point_rows(share: float, rho: float, beta: float) -> int:
     rows = search.least_whole(enough, above=19, most=2**62)
     assert rows is not None
     return rows
+
+
+_WAYS = {"histogram": _of_shares, "gaussian_mean": _of_mean, "one_way_marginals": marginal_ways}
