@@ -83,7 +83,7 @@ def test_hardly_any_sample_of_the_same_distribution_exceeds_what_is_predicted():
 
     class Training:
         def __init__(self, size):
-            self.rows = type("Rows", (), {"count": size})()
+            self.rows, self.moments = type("Rows", (), {"count": size})(), {}
 
     for share in (0.0005, 0.01, 0.2):
         for size, protected in ((500, 1_000), (3_000, 6_000)):
@@ -91,7 +91,7 @@ def test_hardly_any_sample_of_the_same_distribution_exceeds_what_is_predicted():
             chance = stats.binom.pmf(counts, size, share)
             exceeded = 0.0
             for count in counts[chance > 1e-12]:
-                clipping = Clipping(Share(Seen(count, size)), Training(size), "")
+                clipping = Clipping((Share(Seen(count, size)),), Training(size), "")
                 most = clipping.most(protected)
                 exceeded += chance[count] * stats.binom.sf(math.floor(most * protected), protected, share)
             assert exceeded < 1 / 500

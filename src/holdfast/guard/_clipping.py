@@ -28,15 +28,28 @@ _NATS, _DEVIATIONS = 9.0, 4.0
 
 @dataclass(frozen=True)
 class Clipping:
-    """The share of rows whose values lie outside their bounds, as a question; and the training part."""
+    """The share of rows whose values lie outside their bounds, and the training part.
 
-    question: TableQuestion
+    ``parts`` are questions whose shares add up to it: a database counts the values below and those above
+    faster than those outside. A scan by cells counts it in one, under ``key``.
+    """
+
+    parts: tuple[TableQuestion, ...]
     training: Part
     bounds: str
+    key: str = ""
 
     @cached_property
     def _seen(self) -> Moments:
-        return self.question.moments(self.training)
+        return self._share_in(self.training)
+
+    def _share_in(self, part: Part) -> Moments:
+        """How many rows enter, and which share of them is clipped. Reads ``part``."""
+        counted = part.moments.get(self.key)
+        if counted is not None:
+            return counted
+        each = [question.moments(part) for question in self.parts]
+        return Moments(each[0].rows, math.fsum(moments.mean for moments in each), math.nan)
 
     @property
     def rows(self) -> int:
@@ -57,7 +70,7 @@ class Clipping:
 
     def beyond(self, part: Part) -> bool:
         """Whether more than that is clipped. Reads ``part``."""
-        moments = self.question.moments(part)
+        moments = self._share_in(part)
         return moments.rows > 0 and moments.mean > self.most(part.rows.count)
 
     @staticmethod
@@ -89,12 +102,12 @@ def kept_clipping(question: Question, training: Part | None) -> Clipping | None:
         return None
     key = training.rows, CLIPPED
     if key not in question.seen:
-        share = _share_outside(question)
-        if share is None:
+        parts = _shares_outside(question)
+        if not parts:
             return None
         query = question.checked.query
         shown = " and ".join(f"[{low:g}, {high:g}]" for _, low, high in _ranges(question, query))
-        question.seen[key] = Clipping(share, training, shown)
+        question.seen[key] = Clipping(parts, training, shown, f"{question.key} {CLIPPED}")
     kept: Clipping = question.seen[key]
     return kept
 
@@ -103,25 +116,40 @@ def clipped_shares(question: Question) -> list[TableQuestion]:
     """The shares that are read with a question, so that one scan can read both."""
     if not isinstance(question, TableQuestion):
         return []
-    return [kept.question for kept in question.seen.values() if isinstance(kept, Clipping)]
+    return [part for kept in _kept(question) for part in kept.parts]
+
+
+def _kept(question: TableQuestion) -> list[Clipping]:
+    return [kept for kept in question.seen.values() if isinstance(kept, Clipping)]
 
 
 def counted_by_cells(question: Question) -> tuple[str, ...]:
     """The keys of those that a scan by cells can count: not where rows without a value are left out of it."""
-    skips = isinstance(question, TableQuestion) and question.checked.skips
-    return () if skips else tuple(share.key for share in clipped_shares(question))
+    if not isinstance(question, TableQuestion) or question.checked.skips:
+        return ()
+    return tuple(kept.key for kept in _kept(question))
 
 
-def _share_outside(question: TableQuestion) -> TableQuestion | None:
+def _shares_outside(question: TableQuestion) -> tuple[TableQuestion, ...]:
+    """The share of values below their range and that of values above it; of two values the share of rows with
+    one outside. Empty where nothing can be clipped."""
     query, checked = question.checked.query, question.checked
     ranges = _ranges(question, query)
     if not ranges or not question.readable or checked.member is not None:
-        return None
-    outside = " or ".join(
-        f"({value.text}) < {low!r} or ({value.text}) > {high!r}" for value, low, high in ranges
+        return ()
+    ends = [
+        condition
+        for value, low, high in ranges
+        for condition in (f"({value.text}) < {low!r}", f"({value.text}) > {high!r}")
+    ]
+    where = None if query.where is None else query.where.text
+    shares = (
+        queries.share(condition, where=where, nulls=False)
+        for condition in (ends if len(ranges) == 1 else [" or ".join(ends)])
     )
-    share = queries.share(outside, where=None if query.where is None else query.where.text, nulls=False)
-    return TableQuestion.of(share.check(checked.columns, frozenset(checked.columns)))
+    return tuple(
+        TableQuestion.of(share.check(checked.columns, frozenset(checked.columns))) for share in shares
+    )
 
 
 def _ranges(question: TableQuestion, query: Query) -> list[tuple[Expression, float, float]]:

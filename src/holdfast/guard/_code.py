@@ -262,7 +262,7 @@ class CodeStrategy:
         kept = [kept_clipping(question, self.training) for question in questions]
         single = [] if self.units else questions
         look(
-            [*single, *(one.question for one in kept if one is not None)],
+            [*single, *(part for one in kept if one is not None for part in one.parts)],
             self.training,
             self.pilot,
         )
