@@ -121,7 +121,7 @@ def test_a_refusal_reaches_the_client_and_agents_with_its_unit(client_of, coins)
 def test_the_command_line_lists_epochs_in_their_unit(client_of, coins, capsys):
     client = client_of(coins, Policy(strategy="grid-code", queries=100))
     client.share("a = 1")
-    import_module("holdfast.cli.account")._show(client.epochs, as_json=False)
+    import_module("holdfast.cli.account")._show_epochs(client.epochs, as_json=False)
     printed = " ".join(capsys.readouterr().out.split())
     assert "1 answer 99 of 100 answers" in printed
     assert "nats" not in printed

@@ -141,12 +141,13 @@ async function show(kind, name) {
   await (kind === SERVICE.kind ? administration.openAdministration() : KINDS[kind].open(name));
 }
 
-// Whoever chooses a place goes on reading at its name.
+// Whoever chooses a place goes on reading at its name, at once: nobody who goes on while it loads is called back.
 async function go(kind, name) {
   history.pushState(null, "", `#${kind}/${encodeURIComponent(name)}`);
-  await attempt(() => show(kind, name));
+  const shown = attempt(() => show(kind, name));
   $(`${kind}-name`).focus({ preventScroll: true });
   $("main").scrollIntoView();
+  await shown;
 }
 
 function closeMenu() {
