@@ -19,7 +19,16 @@ from holdfast.ledger import read_receipts
 from holdfast.server import Service
 
 # Of a guard in this process, and of no use to someone far away: the training part is a pandas table already.
-IN_PROCESS = {"answer_each", "answer_apart", "in_turn", "training_rows", "history_page", "balance", "confidence", "error"}
+IN_PROCESS = {
+    "answer_each",
+    "answer_apart",
+    "in_turn",
+    "training_rows",
+    "history_page",
+    "balance",
+    "confidence",
+    "error",
+}
 IN_PROCESS |= {"to_score", "to_compare", "on_answer"}  # There is no question that is not asked yet, far away.
 IN_PROCESS |= {"diagnose"}  # A service hands out the order of its training rows only as a table.
 
