@@ -107,3 +107,6 @@ def test_an_error_that_nobody_expected_stops_only_its_own_question(client, perso
     ann = person("analyst", "ann")
     replies = all_at_once(client, service, [(ann.token, f"share(x > {limit})") for limit in LIMITS])
     assert [reply.status_code for reply in replies] == [200] * len(LIMITS)
+    # Each new answer is counted for the request that asked for it.
+    text = client.app.state.metrics.text().decode()
+    assert 'holdfast_questions_total{kind="questions",outcome="cached"} 0.0' in text

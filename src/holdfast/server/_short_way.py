@@ -121,6 +121,7 @@ class Gathering:
         return await waiting.reply
 
     async def _answer(self, place: tuple[asyncio.AbstractEventLoop, str]) -> None:
+        group: list[_Waiting] = []
         try:
             while group := self._waiting[place]:
                 self._waiting[place] = []
@@ -132,8 +133,8 @@ class Gathering:
                 for waiting, reply in zip(group, replies, strict=True):
                     waiting.settle(reply)
         finally:
-            for waiting in self._waiting.pop(place):
-                waiting.reply.cancel()
+            for waiting in (*group, *self._waiting.pop(place)):
+                waiting.reply.cancel()  # Of those without a reply: nobody waits for ever.
 
 
 def _replies(service: Service, group: Sequence[_Waiting]) -> list[Response | Exception]:
@@ -146,7 +147,7 @@ def _replies(service: Service, group: Sequence[_Waiting]) -> list[Response | Exc
     replies: list[Response | Exception] = []
     for waiting in group:
         try:
-            replies.append(waiting.question.reply(service, waiting.person))
+            replies.append(waiting.context.run(waiting.question.reply, service, waiting.person))
         except Exception as error:
             replies.append(error)
     return replies
