@@ -96,8 +96,7 @@ def serve_here(
     ``server`` the running server. ``scraped`` are sockets for metrics, ``counts`` the connections that all
     processes of the service have."""
     from holdfast.server import create_app
-    from holdfast.server._metrics import serve_metrics
-    from holdfast.server._traces import tracing_from_environment
+    from holdfast.server._observation import serve_metrics, tracing_from_environment
 
     with ExitStack() as at_end:
         tracing = tracing_from_environment()
@@ -213,7 +212,7 @@ def supervise(
     ``started`` is told the port once every worker takes requests. A worker that cannot start at all ends the
     service.
     """
-    from holdfast.server._metrics import COUNTED, Metrics, serve_metrics
+    from holdfast.server._observation import COUNTED, Metrics, serve_metrics
     from holdfast.server._readiness import books_of
     from holdfast.server._shared_counts import SharedCounts, SharedMoments
 
@@ -366,7 +365,7 @@ def work(
     pipe: Connection,
 ) -> None:
     """The work of one worker: serve until it is told to stop, or until whoever watches it is gone."""
-    from holdfast.server._logs import logging_to
+    from holdfast.server._observation import logging_to
     from holdfast.server._rate import share_buckets
 
     os.umask(0o077)

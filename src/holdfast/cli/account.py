@@ -374,7 +374,7 @@ def open_epoch(
             _show_epochs(opened.epochs, as_json)
         return
     from holdfast.engines import open_rows
-    from holdfast.server._epochs import standing
+    from holdfast.server._policy import standing
 
     open_rows(data)  # What cannot be opened closes no account.
     with opened_epochs(after, ledger or beside(after[0]), train) as guards:
@@ -413,7 +413,7 @@ def list_epochs(
         with _client(service, token, dataset) as client:
             _show_epochs(client.epochs, as_json)
         return
-    from holdfast.server._epochs import standing
+    from holdfast.server._policy import standing
 
     if data is None:
         raise click.UsageError("Say which table, or --service.")

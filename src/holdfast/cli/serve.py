@@ -165,7 +165,7 @@ def serve(
     if (home is None) != demo:
         raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
     from holdfast.cli._serving import Settings, listen, serve_here, stopped_by_signal, supervise
-    from holdfast.server._logs import logging_to
+    from holdfast.server._observation import logging_to
 
     # Whatever is written from here on is for the eyes of its owner only.
     os.umask(0o077)

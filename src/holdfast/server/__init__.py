@@ -9,17 +9,16 @@ from holdfast.lazy import lazy_names
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.server._agents import make_local_tools, make_tools
     from holdfast.server._app import create_app
-    from holdfast.server._epochs import Arrived
-    from holdfast.server._policy import Policy
+    from holdfast.server._people import Tokens
+    from holdfast.server._policy import Arrived, Policy
     from holdfast.server._service import Service
-    from holdfast.server._tokens import Tokens
 
 # Names are imported on first use: tokens and policies do not need the web framework.
 _HOME = {
-    "Arrived": "_epochs",
+    "Arrived": "_policy",
     "Policy": "_policy",
     "Service": "_service",
-    "Tokens": "_tokens",
+    "Tokens": "_people",
     "create_app": "_app",
     "make_local_tools": "_agents",
     "make_tools": "_agents",

@@ -11,10 +11,9 @@ from fastapi.responses import JSONResponse
 from holdfast.coding import PRECISE_NATS
 from holdfast.errors import HoldfastError
 from holdfast.guard import Answer
-from holdfast.server._access import TheService, Who
-from holdfast.server._models import BatchBody, BatchQuestion
 from holdfast.server._observation import count_outcomes, watch_answers
-from holdfast.server._problems import in_place
+from holdfast.server._requests import BatchBody, BatchQuestion
+from holdfast.server._routing import TheService, Who, in_place
 
 router = APIRouter(prefix="/v1/datasets")
 

@@ -18,18 +18,27 @@ from holdfast.engines import open_rows, shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Asker, Curve, Discovery, Guard, Preview, Report, Table
 from holdfast.ledger import Balance, Book, BookError, EpochLink
-from holdfast.server._contents import Contents
-from holdfast.server._epochs import EPOCH_COLUMNS, Arrived, Epochs, Overtaken, Planned, standing
-from holdfast.server._places import Broken, Places, Unknown, named, require_name
-from holdfast.server._policy import Policy
+from holdfast.server._people import Person
+from holdfast.server._policy import (
+    DELETED,
+    EPOCH_COLUMNS,
+    STATE_COLUMNS,
+    Archived,
+    Arrived,
+    Deleted,
+    Epochs,
+    Overtaken,
+    Planned,
+    Policy,
+    States,
+    standing,
+    with_terms,
+)
 from holdfast.server._rate import require_rate
-from holdfast.server._states import DELETED, STATE_COLUMNS, Archived, Deleted, States
-from holdfast.server._store import Store, adopt
-from holdfast.server._terms import with_terms
-from holdfast.server._tokens import Person
+from holdfast.server._storage import Broken, Contents, Places, Store, Unknown, adopt, named, require_name
 from holdfast.server._training_view import column_data
 
-SCHEMA = """
+DATASETS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS [datasets] (
     name TEXT PRIMARY KEY,
     source TEXT NOT NULL,
@@ -192,7 +201,7 @@ class Datasets:
         self._dropped: list[Dataset] = []  # Not served any more; somebody may still be answered by them.
         self._changes = -1
         self._database = places.store("datasets") if store is None else store
-        self._database.make(SCHEMA)
+        self._database.make(DATASETS_SCHEMA)
         adopt(self._database, home / "datasets.sqlite", "datasets", ("name", "source", "policy"))
         self._epochs = Epochs(self._database)
         adopt(self._database, home / "datasets.sqlite", "epochs", EPOCH_COLUMNS)

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
 
-from holdfast.server._access import TheService, Who
-from holdfast.server._epochs import Arrived
-from holdfast.server._models import EpochBody
+from holdfast.server._policy import Arrived
+from holdfast.server._requests import EpochBody
+from holdfast.server._routing import TheService, Who
 
 router = APIRouter(prefix="/v1/datasets")
 

@@ -7,11 +7,9 @@ import os
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.server._metrics import CONTENT_TYPE, COUNTED, Metrics
-from holdfast.server._observation import Observation
+from holdfast.server._observation import CONTENT_TYPE, COUNTED, Metrics, Observation, Tracing
 from holdfast.server._readiness import Readiness, books_of
 from holdfast.server._service import Service
-from holdfast.server._traces import Tracing
 
 router = APIRouter(prefix="/v1")
 
