@@ -38,12 +38,14 @@ from holdfast.ledger import (
     Checkpoint,
     SigningKey,
     copy_books,
+    copy_database,
     load_books,
     open_envelope,
+    other_tables,
     read_heads,
+    require_whole,
     seal,
 )
-from holdfast.ledger._copies import copy_database, other_tables, require_whole
 from holdfast.records import Record
 from holdfast.server._boards import BOARDS_SCHEMA, GATES_SCHEMA
 from holdfast.server._datasets import DATASETS_SCHEMA, Datasets, book_name_of
@@ -240,7 +242,7 @@ class Bundles:
             staged = Path(folder)
             (staged / "books").mkdir()
             names = self._datasets.book_names(name)
-            heads = copy_books(self._books(), staged / "books", names=names)
+            heads = copy_books(self._places.all_books, staged / "books", names=names)
             registered = staged / "dataset.json"
             registered.write_text(json.dumps(self._datasets.registration(name)), encoding="utf-8")
             file = staged / "bundle.tar"
@@ -304,9 +306,6 @@ class Bundles:
             self._datasets.take_in(now, policy, planned, place)
             return Imported(now, to is not None, sender, sum(head.sequence for head in heads))
 
-    def _books(self) -> str | Path:
-        return self._places.home / "books" if self._places.books is None else self._places.books
-
     def _place_books(self, staged: Path, before: str, now: str, numbers: list[int]) -> None:
         """Put the books where those of this service are, under their names here. What an import that was cut
         short has placed stays."""
@@ -334,7 +333,7 @@ class Bundles:
 
     def _identity(self, name: str) -> str | None:
         """The identity of the book of this name here; None if there is none."""
-        heads = read_heads(self._books())
+        heads = read_heads(self._places.all_books)
         return next((head.book for head in heads if head.name == name), None)
 
 

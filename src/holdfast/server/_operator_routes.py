@@ -8,7 +8,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from holdfast.server._observation import CONTENT_TYPE, COUNTED, Metrics, Observation, Tracing
-from holdfast.server._readiness import Readiness, books_of
+from holdfast.server._readiness import Readiness
 from holdfast.server._service import Service
 
 router = APIRouter(prefix="/v1")
@@ -40,7 +40,7 @@ def metrics(request: Request) -> Response:
 def install(app: FastAPI, service: Service, tracing: Tracing) -> None:
     """Observe every request of an app, and add these routes. Call it after all other middleware: every reply
     has a request id then, those of the others included."""
-    app.state.metrics = Metrics(lambda: books_of(service), counted=os.environ.get(COUNTED))
+    app.state.metrics = Metrics(lambda: service.places.all_books, counted=os.environ.get(COUNTED))
     app.state.readiness = Readiness(service)
     app.include_router(router)
     app.add_middleware(Observation, observe=app.state.metrics.observe, tracing=tracing)

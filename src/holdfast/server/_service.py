@@ -16,9 +16,7 @@ from typing import Any
 
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.guard import Board
-from holdfast.ledger import Balance, Book, BookError, Entry, SigningKey, Stale
-from holdfast.ledger._balance import HANDED_OVER, TAKEN_OVER
-from holdfast.ledger._marks import Marks
+from holdfast.ledger import HANDED_OVER, TAKEN_OVER, Balance, Book, BookError, Entry, Marks, SigningKey, Stale
 from holdfast.server._archives import Bundles
 from holdfast.server._boards import Boards, Gates, OpenGate, unknown_gate
 from holdfast.server._datasets import Dataset, Datasets

@@ -36,9 +36,7 @@ from scipy import special
 from holdfast.engines import Rows as SourceRows
 from holdfast.engines import is_database, open_rows, shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.ledger import Book, SigningKey
-from holdfast.ledger._marks import Marks
-from holdfast.ledger._pool import Database, Unreachable
+from holdfast.ledger import Book, Database, Marks, SigningKey, Unreachable
 
 _BRACKETED = re.compile(r"\[(\w+)\]")
 # Held while tables are made, so that two services that start together do not make them twice.
@@ -296,6 +294,11 @@ class Places:
     books: str | None
     allow: tuple[str, ...] = ()
     shared: bool = False
+
+    @property
+    def all_books(self) -> str | Path:
+        """Where the books are: a PostgreSQL URL, or the folder of files."""
+        return self.home / "books" if self.books is None else self.books
 
     def allowed(self, source: str) -> str:
         """A source as it is written down: the address of a database that is allowed, or the path of a file
