@@ -627,13 +627,13 @@ def _behind(heads: list[BookHead], seen: Iterable[Checkpoint]) -> list[Behind]:
     """Books of which a witness saw more lines, and books that are not in the backup at all."""
     restored = {head.book: head for head in heads}
     newest: dict[str, Checkpoint] = {}
-    for one in seen:
-        if one.book not in newest or one.sequence > newest[one.book].sequence:
-            newest[one.book] = one
+    for checkpoint in seen:
+        if checkpoint.book not in newest or checkpoint.sequence > newest[checkpoint.book].sequence:
+            newest[checkpoint.book] = checkpoint
     return [
-        Behind(one.name, restored[book].sequence if book in restored else 0, one.sequence)
-        for book, one in sorted(newest.items(), key=lambda item: item[1].name)
-        if book not in restored or one.sequence > restored[book].sequence
+        Behind(checkpoint.name, restored[book].sequence if book in restored else 0, checkpoint.sequence)
+        for book, checkpoint in sorted(newest.items(), key=lambda item: item[1].name)
+        if book not in restored or checkpoint.sequence > restored[book].sequence
     ]
 
 

@@ -228,8 +228,8 @@ class Boards:
             while kept := self._database.execute(
                 "SELECT rowid, submission, person FROM [waiting] WHERE board = ? ORDER BY rowid", (name,)
             ).fetchall():
-                told = board.score_all([key for _, key, _ in kept])
-                for (number, key, person), submission in zip(kept, told, strict=True):
+                submissions = board.score_all([key for _, key, _ in kept])
+                for (number, key, person), submission in zip(kept, submissions, strict=True):
                     if submission is None:
                         unscored.append(Received(key, person))
                     self._database.execute("DELETE FROM [waiting] WHERE rowid = ?", (number,))

@@ -34,4 +34,4 @@ def open_epoch(
 def epochs(name: str, service: TheService, person: Who) -> list[dict[str, Any]]:
     """Every epoch of a dataset: since when it is open, and what is left of its account."""
     service.dataset(person, name)
-    return [one.standing() for one in service.datasets.epochs(name)]
+    return [epoch.standing() for epoch in service.datasets.epochs(name)]

@@ -104,17 +104,17 @@ def logging_to(level: str = "warning", form: str = "text", stream: TextIO | None
 def safe_record(record: logging.LogRecord) -> dict[str, Any]:
     """What may be written of a record: its time, level, source, words that are safe, and the fields of a
     request."""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
         "level": record.levelname.lower(),
         "logger": record.name,
         "event": _words(record),
     }
     if record.exc_info and record.exc_info[0] is not None:
-        said["error"] = record.exc_info[0].__name__
+        fields["error"] = record.exc_info[0].__name__
     if record.name == REQUESTS:
-        said |= {name: getattr(record, name) for name in _FIELDS if hasattr(record, name)}
-    return said
+        fields |= {name: getattr(record, name) for name in _FIELDS if hasattr(record, name)}
+    return fields
 
 
 def _words(record: logging.LogRecord) -> str:
@@ -160,9 +160,10 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line."""
-        said = safe_record(record)
-        fields = " ".join(f"{name}={said[name]}" for name in ("error", *_FIELDS) if name in said)
-        return " ".join(part for part in (said["time"], said["level"].upper(), said["event"], fields) if part)
+        fields = safe_record(record)
+        more = " ".join(f"{name}={fields[name]}" for name in ("error", *_FIELDS) if name in fields)
+        parts = (fields["time"], fields["level"].upper(), fields["event"], more)
+        return " ".join(part for part in parts if part)
 
 
 GRID = 0.05

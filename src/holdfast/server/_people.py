@@ -247,8 +247,8 @@ class Tokens:
         self._database.close()
 
     def _first(self, condition: str, *values: object) -> Person | None:
-        found = self._select(condition, *values)
-        return found[0] if found else None
+        people = self._select(condition, *values)
+        return people[0] if people else None
 
     def _select(self, condition: str, *values: object) -> list[Person]:
         rows = self._database.execute(f"SELECT {_COLUMNS} FROM [tokens] {condition}", values)

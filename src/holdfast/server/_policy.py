@@ -142,14 +142,14 @@ def _spent(balance: Balance, who: str) -> int:
 
 
 _MODELS: dict[str, Any] = {
-    "independent": lambda count, said: dependence.Independent(count, **said),
-    "markov": lambda count, said: dependence.MarkovChain(said.pop("transition"), count, **said),
-    "clusters": lambda count, said: dependence.Clusters(said.pop("sizes", None), **said),
-    "mixing": lambda count, said: dependence.Mixing(said.pop("rate"), n=count, **said),
-    "blocks": lambda count, said: dependence.Blocks(
-        said.pop("length"), said.pop("gap"), said.pop("mixing"), n=count, **said
+    "independent": lambda count, options: dependence.Independent(count, **options),
+    "markov": lambda count, options: dependence.MarkovChain(options.pop("transition"), count, **options),
+    "clusters": lambda count, options: dependence.Clusters(options.pop("sizes", None), **options),
+    "mixing": lambda count, options: dependence.Mixing(options.pop("rate"), n=count, **options),
+    "blocks": lambda count, options: dependence.Blocks(
+        options.pop("length"), options.pop("gap"), options.pop("mixing"), n=count, **options
     ),
-    "m-dependent": lambda count, said: dependence.MDependent(count, said.pop("m"), **said),
+    "m-dependent": lambda count, options: dependence.MDependent(count, options.pop("m"), **options),
 }
 
 
@@ -291,13 +291,13 @@ class Epochs:
     def plan(self, dataset: str, number: int, arrived: Arrived, request: str = "") -> Planned:
         """Write down what is about to be opened; refuse where another one is open already."""
         since = int(time.time())
-        said = json.dumps(arrived.to_dict())
+        arrived_text = json.dumps(arrived.to_dict())
         done = self._database.execute(
             f"INSERT INTO [epochs] ({_EPOCH_COLUMNS}) VALUES (?, ?, ?, ?, ?, 0) "
             "ON CONFLICT (dataset, number) DO UPDATE SET "
             "arrived = excluded.arrived, request = excluded.request, since = excluded.since "
             "WHERE [epochs].whole = 0",
-            (dataset, number, said, request, since),
+            (dataset, number, arrived_text, request, since),
         )
         if done.rowcount != 1:
             raise Overtaken(dataset, number)
@@ -305,24 +305,24 @@ class Epochs:
 
     def settle(self, dataset: str, planned: Planned) -> None:
         """Write down that an epoch is open, whatever was planned meanwhile."""
-        said = json.dumps(planned.arrived.to_dict())
+        arrived_text = json.dumps(planned.arrived.to_dict())
         self._database.execute(
             f"INSERT INTO [epochs] ({_EPOCH_COLUMNS}) VALUES (?, ?, ?, ?, ?, 1) "
             "ON CONFLICT (dataset, number) DO UPDATE SET arrived = excluded.arrived, "
             "request = excluded.request, since = excluded.since, whole = 1",
-            (dataset, planned.number, said, planned.request, planned.since or 0),
+            (dataset, planned.number, arrived_text, planned.request, planned.since or 0),
         )
 
     def after(self, dataset: str, number: int) -> list[Planned]:
         """Every epoch that was written down after one, in order."""
-        found = self._database.execute(
+        rows = self._database.execute(
             "SELECT number, arrived, request, since, whole FROM [epochs] WHERE dataset = ? AND number > ? "
             "ORDER BY number",
             (dataset, number),
         )
         return [
-            Planned(number, Arrived(**json.loads(said)), request, since, bool(whole))
-            for number, said, request, since, whole in found
+            Planned(number, Arrived(**json.loads(arrived_text)), request, since, bool(whole))
+            for number, arrived_text, request, since, whole in rows
         ]
 
 

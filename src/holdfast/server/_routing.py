@@ -142,7 +142,7 @@ def in_place(error: Exception) -> dict[str, Any]:
 
 
 def _body(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
-    said = {
+    extra = {
         name: value
         for name, value in more.items()
         if value is not None and not (isinstance(value, float) and not math.isfinite(value))
@@ -153,7 +153,7 @@ def _body(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
         "status": status,
         "detail": detail,
     }
-    return {**body, **said}
+    return {**body, **extra}
 
 
 def _told(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
@@ -199,7 +199,7 @@ def install_problems(app: FastAPI) -> None:
     """Answer every error of an app with a problem."""
     app.add_middleware(Discreet)
 
-    async def known(request: Request, error: Exception) -> JSONResponse:
+    async def known_error(request: Request, error: Exception) -> JSONResponse:
         return problem_of(error)
 
     async def malformed(request: Request, error: Exception) -> JSONResponse:
@@ -213,6 +213,6 @@ def install_problems(app: FastAPI) -> None:
         return problem(error.status_code, "http", str(error.detail))
 
     for kind in KNOWN:
-        app.add_exception_handler(kind, known)
+        app.add_exception_handler(kind, known_error)
     app.add_exception_handler(RequestValidationError, malformed)
     app.add_exception_handler(HTTPException, http)

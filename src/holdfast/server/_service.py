@@ -366,8 +366,8 @@ class Administration:
                 raise Conflict(
                     f"The account was handed over to the key {balance.handed_over}, and not to this service."
                 )
-            said = {**_body(person, "take over", {"sender": sender}), TAKEN_OVER: here}
-            return [Entry("act", said, _ACTS)]
+            body = {**_body(person, "take over", {"sender": sender}), TAKEN_OVER: here}
+            return [Entry("act", body, _ACTS)]
 
         with self._book_of(book_name) as book:
             self._append(book, line)

@@ -83,19 +83,19 @@ class Provider:
         self._facts: tuple[float, dict[str, Any], KeySet] | None = None
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Provider:
+    def of(cls, table: Mapping[str, Any]) -> Provider:
         """The provider that the table [oidc] of a file says."""
-        known = {"issuer", "client_id", "client_secret_file", "scopes", "url", "hours", "name_claim"}
-        if not set(said) <= known or not {"issuer", "client_id", "url"} <= set(said):
+        allowed_names = {"issuer", "client_id", "client_secret_file", "scopes", "url", "hours", "name_claim"}
+        if not set(table) <= allowed_names or not {"issuer", "client_id", "url"} <= set(table):
             raise InvalidArgument(
-                "oidc", f"a table of {', '.join(sorted(known))}", sorted(said), of="sign-in"
+                "oidc", f"a table of {', '.join(sorted(allowed_names))}", sorted(table), of="sign-in"
             )
-        issuer = str(said["issuer"]).rstrip("/")
+        issuer = str(table["issuer"]).rstrip("/")
         if not issuer.startswith(("https://", "http://127.0.0.1", "http://localhost")):
             raise InvalidArgument("issuer", "an https address", issuer, of="sign-in")
-        file = said.get("client_secret_file")
+        file = table.get("client_secret_file")
         secret = None if file is None else Path(str(file)).read_text(encoding="utf-8").strip()
-        return cls(issuer, str(said["client_id"]), secret, str(said.get("scopes", cls.scopes)))
+        return cls(issuer, str(table["client_id"]), secret, str(table.get("scopes", cls.scopes)))
 
     def address(self, back: str, *, state: str, nonce: str, verifier: str) -> str:
         """Where to send a browser that wants to sign in."""
@@ -176,8 +176,8 @@ class Provider:
     @staticmethod
     def _get(address: str) -> dict[str, Any]:
         reply = httpx.get(address, timeout=_PROVIDER_SECONDS, follow_redirects=False).raise_for_status()
-        said: dict[str, Any] = reply.json()
-        return said
+        document: dict[str, Any] = reply.json()
+        return document
 
 
 COOKIE = "holdfast_session"
@@ -210,15 +210,15 @@ class Allowed:
     team: str = ""
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Allowed:
+    def of(cls, table: Mapping[str, Any]) -> Allowed:
         """The rule that a table of the file says."""
         wanted = {"claim", "value", "role", "reach", "team"}
-        if not set(said) <= wanted or not wanted - {"team"} <= set(said):
+        if not set(table) <= wanted or not wanted - {"team"} <= set(table):
             raise InvalidArgument(
-                "allow", f"a table of {', '.join(sorted(wanted))}", dict(said), of="sign-in"
+                "allow", f"a table of {', '.join(sorted(wanted))}", dict(table), of="sign-in"
             )
-        checks.choice(said["role"], "role", ROLES, of="sign-in")
-        texts = {name: str(value) for name, value in said.items()}
+        checks.choice(table["role"], "role", ROLES, of="sign-in")
+        texts = {name: str(value) for name, value in table.items()}
         return cls(**{**texts, "reach": scope_of(texts["reach"])})
 
     def fits(self, claims: Mapping[str, Any]) -> bool:
@@ -259,14 +259,14 @@ class SignIn:
     """
 
     def __init__(self, store: Store, path: Path, key: bytes) -> None:
-        said = _read(path)
+        tables = _read(path)
         self._store = store
         self._store.make(_SCHEMA)
-        self._rules = [Allowed.of(rule) for rule in said.get("allow", [])]
+        self._rules = [Allowed.of(rule) for rule in tables.get("allow", [])]
         if not self._rules:
             raise InvalidArgument("allow", "at least one [[allow]] table", str(path), of="sign-in")
-        self._proxy = _proxy(said.get("proxy"))
-        oidc = said.get("oidc")
+        self._proxy = _proxy(tables.get("proxy"))
+        oidc = tables.get("oidc")
         self.provider = None if oidc is None else Provider.of(oidc)
         self._name = str((oidc or {}).get("name_claim", "sub"))
         self._seconds = checks.real((oidc or {}).get("hours", 8), "hours", "(0, 720]", of="sign-in") * 3600
@@ -365,24 +365,24 @@ class SignIn:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise HoldfastError(f"The file of --sign-in cannot be read: {error}.") from None
-    unknown = set(said) - {"oidc", "proxy", "allow"}
+    unknown = set(tables) - {"oidc", "proxy", "allow"}
     if unknown:
         raise InvalidArgument("sign-in", "tables oidc, proxy and allow", sorted(unknown), of="--sign-in")
-    return said
+    return tables
 
 
-def _proxy(said: Mapping[str, Any] | None) -> Proxy | None:
-    if said is None:
+def _proxy(table: Mapping[str, Any] | None) -> Proxy | None:
+    if table is None:
         return None
-    secret = Path(str(said["secret_file"])).read_text(encoding="utf-8").strip()
+    secret = Path(str(table["secret_file"])).read_text(encoding="utf-8").strip()
     if len(secret) < 32:
         raise InvalidArgument(
             "secret_file", "a secret of at least 32 characters", "a shorter one", of="proxy"
         )
-    names = {name: str(said[name]).lower() for name in ("name", "groups") if name in said}
+    names = {name: str(table[name]).lower() for name in ("name", "groups") if name in table}
     return Proxy(secret, **names)
 
 

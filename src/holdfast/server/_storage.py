@@ -275,8 +275,8 @@ def named(address: str) -> tuple[str, int | None]:
     >>> named("people@2"), named("people")
     (('people', 2), ('people', None))
     """
-    found = _EPOCH.fullmatch(address)
-    return (address, None) if found is None else (found[1], int(found[2]))
+    parts = _EPOCH.fullmatch(address)
+    return (address, None) if parts is None else (parts[1], int(parts[2]))
 
 
 @dataclass(frozen=True)
@@ -336,7 +336,11 @@ class Places:
         except HoldfastError as error:
             folders = {self.sources, self.sources.resolve(), self.home, self.home.resolve(), Path.cwd()}
             text = str(error)
-            for folder in sorted((str(one) for one in folders if len(one.parts) > 1), key=len, reverse=True):
+            for folder in sorted(
+                (str(folder_path) for folder_path in folders if len(folder_path.parts) > 1),
+                key=len,
+                reverse=True,
+            ):
                 text = text.replace(f"{folder}/", "").replace(folder, "the server's folder")
             if text != str(error):
                 error.args = (text,)
