@@ -38,16 +38,16 @@ class HoldfastError(Exception):
     _carried: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The error as plain values: its class (``error``), its ``message``, and what it carries besides, such
-        as ``asked`` and ``left``."""
+        """The error as plain values: its class (``error``), its ``message``, and what it carries besides,
+        such as ``asked`` and ``left``."""
         carried = {name: plain(getattr(self, name)) for name in self._carried}
         given = {name: value for name, value in carried.items() if value is not None}
         return {"error": type(self).__name__, "message": str(self), **given}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The error of this class that :meth:`to_dict` describes. What it carries and ``values`` lacks is None,
-        and entries that this version does not know are ignored.
+        """The error of this class that :meth:`to_dict` describes. What ``values`` does not say is None, and
+        entries that this version does not know are ignored.
 
         >>> BudgetSpent.from_dict(BudgetSpent("Nothing is left.", left=0.0).to_dict()).left
         0.0
