@@ -17,6 +17,10 @@ def lazy_names(
     """``__getattr__`` and ``__dir__`` of a package whose public names live in these private modules.
 
     With ``extra``, a library that is not installed is reported as that extra.
+
+    Args:
+        package: The name of the package.
+        homes: The private module of each public name.
     """
 
     def __getattr__(name: str) -> Any:  # noqa: N807

@@ -37,7 +37,7 @@ class Tail(Record, ABC):
     """P(|q(X) − E q| > α) ≤ exp(−γ(α)) for every α > 0, for a statistic q fixed in advance."""
 
     @abstractmethod
-    def gamma(self, alpha: Any) -> float:
+    def gamma(self, alpha: float) -> float:
         """Nats of surprise at distance ``alpha``: the statistic is farther from its mean with probability ≤
         exp(−γ)."""
 
@@ -105,8 +105,13 @@ class BoundedDifferences(OneSidedExponent):
         )
 
     @classmethod
-    def of_mean(cls, lo: Any, hi: Any, n: int) -> BoundedDifferences:
-        """The mean of ``n`` independent values in [lo, hi]: sensitivity (hi − lo)/n."""
+    def of_mean(cls, lo: float, hi: float, n: int) -> BoundedDifferences:
+        """The mean of ``n`` independent values in [lo, hi]: sensitivity (hi − lo)/n.
+
+        Args:
+            lo: The least value that a row can have.
+            hi: The largest value that a row can have.
+        """
         lo = checks.real(lo, "lo", "(-inf, inf)", of="BoundedDifferences.of_mean")
         hi = checks.real(hi, "hi", "(-inf, inf)", of="BoundedDifferences.of_mean")
         if not lo < hi:
@@ -253,7 +258,7 @@ class Normal(Tail):
         """The mean of ``n`` independent values that are each normal with this standard deviation."""
         return Normal(self.sigma / math.sqrt(checks.whole(n, "n", of="Normal.of_mean")))
 
-    def gamma(self, alpha: Any) -> float:
+    def gamma(self, alpha: float) -> float:
         """Nats of surprise at distance ``alpha``: −ln(2Φ(−α/σ)), rounded down."""
         alpha = checks.real(alpha, "alpha", "[0, inf)", of="Normal")
         return rounding.down(_nats(alpha / self.sigma))
@@ -318,7 +323,7 @@ class Custom(Tail):
             )
         return value
 
-    def gamma(self, alpha: Any) -> float:
+    def gamma(self, alpha: float) -> float:
         """Nats of surprise at distance ``alpha``, as the given function says, floored at 0."""
         alpha = checks.real(alpha, "alpha", "[0, inf)", of="Custom")
         return self._two_sided(alpha) if alpha > 0 else 0.0
@@ -332,7 +337,7 @@ class Custom(Tail):
         return math.inf if radius is None else radius
 
 
-def uniform_convergence(*, vc: Any, n: int, deviation: Any, method: str = "sharp") -> float:
+def uniform_convergence(*, vc: int, n: int, deviation: float, method: str = "sharp") -> float:
     """Some event of a class of VC dimension ``vc`` has a share off by ``deviation`` or more: how likely.
 
     Guarantee: P(sup |share − probability| ≥ γ) ≤ 4 Π(2n) e^{−nγ²/8} for ``n`` independent rows. "sharp": Π is
@@ -341,6 +346,9 @@ def uniform_convergence(*, vc: Any, n: int, deviation: Any, method: str = "sharp
     2, where (2n)^vc is above Sauer's sum.
     Reference: SIS Theorem 2.16 (Vapnik and Chervonenkis 1971; Blumer, Ehrenfeucht, Haussler and Warmuth
     1989).
+
+    Args:
+        method: "sharp" or "paper".
 
     >>> round(uniform_convergence(vc=3, n=30_000, deviation=0.1), 6)
     0.007453
@@ -357,12 +365,17 @@ def uniform_convergence(*, vc: Any, n: int, deviation: Any, method: str = "sharp
     return 1.0 if exponent + slip >= 0.0 else rounding.probability(math.exp(exponent + slip))
 
 
-def uniform_convergence_rows(*, vc: Any, deviation: Any, beta: float, method: str = "sharp") -> int:
+def uniform_convergence_rows(*, vc: int, deviation: float, beta: float, method: str = "sharp") -> int:
     """The fewest rows for which :func:`uniform_convergence` is at most ``beta``.
 
     Guarantee: as :func:`uniform_convergence`, for this many rows and more.
     Assumes: as :func:`uniform_convergence`.
     Reference: SIS Theorem 2.16.
+
+    Args:
+        vc: The VC dimension of the class.
+        deviation: How far a share may be off.
+        method: "sharp" or "paper".
 
     >>> uniform_convergence_rows(vc=3, deviation=0.1, beta=0.05)
     28341
