@@ -37,12 +37,14 @@ from holdfast.guard import (
     Left,
     Preview,
     Report,
+    Scale,
     Table,
     Verbs,
     Verdict,
+    compare_query,
+    plot_answers,
+    score_query,
 )
-from holdfast.guard._metrics import Scale, compare_query, score_query
-from holdfast.guard._plot import plot_answers
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 

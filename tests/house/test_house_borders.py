@@ -18,10 +18,13 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 FINISHED = {
     "audit": 11,
     "barriers": 11,
+    "boards": 4,
     "coding": 5,
     "demo": 2,
     "dependence": 18,
     "figures": 7,
+    "gates": 4,
+    "holdout": 3,
     "intervals": 8,
     "mechanisms": 5,
     "planning": 9,
