@@ -377,7 +377,7 @@ class Promise:
         return self.tail.radius_at(nats) + RESOLUTION
 
     def _chosen_nats(self, releases: int) -> float:
-        """Nats of a question of this round besides its weight: its share, and what earlier rounds revealed."""
+        """Nats of a question of this round besides its weight: its share, and what earlier rounds told."""
         share = self._round_nats(releases) + _LN2
         if releases == 0:
             return share
