@@ -26,6 +26,7 @@ from holdfast._replies import (
     table_of,
     verdict_of,
 )
+from holdfast.answers import plot_answers
 from holdfast.engines import Column, Schema
 from holdfast.guard import (
     Answer,
@@ -42,7 +43,6 @@ from holdfast.guard import (
     Verbs,
     Verdict,
     compare_query,
-    plot_answers,
     score_query,
 )
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs

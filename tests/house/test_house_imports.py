@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 # checks, …) is open to all. A new room gets its line here.
 _CALCULUS = {"tails", "stability", "dependence", "intervals"}
 _CODING = _CALCULUS | {"coding", "statistics"}
-_ASKING = _CODING | {"engines", "queries", "ledger", "mechanisms", "guard"}
+_ASKING = _CODING | {"engines", "queries", "ledger", "mechanisms", "answers", "guard"}
 _GUARDED = _ASKING | {"gates", "boards", "holdout"}
 MAY_IMPORT = {
     "tails": set(),
@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "results": set(),
     "coding": {"tails"},
     "statistics": {"tails", "intervals"},
+    "answers": {"intervals", "queries", "ledger"},
     "guard": _ASKING - {"guard"},
     "gates": _ASKING,
     "boards": _ASKING,

@@ -5,7 +5,18 @@ Names that are imported ``as`` themselves are for other packages of Holdfast.
 
 from typing import TYPE_CHECKING
 
-from holdfast.guard._answer import Answer, Certificate, Left, Preview
+from holdfast.answers import (
+    Answer,
+    Certificate,
+    Curve,
+    Diagnosis,
+    GroupAnswer,
+    Left,
+    Likeness,
+    Neighbours,
+    Preview,
+    Table,
+)
 from holdfast.guard._asking import Member as Member
 from holdfast.guard._asking import answer_together as answer_together
 from holdfast.guard._clean_room import Failed as Failed
@@ -16,8 +27,6 @@ from holdfast.guard._code import CodeStrategy as CodeStrategy
 from holdfast.guard._code import PreparedCode as PreparedCode
 from holdfast.guard._content import Content as Content
 from holdfast.guard._content import open_session as open_session
-from holdfast.guard._curve import Curve
-from holdfast.guard._diagnosis import Diagnosis, Likeness, Neighbours
 from holdfast.guard._discover import Discovery
 from holdfast.guard._epoch import Epoch
 from holdfast.guard._guard import Guard
@@ -25,7 +34,6 @@ from holdfast.guard._metrics import METRICS as METRICS
 from holdfast.guard._metrics import Scale as Scale
 from holdfast.guard._metrics import compare_query as compare_query
 from holdfast.guard._metrics import score_query as score_query
-from holdfast.guard._plot import plot_answers as plot_answers
 from holdfast.guard._question import Moments as Moments
 from holdfast.guard._question import Part as Part
 from holdfast.guard._question import Question as Question
@@ -44,7 +52,6 @@ from holdfast.guard._session import Settled as Settled
 from holdfast.guard._setup import require_columns as require_columns
 from holdfast.guard._strategy import TRAINING_SHARES as TRAINING_SHARES
 from holdfast.guard._strategy import Outcome as Outcome
-from holdfast.guard._table import GroupAnswer, Table
 from holdfast.guard._verbs import Verbs
 from holdfast.lazy import lazy_names
 
