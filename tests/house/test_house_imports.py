@@ -39,10 +39,9 @@ MAY_IMPORT = {
     "reductions": _CALCULUS | {"mechanisms", "replicable"},
     "barriers": _CALCULUS | {"mechanisms", "replicable"},
     "audit": _GUARDED | {"planning", "replicable"},
-    "demo": _GUARDED | {"audit"},
-    "figures": _GUARDED | {"audit", "barriers", "replicable"},
+    "lab": _GUARDED | {"audit", "barriers", "replicable"},
     "server": _GUARDED | {"planning", "results"},
-    "cli": _GUARDED | {"planning", "audit", "demo", "replicable", "figures", "results", "server"},
+    "cli": _GUARDED | {"planning", "audit", "lab", "replicable", "results", "server"},
 }
 # Public names that moved to rooms above stay where users import them from: this file offers them lazily.
 OFFERS = {"guard/__init__.py": {"gates", "boards", "holdout"}}
