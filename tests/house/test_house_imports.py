@@ -138,8 +138,22 @@ def test_importing_the_guard_leaves_slow_modules_for_their_first_use():
         "numpy.testing",
         "joblib",
         "ibis",
+        "sqlglot",
         "duckdb",
         "pandas",
+        "polars",
+        "pyarrow",
+        "click",
+        "rich",
+        "holdfast.lab",
     }
     assert slow & _loaded_by("from holdfast import Guard") == set()
     assert "scipy.special" in _loaded_by("from holdfast import Guard; import scipy.special")
+
+
+def test_opening_a_guard_leaves_the_compiler_of_questions_for_the_first_question():
+    """To load ibis takes as long as to open a table of 100,000 rows."""
+    opened = "import pandas; from holdfast import Guard; g = Guard(pandas.DataFrame({'x': range(100)}))"
+    compilers = {"ibis", "sqlglot"}
+    assert compilers & _loaded_by(opened) == set()
+    assert compilers <= _loaded_by(f"{opened}; g.share('x > 1')")
