@@ -151,7 +151,7 @@ class Crossing:
         return float(np.sum(rows * mean**2 + variance) / rows.sum())
 
     def heaviness(self, a: float) -> float:
-        """The relative variance of (u − a·v − offset)² over the rows, by the means of the cells."""
+        """The relative variance of (u − ``a``·v − offset)² over the rows, by the means of the cells."""
         rows, squares = self.cells.sums[:, ONE], (self._mean.at(a) - self.offset) ** 2
         mean = float(np.sum(rows * squares) / rows.sum())
         return float(np.sum(rows * (squares / mean) ** 2) / rows.sum()) - 1 if mean > 0 else 1.0
