@@ -36,19 +36,14 @@ from holdfast.dependence._mixing import Layout, block_tail
 from holdfast.dependence._model import (
     LATER,
     MOST_ROWS,
-    BestTail,
     Dependence,
-    ShiftedTail,
     Split,
-    TailReport,
-    TailRow,
     check_split,
     column_names,
     contiguous,
     few,
     from_squared_differences,
     part_size,
-    report,
     row_differences,
     state_is,
     value_range,
@@ -57,7 +52,8 @@ from holdfast.dependence._model import (
 from holdfast.dependence._privacy import MechanismLike, Routes, chain_law, exact_leakage, refuse_domain
 from holdfast.dependence._quilts import Quilt
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.tails import SubGaussian, Tail
+from holdfast.tails import BestTail, ShiftedTail, SubGaussian, Tail, TailReport, TailRow
+from holdfast.tails import tail_report as report
 
 if TYPE_CHECKING:
     pass

@@ -17,7 +17,6 @@ from holdfast.dependence._model import (
     Dependence,
     PlannedSplit,
     Split,
-    TailRow,
     all_fresh,
     check_split,
     few,
@@ -28,7 +27,7 @@ from holdfast.dependence._model import (
 from holdfast.dependence._privacy import MechanismLike, Routes, group_routes, worst_leakage
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import show
-from holdfast.tails import BoundedDifferences, SubGaussian
+from holdfast.tails import BoundedDifferences, SubGaussian, TailRow
 
 if TYPE_CHECKING:
     pass

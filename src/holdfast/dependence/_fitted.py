@@ -23,7 +23,6 @@ from holdfast.dependence._model import (
     MOST_ROWS,
     Dependence,
     Split,
-    TailRow,
     all_fresh,
     bound_to,
     check_split,
@@ -36,6 +35,7 @@ from holdfast.dependence._network_base import along_arrows
 from holdfast.dependence._quilts import side_of
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import show
+from holdfast.tails import TailRow
 
 Runs = tuple[tuple[int, ...], ...]
 

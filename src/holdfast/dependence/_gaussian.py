@@ -11,18 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, rounding, search
-from holdfast.dependence._model import (
-    Dependence,
-    TailReport,
-    TailRow,
-    few,
-    from_squared_differences,
-    report,
-    row_differences,
-)
+from holdfast.dependence._model import Dependence, few, from_squared_differences, row_differences
 from holdfast.dependence._privacy import Routes, group_routes
 from holdfast.errors import InvalidArgument
-from holdfast.tails import Normal, SubGaussian
+from holdfast.tails import Normal, SubGaussian, TailReport, TailRow
+from holdfast.tails import tail_report as report
 
 if TYPE_CHECKING:
     pass

@@ -21,7 +21,6 @@ from holdfast.dependence._model import (
     Dependence,
     Mask,
     Split,
-    TailRow,
     check_split,
     contiguous,
     few,
@@ -33,7 +32,7 @@ from holdfast.dependence._model import (
 from holdfast.dependence._privacy import Routes, group_routes
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.tails import SubGaussian
+from holdfast.tails import SubGaussian, TailRow
 from holdfast.typing import HasEdges
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from holdfast.dependence._model import (
     MOST_ROWS,
     Dependence,
     Split,
-    TailRow,
     bound_to,
     check_split,
     contiguous,
@@ -30,7 +29,7 @@ from holdfast.dependence._model import (
 )
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.tails import Tail
+from holdfast.tails import Tail, TailRow
 
 LogRemembered = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 

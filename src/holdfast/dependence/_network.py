@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.dependence._forgetting import dobrushin
 from holdfast.dependence._graph import DependencyGraph
-from holdfast.dependence._model import Split, TailRow, check_split
+from holdfast.dependence._model import Split, check_split
 from holdfast.dependence._network_base import (
     Arrows,
     Network,
@@ -22,6 +22,7 @@ from holdfast.dependence._network_base import (
     refuse_model,
 )
 from holdfast.dependence._quilts import Factor, factor, log_joint
+from holdfast.tails import TailRow
 
 _BAYESIAN = "BayesianNetwork"
 _BAYESIAN_FORM = (

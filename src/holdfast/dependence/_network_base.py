@@ -20,7 +20,6 @@ from holdfast.dependence._model import (
     GIVEN_TRAINING,
     Dependence,
     Split,
-    TailRow,
     check_split,
     from_squared_differences,
     row_differences,
@@ -54,7 +53,7 @@ from holdfast.dependence._quilts import (
     side_of,
 )
 from holdfast.errors import InvalidArgument
-from holdfast.tails import SubGaussian
+from holdfast.tails import SubGaussian, TailRow
 from holdfast.typing import HasEdges
 
 if TYPE_CHECKING:
