@@ -117,7 +117,7 @@ def test_a_package_has_few_modules_and_none_is_too_long(room):
 
 # Names that say nothing about what they hold.
 EMPTY_NAMES = {"found", "known", "one", "said", "told"}
-# A public argument, the state of a prior as books keep it, a field that the demo prints, and fields of replies.
+# A public argument, the state of a prior in books, a field that the demo prints, and fields of replies.
 ALLOWED = {
     ("_adaptive.py", "known"),
     ("_learned.py", "found"),
