@@ -1,8 +1,8 @@
 """Tails: how far a statistic may be from its mean, and with which probability.
 
 What a tail is, the tails with a closed form, the exact normal tail and a tail given as a function. Then
-uniform convergence: how far the shares of all events of a class are from their probabilities at once. Last, several
-bounds on one tail, of which the best counts. Errata to TS 2.2 are in ``docs/theory/concentration.md``.
+uniform convergence: how far the shares of all events of a class are from their probabilities at once. Last,
+several bounds on one tail, of which the best counts. Errata to TS 2.2: ``docs/theory/concentration.md``.
 """
 
 from __future__ import annotations
