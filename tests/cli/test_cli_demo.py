@@ -17,9 +17,9 @@ from rich.console import Console
 
 from holdfast.audit.attacks import sign_attack
 from holdfast.cli._demo_page import Scale, page, show
-from holdfast.demo import TRUTH, Stones, tell
-from holdfast.demo._story import naive_sign_attack, single_holdout
 from holdfast.guard import Guard
+from holdfast.lab import TRUTH, Stones, tell
+from holdfast.lab._story import naive_sign_attack, single_holdout
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 SMALL = ["--rows", "1200", "--columns", "40"]
