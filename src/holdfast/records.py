@@ -91,6 +91,8 @@ def plain(value: object) -> Any:
     """Turn records, tuples and mappings into what ``json.dumps`` takes."""
     if value is None or type(value) in (str, int, bool):
         return value
+    if type(value) is float:
+        return value if math.isfinite(value) else None  # JSON has no word for it
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, dict):
@@ -98,8 +100,8 @@ def plain(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return None  # JSON has no word for it
-    if value is None or isinstance(value, (str, bool, int, float)):
+        return None
+    if isinstance(value, (str, bool, int, float)):
         return value
     return str(value)
 
