@@ -10,7 +10,7 @@ from typing import Any
 from attacked_tables import worst
 from peers import non_adaptive_error
 
-from holdfast.figures._style import Palette, blank, quiet, save
+from holdfast.lab import Palette, blank, quiet, save
 
 ROWS_SHOWN, QUERIES_SHOWN = 10**4, 10**2
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from certified import NOTHING, PROMISES, QUERIES, ROWS
 
-from holdfast.figures._style import Palette, blank, quiet, save
+from holdfast.lab import Palette, blank, quiet, save
 
 SHOWN = (10**4, 10**6)
 

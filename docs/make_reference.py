@@ -29,7 +29,7 @@ MODULES = (
     "holdfast.replicable",
     "holdfast.reductions",
     "holdfast.barriers",
-    "holdfast.figures",
+    "holdfast.lab",
     "holdfast.server",
     "holdfast.client",
     "holdfast.admin",

@@ -3,7 +3,11 @@ the one warning it gives."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
 from holdfast.distribution import pip_install
+from holdfast.records import plain
 
 __all__ = [
     "BudgetSpent",
@@ -31,6 +35,28 @@ def _short(value: object) -> str:
 class HoldfastError(Exception):
     """The root: ``except HoldfastError`` catches everything Holdfast raises on purpose."""
 
+    _carried: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as plain values: its class (``error``), its ``message``, and what it carries besides,
+        such as ``asked`` and ``left``."""
+        carried = {name: plain(getattr(self, name)) for name in self._carried}
+        given = {name: value for name, value in carried.items() if value is not None}
+        return {"error": type(self).__name__, "message": str(self), **given}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The error of this class that :meth:`to_dict` describes. What ``values`` does not say is None, and
+        entries that this version does not know are ignored.
+
+        >>> BudgetSpent.from_dict(BudgetSpent("Nothing is left.", left=0.0).to_dict()).left
+        0.0
+        """
+        error = cls.__new__(cls, str(values["message"]))
+        for name in cls._carried:
+            setattr(error, name, values.get(name))
+        return error
+
 
 class InvalidArgument(HoldfastError, ValueError):
     """An argument lies outside the domain in which the result holds.
@@ -38,6 +64,8 @@ class InvalidArgument(HoldfastError, ValueError):
     ``argument`` is its name, ``expected`` the domain in words, ``got`` the value that was given and
     ``reference`` the theorem that sets the domain (empty where it is plain common sense).
     """
+
+    _carried = ("argument", "expected", "got", "reference")
 
     def __init__(
         self, argument: str, expected: str, got: object, *, of: str = "", reference: str = ""
@@ -55,6 +83,8 @@ class InvalidArgument(HoldfastError, ValueError):
 
 class _AccountError(HoldfastError):
     """Carries the state of the account at the moment of refusal, counted in ``unit``: nats or answers."""
+
+    _carried = ("asked", "spent", "left", "unit")
 
     def __init__(
         self,
@@ -85,14 +115,16 @@ class NotEnoughRows(HoldfastError):
     """The guarantee needs ``needed`` rows and the sample has ``got``; ``unit`` is what a row is called, and
     ``advice`` what can be done with the rows at hand."""
 
+    _carried = ("needed", "got", "what")
+
     def __init__(
         self, needed: int, got: int, *, what: str = "This guarantee", unit: str = "rows", advice: str = ""
     ) -> None:
         self.needed = needed
         self.got = got
         self.what = what
-        said = f"{what} needs at least {needed:,} {unit}; the sample has {got:,}."
-        super().__init__(f"{said} {advice}" if advice else said)
+        message = f"{what} needs at least {needed:,} {unit}; the sample has {got:,}."
+        super().__init__(f"{message} {advice}" if advice else message)
 
 
 class DatabaseAway(HoldfastError):
@@ -109,6 +141,8 @@ class ServiceRefused(HoldfastError):
     """A service does not do this as things stand, or not for this token; the message says what to do first.
     ``status`` is the HTTP status."""
 
+    _carried = ("status",)
+
     def __init__(self, message: str, *, status: int) -> None:
         self.status = status
         super().__init__(message)
@@ -116,6 +150,8 @@ class ServiceRefused(HoldfastError):
 
 class MissingExtra(HoldfastError, ImportError):
     """An optional part is not installed; the message names the ``pip install`` that brings it."""
+
+    _carried = ("extra",)
 
     def __init__(self, extra: str, *, what: str) -> None:
         self.extra = extra

@@ -194,8 +194,8 @@ def _limit(memory: int, seconds: float) -> None:
 
 def _named(function: str) -> Callable[..., Iterator[Any]]:
     module, _, name = function.partition(":")
-    found: Callable[..., Iterator[Any]] = getattr(importlib.import_module(module), name)
-    return found
+    target: Callable[..., Iterator[Any]] = getattr(importlib.import_module(module), name)
+    return target
 
 
 def _send(channel: socket.socket, content: bytes, kind: bytes = _RESULT) -> None:

@@ -209,10 +209,10 @@ def _travels(sent: Any, *, of_its_own: bool) -> bool:
 
     try:
         Look(_Nowhere()).dump(sent)
-    except _GeneratorInside as found:
+    except _GeneratorInside as held:
         raise InvalidArgument(
             "workers",
-            f"1 for a function that holds a random generator of its own (a {found}); one that draws from the "
+            f"1 for a function that holds a random generator of its own (a {held}); one that draws from the "
             "generator or the tape that it is handed may have many",
             "more",
         ) from None
@@ -239,12 +239,12 @@ def meter(progress: Progress, total: int, label: str, *, done: int = 0) -> Itera
         yield lambda count: None
         return
     if progress is not True:
-        finished, told = done, progress
+        finished, report = done, progress
 
         def tell(count: int) -> None:
             nonlocal finished
             finished += count
-            told(finished, total)
+            report(finished, total)
 
         tell(0)
         yield tell

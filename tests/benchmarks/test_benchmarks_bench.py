@@ -9,10 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
 import holdfast
-from holdfast.cli.lab import bench
+from holdfast.cli import main
 from holdfast.guard._agreed import AgreedCode
 from holdfast.guard._strategy import TRAINING_SHARES
 
@@ -75,9 +74,11 @@ def test_on_chains_ours_is_at_most_the_one_theorem_there_is():
         assert line["error"] <= line["Kontorovich et al."]
 
 
-def test_without_a_checkout_it_says_so_kindly(tmp_path, monkeypatch):
+def test_without_a_checkout_it_says_so_kindly(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(holdfast, "__file__", str(tmp_path / "a" / "b" / "holdfast" / "__init__.py"))
-    result = CliRunner().invoke(bench, [])
-    assert result.exit_code == 2
-    assert "clone the repository" in result.output
+    with pytest.raises(SystemExit) as left:
+        main(["bench"])
+    assert left.value.code == 2
+    assert "clone the repository" in " ".join(capsys.readouterr().err.split())
+    assert list(tmp_path.iterdir()) == []

@@ -14,9 +14,9 @@ import pytest
 
 from holdfast.audit.attacks import sign_attack
 from holdfast.cli._demo_page import page
-from holdfast.demo import TRUTH, Stones, tell
-from holdfast.demo._story import naive_sign_attack, single_holdout
 from holdfast.guard import Guard
+from holdfast.lab import TRUTH, Stones, tell
+from holdfast.lab._story import naive_sign_attack, single_holdout
 
 SMALL = ["--rows", "1200", "--columns", "40"]
 TINY = ["--rows", "300", "--columns", "8"]

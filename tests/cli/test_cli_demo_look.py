@@ -6,7 +6,7 @@ from __future__ import annotations
 from browser import PHONE, browsing, pictures_folder, serious_faults, sticks_out
 from holdfast.cli._demo_page import Pictures
 from holdfast.cli._demo_page import page as demo_page
-from holdfast.demo import Stones, tell
+from holdfast.lab import Stones, tell
 
 
 def test_the_demo_can_be_read_by_everyone(tmp_path):

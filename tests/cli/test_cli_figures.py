@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from holdfast.figures import FigureTable
+from holdfast.lab import FigureTable
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def made_up(tmp_path, monkeypatch):
         return type(name, (), {name: staticmethod(figure)})
 
     for name in ("holdout", "series", "correlated", "barriers"):
-        monkeypatch.setitem(sys.modules, f"holdfast.figures._{name}", maker(name))
+        monkeypatch.setitem(sys.modules, f"holdfast.lab._{name}", maker(name))
     return tmp_path
 
 

@@ -21,7 +21,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from holdfast.cli import _prompt, account, main
-from holdfast.demo import Stones
+from holdfast.lab import Stones
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "ask.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```", flags=re.S | re.M)

@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.cli._serving import listen
 from holdfast.ledger import BookError
-from holdfast.server import Policy, Service
+from holdfast.server import Policy, Service, listen
 
 
 @pytest.fixture

@@ -203,7 +203,17 @@ class EngineContract:
         if nulls == "skip":
             values = [x for x in values if x is not None]
         wanted = units(values, lo, hi, lo if nulls in (None, "skip") else nulls)
-        assert found == Sums(len(values), sum(wanted), sum(unit * unit for unit in wanted), UNIT)
+        outside = sum(x is not None and not lo <= x <= hi for x in values)
+        assert found == Sums(len(values), sum(wanted), sum(unit * unit for unit in wanted), UNIT, outside)
+
+    def test_values_outside_their_bounds_are_counted(self, make_rows: Make) -> None:
+        """A value at a bound is inside, however near others lie to it. Rows without a value have none."""
+        rows = make_rows({"y": [0.0, 1e-300, -1e-300, 7.0, 7.000001, math.inf, -math.inf, math.nan, None, 3]})
+        assert self.ask(rows, "mean(y, 0, 7)", squares=True).clipped == 4
+        assert self.ask(rows, "mean(y, 0, 7, nulls = skip)", squares=True).clipped == 4
+        assert self.ask(rows, "mean(y + y, 0, 14)", squares=True).clipped == 4
+        assert self.ask(rows, "mean(y, 0, 7)").clipped is None
+        assert self.ask(rows, "share(y > 3)", squares=True).clipped is None
 
     def test_a_mean_is_close_to_the_mean_of_the_clipped_values(self, rows: Any, table: Columns) -> None:
         found = self.ask(rows, "mean(y, -3, 4)")
@@ -459,7 +469,7 @@ class EngineContract:
             rows.in_clusters("s").unit_sizes()
 
     def test_no_row_passes(self, rows: Any) -> None:
-        assert self.ask(rows, "mean(x, 0, 1, where = k > 99)", squares=True) == Sums(0, 0, 0, UNIT)
+        assert self.ask(rows, "mean(x, 0, 1, where = k > 99)", squares=True) == Sums(0, 0, 0, UNIT, 0)
         assert self.ask(rows, "share(b, where = k > 99, nulls = skip)") == Sums(0, 0, None, 1)
 
     @pytest.mark.parametrize("line", ["quantile(y, 0.5)", "quantile(x, 0.5)", "quantile(x, 0.5, nulls=skip)"])

@@ -50,6 +50,7 @@ def test_a_mean_is_summed_exactly(table, lo, hi, nulls, where) -> None:
     units = by_hand(passing, lo, hi, said if nulls == "middle" else lo)
     assert (found.rows, found.total, found.squares) == (len(units), sum(units), sum(u * u for u in units))
     assert found.scale == UNIT
+    assert found.clipped == sum(x is not None and not lo <= x <= hi for x in passing)
 
 
 def test_a_share_is_counted_exactly(table) -> None:

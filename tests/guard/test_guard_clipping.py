@@ -11,6 +11,7 @@ import pytest
 from holdfast import Guard
 from holdfast.engines import _database
 from holdfast.guard._clipping import Clipping, clipping_of
+from holdfast.guard._question import Moments
 
 ROWS = 4_000
 QUESTIONS = [
@@ -70,15 +71,13 @@ def test_hardly_any_sample_of_the_same_distribution_exceeds_what_is_predicted():
     """Exact for the protected rows, given the worst training counts that are not rarer than one in 8,000."""
     from scipy import stats
 
-    class Seen:
-        def __init__(self, count, size):
-            self.rows, self.mean = size, count / size
-
     class Share:
-        def __init__(self, seen):
-            self.seen = seen
+        binary = True
 
-        def moments(self, part):
+        def __init__(self, count, size):
+            self.seen = Moments(size, count / size, math.nan)
+
+        def moments(self, part, *, squares):
             return self.seen
 
     class Training:
@@ -91,7 +90,7 @@ def test_hardly_any_sample_of_the_same_distribution_exceeds_what_is_predicted():
             chance = stats.binom.pmf(counts, size, share)
             exceeded = 0.0
             for count in counts[chance > 1e-12]:
-                clipping = Clipping((Share(Seen(count, size)),), Training(size), "")
+                clipping = Clipping((Share(count, size),), Training(size), "")
                 most = clipping.most(protected)
                 exceeded += chance[count] * stats.binom.sf(math.floor(most * protected), protected, share)
             assert exceeded < 1 / 500

@@ -47,7 +47,7 @@ def public_modules() -> list[str]:
         private = any(part.startswith("_") for part in dotted.split("."))
         if not private and "\n__all__ =" in path.read_text(encoding="utf-8"):
             names.append(dotted)
-    return sorted(set(names) - {"holdfast.demo", "holdfast.cli"})
+    return sorted(set(names) - {"holdfast.cli"})
 
 
 def public_parameters() -> Iterator[PublicParameter]:

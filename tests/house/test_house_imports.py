@@ -34,10 +34,9 @@ MAY_IMPORT = {
     "reductions": _CALCULUS | {"mechanisms", "replicable"},
     "barriers": _CALCULUS | {"mechanisms", "replicable"},
     "audit": _ASKING | {"planning", "replicable"},
-    "demo": _ASKING | {"audit"},
-    "figures": _ASKING | {"audit", "barriers", "replicable"},
+    "lab": _ASKING | {"audit", "barriers", "replicable"},
     "server": _ASKING | {"planning", "results"},
-    "cli": _ASKING | {"planning", "audit", "demo", "replicable", "figures", "results", "server"},
+    "cli": _ASKING | {"planning", "audit", "lab", "replicable", "results", "server"},
 }
 GROUND_FLOOR = {
     "errors",

@@ -30,7 +30,7 @@ PUBLIC_MODULES = [
     "holdfast.replicable",
     "holdfast.reductions",
     "holdfast.barriers",
-    "holdfast.figures",
+    "holdfast.lab",
     "holdfast.server",
     "holdfast.client",
     "holdfast.admin",

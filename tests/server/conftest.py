@@ -18,7 +18,7 @@ from server_caller import Caller
 from starlette.testclient import TestClient
 
 from holdfast.server import Policy, Service, create_app
-from holdfast.server._gates import GivenResults
+from holdfast.server._boards import GivenResults
 
 ROWS = 4_000
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from holdfast.ledger import Book
 from holdfast.server import Service
-from holdfast.server._tokens import Person
+from holdfast.server._people import Person
 
 # Started from a process that has everything imported, so that a test can afford many of them.
 people = multiprocessing.get_context("forkserver")

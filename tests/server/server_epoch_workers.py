@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.ledger import Book
 from holdfast.server import Service
-from holdfast.server._epochs import Arrived, Epochs
+from holdfast.server._policy import Arrived, Epochs
 
 # Started from a process that has everything imported, so that a test can afford many of them.
 people = multiprocessing.get_context("forkserver")

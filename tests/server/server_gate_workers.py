@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.server import Service
-from holdfast.server._tokens import Person
+from holdfast.server._people import Person
 
 people = multiprocessing.get_context("forkserver")
 people.set_forkserver_preload(["holdfast.server._service"])

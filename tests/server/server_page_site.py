@@ -9,9 +9,9 @@ import pandas as pd
 from server_gate_workers import scores
 
 from holdfast.server import Policy, Service
-from holdfast.server._epochs import Arrived
-from holdfast.server._gates import GivenResults
-from holdfast.server._tokens import Person
+from holdfast.server._boards import GivenResults
+from holdfast.server._people import Person
+from holdfast.server._policy import Arrived
 
 ROWS = 3_000
 LONG_NAME = "visits-of-all-branch-offices-in-the-north-and-the-south-2025"

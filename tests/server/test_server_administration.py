@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from holdfast.ledger import Balance, Book, BookError, export, verify
 from holdfast.server import Service, create_app
-from holdfast.server._backup import back_up, restore
+from holdfast.server._archives import back_up, restore
 
 
 def acts(owner):

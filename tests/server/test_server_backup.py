@@ -16,8 +16,7 @@ from server_operated import operated, run, wait_for
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Book, Receipt, SigningKey, export, read_heads, verify
 from holdfast.server import Policy, Service
-from holdfast.server._archives import MANIFEST
-from holdfast.server._backup import back_up, restore
+from holdfast.server._archives import MANIFEST, back_up, restore
 
 
 @pytest.fixture

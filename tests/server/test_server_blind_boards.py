@@ -12,10 +12,9 @@ from holdfast.guard._predictions import Predictions
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import SigningKey
 from holdfast.server._boards import Boards
-from holdfast.server._contents import Contents
-from holdfast.server._places import Places
+from holdfast.server._people import Person
 from holdfast.server._rate import TooMany
-from holdfast.server._tokens import Person
+from holdfast.server._storage import Contents, Places
 
 ROWS = 600
 LABELS = pd.DataFrame({"id": np.arange(ROWS), "y": np.random.default_rng(2).integers(0, 2, ROWS)})

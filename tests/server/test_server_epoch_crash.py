@@ -16,7 +16,7 @@ from server_process import start
 
 from holdfast.ledger import Book, EpochLink, export, verify_epochs
 from holdfast.server import Policy, Service
-from holdfast.server._epochs import Arrived, Epochs
+from holdfast.server._policy import Arrived, Epochs
 
 # What an opening writes, in order: the plan; that the old rows are looked at, what that could cost, and that
 # it cost nothing; the announcement, the new book's first line, its identity in the book before, and that it

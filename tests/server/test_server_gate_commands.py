@@ -17,7 +17,7 @@ from holdfast.cli import main
 from holdfast.client import Client
 from holdfast.server import Service
 from holdfast.server._agents import make_tools
-from holdfast.server._gates import GivenResults
+from holdfast.server._boards import GivenResults
 
 HARNESS = """
 import os, sys

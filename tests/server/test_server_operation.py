@@ -16,8 +16,7 @@ from server_operated import free_port, operated, stop, wait_for
 
 from holdfast.ledger import check_witness, export, read_lines, read_witness
 from holdfast.server import Service
-from holdfast.server._logs import logging_to, without_secrets
-from holdfast.server._observation import STEPS
+from holdfast.server._observation import STEPS, logging_to, without_secrets
 
 # A question of every kind of attack: exact sums, differences, injections, quoting errors, secrets in names.
 ATTACKS = [

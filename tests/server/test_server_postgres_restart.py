@@ -17,7 +17,7 @@ from holdfast import Guard
 from holdfast.errors import DatabaseAway, QueryRejected
 from holdfast.ledger import Book, BookError, _pool
 from holdfast.server import Policy, Service
-from holdfast.server._store import StoreError
+from holdfast.server._storage import StoreError
 
 PEOPLE, QUESTIONS = 3, 12
 

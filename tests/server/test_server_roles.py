@@ -10,8 +10,7 @@ from starlette.testclient import TestClient
 from test_server_access import call, routes
 
 from holdfast.server import create_app
-from holdfast.server._roles import ROUTES
-from holdfast.server._tokens import ROLES
+from holdfast.server._people import ROLES, ROUTES
 
 SCOPES = ("*", "dataset:people", "board:people", "gate:people", "dataset:other")
 # What a role may reach at all.

@@ -19,8 +19,8 @@ from joserfc.jwk import RSAKey
 
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.server import Service, create_app
+from holdfast.server._people import Refused
 from holdfast.server._sign_in import COOKIE, SignIn
-from holdfast.server._tokens import Refused
 
 URL = "http://127.0.0.1:8344"
 PROXY_SECRET = "p" * 40

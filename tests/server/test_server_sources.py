@@ -21,8 +21,7 @@ from holdfast.client import Client
 from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
 from holdfast.server import Policy, Service, _datasets, create_app
-from holdfast.server._contents import Contents
-from holdfast.server._places import _within
+from holdfast.server._storage import Contents, _within
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from holdfast import spans
 from holdfast.server import create_app
-from holdfast.server._traces import GRID, Tracing
+from holdfast.server._observation import GRID, Tracing
 
 pytest.importorskip("opentelemetry.sdk")
 QUESTION = "share(income > 41234.5678)"

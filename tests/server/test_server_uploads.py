@@ -16,9 +16,15 @@ from fastapi.exceptions import RequestValidationError
 from holdfast import isolated
 from holdfast.errors import QueryRejected
 from holdfast.isolated import Exhausted, run_isolated
-from holdfast.server import _uploads
-from holdfast.server._models import CandidateBody, GateBody
-from holdfast.server._uploads import PARQUET, read_body, read_predictions, read_result_file
+from holdfast.server import _requests
+from holdfast.server._requests import (
+    PARQUET,
+    CandidateBody,
+    GateBody,
+    read_body,
+    read_predictions,
+    read_result_file,
+)
 
 pytestmark = pytest.mark.skipif(not isolated.is_supported(), reason="this platform limits no process")
 
@@ -92,7 +98,7 @@ def test_predictions_are_the_same_wherever_they_are_read(kind, text):
         written = table.to_csv(index=False) if kind == "text/csv" else json.dumps(table.to_dict("list"))
         content = written.encode()
     apart = read_predictions(kind, content, ids=50_000, text=text)
-    (together,) = _uploads.table_pieces(kind, content, 60_000, text, whole=True)
+    (together,) = _requests.table_pieces(kind, content, 60_000, text, whole=True)
     pd.testing.assert_frame_equal(apart, together)
     assert list(apart["prediction"]) == list(values) or kind == "application/json"
     with pytest.raises(QueryRejected, match="more than 10,000 rows"):

@@ -16,9 +16,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from holdfast.cli._output import filled, picture
-from holdfast.demo import TRUTH, Claim, Story, Told
 from holdfast.distribution import pip_install
 from holdfast.errors import MissingExtra
+from holdfast.lab import TRUTH, Claim, Story, Told
 from holdfast.records import interval_words
 
 

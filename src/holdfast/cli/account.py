@@ -277,8 +277,7 @@ def opened_epochs(tables: Sequence[str], ledger: Path, train: str | None = None)
 
 def _agreed(ledger: Path, number: int) -> Mapping[str, Any] | None:
     """What an epoch was opened with; None where it was not."""
-    from holdfast.ledger import Book
-    from holdfast.ledger._places import place_of_epoch
+    from holdfast.ledger import Book, place_of_epoch
 
     path = Path(str(place_of_epoch(ledger, number)))
     if not path.is_file():
@@ -374,7 +373,7 @@ def open_epoch(
             _show_epochs(opened.epochs, as_json)
         return
     from holdfast.engines import open_rows
-    from holdfast.server._epochs import standing
+    from holdfast.server import standing
 
     open_rows(data)  # What cannot be opened closes no account.
     with opened_epochs(after, ledger or beside(after[0]), train) as guards:
@@ -413,7 +412,7 @@ def list_epochs(
         with _client(service, token, dataset) as client:
             _show_epochs(client.epochs, as_json)
         return
-    from holdfast.server._epochs import standing
+    from holdfast.server import standing
 
     if data is None:
         raise click.UsageError("Say which table, or --service.")

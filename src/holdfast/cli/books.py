@@ -282,7 +282,7 @@ def backup(
 
     FILE must not exist. It holds the private key and the tables, so it has mode 600. Keep it encrypted.
     """
-    from holdfast.server._backup import back_up
+    from holdfast.server import back_up
 
     saved = back_up(home, file, books=books, sources=sources, data=not without_data)
     if as_json:
@@ -326,7 +326,7 @@ def restore(
     then is missing, so its account must be closed.
     """
     from holdfast.ledger import read_witness
-    from holdfast.server._backup import restore as restore_service
+    from holdfast.server import restore as restore_service
 
     seen = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
     restored = restore_service(file, home, books=books, public_key=public_key, seen=seen)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-import holdfast
 from holdfast.cli._output import print_data
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from holdfast.demo import Stones, Story
-    from holdfast.figures import FigureTable
+    from holdfast.lab import FigureTable, Stones, Story
 
 
 @click.command()
@@ -40,7 +36,7 @@ def demo(out: Path, rows: int, columns: int, seed: int, as_json: bool, open_page
     """
     from rich.console import Console
 
-    from holdfast.demo import Stones
+    from holdfast.lab import Stones
 
     console = Console(highlight=False, quiet=as_json)
     stones = Stones.draw(rows, columns, seed)
@@ -63,7 +59,7 @@ def demo(out: Path, rows: int, columns: int, seed: int, as_json: bool, open_page
 def _tell(stones: Stones, seed: int, console: Console) -> Story:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from holdfast.demo import tell
+    from holdfast.lab import tell
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bars:
@@ -114,7 +110,7 @@ def figures(names: tuple[str, ...], output: Path, runs: int, workers: int, as_js
     from rich.console import Console
 
     from holdfast import checks
-    from holdfast.figures import FIGURES
+    from holdfast.lab import FIGURES
 
     for name in names:
         checks.choice(name, "figure", tuple(FIGURES), of="holdfast figures")
@@ -133,7 +129,7 @@ def figures(names: tuple[str, ...], output: Path, runs: int, workers: int, as_js
 def _draw_figure(name: str, output: Path, runs: int, workers: int, console: Console) -> FigureTable:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from holdfast.figures import draw
+    from holdfast.lab import draw
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bars:
@@ -175,9 +171,6 @@ def _figure_cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-_FOLDER = "benchmarks"
-
-
 @click.command()
 @click.option(
     "--output",
@@ -204,39 +197,18 @@ def bench(output: Path, work: float, workers: int, as_json: bool) -> None:
     """
     from rich.console import Console
 
-    from holdfast import checks
-
-    work = checks.real(work, "work", "[0, inf)", of="holdfast bench")
-    workers = checks.whole(workers, "workers", of="holdfast bench")
-    report = _load_benchmarks("report")
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.UsageError(f"Cannot write to {output}: {error.strerror}.") from None
     console = Console(highlight=False, quiet=as_json)
-    results = _run_benchmarks(report, output, (work, workers), console)
+    results = _run_benchmarks(output, work, workers, console)
     if as_json:
         print_data(results)
     else:
         _show_speed(console, results, output)
 
 
-def _load_benchmarks(name: str) -> Any:
-    """A module of the benchmarks of this checkout."""
-    for root in (Path(holdfast.__file__).resolve().parents[2], Path.cwd()):
-        folder = root / _FOLDER
-        if (folder / f"{name}.py").is_file():
-            if str(folder) not in sys.path:
-                sys.path.insert(0, str(folder))
-            return importlib.import_module(name)
-    raise click.UsageError(
-        "The benchmarks are not part of the installed package: clone the repository and run "
-        "`holdfast bench` inside it."
-    )
-
-
-def _run_benchmarks(report: Any, output: Path, terms: tuple[float, int], console: Console) -> dict[str, Any]:
+def _run_benchmarks(output: Path, work: float, workers: int, console: Console) -> dict[str, Any]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from holdfast.lab import run_benchmarks
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bars:
@@ -247,8 +219,7 @@ def _run_benchmarks(report: Any, output: Path, terms: tuple[float, int], console
                 tasks[stage] = bars.add_task(stage, total=total)
             bars.update(tasks[stage], completed=done, total=total)
 
-        results: dict[str, Any] = report.run(output, *terms, progress)
-    return results
+        return run_benchmarks(output, work=work, workers=workers, progress=progress)
 
 
 def _show_speed(console: Console, results: dict[str, Any], output: Path) -> None:

@@ -25,9 +25,8 @@ from holdfast.errors import HoldfastError, QueryRejected
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-    from holdfast.cli._serving import Settings
     from holdfast.guard import Guard
-    from holdfast.server import Service
+    from holdfast.server import Service, Settings
 
 
 _WITNESS_SECONDS = 60
@@ -164,8 +163,7 @@ def serve(
     """
     if (home is None) != demo:
         raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
-    from holdfast.cli._serving import Settings, listen, serve_here, stopped_by_signal, supervise
-    from holdfast.server._logs import logging_to
+    from holdfast.server import Settings, listen, logging_to, serve_here, stopped_by_signal, supervise
 
     # Whatever is written from here on is for the eyes of its owner only.
     os.umask(0o077)
@@ -209,9 +207,8 @@ def _witnessed(path: Path, service: Service) -> Iterator[None]:
     """Write checkpoints in a thread, and once more at the end. A witness that cannot be written is logged and
     tried again: nobody's question waits for it."""
     from holdfast.ledger import Witness
-    from holdfast.server._readiness import books_of
 
-    witness = Witness(path, books_of(service), service.key)
+    witness = Witness(path, service.places.all_books, service.key)
     stop = Event()
 
     def note() -> None:
@@ -238,8 +235,7 @@ def _witnessed(path: Path, service: Service) -> Iterator[None]:
 def _require_books(books: str) -> None:
     """Refuse at the start what every registration would stumble over."""
     from holdfast.engines import shown
-    from holdfast.ledger import Book, BookError
-    from holdfast.ledger._places import is_postgres
+    from holdfast.ledger import Book, BookError, is_postgres
 
     if not is_postgres(books):
         raise click.UsageError(

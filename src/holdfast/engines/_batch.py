@@ -184,6 +184,8 @@ def _aggregate(shapes: tuple[Shape, ...], shared: bool, dialect: Dialect) -> Any
     values = values.select(*passes, **_merged(lowered))
     if any(shape.computed for shape in shapes):
         values = dialect.stage(values)
+    clipped = (_sums.clipped(values, shape, dialect, str(m)) for m, shape in enumerate(shapes))
+    values = values.select(*passes, **_merged(clipped))
     counted = (_sums.counted(values, shape, dialect, str(m)) for m, shape in enumerate(shapes))
     values = values.select(*passes, **_merged(counted))
     if any(shape.squares for shape in shapes):

@@ -82,14 +82,13 @@ class Edges(NamedTuple):
     """Numbers, or what stands for them in a statement.
 
     Values lie between ``lo`` and ``hi``; counted downwards from ``lo`` that is 0 to ``far``, and times
-    ``slope`` it is 0 to 2**24. Up to ``low``, or down to ``near``, it is a quarter of a unit and 0 still: for
-    more the product is far from leaving the range of floats, which some databases refuse to do.
+    ``slope`` it is 0 to 2**24. Up to ``low`` it is a quarter of a unit and 0 still: for more the product is
+    far from leaving the range of floats, which some databases refuse to do.
     """
 
     lo: Any
     low: Any
     hi: Any
-    near: Any
     far: Any
     slope: Any
 
@@ -97,7 +96,7 @@ class Edges(NamedTuple):
     def of(cls, lo: float, hi: float) -> Edges:
         width = hi - lo
         quarter = width * 2.0 ** -(SCALE_BITS + 2)
-        return cls(lo, lo + quarter, hi, -quarter, -width, -(2.0**SCALE_BITS) / width)
+        return cls(lo, lo + quarter, hi, -width, -(2.0**SCALE_BITS) / width)
 
     @classmethod
     def stand_ins(cls, mark: str) -> Edges:
@@ -229,7 +228,12 @@ class Dialect:
 
         Every branch but the last is a constant, which DuckDB computes much faster than any other.
         """
-        return cases((below >= edges.near, exact(0.0)), (below <= edges.far, edges.far), else_=below)
+        return cases((below >= exact(0.0), exact(0.0)), (below <= edges.far, edges.far), else_=below)
+
+    def outside(self, below: Any, clipped: Any, edges: Edges) -> Any:
+        """Whether a value lies outside its bounds, by what :meth:`below` and :meth:`clipped` made of it; not
+        so for NaN. Clipping moved it: one comparison is faster than two with the bounds."""
+        return (clipped != below) & ~below.isnan()
 
     def nearest(self, value: Any) -> Any:
         """The nearest 64-bit whole number, halves to even, of a number below 2**51."""

@@ -170,6 +170,9 @@ class Postgres(Dialect):
         )
         return edges.lo - value
 
+    def outside(self, below: Any, clipped: Any, edges: Edges) -> Any:
+        return (below < edges.lo) | ((below > edges.hi) & (below < exact(math.nan)))
+
     def moment(self, column: Any, storage: str) -> Any:
         if storage != "date":
             return column

@@ -19,6 +19,7 @@ __all__ = [
     "Sums",
     "aggregate",
     "check_ranks",
+    "clipped",
     "collect",
     "counted",
     "fill",
@@ -99,20 +100,21 @@ class Sums(Record):
 
     ``total`` is the sum of the whole numbers that stand for the values, each between 0 and ``scale``, and
     ``squares`` the sum of their squares (None unless asked for). The mean in the question's own units is lo +
-    (hi - lo) · total / (rows · scale).
+    (hi - lo) · total / (rows · scale). Of a mean, the squares come with how many values were ``clipped``.
     """
 
     rows: int
     total: int
     squares: int | None
     scale: int
+    clipped: int | None = None
 
 
 def scaled(value: float, lo: float, hi: float) -> int:
     """The whole number that stands for one value: the same arithmetic as the engine's, step by step."""
     edges = Edges.of(lo, hi)
     below = lo - value
-    return 0 if below >= edges.near else round(max(below, edges.far) * edges.slope)
+    return 0 if below >= 0 else round(max(below, edges.far) * edges.slope)
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,13 @@ class Shape:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that the statement returns."""
-        asked = {"passed": self.filtered, "known": self.known, "total": True, "squares": self.squares}
+        asked = {
+            "passed": self.filtered,
+            "known": self.known,
+            "total": True,
+            "squares": self.squares,
+            "outside": self.squares,
+        }
         return tuple(name for name, wanted in asked.items() if wanted)
 
 
@@ -153,6 +161,7 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     values = values.select(**lowered(values.value, shape, dialect))
     if shape.computed:
         values = dialect.stage(values)
+    values = values.select(**clipped(values, shape, dialect))
     values = values.select(**counted(values, shape, dialect))
     if shape.squares:
         values = dialect.stage(values)
@@ -169,27 +178,42 @@ def lowered(value: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
     return {f"value{mark}": below, **({f"known{mark}": known} if shape.known else {})}
 
 
+def clipped(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
+    """What :func:`lowered` made of a mean's value, clipped, beside what it was; of a share the condition."""
+    value, known = values[f"value{mark}"], f"known{mark}"
+    kept = {f"value{mark}": value, **({known: values[known]} if shape.known else {})}
+    if shape.kind == "mean":
+        kept[f"clipped{mark}"] = dialect.clipped(value, Edges.stand_ins(mark))
+    return kept
+
+
 def counted(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
-    """The whole number that stands for what :func:`lowered` made of a value, null or 0 for none; of a share
-    the condition itself."""
-    value = values[f"value{mark}"]
+    """The whole number that stands for what :func:`clipped` made of a value, null or 0 for none, and where
+    squares are wanted whether the value was outside its bounds; of a share the condition itself."""
+    value, known = values[f"value{mark}"], f"known{mark}"
+    kept = {known: values[known]} if shape.known else {}
     if shape.kind == "share":
-        units = value
-    else:
-        edges = Edges.stand_ins(mark)
-        units = dialect.nearest(dialect.clipped(value, edges) * edges.slope)
-    return {f"units{mark}": units, **({f"known{mark}": values[f"known{mark}"]} if shape.known else {})}
+        return {f"units{mark}": value, **kept}
+    edges, inside = Edges.stand_ins(mark), values[f"clipped{mark}"]
+    if shape.squares:
+        kept[f"outside{mark}"] = dialect.outside(value, inside, edges)
+    return {f"units{mark}": dialect.nearest(inside * edges.slope), **kept}
 
 
 def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
     """The sums over what :func:`counted` made of all rows, by the names of :attr:`Shape.names`."""
     units = values[f"units{mark}"]
     known = {f"known{mark}": values[f"known{mark}"].count()} if shape.known else {}
-    squares = {f"squares{mark}": dialect.whole_sum(units * units)} if shape.squares else {}
     if shape.kind == "share":
         total = dialect.count_true(units)
     else:
         total = dialect.whole_sum(units) if shape.wide else units.sum()
+    squares = {}
+    if shape.squares:
+        squares = {
+            f"squares{mark}": dialect.whole_sum(units * units),
+            f"outside{mark}": dialect.count_true(values[f"outside{mark}"]),
+        }
     return {**known, f"total{mark}": total, **squares}
 
 
@@ -224,6 +248,7 @@ def collect(question: Question, shape: Shape, row: tuple[Any, ...], *, count: in
         if squares
         else None,
         scale=_scale(question),
+        clipped=found.get("outside"),
     )
 
 

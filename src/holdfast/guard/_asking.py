@@ -31,7 +31,7 @@ from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
 from holdfast.errors import HoldfastError
 from holdfast.guard._clean_room import Failed, read_protected, reader
-from holdfast.guard._clipping import clipped_shares
+from holdfast.guard._clipping import counting_clipped
 from holdfast.guard._question import Part, Question, TableQuestion
 from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Reserved, Session, Settled
 from holdfast.guard._strategy import Outcome, Prepared
@@ -483,9 +483,11 @@ def with_sums(part: Part, questions: Sequence[Question]) -> Part:
     """The protected rows with the sums of several questions at hand; without them where they cannot be read
     together, and each has to show by itself whether it can."""
     summed = [one for one in questions if isinstance(one, TableQuestion) and _is_sum(one) and not part.units]
-    summed += [share for one in questions for share in clipped_shares(one)]
-    if len(summed) < 2:
+    counting = [other for question in questions for other in counting_clipped(question)]
+    if len(summed) < 2 and not counting:
         return part
+    # Where a mean counts what is clipped of it, it is in both.
+    summed = list({one.key: one for one in (*summed, *counting)}.values())
     checked, squares = [one.checked for one in summed], [not one.binary for one in summed]
     sums: list[Sums] | Failed = read_protected(lambda: sums_of_all(part.rows, checked, squares), list)
     if isinstance(sums, Failed):

@@ -30,8 +30,8 @@ _NATS, _DEVIATIONS = 9.0, 4.0
 class Clipping:
     """The share of rows whose values lie outside their bounds, and the training part.
 
-    ``parts`` are questions whose shares add up to it: a database counts the values below and those above
-    faster than those outside. A scan by cells counts it in one, under ``key``.
+    ``parts`` are the questions that count them: a mean, whose sums count them too, or shares that add up to
+    it. A scan by cells counts them under ``key``.
     """
 
     parts: tuple[TableQuestion, ...]
@@ -48,8 +48,11 @@ class Clipping:
         counted = part.moments.get(self.key)
         if counted is not None:
             return counted
-        each = [question.moments(part) for question in self.parts]
-        return Moments(each[0].rows, math.fsum(moments.mean for moments in each), math.nan)
+        each = [question.moments(part, squares=not question.binary) for question in self.parts]
+        rows = each[0].rows
+        if each[0].clipped is not None:
+            return Moments(rows, each[0].clipped / rows if rows else math.nan, math.nan)
+        return Moments(rows, math.fsum(moments.mean for moments in each), math.nan)
 
     @property
     def rows(self) -> int:
@@ -102,7 +105,7 @@ def kept_clipping(question: Question, training: Part | None) -> Clipping | None:
         return None
     key = training.rows, CLIPPED
     if key not in question.seen:
-        parts = _shares_outside(question)
+        parts = _counting(question)
         if not parts:
             return None
         query = question.checked.query
@@ -112,8 +115,8 @@ def kept_clipping(question: Question, training: Part | None) -> Clipping | None:
     return kept
 
 
-def clipped_shares(question: Question) -> list[TableQuestion]:
-    """The shares that are read with a question, so that one scan can read both."""
+def counting_clipped(question: Question) -> list[TableQuestion]:
+    """The questions that count what is clipped of a question, so that one scan can read them all."""
     if not isinstance(question, TableQuestion):
         return []
     return [part for kept in _kept(question) for part in kept.parts]
@@ -130,13 +133,16 @@ def counted_by_cells(question: Question) -> tuple[str, ...]:
     return tuple(kept.key for kept in _kept(question))
 
 
-def _shares_outside(question: TableQuestion) -> tuple[TableQuestion, ...]:
-    """The share of values below their range and that of values above it; of two values the share of rows with
-    one outside. Empty where nothing can be clipped."""
+def _counting(question: TableQuestion) -> tuple[TableQuestion, ...]:
+    """A mean itself; of other statistics the share of values below their range and that of values above it,
+    and of two values the share of rows with one outside. Empty where nothing can be clipped."""
     query, checked = question.checked.query, question.checked
     ranges = _ranges(question, query)
     if not ranges or not question.readable or checked.member is not None:
         return ()
+    if question.kind == "mean":
+        return (question,)
+    # A database counts the values below and those above faster than those outside.
     ends = [
         condition
         for value, low, high in ranges

@@ -259,13 +259,10 @@ class CodeStrategy:
 
     def look(self, questions: Sequence[Question]) -> None:
         """Look at the training rows for what preparing these questions needs of them."""
-        kept = [kept_clipping(question, self.training) for question in questions]
-        single = [] if self.units else questions
-        look(
-            [*single, *(part for one in kept if one is not None for part in one.parts)],
-            self.training,
-            self.pilot,
-        )
+        clippings = [kept_clipping(question, self.training) for question in questions]
+        counting = [part for clipping in clippings if clipping is not None for part in clipping.parts]
+        wanted = [*([] if self.units else questions), *counting]
+        look(list({id(question): question for question in wanted}.values()), self.training, self.pilot)
 
     def prepare(self, question: Question, account: Account) -> Any:
         """Decide everything about a question without reading the protected rows.

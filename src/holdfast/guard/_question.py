@@ -69,12 +69,14 @@ class Part:
 class Moments:
     """How many rows passed the filter, their mean, and their variance with divisor rows − 1 where it was
     asked for. ``position`` is where in the range from low to high the mean lies, from 0 to 1; it is not
-    rounded to the digits that a number of the size of low has."""
+    rounded to the digits that a number of the size of low has. ``clipped`` is how many values lay outside
+    their bounds, where that was counted."""
 
     rows: int
     mean: float
     variance: float
     position: float = math.nan
+    clipped: int | None = None
 
     @classmethod
     def from_integers(
@@ -252,7 +254,8 @@ class TableQuestion(CellQuestion):
 
     def moments_of(self, sums: Sums) -> Moments:
         """The moments that sums over the rows stand for."""
-        return Moments.from_integers(sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high)
+        moments = Moments.from_integers(sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high)
+        return moments if sums.clipped is None else replace(moments, clipped=sums.clipped)
 
     def order_statistics(
         self, part: Part, ranks: Callable[[int], Sequence[int]]

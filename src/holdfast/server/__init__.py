@@ -1,4 +1,7 @@
-"""The service: a data owner lets many people ask, from one account a dataset, for years."""
+"""The service: a data owner lets many people ask, from one account a dataset, for years.
+
+Names that are imported ``as`` themselves are for the shell.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,38 @@ from holdfast.lazy import lazy_names
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.server._agents import make_local_tools, make_tools
     from holdfast.server._app import create_app
-    from holdfast.server._epochs import Arrived
-    from holdfast.server._policy import Policy
+    from holdfast.server._archives import back_up as back_up
+    from holdfast.server._archives import restore as restore
+    from holdfast.server._observation import logging_to as logging_to
+    from holdfast.server._people import Tokens
+    from holdfast.server._policy import Arrived, Policy
+    from holdfast.server._policy import standing as standing
     from holdfast.server._service import Service
-    from holdfast.server._tokens import Tokens
+    from holdfast.server._serving import Settings as Settings
+    from holdfast.server._serving import listen as listen
+    from holdfast.server._serving import serve_here as serve_here
+    from holdfast.server._serving import stopped_by_signal as stopped_by_signal
+    from holdfast.server._serving import supervise as supervise
 
 # Names are imported on first use: tokens and policies do not need the web framework.
 _HOME = {
-    "Arrived": "_epochs",
+    "Arrived": "_policy",
     "Policy": "_policy",
     "Service": "_service",
-    "Tokens": "_tokens",
+    "Tokens": "_people",
     "create_app": "_app",
     "make_local_tools": "_agents",
     "make_tools": "_agents",
+    # For holdfast.cli.
+    "Settings": "_serving",
+    "back_up": "_archives",
+    "listen": "_serving",
+    "logging_to": "_observation",
+    "restore": "_archives",
+    "serve_here": "_serving",
+    "standing": "_policy",
+    "stopped_by_signal": "_serving",
+    "supervise": "_serving",
 }
 
 __all__ = [

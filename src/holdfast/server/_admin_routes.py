@@ -1,4 +1,7 @@
-"""Routes for owners who change things while the service runs. Every change is a line of a book."""
+"""Routes about people and for owners: tokens, signing in, and changes while the service runs.
+
+Every change is a line of a book.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,123 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import StreamingResponse
+from fastapi.responses import RedirectResponse, StreamingResponse
 
-from holdfast.server._access import TheService, Who
+from holdfast.errors import InvalidArgument
 from holdfast.server._asking import described, streamed
-from holdfast.server._models import ExportBody, TermsBody, TokenChangeBody
-from holdfast.server._places import Unknown
-from holdfast.server._terms import terms_of
+from holdfast.server._policy import terms_of
+from holdfast.server._requests import ExportBody, TermsBody, TokenBody, TokenChangeBody
+from holdfast.server._routing import TheService, Who
+from holdfast.server._service import Service
+from holdfast.server._sign_in import COOKIE, STATE_COOKIE, SignIn
+from holdfast.server._storage import Unknown
 
 router = APIRouter(prefix="/v1")
+
+
+@router.get("/me")
+def me(person: Who) -> dict[str, Any]:
+    """Who the token stands for."""
+    return person.to_dict()
+
+
+@router.post("/tokens", status_code=201)
+def issue(body: TokenBody, service: TheService, person: Who) -> dict[str, Any]:
+    """Give someone a token; it is shown this once."""
+    name = body.dataset
+    if person.dataset == "*" and name not in service.datasets.names():
+        for kind, names in (("board", service.boards.names()), ("gate", service.gates.names())):
+            if name in names:
+                wanted = f"'{kind}:{name}' for the {kind}; '{name}' alone means a dataset, and there is none"
+                raise InvalidArgument("dataset", wanted, name, of="a token")
+    secret, holder = service.tokens.draft(**body.model_dump(), by=person)
+    service.administration.record(person, "issue token", token=holder.to_dict())
+    service.tokens.keep(secret, holder)
+    return {**holder.to_dict(), "token": secret}
+
+
+@router.get("/tokens")
+def tokens(service: TheService, person: Who) -> list[dict[str, Any]]:
+    """Everyone who was given a token for what this one reaches."""
+    return [holder.to_dict() for holder in service.tokens.all(by=person)]
+
+
+@router.delete("/tokens/{identity}", status_code=204)
+def revoke(identity: str, service: TheService, person: Who) -> Response:
+    """End a token now."""
+    holder = service.tokens.find(identity, by=person)
+    if holder is not None and not holder.revoked:
+        service.administration.record(person, "revoke token", token=holder.to_dict())
+    if not service.tokens.revoke(identity, by=person):
+        raise Unknown("There is no such token.")
+    return Response(status_code=204)
+
+
+_Text = Annotated[str, Query(max_length=4_000)]
+
+
+@router.get("/sign-in")
+async def ways(service: TheService) -> dict[str, Any]:
+    """How people can sign in here besides tokens."""
+    sign_in = service.sign_in
+    return {"provider": sign_in is not None and sign_in.provider is not None}
+
+
+@router.get("/sign-in/start", include_in_schema=False)
+def start(service: TheService) -> Response:
+    """Send the browser to the provider."""
+    sign_in = _required(service)
+    address, kept = sign_in.begin()
+    reply = RedirectResponse(address, status_code=303)
+    # The way back comes from another site, which a stricter cookie would not survive.
+    reply.set_cookie(
+        STATE_COOKIE,
+        kept,
+        max_age=600,
+        path="/v1/sign-in",
+        secure=sign_in.secure,
+        httponly=True,
+        samesite="lax",
+    )
+    return reply
+
+
+@router.get("/sign-in/back", include_in_schema=False)
+def back(request: Request, service: TheService, state: _Text = "", code: _Text = "") -> Response:
+    """Take in whoever comes back from the provider."""
+    sign_in = _required(service)
+    session = sign_in.finish(request.cookies.get(STATE_COOKIE, ""), state, code)
+    reply = RedirectResponse("/", status_code=303)
+    reply.delete_cookie(STATE_COOKIE, path="/v1/sign-in")
+    reply.set_cookie(COOKIE, session, path="/", secure=sign_in.secure, httponly=True, samesite="strict")
+    return reply
+
+
+@router.post("/sign-out", status_code=204)
+def out(request: Request, service: TheService) -> Response:
+    """End this session. Tokens stay as they are."""
+    session = request.cookies.get(COOKIE)
+    if service.sign_in is not None and session:
+        service.sign_in.end(session)
+    reply = Response(status_code=204)
+    reply.delete_cookie(COOKIE, path="/")
+    return reply
+
+
+@router.delete("/sessions/{identity}", status_code=204)
+def end(identity: str, service: TheService, person: Who) -> Response:
+    """End all sessions of a person now."""
+    service.administration.record(person, "end sessions", of=identity[:200])
+    if service.sign_in is None or not service.sign_in.end_all(identity):
+        raise Unknown("There is no such session.")
+    return Response(status_code=204)
+
+
+def _required(service: Service) -> SignIn:
+    if service.sign_in is None or service.sign_in.provider is None:
+        raise Unknown("Nobody signs in by a provider here. Use a token.")
+    return service.sign_in
+
 
 BUNDLE_TYPE = "application/x-tar"
 _KeyText = Annotated[str, Query(max_length=200)]

@@ -1,9 +1,8 @@
 """The way in: who asks is checked before the body is read, and the body before a turn is taken.
 
-1. A path that is open to everybody is answered at once.
-2. The token is checked by the headers alone. A stranger's body is never read.
-3. The body is read within its route's limit and at a minimum rate. It holds no turn and no thread meanwhile.
-4. The request waits for a turn of its dataset, board or gate, and runs.
+1. A path that is open to everybody is answered at once. 2. The token is checked by the headers alone. A
+stranger's body is never read. 3. The body is read within its route's limit and at a minimum rate. It holds no
+turn and no thread meanwhile. 4. The request waits for a turn of its dataset, board or gate, and runs.
 
 Whoever is refused before the body was read gets ``Connection: close``: the rest is not wanted.
 """
@@ -16,13 +15,12 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.server._access import PERSON, identify
 from holdfast.server._limits import Limits, largest_body, needs_token, place_of
-from holdfast.server._problems import problem
+from holdfast.server._people import Forbidden, Person, Refused
 from holdfast.server._rate import FreeRate, TooMany
+from holdfast.server._routing import PERSON, identify, problem
 from holdfast.server._service import Service
 from holdfast.server._short_way import AskedRoute, Gathering, PlainQuestion, plain_question
-from holdfast.server._tokens import Forbidden, Person, Refused
 from holdfast.server._turns import Busy, Turns
 
 _API_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

@@ -15,20 +15,16 @@ from holdfast.server import (
     _batch_routes,
     _board_routes,
     _epoch_routes,
-    _gate_routes,
     _operator_routes,
     _page,
-    _people,
-    _problems,
     _report_routes,
-    _sign_in_routes,
 )
-from holdfast.server._access import TheService, authorize
 from holdfast.server._admission import Admission
 from holdfast.server._limits import Limits
+from holdfast.server._observation import Tracing
 from holdfast.server._replies import describe_replies
+from holdfast.server._routing import TheService, authorize, install_problems
 from holdfast.server._service import Service
-from holdfast.server._traces import Tracing
 
 # For the page and for answers that are sent in blocks.
 _SPARE_THREADS = 16
@@ -69,7 +65,7 @@ def create_app(service: Service, *, limits: Limits | None = None, tracing: Traci
     )
     app.state.service = service
     app.add_middleware(Admission, service=service, limits=limits)
-    _problems.install(app)
+    install_problems(app)
 
     # On the event loop, without a thread: it answers whatever the threads are busy with.
     @app.get("/v1/health")
@@ -82,15 +78,13 @@ def create_app(service: Service, *, limits: Limits | None = None, tracing: Traci
         """The public key that receipts and exports are signed with."""
         return {"key": service.key.public}
 
-    app.include_router(_people.router)
-    app.include_router(_sign_in_routes.router)
     app.include_router(_admin_routes.router)
     app.include_router(_asking.router)
     app.include_router(_batch_routes.router)
     app.include_router(_epoch_routes.router)
     app.include_router(_report_routes.router)
-    app.include_router(_board_routes.router)
-    app.include_router(_gate_routes.router)
+    app.include_router(_board_routes.boards_router)
+    app.include_router(_board_routes.gates_router)
     app.include_router(_page.router)
     _operator_routes.install(app, service, tracing or Tracing())
     describe_replies(app)

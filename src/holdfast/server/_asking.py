@@ -16,15 +16,14 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from holdfast import ledger
 from holdfast.engines import shown
 from holdfast.guard import Answer
-from holdfast.server._access import TheService, Who
 from holdfast.server._datasets import Dataset
-from holdfast.server._models import AskBody, ClaimBody, DatasetBody
 from holdfast.server._observation import count_outcomes, watch_answers
-from holdfast.server._places import named
+from holdfast.server._people import Person
 from holdfast.server._policy import Policy
-from holdfast.server._problems import KNOWN, in_place
+from holdfast.server._requests import AskBody, ClaimBody, DatasetBody
+from holdfast.server._routing import KNOWN, TheService, Who, in_place
 from holdfast.server._service import Service
-from holdfast.server._tokens import Person
+from holdfast.server._storage import named
 
 router = APIRouter(prefix="/v1/datasets")
 

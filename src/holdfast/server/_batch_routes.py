@@ -11,10 +11,9 @@ from fastapi.responses import JSONResponse
 from holdfast.coding import PRECISE_NATS
 from holdfast.errors import HoldfastError
 from holdfast.guard import Answer
-from holdfast.server._access import TheService, Who
-from holdfast.server._models import BatchBody, BatchQuestion
 from holdfast.server._observation import count_outcomes, watch_answers
-from holdfast.server._problems import in_place
+from holdfast.server._requests import BatchBody, BatchQuestion
+from holdfast.server._routing import TheService, Who, in_place
 
 router = APIRouter(prefix="/v1/datasets")
 
@@ -28,7 +27,10 @@ def ask_all(name: str, body: BatchBody, service: TheService, person: Who) -> JSO
     nothing is charged. What is refused later is told in its place, under ``problem``; with ``stop`` nothing
     is asked after it. A question with a ``key`` returns the recorded answer when it is sent again with it.
     """
-    asked = [(one.query, _request(person.identity, one.key), _wished(one)) for one in body.questions]
+    asked = [
+        (question.query, _request(person.identity, question.key), _wished(question))
+        for question in body.questions
+    ]
     dataset = service.dataset(person, name)
     watch_answers(dataset.guard)
     outcomes = dataset.ask_all(person, asked, stop=body.stop)

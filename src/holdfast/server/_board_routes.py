@@ -1,4 +1,8 @@
-"""Routes about boards: registering, submitting, the standing, finalists, unblinding, the final."""
+"""Routes about boards and gates.
+
+Boards: registering, submitting, the standing, finalists, unblinding, the final. Gates: registering,
+submitting a candidate, the line of promotions, verdicts, the report.
+"""
 
 from __future__ import annotations
 
@@ -6,45 +10,54 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from holdfast.guard import Submission
-from holdfast.server._access import TheService, Who
-from holdfast.server._boards import Received
-from holdfast.server._models import BoardBody, FinalistsBody
-from holdfast.server._problems import KNOWN, in_place
+from holdfast.server._asking import streamed
+from holdfast.server._boards import GivenResults, Received
+from holdfast.server._requests import (
+    PARQUET,
+    BoardBody,
+    CandidateBody,
+    FinalistsBody,
+    GateBody,
+    described,
+    read_body,
+    read_predictions,
+)
+from holdfast.server._routing import KNOWN, TheService, Who, in_place
 from holdfast.server._service import Service
-from holdfast.server._uploads import PARQUET, read_predictions
 
-router = APIRouter(prefix="/v1/boards")
+boards_router = APIRouter(prefix="/v1/boards")
 
 
-@router.post("", status_code=201)
+@boards_router.post("", status_code=201)
 def register(body: BoardBody, service: TheService, person: Who) -> dict[str, Any]:
     """Open a board on a table of labels."""
     service.boards.register(body.name, body.source, body.terms(), blind=body.blind)
-    return _described(service, body.name)
+    return _described_board(service, body.name)
 
 
-@router.get("")
+@boards_router.get("")
 def boards(service: TheService, person: Who) -> list[dict[str, Any]]:
     """The boards this token reaches, with their standing."""
     return [_listed(service, name) for name in service.boards.names() if person.reaches("board", name)]
 
 
-@router.get("/{name}")
+@boards_router.get("/{name}")
 def board(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """One board: its standing with certified intervals, and the final once there is one."""
     service.board(person, name)
-    return _described(service, name)
+    return _described_board(service, name)
 
 
-@router.get("/{name}/ids")
+@boards_router.get("/{name}/ids")
 def ids(name: str, service: TheService, person: Who) -> list[Any]:
     """Every id that a submission has to have a prediction for."""
     return service.board(person, name).ids
 
 
-@router.post(
+@boards_router.post(
     "/{name}/submissions",
     openapi_extra={
         "requestBody": {
@@ -70,7 +83,7 @@ async def submit(name: str, request: Request, service: TheService, person: Who) 
     return await run_in_threadpool(score, await request.body())
 
 
-@router.get("/{name}/submissions")
+@boards_router.get("/{name}/submissions")
 def submissions(
     name: str,
     service: TheService,
@@ -89,14 +102,14 @@ def submissions(
     return [{**_told(entry), "finalist": entry.key in chosen[entry.by]} for entry in listed]
 
 
-@router.get("/{name}/finalists")
+@boards_router.get("/{name}/finalists")
 def finalists(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """Which of one's own submissions one chose for the final, and how many may be chosen."""
     board = service.board(person, name)
     return {"finalists": list(board.finalists(person.account)), "most_finalists": board.most_finalists}
 
 
-@router.put("/{name}/finalists")
+@boards_router.put("/{name}/finalists")
 def choose_finalists(name: str, body: FinalistsBody, service: TheService, person: Who) -> dict[str, Any]:
     """Choose which of one's own submissions are in the final; it can be changed until then. Who chooses none
     has their best submission in it."""
@@ -105,21 +118,21 @@ def choose_finalists(name: str, body: FinalistsBody, service: TheService, person
     return {"finalists": list(chosen), "most_finalists": board.most_finalists}
 
 
-@router.post("/{name}/unblind")
+@boards_router.post("/{name}/unblind")
 def unblind(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """End the blind phase: everything that waited is scored as one batch. What could not be scored is listed
     under ``unscored``. It can be called again after a crash."""
     service.board(person, name)
     unscored = service.boards.unblind(name)
-    return {**_described(service, name), "unscored": [submission.to_dict() for submission in unscored]}
+    return {**_described_board(service, name), "unscored": [submission.to_dict() for submission in unscored]}
 
 
-@router.post("/{name}/final")
+@boards_router.post("/{name}/final")
 def final(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """Score what each person chose, or their best submission, on the sealed part, once."""
     service.board(person, name)
     service.boards.final(name)
-    return _described(service, name)
+    return _described_board(service, name)
 
 
 def _told(submission: Submission | Received) -> dict[str, Any]:
@@ -133,12 +146,12 @@ def _told(submission: Submission | Received) -> dict[str, Any]:
 def _listed(service: Service, name: str) -> dict[str, Any]:
     """A board in the list of all: one that cannot be opened is listed as broken, and hides no other."""
     try:
-        return _described(service, name)
+        return _described_board(service, name)
     except KNOWN as error:
         return {"name": name, "broken": in_place(error)["detail"]}
 
 
-def _described(service: Service, name: str) -> dict[str, Any]:
+def _described_board(service: Service, name: str) -> dict[str, Any]:
     board, blind = service.boards.get(name), service.boards.blind(name)
     better = "more" if board.upward else "less"
     how = "compared row by row with the best" if board.compare == "paired" else "scored"
@@ -159,4 +172,103 @@ def _described(service: Service, name: str) -> dict[str, Any]:
         "words": words,
         "standing": [entry.to_dict() for entry in board.standing],
         "final": [entry.to_dict() for entry in board.final()] if board.finished else None,
+    }
+
+
+gates_router = APIRouter(prefix="/v1/gates")
+
+
+@gates_router.post("", status_code=201, name="register", openapi_extra=described(GateBody))
+async def register_gate(request: Request, service: TheService, person: Who) -> dict[str, Any]:
+    """Open a gate for an incumbent: its scores are in a file among the sources, or in the body."""
+    return await run_in_threadpool(_registered_gate, service, await request.body())
+
+
+def _registered_gate(service: Service, content: bytes) -> dict[str, Any]:
+    body = read_body(GateBody, content)
+    given = None if body.results is None else GivenResults(**body.results.model_dump())
+    service.gates.register(
+        body.name,
+        source=body.source,
+        results=given,
+        reading=body.reading.model_dump(exclude_none=True),
+        **body.terms(),
+    )
+    return _described_gate(service, body.name)
+
+
+@gates_router.get("")
+def gates(service: TheService, person: Who) -> list[dict[str, Any]]:
+    """The gates this token reaches, each with its line of promotions."""
+    return [_described_gate(service, name) for name in service.gates.names() if person.reaches("gate", name)]
+
+
+@gates_router.get("/{name}")
+def gate(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """One gate: its terms, where it stands, and the line of promotions with their margins. No scores."""
+    service.gate(person, name)
+    return _described_gate(service, name)
+
+
+@gates_router.get("/{name}/tasks")
+def tasks(name: str, service: TheService, person: Who) -> list[str]:
+    """The id of every task that a candidate needs a score for."""
+    return list(service.gate(person, name).gate.tasks)
+
+
+@gates_router.post(
+    "/{name}/submissions",
+    name="submit",
+    response_model=dict[str, Any],
+    openapi_extra=described(CandidateBody),
+)
+async def submit_candidate(name: str, request: Request, service: TheService, person: Who) -> JSONResponse:
+    """Compare a candidate with the incumbent, and promote it if it is shown to be better.
+
+    Returns the verdict and nothing else. The same name again has its first verdict (``repeated``), free of
+    charge, and the new scores are not looked at.
+    """
+
+    def compare(content: bytes) -> dict[str, Any]:
+        service.gate(person, name)
+        body = read_body(CandidateBody, content)
+        return service.gates.submit(name, person, body.name, body.scores, body.outputs).to_dict()
+
+    return JSONResponse(await run_in_threadpool(compare, await request.body()))
+
+
+@gates_router.get("/{name}/verdicts")
+def verdicts(
+    name: str,
+    service: TheService,
+    person: Who,
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> dict[str, Any]:
+    """Verdicts in order, a page at a time; ``after`` is the last line of the page before."""
+    page = service.gate(person, name).gate.history_page(after, limit)
+    listed = [{"line": line, **verdict.to_dict()} for line, verdict in page.items()]
+    return {"verdicts": listed, "after": max(page, default=after)}
+
+
+@gates_router.post("/{name}/report")
+def report(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """Close the gate for good, then tell the exact score of every version. Asking again returns the same."""
+    return service.gate(person, name).gate.report().to_dict()
+
+
+@gates_router.get("/{name}/book")
+def book(name: str, service: TheService, person: Who) -> StreamingResponse:
+    """The whole account book, as an export that anyone can verify offline with the public key."""
+    return streamed(service.gate(person, name).book, name)
+
+
+def _described_gate(service: Service, name: str) -> dict[str, Any]:
+    opened = service.gates.get(name)
+    return {
+        "name": name,
+        **opened.gate.status(),
+        "versions": [version.to_dict() for version in opened.gate.promotions],
+        "reading": opened.gate.reading,
+        "rate": opened.rate,
     }

@@ -18,18 +18,27 @@ from holdfast.engines import open_rows, shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Asker, Curve, Discovery, Guard, Preview, Report, Table
 from holdfast.ledger import Balance, Book, BookError, EpochLink
-from holdfast.server._contents import Contents
-from holdfast.server._epochs import EPOCH_COLUMNS, Arrived, Epochs, Overtaken, Planned, standing
-from holdfast.server._places import Broken, Places, Unknown, named, require_name
-from holdfast.server._policy import Policy
+from holdfast.server._people import Person
+from holdfast.server._policy import (
+    DELETED,
+    EPOCH_COLUMNS,
+    STATE_COLUMNS,
+    Archived,
+    Arrived,
+    Deleted,
+    Epochs,
+    Overtaken,
+    Planned,
+    Policy,
+    States,
+    standing,
+    with_terms,
+)
 from holdfast.server._rate import require_rate
-from holdfast.server._states import DELETED, STATE_COLUMNS, Archived, Deleted, States
-from holdfast.server._store import Store, adopt
-from holdfast.server._terms import with_terms
-from holdfast.server._tokens import Person
+from holdfast.server._storage import Broken, Contents, Places, Store, Unknown, adopt, named, require_name
 from holdfast.server._training_view import column_data
 
-SCHEMA = """
+DATASETS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS [datasets] (
     name TEXT PRIMARY KEY,
     source TEXT NOT NULL,
@@ -161,7 +170,7 @@ class Dataset:
         """The epoch that a request was made in before; else this one."""
         if not (request and self.earlier):
             return self
-        return next((one for one in self.earlier if one.book.requested(request) is not None), self)
+        return next((epoch for epoch in self.earlier if epoch.book.requested(request) is not None), self)
 
     def _asker(self, person: Person, request: str) -> Asker:
         def permit(balance: Balance, price: int) -> None:
@@ -172,9 +181,9 @@ class Dataset:
 
     def close(self) -> None:
         """Close the books of all its epochs."""
-        for one in self.epochs:
-            one.guard.close()
-            one.book.close()
+        for epoch in self.epochs:
+            epoch.guard.close()
+            epoch.book.close()
 
 
 class Datasets:
@@ -192,7 +201,7 @@ class Datasets:
         self._dropped: list[Dataset] = []  # Not served any more; somebody may still be answered by them.
         self._changes = -1
         self._database = places.store("datasets") if store is None else store
-        self._database.make(SCHEMA)
+        self._database.make(DATASETS_SCHEMA)
         adopt(self._database, home / "datasets.sqlite", "datasets", ("name", "source", "policy"))
         self._epochs = Epochs(self._database)
         adopt(self._database, home / "datasets.sqlite", "epochs", EPOCH_COLUMNS)
@@ -286,13 +295,13 @@ class Datasets:
         arrived = replace(arrived, source=self._places.allowed(arrived.source))
         with self._opening_of(base), self._places.without_paths():
             newest = self.get(base)
-            for one in newest.epochs[1:]:
-                if request and one.planned.request == request:
-                    if one.planned.arrived != arrived:
+            for epoch in newest.epochs[1:]:
+                if request and epoch.planned.request == request:
+                    if epoch.planned.arrived != arrived:
                         raise QueryRejected(
                             "This request was made before, for other rows or terms. Give each its own key."
                         )
-                    return one
+                    return epoch
             if number is not None and number != newest.guard.epoch.number:
                 raise Overtaken(base, number + 1)
             self._require_new(newest, arrived.source)
@@ -332,7 +341,7 @@ class Datasets:
         """The names of the books of every epoch of a dataset, whether it is served or not. Opens no rows."""
         if not self._registered(name):
             raise _unknown(name)
-        later = [one.number for one in self._epochs.after(name, 1) if one.whole]
+        later = [planned.number for planned in self._epochs.after(name, 1) if planned.whole]
         return [book_name_of(name, number) for number in (1, *later)]
 
     def book_of(self, name: str) -> Book:
@@ -365,9 +374,9 @@ class Datasets:
         newest = self._newest(base)
         if number is None:
             return newest
-        for one in newest.epochs:
-            if one.guard.epoch.number == number:
-                return replace(one, earlier=())
+        for epoch in newest.epochs:
+            if epoch.guard.epoch.number == number:
+                return replace(epoch, earlier=())
         raise _unknown(name)
 
     def at_hand(self, name: str) -> Dataset | None:
@@ -381,7 +390,7 @@ class Datasets:
             newest = self._open[base]
         if number is None:
             return newest
-        return next((one for one in newest.epochs if one.guard.epoch.number == number), None)
+        return next((epoch for epoch in newest.epochs if epoch.guard.epoch.number == number), None)
 
     def epochs(self, name: str) -> tuple[Dataset, ...]:
         """Every epoch of the dataset of this name, or of that one of its epochs."""
@@ -414,10 +423,10 @@ class Datasets:
                 self.drop(name)
                 raise
             with self._lock:
-                known = self._open.get(name)
+                opened = self._open.get(name)
             try:
                 with self._places.without_paths():
-                    newest = self._with_terms(self._caught_up(known or self._first(name)))
+                    newest = self._with_terms(self._caught_up(opened or self._first(name)))
             except (OSError, QueryRejected) as error:
                 _log.error("the dataset %s cannot be opened: %s", name, _reason(error))
                 raise Broken(
@@ -459,7 +468,7 @@ class Datasets:
         if row is None:
             raise _unknown(name)
         # A dataset that was registered before epochs were written down has nothing here.
-        since = next((one.since for one in self._epochs.after(name, 0) if one.number == 1), None)
+        since = next((planned.since for planned in self._epochs.after(name, 0) if planned.number == 1), None)
         planned = Planned(1, Arrived(row[0]), "", since, whole=True)
         opened = self._opened(name, Policy(**json.loads(row[1])), planned)
         self._contents.catch_up(self._places.place(row[0]), "dataset", name)
@@ -485,11 +494,11 @@ class Datasets:
 
     def _require_new(self, newest: Dataset, source: str) -> None:
         """Refuse the rows of an earlier epoch: they stay where they were."""
-        for one in newest.epochs:
-            if one.planned.arrived.source == source:
+        for epoch in newest.epochs:
+            if epoch.planned.arrived.source == source:
                 raise InvalidArgument(
                     "source",
-                    f"the rows that arrived since; this is what epoch {one.guard.epoch.number} is about",
+                    f"the rows that arrived since; this is what epoch {epoch.guard.epoch.number} is about",
                     shown(source),
                     of="an epoch",
                     reference="docs/theory/epochs.md",
@@ -503,8 +512,8 @@ class Datasets:
         guard = arrived.guard(before.guard, policy, open_rows(place).count)
         book = self._places.book(book_name_of(before.name, planned.number))
         policy = replace(policy, confidence=guard.confidence)
-        known = (*before.earlier, replace(before, earlier=()))
-        return Dataset(before.name, policy, guard, book, planned, known)
+        earlier = (*before.earlier, replace(before, earlier=()))
+        return Dataset(before.name, policy, guard, book, planned, earlier)
 
     def _opened(self, name: str, policy: Policy, planned: Planned) -> Dataset:
         """The first epoch of a dataset."""

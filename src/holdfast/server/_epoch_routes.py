@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
 
-from holdfast.server._access import TheService, Who
-from holdfast.server._epochs import Arrived
-from holdfast.server._models import EpochBody
+from holdfast.server._policy import Arrived
+from holdfast.server._requests import EpochBody
+from holdfast.server._routing import TheService, Who
 
 router = APIRouter(prefix="/v1/datasets")
 
@@ -34,4 +34,4 @@ def open_epoch(
 def epochs(name: str, service: TheService, person: Who) -> list[dict[str, Any]]:
     """Every epoch of a dataset: since when it is open, and what is left of its account."""
     service.dataset(person, name)
-    return [one.standing() for one in service.datasets.epochs(name)]
+    return [epoch.standing() for epoch in service.datasets.epochs(name)]

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-from holdfast.server._roles import ROUTES
+from holdfast.server._people import ROUTES
 
 _KB, _MB = 2**10, 2**20
 

@@ -7,11 +7,9 @@ import os
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.server._metrics import CONTENT_TYPE, COUNTED, Metrics
-from holdfast.server._observation import Observation
-from holdfast.server._readiness import Readiness, books_of
+from holdfast.server._observation import CONTENT_TYPE, COUNTED, Metrics, Observation, Tracing
+from holdfast.server._readiness import Readiness
 from holdfast.server._service import Service
-from holdfast.server._traces import Tracing
 
 router = APIRouter(prefix="/v1")
 
@@ -42,7 +40,7 @@ def metrics(request: Request) -> Response:
 def install(app: FastAPI, service: Service, tracing: Tracing) -> None:
     """Observe every request of an app, and add these routes. Call it after all other middleware: every reply
     has a request id then, those of the others included."""
-    app.state.metrics = Metrics(lambda: books_of(service), counted=os.environ.get(COUNTED))
+    app.state.metrics = Metrics(lambda: service.places.all_books, counted=os.environ.get(COUNTED))
     app.state.readiness = Readiness(service)
     app.include_router(router)
     app.add_middleware(Observation, observe=app.state.metrics.observe, tracing=tracing)

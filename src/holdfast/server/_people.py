@@ -1,52 +1,445 @@
-"""Routes about people: who the token stands for, and the owner's giving and taking of tokens."""
+"""People: tokens that are stored as digests only, with a role, a reach and an end; and who may do what.
+
+One table of roles and reach for every route is looked up before a route runs. A route that is not in the
+table is refused, whoever asks. No route checks roles by itself.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Response
+from holdfast import checks
+from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.records import Record
+from holdfast.server._storage import SqliteStore, Store, Unknown, adopt, named
 
-from holdfast.errors import InvalidArgument
-from holdfast.server._access import TheService, Who
-from holdfast.server._models import TokenBody
-from holdfast.server._places import Unknown
-
-router = APIRouter(prefix="/v1")
-
-
-@router.get("/me")
-def me(person: Who) -> dict[str, Any]:
-    """Who the token stands for."""
-    return person.to_dict()
-
-
-@router.post("/tokens", status_code=201)
-def issue(body: TokenBody, service: TheService, person: Who) -> dict[str, Any]:
-    """Give someone a token; it is shown this once."""
-    name = body.dataset
-    if person.dataset == "*" and name not in service.datasets.names():
-        for kind, names in (("board", service.boards.names()), ("gate", service.gates.names())):
-            if name in names:
-                wanted = f"'{kind}:{name}' for the {kind}; '{name}' alone means a dataset, and there is none"
-                raise InvalidArgument("dataset", wanted, name, of="a token")
-    secret, holder = service.tokens.draft(**body.model_dump(), by=person)
-    service.administration.record(person, "issue token", token=holder.to_dict())
-    service.tokens.keep(secret, holder)
-    return {**holder.to_dict(), "token": secret}
+ROLES = ("owner", "analyst", "auditor", "participant", "submitter")
+_SCOPE = re.compile(r"(dataset:|board:|gate:|)([a-z0-9][a-z0-9_-]{0,62})")
+TOKENS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS [tokens] (
+    digest TEXT PRIMARY KEY,
+    identity TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    team TEXT NOT NULL,
+    role TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    expires INTEGER NOT NULL,
+    revoked INTEGER NOT NULL DEFAULT 0
+) STRICT;
+"""
+_COLUMNS = "identity, name, team, role, dataset, expires, revoked"
 
 
-@router.get("/tokens")
-def tokens(service: TheService, person: Who) -> list[dict[str, Any]]:
-    """Everyone who was given a token for what this one reaches."""
-    return [holder.to_dict() for holder in service.tokens.all(by=person)]
+class Refused(HoldfastError):
+    """The token is unknown, expired or revoked, or does not reach this far. It is not said which."""
 
 
-@router.delete("/tokens/{identity}", status_code=204)
-def revoke(identity: str, service: TheService, person: Who) -> Response:
-    """End a token now."""
-    holder = service.tokens.find(identity, by=person)
-    if holder is not None and not holder.revoked:
-        service.administration.record(person, "revoke token", token=holder.to_dict())
-    if not service.tokens.revoke(identity, by=person):
-        raise Unknown("There is no such token.")
-    return Response(status_code=204)
+class Forbidden(Refused):
+    """The token is valid and its role does not allow this."""
+
+
+class Grant(NamedTuple):
+    """A role for what a scope reaches."""
+
+    role: str
+    dataset: str
+
+    def reaches(self, kind: str, name: str) -> bool:
+        """Whether it is for the "dataset", the "board" or the "gate" of this name."""
+        return self.dataset in ("*", f"{kind}:{name}")
+
+
+@dataclass(frozen=True, repr=False)
+class Person(Record):
+    """Who holds a token or a session: a name in a team, a role, and what it reaches.
+
+    ``dataset`` is "dataset:NAME", "board:NAME", "gate:NAME", or "*" for everything. Somebody who signed in by
+    a provider may have other roles for other things (``also``).
+    """
+
+    identity: str
+    name: str
+    team: str
+    role: str
+    dataset: str
+    expires: int
+    revoked: int = 0
+    also: tuple[Grant, ...] = ()
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """Every role with what it reaches."""
+        return (Grant(self.role, self.dataset), *self.also)
+
+    def acting(self, grant: Grant, *others: Grant) -> Person:
+        """The same person with these roles only."""
+        return replace(self, role=grant.role, dataset=grant.dataset, also=others)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The person as plain values."""
+        values = super().to_dict()
+        values["also"] = [{"role": grant.role, "dataset": grant.dataset} for grant in self.also]
+        return values
+
+    @property
+    def account(self) -> str:
+        """The name under which prices are recorded: a team's people can be added up."""
+        return f"{self.team}/{self.name}"
+
+    def reaches(self, kind: str, name: str) -> bool:
+        """Whether the token is for the "dataset", the "board" or the "gate" of this name. These may have the
+        same name; a token for one of them does not reach the others."""
+        return any(grant.reaches(kind, name) for grant in self.grants)
+
+    def covers(self, scope: str) -> bool:
+        """Whether the token reaches all that one with this scope does: an owner gives, lists and takes only
+        such tokens."""
+        return any(grant.dataset in ("*", scope) for grant in self.grants)
+
+
+class Tokens:
+    """The tokens of one service. What is stored cannot be turned back into a token.
+
+    Guarantee: a token has 256 random bits; the store holds SHA-256 digests, and looks them up by digest, so
+    neither the file nor the time a look-up takes helps to guess one. A revoked token ends at once, on every
+    machine that shares the store. Expiry follows the machine's clock: one that goes back makes tokens last
+    longer, and locks nobody out.
+    """
+
+    def __init__(self, place: Path | str | Store) -> None:
+        self._database: Store = SqliteStore(place) if isinstance(place, (str, Path)) else place
+        self._database.make(TOKENS_SCHEMA)
+
+    def issue(self, name: str, **terms: Any) -> tuple[str, Person]:
+        """A new token, shown this once, and who it stands for: :meth:`draft` and :meth:`keep` in one."""
+        secret, person = self.draft(name, **terms)
+        self.keep(secret, person)
+        return secret, person
+
+    def draft(
+        self,
+        name: str,
+        *,
+        role: str,
+        team: str = "",
+        dataset: str = "*",
+        days: float = 90,
+        by: Person | None = None,
+    ) -> tuple[str, Person]:
+        """A token that is valid once it is kept, and who it stands for.
+
+        ``dataset`` says what it reaches: "dataset:NAME", or NAME alone, which means the same; "board:NAME";
+        "gate:NAME"; or "*" for everything. A participant reaches boards and gates only. A submitter may only
+        submit to one gate. ``by`` is the owner who gives it, and refuses a reach beyond the owner's own.
+        """
+        dataset = _checked_reach(role, dataset, by)
+        for argument, text in (("name", name), ("team", team)):
+            if "/" in text or not text.isprintable() or len(text) > 100 or (argument == "name" and not text):
+                wanted = "at most 100 printable characters without '/'"
+                raise InvalidArgument(argument, wanted, text, of="Tokens.issue")
+        days = checks.real(days, "days", "(0, 3660]", of="Tokens.issue")
+        secret = f"hf_{secrets.token_urlsafe(32)}"
+        expires = int(time.time() + days * 86_400)
+        return secret, Person(secrets.token_hex(8), name, team, role, dataset, expires)
+
+    def keep(self, secret: str, person: Person) -> None:
+        """Make a token valid."""
+        self._database.execute(
+            f"INSERT INTO [tokens] (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+            (
+                _digest(secret),
+                person.identity,
+                person.name,
+                person.team,
+                person.role,
+                person.dataset,
+                person.expires,
+            ),
+        )
+
+    def holder(self, secret: str) -> Person:
+        """Who holds a token that is valid now."""
+        person = self._first("WHERE digest = ?", _digest(secret))
+        if person is None or person.revoked or person.expires <= time.time():
+            raise Refused("This token is not valid. Ask the owner of the data for a new one.")
+        return person
+
+    def revoke(self, identity: str, *, by: Person | None = None) -> bool:
+        """End a token now; False if there is none of this identity, or the owner ``by`` does not reach it."""
+        if self.find(identity, by=by) is None:
+            return False
+        self._database.execute("UPDATE [tokens] SET revoked = 1 WHERE identity = ?", (identity,))
+        return True
+
+    def changed(
+        self,
+        identity: str,
+        *,
+        role: str | None = None,
+        dataset: str | None = None,
+        days: float | None = None,
+        by: Person | None = None,
+    ) -> Person | None:
+        """A token with another role, another reach or another end, which :meth:`write` makes so. None if
+        there is none of this identity, it was revoked, or the owner ``by`` does not reach it. The name and
+        the team stay: what they spent is recorded under them."""
+        person = self.find(identity, by=by)
+        if person is None or person.revoked:
+            return None
+        if role is None and dataset is None and days is None:
+            raise InvalidArgument("role", "given, or dataset, or days: there is nothing to change", None)
+        new_role = person.role if role is None else role
+        reach = _checked_reach(new_role, person.dataset if dataset is None else dataset, by)
+        expires = person.expires
+        if days is not None:
+            expires = int(time.time() + checks.real(days, "days", "(0, 3660]", of="Tokens.changed") * 86_400)
+        return replace(person, role=new_role, dataset=reach, expires=expires)
+
+    def write(self, person: Person) -> None:
+        """Let a token be as :meth:`changed` says, from its next request on."""
+        self._database.execute(
+            "UPDATE [tokens] SET role = ?, dataset = ?, expires = ? WHERE identity = ?",
+            (person.role, person.dataset, person.expires, person.identity),
+        )
+
+    def find(self, identity: str, *, by: Person | None = None) -> Person | None:
+        """The holder of the token of this identity, if the owner ``by`` reaches it."""
+        person = self._first("WHERE identity = ?", identity) if identity.isalnum() else None
+        return person if person is None or by is None or by.covers(person.dataset) else None
+
+    def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:
+        """Rewrite tokens of earlier versions, which hold a name and not what it names: "dataset:NAME" if
+        there is such a dataset, "board:NAME" if there is only a board.
+
+        Where both have the name, the token reaches the dataset only: nobody can know which one it was given
+        for. A service does this at every start.
+        """
+        for (name,) in self._database.execute("SELECT DISTINCT dataset FROM [tokens]"):
+            if name != "*" and ":" not in name:
+                kind = "board" if name in boards and name not in datasets else "dataset"
+                self._database.execute(
+                    "UPDATE [tokens] SET dataset = ? WHERE dataset = ?", (f"{kind}:{name}", name)
+                )
+
+    def adopt(self, path: Path) -> None:
+        """Take over the tokens of a file, where tokens are kept with the books now and there are none."""
+        adopt(self._database, path, "tokens", ("digest", *_COLUMNS.split(", ")))
+
+    @property
+    def remote(self) -> bool:
+        """Whether to look up a token may take as long as a network does."""
+        return self._database.remote
+
+    def all(self, *, by: Person | None = None) -> list[Person]:
+        """Everyone who was ever given a token, newest first; those that the owner ``by`` reaches."""
+        everyone = self._select("ORDER BY rowid DESC")
+        return [person for person in everyone if by is None or by.covers(person.dataset)]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _first(self, condition: str, *values: object) -> Person | None:
+        people = self._select(condition, *values)
+        return people[0] if people else None
+
+    def _select(self, condition: str, *values: object) -> list[Person]:
+        rows = self._database.execute(f"SELECT {_COLUMNS} FROM [tokens] {condition}", values)
+        return [Person(*row) for row in rows]
+
+
+def _checked_reach(role: str, dataset: str, by: Person | None) -> str:
+    """What a token with this role reaches, if it may, and if the owner ``by`` may give it."""
+    checks.choice(role, "role", ROLES, of="Tokens.issue")
+    dataset = scope_of(dataset)
+    if by is not None and not by.covers(dataset):
+        raise Forbidden(
+            f"This owner's token reaches {by.dataset!r} only, and so do the tokens it gives: say "
+            f'"dataset": "{by.dataset}". No token was made.'
+        )
+    if role == "participant" and dataset.startswith("dataset:"):
+        wanted = "'board:NAME', 'gate:NAME', or '*' for all of these: a participant asks no dataset"
+        raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
+    if role == "submitter" and not dataset.startswith("gate:"):
+        wanted = "'gate:NAME': a submitter may only submit, and to one gate"
+        raise InvalidArgument("dataset", wanted, dataset, of="Tokens.issue")
+    return dataset
+
+
+def scope_of(text: str) -> str:
+    """What a token reaches, with its kind."""
+    if text == "*":
+        return text
+    parts = _SCOPE.fullmatch(text)
+    if parts is None:
+        raise InvalidArgument(
+            "dataset", "'*', 'dataset:NAME', 'board:NAME' or 'gate:NAME'", text, of="Tokens.issue"
+        )
+    return f"{parts[1] or 'dataset:'}{parts[2]}"
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+_OWNER = ("owner",)
+_ASKERS = (*_OWNER, "analyst")
+_READERS = (*_ASKERS, "auditor")
+_AUDITORS = (*_OWNER, "auditor")
+_PLAYERS = (*_ASKERS, "participant")
+_WATCHERS = (*_PLAYERS, "auditor")
+_EVERYBODY = (*_WATCHERS, "submitter")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a route needs of a token: one of the ``roles``, and a ``reach``.
+
+    The reach is "dataset", "board" or "gate" where the token has to reach the one that the address names;
+    "everything" where only a token for all of the service will do; "own" where the route deals with nothing
+    but what the token reaches; and "public" where no token is needed.
+    """
+
+    roles: tuple[str, ...]
+    reach: str
+
+    @property
+    def public(self) -> bool:
+        """Whether the route is open to anyone."""
+        return self.reach == "public"
+
+    def require(self, person: Person, name: str | None) -> Person:
+        """Refuse who has none of the roles, and what the token does not reach. ``name`` is the one in the
+        address. Returns the person in the role that the rule is about."""
+        fitting = tuple(grant for grant in person.grants if grant.role in self.roles)
+        if not fitting:
+            raise Forbidden(
+                f"This is for {_listed(self.roles)} tokens; this one is for {_article(person.role)} "
+                f"{person.role}."
+            )
+        if self.reach == "own":
+            return person.acting(*fitting)
+        if self.reach == "everything":
+            reaching = [grant for grant in fitting if grant.dataset == "*"]
+            if not reaching:
+                raise Forbidden(
+                    f"This is for tokens that reach everything ('*'); this one reaches {person.dataset!r} "
+                    "only. Nothing was changed. Ask an owner of the whole service."
+                )
+        else:
+            reaching = [grant for grant in fitting if grant.reaches(self.reach, named(name or "")[0])]
+            # No database can be asked for text with NUL in it, and nothing has such a name.
+            if not reaching or "\0" in (name or ""):
+                raise Unknown(f"There is no {self.reach} {name!r} that this token reaches.")
+        return person.acting(reaching[0])
+
+
+_KINDS = ("dataset", "board", "gate")
+_PUBLIC = Rule((), "public")
+
+ROUTES: dict[tuple[str, str], Rule] = {
+    ("GET", "/v1/health"): _PUBLIC,
+    ("GET", "/v1/live"): _PUBLIC,
+    ("GET", "/v1/ready"): _PUBLIC,
+    ("GET", "/v1/key"): _PUBLIC,
+    ("GET", "/"): _PUBLIC,
+    ("GET", "/page.css"): _PUBLIC,
+    ("GET", "/page.js"): _PUBLIC,
+    ("GET", "/boards.js"): _PUBLIC,
+    ("GET", "/gates.js"): _PUBLIC,
+    ("GET", "/results.js"): _PUBLIC,
+    ("GET", "/dataset.js"): _PUBLIC,
+    ("GET", "/columns.js"): _PUBLIC,
+    ("GET", "/answers.js"): _PUBLIC,
+    ("GET", "/report.js"): _PUBLIC,
+    ("GET", "/owner.js"): _PUBLIC,
+    ("GET", "/administration.js"): _PUBLIC,
+    ("GET", "/tools.js"): _PUBLIC,
+    ("GET", "/v1/metrics"): Rule(_OWNER, "everything"),
+    # People. An owner of one thing gives, lists and takes tokens for that thing only.
+    ("GET", "/v1/sign-in"): _PUBLIC,
+    ("GET", "/v1/sign-in/start"): _PUBLIC,
+    ("GET", "/v1/sign-in/back"): _PUBLIC,
+    ("POST", "/v1/sign-out"): Rule(_EVERYBODY, "own"),
+    ("DELETE", "/v1/sessions/{identity}"): Rule(_OWNER, "everything"),
+    ("GET", "/v1/me"): Rule(_EVERYBODY, "own"),
+    ("POST", "/v1/tokens"): Rule(_OWNER, "own"),
+    ("GET", "/v1/tokens"): Rule(_OWNER, "own"),
+    ("PATCH", "/v1/tokens/{identity}"): Rule(_OWNER, "own"),
+    ("DELETE", "/v1/tokens/{identity}"): Rule(_OWNER, "own"),
+    ("GET", "/v1/administration"): Rule(_AUDITORS, "everything"),
+    ("GET", "/v1/administration/ledger"): Rule(_AUDITORS, "everything"),
+    # Datasets. Who may give a report is also decided by the dataset's policy.
+    ("POST", "/v1/datasets"): Rule(_OWNER, "everything"),
+    ("GET", "/v1/datasets"): Rule(_READERS, "own"),
+    ("GET", "/v1/datasets/{name}"): Rule(_READERS, "dataset"),
+    ("POST", "/v1/datasets/{name}/preview"): Rule(_ASKERS, "dataset"),
+    ("POST", "/v1/datasets/{name}/questions"): Rule(_ASKERS, "dataset"),
+    ("POST", "/v1/datasets/{name}/batches"): Rule(_ASKERS, "dataset"),
+    ("POST", "/v1/datasets/{name}/tables"): Rule(_ASKERS, "dataset"),
+    ("POST", "/v1/datasets/{name}/curves"): Rule(_ASKERS, "dataset"),
+    ("POST", "/v1/datasets/{name}/discoveries"): Rule(_ASKERS, "dataset"),
+    ("GET", "/v1/datasets/{name}/discoveries"): Rule(_READERS, "dataset"),
+    ("GET", "/v1/datasets/{name}/history"): Rule(_READERS, "dataset"),
+    ("GET", "/v1/datasets/{name}/train"): Rule(_ASKERS, "dataset"),
+    ("GET", "/v1/datasets/{name}/columns"): Rule(_ASKERS, "dataset"),
+    ("GET", "/v1/datasets/{name}/certificate"): Rule(_READERS, "dataset"),
+    ("GET", "/v1/datasets/{name}/ledger"): Rule(_AUDITORS, "dataset"),
+    ("GET", "/v1/datasets/{name}/verify"): Rule(_READERS, "dataset"),
+    ("GET", "/v1/datasets/{name}/terms"): Rule(_AUDITORS, "dataset"),
+    ("PATCH", "/v1/datasets/{name}/terms"): Rule(_OWNER, "dataset"),
+    ("POST", "/v1/datasets/{name}/close"): Rule(_OWNER, "dataset"),
+    ("POST", "/v1/datasets/{name}/archive"): Rule(_OWNER, "dataset"),
+    ("POST", "/v1/datasets/{name}/unarchive"): Rule(_OWNER, "dataset"),
+    ("POST", "/v1/datasets/{name}/export"): Rule(_OWNER, "dataset"),
+    ("DELETE", "/v1/datasets/{name}"): Rule(_OWNER, "dataset"),
+    ("GET", "/v1/states"): Rule(_AUDITORS, "own"),
+    ("POST", "/v1/imports"): Rule(_OWNER, "everything"),
+    ("POST", "/v1/datasets/{name}/epochs"): Rule(_OWNER, "dataset"),
+    ("GET", "/v1/datasets/{name}/epochs"): Rule(_READERS, "dataset"),
+    ("POST", "/v1/datasets/{name}/report"): Rule(_ASKERS, "dataset"),
+    ("GET", "/v1/datasets/{name}/report"): Rule(_READERS, "dataset"),
+    # Boards.
+    ("POST", "/v1/boards"): Rule(_OWNER, "everything"),
+    ("GET", "/v1/boards"): Rule(_WATCHERS, "own"),
+    ("GET", "/v1/boards/{name}"): Rule(_WATCHERS, "board"),
+    ("GET", "/v1/boards/{name}/ids"): Rule(_WATCHERS, "board"),
+    ("POST", "/v1/boards/{name}/submissions"): Rule(_PLAYERS, "board"),
+    ("GET", "/v1/boards/{name}/submissions"): Rule(_WATCHERS, "board"),
+    ("GET", "/v1/boards/{name}/finalists"): Rule(_PLAYERS, "board"),
+    ("PUT", "/v1/boards/{name}/finalists"): Rule(_PLAYERS, "board"),
+    ("POST", "/v1/boards/{name}/unblind"): Rule(_OWNER, "board"),
+    ("POST", "/v1/boards/{name}/final"): Rule(_OWNER, "board"),
+    # Gates.
+    ("POST", "/v1/gates"): Rule(_OWNER, "everything"),
+    ("GET", "/v1/gates"): Rule(_WATCHERS, "own"),
+    ("GET", "/v1/gates/{name}"): Rule(_WATCHERS, "gate"),
+    ("GET", "/v1/gates/{name}/tasks"): Rule(_WATCHERS, "gate"),
+    ("POST", "/v1/gates/{name}/submissions"): Rule((*_PLAYERS, "submitter"), "gate"),
+    ("GET", "/v1/gates/{name}/verdicts"): Rule(_WATCHERS, "gate"),
+    ("POST", "/v1/gates/{name}/report"): Rule(_OWNER, "gate"),
+    ("GET", "/v1/gates/{name}/book"): Rule(_AUDITORS, "gate"),
+}
+
+
+def rule_of(method: str, path: str) -> Rule:
+    """The rule of a route; a route without one is refused to everybody."""
+    rule = ROUTES.get((method, path))
+    if rule is None:
+        raise Forbidden("This address is closed: the table of roles does not say who may use it.")
+    return rule
+
+
+def _listed(roles: tuple[str, ...]) -> str:
+    return " and ".join((*(role for role in roles if role != "owner"), "owner"))
+
+
+def _article(role: str) -> str:
+    return "a" if role in ("participant", "submitter") else "an"

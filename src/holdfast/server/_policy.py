@@ -1,18 +1,36 @@
-"""What the owner decides about a dataset before the first question, as plain values that are written down."""
+"""What an owner decides about a dataset: its policy and terms, its epochs, and whether it is served.
+
+The policy is fixed before the first question. Terms (shares, the rate, and who may give the report) may
+change while people ask. The account book decides which terms hold: its last line about them. So a change is
+one write, every process has it, and auditors see who made it. Terms hold for their epoch and for those after
+it, until one of these has terms of its own. None of them touches what an answer guarantees: they say only who
+may ask how much.
+
+Epochs are written down before any book is touched. The books decide whether an epoch exists: the book before
+it announces it. If an opening was interrupted after that, the next start completes it. If it was interrupted
+before, the note means nothing.
+
+A dataset that is not served is archived, and can come back, or deleted, and cannot. Its account book stays
+where it is, and so does the claim on its rows: the same rows never get a second account.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast import checks, dependence
 from holdfast.coding import PROMISES
-from holdfast.errors import BudgetSpent, InvalidArgument
-from holdfast.ledger import Balance
+from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
+from holdfast.guard import Guard
+from holdfast.ledger import Balance, Book
 from holdfast.records import Record
+from holdfast.server._people import Forbidden, Person
 from holdfast.server._rate import RATE, SECONDS
-from holdfast.server._tokens import Forbidden, Person
+from holdfast.server._storage import Store
 
 if TYPE_CHECKING:
     from holdfast.typing import PromiseKind, StrategyName
@@ -124,12 +142,263 @@ def _spent(balance: Balance, who: str) -> int:
 
 
 _MODELS: dict[str, Any] = {
-    "independent": lambda count, said: dependence.Independent(count, **said),
-    "markov": lambda count, said: dependence.MarkovChain(said.pop("transition"), count, **said),
-    "clusters": lambda count, said: dependence.Clusters(said.pop("sizes", None), **said),
-    "mixing": lambda count, said: dependence.Mixing(said.pop("rate"), n=count, **said),
-    "blocks": lambda count, said: dependence.Blocks(
-        said.pop("length"), said.pop("gap"), said.pop("mixing"), n=count, **said
+    "independent": lambda count, options: dependence.Independent(count, **options),
+    "markov": lambda count, options: dependence.MarkovChain(options.pop("transition"), count, **options),
+    "clusters": lambda count, options: dependence.Clusters(options.pop("sizes", None), **options),
+    "mixing": lambda count, options: dependence.Mixing(options.pop("rate"), n=count, **options),
+    "blocks": lambda count, options: dependence.Blocks(
+        options.pop("length"), options.pop("gap"), options.pop("mixing"), n=count, **options
     ),
-    "m-dependent": lambda count, said: dependence.MDependent(count, said.pop("m"), **said),
+    "m-dependent": lambda count, options: dependence.MDependent(count, options.pop("m"), **options),
 }
+
+
+TERMS_SUBJECT = "terms"
+TERMS = ("shares", "rate", "report")
+
+
+def terms_of(policy: Policy) -> dict[str, Any]:
+    """The terms of a policy that can be changed."""
+    return {name: getattr(policy, name) for name in TERMS}
+
+
+def with_terms(policy: Policy, book: Book) -> Policy:
+    """A policy with the terms that a book says hold now."""
+    changed = book.about(TERMS_SUBJECT, "act")
+    return policy if changed is None else replace(policy, **changed.body[TERMS_SUBJECT])
+
+
+def changed_terms(
+    policy: Policy,
+    *,
+    shares: dict[str, float | None] | None = None,
+    rate: int | None = None,
+    report: str | None = None,
+) -> dict[str, Any]:
+    """The terms of a policy after a change. Shares that are not named stay; a share of None is taken away, so
+    that the account alone bounds whoever had it."""
+    if shares is None and rate is None and report is None:
+        raise InvalidArgument("shares", "given, or rate, or report: there is nothing to change", None)
+    after = dict(policy.shares)
+    for who, share in (shares or {}).items():
+        if share is None:
+            after.pop(who, None)
+        else:
+            after[who] = share
+    changed = replace(
+        policy,
+        shares=after,
+        rate=policy.rate if rate is None else rate,
+        report=policy.report if report is None else report,
+    )
+    return terms_of(changed)
+
+
+EPOCHS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS [epochs] (
+    dataset TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    arrived TEXT NOT NULL,
+    request TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    whole INTEGER NOT NULL,
+    PRIMARY KEY (dataset, number)
+) STRICT;
+"""
+EPOCH_COLUMNS = ("dataset", "number", "arrived", "request", "since", "whole")
+_EPOCH_COLUMNS = ", ".join(EPOCH_COLUMNS)
+
+
+class Overtaken(HoldfastError):
+    """Another epoch than the one at hand was opened already."""
+
+    def __init__(self, dataset: str, number: int) -> None:
+        super().__init__(
+            f"Epoch {number} of {dataset!r} was opened already, with other rows or on other terms. Look at "
+            "the dataset's epochs. To go on with that one, send the source and the terms it was opened with; "
+            "for rows that arrived after it, open the epoch that comes next."
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Arrived(Record):
+    """Rows that arrived later, and what is new about them; everything else is as in the epoch before.
+
+    ``confidence`` is the new epoch's own, or ``together`` that of all epochs that ever follow. ``rows``
+    describes how the new rows depend on each other, and ``shares`` gives people and teams shares of the new
+    account, each as in :class:`~holdfast.server.Policy`.
+    """
+
+    source: str
+    confidence: float | None = None
+    together: float | None = None
+    rows: dict[str, Any] | None = None
+    shares: dict[str, float] | None = None
+
+    def policy(self, before: Policy) -> Policy:
+        """The policy of the new epoch, but for its confidence."""
+        return replace(
+            before,
+            rows=before.rows if self.rows is None else self.rows,
+            shares=before.shares if self.shares is None else self.shares,
+        )
+
+    def guard(self, before: Guard, policy: Policy, count: int) -> Guard:
+        """The guard of the new epoch, on ``count`` rows; called again, it goes on."""
+        model = None if policy.rows == {"kind": "independent"} else policy.model(count)
+        return before.next_epoch(
+            self.source,
+            confidence=self.confidence,
+            together=self.together,
+            dependence=model,
+        )
+
+
+def standing(guard: Guard) -> dict[str, Any]:
+    """Which epoch a guard answers about, and what is left of its account."""
+    left = guard.left
+    return {
+        "epoch": guard.epoch.number,
+        "rows": guard.rows,
+        "confidence": guard.confidence,
+        "together": guard.epoch.together,
+        "spent": guard.spent,
+        "unit": guard.unit,
+        "left": float(left) if math.isfinite(left) else None,
+        "words": left.words,
+        "closed": guard.closed,
+    }
+
+
+@dataclass(frozen=True)
+class Planned:
+    """An epoch as it was written down; ``whole`` once both books say that it is open."""
+
+    number: int
+    arrived: Arrived
+    request: str
+    since: int | None
+    whole: bool
+
+
+class Epochs:
+    """What was written down about the epochs of a service's datasets, in the datasets' own database."""
+
+    def __init__(self, database: Store) -> None:
+        self._database = database
+        self._database.make(EPOCHS_SCHEMA)
+
+    def plan(self, dataset: str, number: int, arrived: Arrived, request: str = "") -> Planned:
+        """Write down what is about to be opened; refuse where another one is open already."""
+        since = int(time.time())
+        arrived_text = json.dumps(arrived.to_dict())
+        done = self._database.execute(
+            f"INSERT INTO [epochs] ({_EPOCH_COLUMNS}) VALUES (?, ?, ?, ?, ?, 0) "
+            "ON CONFLICT (dataset, number) DO UPDATE SET "
+            "arrived = excluded.arrived, request = excluded.request, since = excluded.since "
+            "WHERE [epochs].whole = 0",
+            (dataset, number, arrived_text, request, since),
+        )
+        if done.rowcount != 1:
+            raise Overtaken(dataset, number)
+        return Planned(number, arrived, request, since, whole=False)
+
+    def settle(self, dataset: str, planned: Planned) -> None:
+        """Write down that an epoch is open, whatever was planned meanwhile."""
+        arrived_text = json.dumps(planned.arrived.to_dict())
+        self._database.execute(
+            f"INSERT INTO [epochs] ({_EPOCH_COLUMNS}) VALUES (?, ?, ?, ?, ?, 1) "
+            "ON CONFLICT (dataset, number) DO UPDATE SET arrived = excluded.arrived, "
+            "request = excluded.request, since = excluded.since, whole = 1",
+            (dataset, planned.number, arrived_text, planned.request, planned.since or 0),
+        )
+
+    def after(self, dataset: str, number: int) -> list[Planned]:
+        """Every epoch that was written down after one, in order."""
+        rows = self._database.execute(
+            "SELECT number, arrived, request, since, whole FROM [epochs] WHERE dataset = ? AND number > ? "
+            "ORDER BY number",
+            (dataset, number),
+        )
+        return [
+            Planned(number, Arrived(**json.loads(arrived_text)), request, since, bool(whole))
+            for number, arrived_text, request, since, whole in rows
+        ]
+
+
+STATES_SCHEMA = """
+CREATE TABLE IF NOT EXISTS [dataset_states] (
+    name TEXT PRIMARY KEY,
+    state TEXT NOT NULL,
+    since INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS [dataset_terms] (
+    name TEXT PRIMARY KEY,
+    changes INTEGER NOT NULL
+) STRICT;
+"""
+STATE_COLUMNS = ("name", "state", "since")
+ARCHIVED, DELETED = "archived", "deleted"
+
+
+class Archived(HoldfastError):
+    """The dataset is archived: nothing about it is answered until an owner takes it back."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The dataset {name!r} is archived. Its account book can be exported; to ask again, an owner "
+            f"takes it back with `holdfast admin unarchive {name}`."
+        )
+
+
+class Deleted(HoldfastError):
+    """The dataset was deleted: only its account book is left."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The dataset {name!r} was deleted. Its account book can still be exported, and nothing else."
+        )
+
+
+class States:
+    """The datasets of a service that are archived or deleted, in the datasets' own database."""
+
+    def __init__(self, database: Store) -> None:
+        self._database = database
+        self._database.make(STATES_SCHEMA)
+
+    def of(self, name: str) -> str | None:
+        """The state of a dataset: "archived", "deleted", or None for one that is served or unknown."""
+        row = self._database.execute("SELECT state FROM [dataset_states] WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def require_served(self, name: str) -> None:
+        """Refuse a dataset that is archived or deleted."""
+        state = self.of(name)
+        if state is not None:
+            raise Deleted(name) if state == DELETED else Archived(name)
+
+    def all(self) -> dict[str, tuple[str, int]]:
+        """Every dataset that is not served: its state, and since when in seconds."""
+        rows = self._database.execute("SELECT name, state, since FROM [dataset_states] ORDER BY name")
+        return {name: (state, since) for name, state, since in rows}
+
+    def write(self, name: str, state: str) -> None:
+        """Write down the state of a dataset; one that is deleted stays so."""
+        self._database.execute(
+            "INSERT INTO [dataset_states] (name, state, since) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
+            "SET state = excluded.state, since = excluded.since WHERE [dataset_states].state <> 'deleted'",
+            (name, state, int(time.time())),
+        )
+
+    def serve(self, name: str) -> None:
+        """Take an archived dataset back."""
+        self._database.execute("DELETE FROM [dataset_states] WHERE name = ? AND state = ?", (name, ARCHIVED))
+
+    def announce_terms(self, name: str) -> None:
+        """Let every other process notice that the terms of a dataset were changed."""
+        self._database.execute(
+            "INSERT INTO [dataset_terms] (name, changes) VALUES (?, 1) ON CONFLICT (name) DO UPDATE "
+            "SET changes = [dataset_terms].changes + 1",
+            (name,),
+        )

@@ -13,13 +13,13 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger import read_heads
+from holdfast.server._service import Service
 
 _AGE = 1.0
 _PATIENCE = 2.0
@@ -33,7 +33,7 @@ class Readiness:
     an exception counts as "failed".
     """
 
-    def __init__(self, service: Any) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
         self._draining = False
         self._opened: set[str] = set()
@@ -98,7 +98,7 @@ class Readiness:
         return None
 
     def _books(self) -> str | None:
-        read_heads(books_of(self._service))
+        read_heads(self._service.places.all_books)
         return None
 
     def _datasets(self) -> str | None:
@@ -119,18 +119,9 @@ class Readiness:
         return None
 
     def _ready(self) -> str | None:
-        """What the service itself says, where it has a ``ready`` method: None, True or no problems, or a
-        list of problems, or names with True where all is well."""
-        ready = getattr(self._service, "ready", None)
-        result = ready() if callable(ready) else None
-        if isinstance(result, Mapping):
-            result = [name for name, well in result.items() if well not in (True, None, "ok")]
-        if result is None or result is True or result == [] or result == ():
+        """What the service itself says: its store and the database of its books can be reached."""
+        problems = self._service.ready()
+        if not problems:
             return None
-        _log.warning("the service is not ready: %s", result)
+        _log.warning("the service is not ready: %s", problems)
         return "not ready; the log says more"
-
-
-def books_of(service: Any) -> str | Path:
-    """Where the books of a service are: a PostgreSQL URL, or the folder of files."""
-    return service.books if service.books is not None else Path(service.home) / "books"

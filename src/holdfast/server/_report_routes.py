@@ -6,9 +6,9 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from holdfast.server._access import TheService, Who
-from holdfast.server._models import ReportBody
-from holdfast.server._places import Unknown
+from holdfast.server._requests import ReportBody
+from holdfast.server._routing import TheService, Who
+from holdfast.server._storage import Unknown
 
 router = APIRouter(prefix="/v1/datasets")
 

@@ -27,12 +27,11 @@ from starlette.responses import Response
 from holdfast.errors import HoldfastError
 from holdfast.server import _asking
 from holdfast.server._datasets import Dataset
-from holdfast.server._models import AskBody
 from holdfast.server._observation import watch_answers
-from holdfast.server._problems import KNOWN, problem_of
-from holdfast.server._roles import rule_of
+from holdfast.server._people import Person, rule_of
+from holdfast.server._requests import AskBody
+from holdfast.server._routing import KNOWN, problem_of
 from holdfast.server._service import Service
-from holdfast.server._tokens import Person
 
 # An event loop, and the name of a dataset.
 _Place = tuple[asyncio.AbstractEventLoop, str]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from holdfast.dependence import BayesianNetwork, MarkovChain
-from holdfast.figures import _correlated, draw
-from holdfast.figures._correlated import FAMILY, METHODS, chain_states, model_of, pedigree_states
+from holdfast.lab import _correlated, draw
+from holdfast.lab._correlated import FAMILY, METHODS, chain_states, model_of, pedigree_states
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.dependence import BayesianNetwork, Dependence, MarkovChain
-from holdfast.figures._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
-from holdfast.figures._style import FigureTable, Palette, Progress, blank, save
 from holdfast.guard import CodeHoldout, ReusableHoldout
+from holdfast.lab._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
+from holdfast.lab._figures import FigureTable, Palette, Progress, blank, save
 from holdfast.stability import DP
 from holdfast.workers import Workers, run_all
 

@@ -28,16 +28,18 @@ from threading import Event, Thread, Timer, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
+from holdfast.server._app import create_app
+from holdfast.server._connections import connections_here, watched_protocol
+from holdfast.server._limits import Limits
+from holdfast.server._observation import COUNTED, Metrics, logging_to, serve_metrics, tracing_from_environment
+from holdfast.server._rate import share_buckets
+from holdfast.server._service import Service
+from holdfast.server._shared_counts import SharedCounts, SharedMoments
 
 if TYPE_CHECKING:
-    import socket
     from types import FrameType
 
     from fastapi import FastAPI
-
-    from holdfast.server import Service
-    from holdfast.server._limits import Limits
-    from holdfast.server._shared_counts import SharedCounts, SharedMoments
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,6 @@ class Settings:
 
     def service(self, *, replace_key: bool = False) -> Service:
         """The service of the folder, as this process knows it."""
-        from holdfast.server import Service
-
         return Service(
             self.home,
             sources=self.sources,
@@ -73,9 +73,6 @@ class Settings:
 
     def limits(self) -> Limits:
         """What one process of so many may take on."""
-        from holdfast.server._connections import connections_here
-        from holdfast.server._limits import Limits
-
         limits = Limits(
             connections=connections_here(self.per_address), connections_per_address=self.per_address
         )
@@ -95,10 +92,6 @@ def serve_here(
     """Serve in this process until a signal ends it. ``started`` is told the port once requests are taken,
     ``server`` the running server. ``scraped`` are sockets for metrics, ``counts`` the connections that all
     processes of the service have."""
-    from holdfast.server import create_app
-    from holdfast.server._metrics import serve_metrics
-    from holdfast.server._traces import tracing_from_environment
-
     with ExitStack() as at_end:
         tracing = tracing_from_environment()
         at_end.callback(tracing.close)
@@ -143,8 +136,6 @@ def _run(
     server: Callable[[Any], None] | None,
 ) -> None:
     import uvicorn
-
-    from holdfast.server._connections import watched_protocol
 
     draining = Event()
 
@@ -213,15 +204,11 @@ def supervise(
     ``started`` is told the port once every worker takes requests. A worker that cannot start at all ends the
     service.
     """
-    from holdfast.server._metrics import COUNTED, Metrics, serve_metrics
-    from holdfast.server._readiness import books_of
-    from holdfast.server._shared_counts import SharedCounts, SharedMoments
-
     with ExitStack() as at_end:
         counted = at_end.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-metrics-"))
         at_end.enter_context(_in_environment(COUNTED, counted))
         if scraped:
-            metrics = Metrics(lambda: books_of(service), counted=counted)
+            metrics = Metrics(lambda: service.places.all_books, counted=counted)
             at_end.enter_context(serve_metrics(metrics, scraped))
         context = multiprocessing.get_context("spawn")
         numbers = context.RawArray("i", SharedCounts.size(settings.workers))
@@ -366,9 +353,6 @@ def work(
     pipe: Connection,
 ) -> None:
     """The work of one worker: serve until it is told to stop, or until whoever watches it is gone."""
-    from holdfast.server._logs import logging_to
-    from holdfast.server._rate import share_buckets
-
     os.umask(0o077)
     counts.row = row
     share_buckets(buckets)

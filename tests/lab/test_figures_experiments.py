@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast import figures
 from holdfast.errors import BudgetSpent, InvalidArgument, MissingExtra
-from holdfast.figures import FIGURES, FigureTable, _holdout, _series, draw
-from holdfast.figures._analyst import COLUMNS, Bands, PlainHoldout, Sample, analyse
+from holdfast.lab import FIGURES, FigureTable, _holdout, _series, draw
+from holdfast.lab._analyst import COLUMNS, Bands, PlainHoldout, Sample, analyse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -176,8 +175,7 @@ def test_a_figure_writes_pictures_and_the_table_it_returns(small, tmp_path, name
 
 
 def test_figures_are_looked_up_by_name_and_only_then_imported(tmp_path, monkeypatch):
-    assert FIGURES["barriers"] == "holdfast.figures._barriers"
-    assert set(figures.__all__) == {"FIGURES", "FigureTable", "Progress", "draw"}
+    assert FIGURES["barriers"] == "holdfast.lab._barriers"
 
     class Made:
         @staticmethod
@@ -185,7 +183,7 @@ def test_figures_are_looked_up_by_name_and_only_then_imported(tmp_path, monkeypa
             progress(runs, runs)
             return FigureTable("barriers", "made up", runs, ("a",), ((1,),))
 
-    monkeypatch.setitem(sys.modules, "holdfast.figures._barriers", Made)
+    monkeypatch.setitem(sys.modules, "holdfast.lab._barriers", Made)
     assert draw("barriers", tmp_path, runs=3).rows == ((1,),)
     with pytest.raises(InvalidArgument, match="'holdout', 'series', 'correlated', 'barriers'"):
         draw("nothing", tmp_path, runs=3)

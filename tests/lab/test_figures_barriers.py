@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.barriers import droplet
 from holdfast.barriers._marginals import rounded
-from holdfast.figures import _barriers, draw
-from holdfast.figures._barriers import column_means, excess, mismatch, rows_needed, width_for
 from holdfast.intervals import clopper_pearson
+from holdfast.lab import _barriers, draw
+from holdfast.lab._barriers import column_means, excess, mismatch, rows_needed, width_for
 from holdfast.replicable import Tape
 from holdfast.stability import DP, Replicability
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from holdfast import checks
 from holdfast.audit.attacks import SignAttack, sign_attack
 from holdfast.guard import Answer, Certificate, Guard
 from holdfast.intervals import Interval, clopper_pearson
+from holdfast.lab._figures import Progress
 from holdfast.records import Record
 
-TRUTH = 0.5
+if TYPE_CHECKING:
+    import pandas as pd
 
-Progress = Callable[[int, int], None]
+TRUTH = 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,8 +79,23 @@ class Claim(Record):
 
 @dataclass(frozen=True, repr=False)
 class Story(Record):
-    """Everything the demo shows. ``naive``, ``holdout``, ``guard`` and ``attacked`` are about the vote of
-    the coins."""
+    """Everything the demo shows.
+
+    Args:
+        rows: How many stones the analyst has.
+        population: How many stones there are.
+        columns: How many coins are searched.
+        seed: The seed of the draw.
+        told: The honest questions, with their answers and the truth.
+        naive: What plain averages say about the vote of the coins.
+        holdout: What a holdout says about it that is used once.
+        guard: What a guard says about it.
+        attacked: What a guard says about it that is attacked on purpose.
+        left: What the first guard has left, in words.
+        certificate: The certificate of the first guard.
+        plain_shares: The share of each coin by plain averages.
+        guarded_shares: The share of each coin by the first guard.
+    """
 
     rows: int
     population: int
@@ -146,10 +163,15 @@ class Story(Record):
 
 
 def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> Story:
-    """Ask the real questions, then search the coins by averages, with one holdout, by a guard, and attacking
-    a second guard.
+    """Ask the honest questions. Then search the coins four times: by plain averages, with one holdout, with a
+    guard, and with a second guard that is attacked on purpose.
 
     Guarantee: with probability 0.95 all intervals of the first guard hold, and so do all of the second.
+
+    Args:
+        stones: The stones and the coins.
+        seed: Which rows the guards set aside for training.
+        progress: Called with the number of questions asked and the number of questions in all.
     """
     columns, rows = list(stones.coins), len(stones.table)
     total = len(QUESTIONS) + 2 * (len(columns) + 1)
@@ -236,8 +258,8 @@ def naive_sign_attack(stones: Stones) -> tuple[list[Plain], Plain]:
 
 
 def single_holdout(stones: Stones, explored: Any) -> Plain:
-    """What a careful person gets without a guard: the rows at the places ``explored`` turn the coins, and the
-    other rows, which nobody has looked at, say once how often their vote is right."""
+    """One untouched holdout, without a guard: the rows at the places ``explored`` turn the coins. The other
+    rows, which nobody has looked at, say once how often the vote of the coins is right."""
     target, coins = _columns(stones)
     seen = np.zeros(len(target), dtype=bool)
     seen[explored] = True
@@ -265,7 +287,7 @@ MOST_COINS = 600
 
 
 @dataclass(frozen=True)
-class Question:
+class DemoQuestion:
     """Something an analyst wants to know: in words, as it is asked, and its true value among all stones."""
 
     words: str
@@ -274,28 +296,28 @@ class Question:
 
 
 QUESTIONS = (
-    Question("What does a stone cost?", "mean(price, 0, 20000)", lambda all_: all_.price.mean()),
-    Question(
+    DemoQuestion("What does a stone cost?", "mean(price, 0, 20000)", lambda all_: all_.price.mean()),
+    DemoQuestion(
         "And the one in the middle?",
         "quantile(price, 0.5)",
         lambda all_: all_.price.quantile(0.5, interpolation="lower"),
     ),
-    Question(
+    DemoQuestion(
         "How many cost more than $10,000?",
         "share(price > 10000)",
         lambda all_: (all_.price > 10_000).mean(),
     ),
-    Question(
+    DemoQuestion(
         "How many heavy ones have an ideal cut?",
         "share(cut = 'Ideal', where = carat > 1)",
         lambda all_: (all_.cut[all_.carat > 1] == "Ideal").mean(),
     ),
-    Question(
+    DemoQuestion(
         "What does a carat cost?",
         "mean(price / carat, 0, 20000, where = carat > 0)",
         lambda all_: (all_.price / all_.carat).mean(),
     ),
-    Question(
+    DemoQuestion(
         "Colourless ones: 3 in 10, surely?",
         "share(color = 'D', guess = 0.3)",
         lambda all_: (all_.color == "D").mean(),
@@ -305,20 +327,27 @@ QUESTIONS = (
 
 @dataclass(frozen=True)
 class Stones:
-    """``table`` is what the analyst has: ``rows`` stones drawn with replacement from the ``population``.
+    """Diamonds, and a coin flipped for each of them many times.
 
-    ``expensive`` says whether a stone costs more than the median of the population. A coin is a fair coin
-    flipped for each stone, independent of everything else: the majority of coins, each turned either way, is
-    right about ``expensive`` exactly half of the time.
+    ``table`` is what the analyst has: stones drawn with replacement from the ``population``. ``coins`` are
+    the names of its columns of coin flips. ``expensive`` says whether a stone costs more than the median of
+    the population. A coin is a fair coin flipped for each stone, independent of everything else: the majority
+    of coins, each turned either way, is right about ``expensive`` exactly half of the time.
     """
 
-    table: Any
-    population: Any
+    table: pd.DataFrame
+    population: pd.DataFrame
     coins: tuple[str, ...]
 
     @classmethod
     def draw(cls, rows: int, columns: int, seed: int) -> Stones:
-        """Draw the stones and flip the coins; the same for the same seed."""
+        """Draw the stones and flip the coins; the same for the same seed.
+
+        Args:
+            rows: How many stones to draw.
+            columns: How many coins to flip for each stone.
+            seed: Another seed draws other stones.
+        """
         import pandas as pd
 
         rows = checks.whole(rows, "rows", at_least=100, of="demo")
@@ -332,6 +361,6 @@ class Stones:
         coins = pd.DataFrame(rng.integers(0, 2, (rows, columns), dtype=np.int8), columns=list(names))
         return cls(pd.concat([drawn, expensive, coins], axis=1), population, names)
 
-    def plain(self) -> Any:
+    def plain(self) -> pd.DataFrame:
         """The stones without what the story added to them."""
         return self.table.drop(columns=["expensive", *self.coins])

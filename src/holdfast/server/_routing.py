@@ -1,13 +1,18 @@
-"""What goes wrong, as problem+json (RFC 9457): what kind, in words, and the state of the account."""
+"""What all routes share: who asks, the one place where roles are enforced, and replies about what went wrong.
+
+Errors become problem+json (RFC 9457): what kind, in words, and the state of the account.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Mapping
-from typing import Any
+from http.cookies import SimpleCookie
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -15,15 +20,73 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import errors
 from holdfast.ledger import BookError, Closed
-from holdfast.server._administration import Conflict
 from holdfast.server._archives import ArchiveError
-from holdfast.server._epochs import Overtaken
-from holdfast.server._places import Broken, Unknown
-from holdfast.server._provider import NoProvider
+from holdfast.server._people import Forbidden, Person, Refused, rule_of
+from holdfast.server._policy import Archived, Deleted, Overtaken
 from holdfast.server._rate import TooMany
-from holdfast.server._states import Archived, Deleted
-from holdfast.server._store import StoreError
-from holdfast.server._tokens import Forbidden, Refused
+from holdfast.server._service import Service
+from holdfast.server._sign_in import COOKIE, PAGE_HEADER, NoProvider
+from holdfast.server._storage import Broken, Conflict, StoreError, Unknown
+
+# Where the admission puts the person it has identified, so that nobody is looked up twice.
+PERSON = "holdfast.person"
+
+
+async def identify(service: Service, headers: Mapping[str, str], method: str) -> Person:
+    """Who sends a request, by its headers alone: the body may not have arrived yet."""
+    if service.tokens.remote:
+        return await run_in_threadpool(_identified, service, headers, method)
+    return _identified(service, headers, method)
+
+
+def _identified(service: Service, headers: Mapping[str, str], method: str) -> Person:
+    """A token, else a proxy that is trusted, else the session of a browser."""
+    scheme, _, secret = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and secret:
+        return service.tokens.holder(secret)
+    sign_in = service.sign_in
+    if sign_in is not None:
+        person = sign_in.forwarded(headers)
+        if person is not None:
+            return person
+        session = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        if session is not None:
+            if method not in ("GET", "HEAD") and headers.get(PAGE_HEADER) is None:
+                raise Forbidden("A request of a session that changes something needs the header X-Holdfast.")
+            return sign_in.holder(session.value)
+    raise Refused("Sign in with a token: Authorization: Bearer hf_…")
+
+
+# Plain functions would be given a thread each; a look-up by digest in a file takes less time than that.
+async def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+async def authorize(request: Request) -> None:
+    """Let a request pass to its route if the table of roles allows it; the app asks this for every route."""
+    rule = rule_of(request.method, request.scope["route"].path)
+    if not rule.public:
+        person = await _holder(request)
+        request.state.person = rule.require(person, request.path_params.get("name"))
+
+
+async def _holder(request: Request) -> Person:
+    # The admission looked the person up, by the headers; the table of roles says as what they act.
+    if getattr(request.state, "person", None) is None:
+        person = request.scope.get(PERSON)
+        request.state.person = person if isinstance(person, Person) else await _look_up(request)
+    acting: Person = request.state.person
+    return acting
+
+
+async def _look_up(request: Request) -> Person:
+    return await identify(request.app.state.service, request.headers, request.method)
+
+
+TheService = Annotated[Service, Depends(_service)]
+Who = Annotated[Person, Depends(_holder)]
+
 
 _log = logging.getLogger("holdfast.server")
 
@@ -79,7 +142,7 @@ def in_place(error: Exception) -> dict[str, Any]:
 
 
 def _body(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
-    said = {
+    extra = {
         name: value
         for name, value in more.items()
         if value is not None and not (isinstance(value, float) and not math.isfinite(value))
@@ -90,7 +153,7 @@ def _body(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
         "status": status,
         "detail": detail,
     }
-    return {**body, **said}
+    return {**body, **extra}
 
 
 def _told(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
@@ -132,11 +195,11 @@ class Discreet:
                 await problem(500, "internal", words)(scope, receive, send)
 
 
-def install(app: FastAPI) -> None:
+def install_problems(app: FastAPI) -> None:
     """Answer every error of an app with a problem."""
     app.add_middleware(Discreet)
 
-    async def known(request: Request, error: Exception) -> JSONResponse:
+    async def known_error(request: Request, error: Exception) -> JSONResponse:
         return problem_of(error)
 
     async def malformed(request: Request, error: Exception) -> JSONResponse:
@@ -150,6 +213,6 @@ def install(app: FastAPI) -> None:
         return problem(error.status_code, "http", str(error.detail))
 
     for kind in KNOWN:
-        app.add_exception_handler(kind, known)
+        app.add_exception_handler(kind, known_error)
     app.add_exception_handler(RequestValidationError, malformed)
     app.add_exception_handler(HTTPException, http)

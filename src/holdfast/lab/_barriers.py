@@ -18,7 +18,7 @@ from holdfast.barriers import (
     sign_one_way_marginals_bound,
     sign_one_way_marginals_rows,
 )
-from holdfast.figures._style import FigureTable, Palette, Progress, blank, quiet, save
+from holdfast.lab._figures import FigureTable, Palette, Progress, blank, quiet, save
 from holdfast.mechanisms import widest_ratio
 from holdfast.stability import DP, Replicability
 from holdfast.workers import Workers, run_all

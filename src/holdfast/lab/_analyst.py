@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import BudgetSpent
-from holdfast.figures._style import Palette, percent, quiet
 from holdfast.intervals import clopper_pearson
+from holdfast.lab._figures import Palette, percent, quiet
 
 Floats = NDArray[np.float64]
 

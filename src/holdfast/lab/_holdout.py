@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.figures._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
-from holdfast.figures._style import FigureTable, Palette, Progress, blank, save
 from holdfast.guard import CodeHoldout, ReusableHoldout
+from holdfast.lab._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
+from holdfast.lab._figures import FigureTable, Palette, Progress, blank, save
 from holdfast.workers import Workers, run_all
 
 ROWS = ATTRIBUTES = 10_000

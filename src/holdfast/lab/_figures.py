@@ -1,8 +1,13 @@
-"""How figures look, one quiet style on light and on dark pages, and the table that each comes with."""
+"""Figures: how they look on light and on dark pages, the table that each comes with, and how one is drawn.
+
+A figure is one function in a module of its own. It runs an experiment, writes its pictures and its table, and
+returns the table. The module is imported when its figure is drawn.
+"""
 
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
 from collections.abc import Callable
@@ -10,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast import checks
 from holdfast.errors import MissingExtra
 from holdfast.records import Record
+from holdfast.workers import Workers, checked
 
 THEMES = ("light", "dark")
 _COLOURS = 128
@@ -121,3 +128,34 @@ class FigureTable(Record):
             lines.writerows(self.rows)
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
         (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+FIGURES = {
+    "holdout": "holdfast.lab._holdout",
+    "series": "holdfast.lab._series",
+    "correlated": "holdfast.lab._correlated",
+    "barriers": "holdfast.lab._barriers",
+}
+"""Where each figure lives: a module with a function of the same name."""
+
+
+def draw(
+    name: str, folder: Path, *, runs: int, progress: Progress | None = None, workers: Workers = 1
+) -> FigureTable:
+    """Run the experiment behind one figure and write its pictures and its table.
+
+    Args:
+        name: One of ``FIGURES``.
+        folder: Where the files go.
+        runs: How often the experiment is run.
+        progress: Called with the number of runs done and the number of runs in all.
+        workers: Who shares the runs (see :mod:`holdfast.workers`). The figure does not depend on it.
+    """
+    checks.choice(name, "name", tuple(FIGURES), of="draw")
+    runs = checks.whole(runs, "runs", of="draw")
+    function = getattr(importlib.import_module(FIGURES[name]), name)
+    workers = checked(workers, of="draw")
+    table: FigureTable = function(
+        folder, runs=runs, progress=progress or (lambda done, total: None), workers=workers
+    )
+    return table

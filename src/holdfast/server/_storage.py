@@ -1,0 +1,538 @@
+"""Where a service keeps things: tables beside the books, sources that are allowed, and digests of rows.
+
+With books in files, each kind of table is a SQLite file in the service's folder. With books in PostgreSQL all
+of it is in tables of that database, so that every machine that shares the books knows the same.
+
+Guarantee of :class:`Contents`, so that no rows get a second account: a table whose rows are those of a
+registered one, in any order, format, file or database, is refused, with a column that numbers them or
+without. So is a large table at the same place, or a large file of the same length and ends. Independent
+tables are taken for the same with probability at most 1e-9. A refusal says that two whole tables are the
+same, and only a person who holds such a table can cause it, so it says nothing new about protected rows.
+Tables that share only some rows are let in: the owner has to know that the rows are in no other table.
+Digests are made with a secret of the service, and are in no export.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import math
+import os
+import re
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any, Protocol
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
+
+import numpy as np
+from scipy import special
+
+from holdfast.engines import Rows as SourceRows
+from holdfast.engines import is_database, open_rows, shown
+from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
+from holdfast.ledger import Book, Database, Marks, SigningKey, Unreachable
+
+_BRACKETED = re.compile(r"\[(\w+)\]")
+# Held while tables are made, so that two services that start together do not make them twice.
+_SCHEMA_LOCK = 0x686F6C65
+_CHANGES = """
+CREATE TABLE IF NOT EXISTS holdfast_changes (number BIGINT NOT NULL);
+INSERT INTO holdfast_changes SELECT 0 WHERE NOT EXISTS (SELECT * FROM holdfast_changes);
+"""
+
+
+class StoreError(HoldfastError):
+    """What the service keeps beside the books could not be read or written."""
+
+
+class Rows(list[tuple[Any, ...]]):
+    """The rows of a result, and how many rows a statement changed."""
+
+    def __init__(self, rows: Sequence[tuple[Any, ...]], rowcount: int) -> None:
+        super().__init__(rows)
+        self.rowcount = rowcount
+
+    def fetchone(self) -> Any:
+        """The first row; None without one."""
+        return self[0] if self else None
+
+    def fetchall(self) -> list[Any]:
+        """All rows."""
+        return list(self)
+
+
+class Store(Protocol):
+    """Tables of one kind of thing. Statements name a table in brackets, ``[tokens]``, and have ``?`` for
+    values; each is one transaction."""
+
+    remote: bool
+    """Whether to look something up may take as long as a network does."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Rows: ...
+    def make(self, schema: str) -> None: ...
+    def changes(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class SqliteStore:
+    """Tables in one SQLite file, readable by its owner only."""
+
+    remote = False
+
+    def __init__(self, path: Path | str) -> None:
+        self._lock = RLock()
+        make_private(Path(path))
+        try:
+            self._connection = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=30
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            raise _unusable(error) from None
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Rows:
+        """Run one statement."""
+        with self._lock:
+            try:
+                done = self._connection.execute(statement, tuple(values))
+                return Rows(done.fetchall(), done.rowcount)
+            except sqlite3.Error as error:
+                raise _unusable(error) from None
+
+    def make(self, schema: str) -> None:
+        """Make the tables that are not there yet."""
+        with self._lock:
+            try:
+                self._connection.executescript(schema)
+            except sqlite3.Error as error:
+                raise _unusable(error) from None
+
+    def changes(self) -> int:
+        """A number that is another one once another process has changed the file."""
+        (number,) = self.execute("PRAGMA data_version").fetchone()
+        return int(number)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+
+class PostgresStore:
+    """Tables in the database of the books, each with ``holdfast_`` before its name."""
+
+    remote = True
+
+    def __init__(self, address: str) -> None:
+        try:
+            self._database = Database.at(address)
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise _unusable(error) from None
+        self.make("")
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Rows:
+        """Run one statement. A look is repeated where a connection is lost; a change is not."""
+        text = _BRACKETED.sub(r"holdfast_\1", statement).replace("?", "%s")
+        reads = statement.startswith("SELECT")
+
+        def run(connection: Any) -> Rows:
+            with connection.transaction():
+                done = connection.execute(text, tuple(values))
+                result = Rows(done.fetchall() if done.description else [], done.rowcount)
+                if not reads:
+                    connection.execute("UPDATE holdfast_changes SET number = number + 1")
+            return result
+
+        result: Rows = self._run(run, again=reads)
+        return result
+
+    def make(self, schema: str) -> None:
+        """Make the tables that are not there yet."""
+        text = _BRACKETED.sub(r"holdfast_\1", schema).replace("INTEGER", "BIGINT").replace(") STRICT;", ");")
+        # SQLite numbers the rows of every table by itself, as rowid, and a column "number" is the same there.
+        numbered = r"\1\n    rowid BIGINT GENERATED ALWAYS AS IDENTITY,"
+        text = re.sub(r"(CREATE TABLE IF NOT EXISTS \w+ \()", numbered, text)
+        text = text.replace("\n    number BIGINT PRIMARY KEY,", "")
+
+        def run(connection: Any) -> None:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+                connection.execute(_CHANGES)
+                if text.strip():
+                    connection.execute(text)
+
+        self._run(run, again=True)
+
+    def changes(self) -> int:
+        """A number that grows with every change, whichever machine makes it."""
+        return int(self._run(_changes, again=True))
+
+    def problem(self, patience: float) -> str | None:
+        """Why the database cannot be used; None if it can."""
+        try:
+            self._database.run(_changes, patience=patience)
+        except Exception:
+            return "The database of the account books does not answer."
+        return None
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._database.close()
+
+    def _run(self, work: Callable[[Any], Any], *, again: bool) -> Any:
+        try:
+            return self._database.run(work) if again else self._database.run_once(work)
+        except Unreachable as error:
+            raise _unusable(error) from None
+        except Exception as error:
+            if type(error).__module__.startswith("psycopg"):
+                raise _unusable(error) from None
+            raise
+
+
+def make_private(path: Path) -> None:
+    """Make a file that its owner alone may read, if there is none; take others' rights away if there is."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except OSError:
+        pass  # Whoever opens it next says what is wrong.
+
+
+def adopt(store: Store, path: Path, table: str, columns: Sequence[str]) -> None:
+    """Take over what an earlier version kept in a file of its own, where nothing is in the table yet."""
+    if not store.remote or not path.is_file():
+        return
+    if store.execute(f"SELECT 1 FROM [{table}] LIMIT 1").fetchone() is not None:
+        return
+    names = ", ".join(columns)
+    for row in _rows_of(path, f"SELECT {names} FROM {table} ORDER BY rowid"):
+        places = ", ".join("?" * len(columns))
+        store.execute(f"INSERT INTO [{table}] ({names}) VALUES ({places}) ON CONFLICT DO NOTHING", row)
+
+
+def _rows_of(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
+    database = sqlite3.connect(path)
+    try:
+        yield from database.execute(statement).fetchall()
+    except sqlite3.OperationalError:
+        return  # A file that an older version made has no such table.
+    finally:
+        database.close()
+
+
+def _changes(connection: Any) -> int:
+    (number,) = connection.execute("SELECT number FROM holdfast_changes").fetchone()
+    return int(number)
+
+
+def _unusable(error: Exception) -> StoreError:
+    kind = "does not answer" if isinstance(error, Unreachable) else f"({type(error).__name__})"
+    return StoreError(
+        f"What the service keeps about tokens and tables cannot be read or written {kind}. Look at the disk "
+        "and at the database, then try again: whether the last change was made is in the list."
+    )
+
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_EPOCH = re.compile(r"(.*)@([1-9][0-9]{0,8})", flags=re.S)
+_ALLOWED = "a file in the folder of sources, or a table of a database that --allow-source allows"
+_PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433, "clickhouse": 8123}
+
+
+class Unknown(HoldfastError):
+    """There is no such thing, or it is out of reach for this token. It is not said which."""
+
+
+class Conflict(HoldfastError):
+    """The act does not fit the state that things are in; the message says what to do first."""
+
+
+class Broken(HoldfastError):
+    """What was registered cannot be opened any more, and why in words that show no place of the server."""
+
+
+def require_name(name: str) -> None:
+    """Refuse a name that could not be part of an address and of a file."""
+    if not _NAME.fullmatch(name):
+        raise InvalidArgument(
+            "name", "lower-case letters, digits, - and _, at most 63", name, of="a dataset or board"
+        )
+
+
+def named(address: str) -> tuple[str, int | None]:
+    """The name of a dataset, and the number of the epoch where one is said.
+
+    >>> named("people@2"), named("people")
+    (('people', 2), ('people', None))
+    """
+    parts = _EPOCH.fullmatch(address)
+    return (address, None) if parts is None else (parts[1], int(parts[2]))
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folder of sources, the books, and the key they are signed with.
+
+    ``books`` is a PostgreSQL URL, or None for files in the service's folder. ``allow`` are the beginnings of
+    addresses of databases whose tables may be registered. Where ``shared``, other processes of this machine
+    serve the same folder.
+    """
+
+    home: Path
+    sources: Path
+    key: SigningKey
+    books: str | None
+    allow: tuple[str, ...] = ()
+    shared: bool = False
+
+    @property
+    def all_books(self) -> str | Path:
+        """Where the books are: a PostgreSQL URL, or the folder of files."""
+        return self.home / "books" if self.books is None else self.books
+
+    def allowed(self, source: str) -> str:
+        """A source as it is written down: the address of a database that is allowed, or the path of a file
+        inside the folder of sources, relative to it. Machines may have that folder in different places."""
+        if "://" in source:
+            try:
+                if is_database(source) and any(_within(source, prefix) for prefix in self.allow):
+                    return source
+                named_safely = shown(source)
+            except ValueError:
+                named_safely = "an address that cannot be read"
+            raise InvalidArgument("source", _ALLOWED, named_safely, of="a dataset or board")
+        place = self._inside(source)
+        if place is None:
+            raise InvalidArgument("source", _ALLOWED, source, of="a dataset or board")
+        return place.relative_to(self.sources.resolve()).as_posix()
+
+    def place(self, source: str) -> str:
+        """What is opened for a source that was written down."""
+        if "://" in source:
+            return source
+        place = self._inside(source)
+        if place is None:
+            raise Broken(
+                f"The file {shown(source)!r} is not in the folder of sources any more. Bring it back as it "
+                "was."
+            )
+        return str(place)
+
+    @contextmanager
+    def without_paths(self) -> Iterator[None]:
+        """Take the server's own paths out of what goes wrong inside."""
+        try:
+            yield
+        except HoldfastError as error:
+            folders = {self.sources, self.sources.resolve(), self.home, self.home.resolve(), Path.cwd()}
+            text = str(error)
+            for folder in sorted(
+                (str(folder_path) for folder_path in folders if len(folder_path.parts) > 1),
+                key=len,
+                reverse=True,
+            ):
+                text = text.replace(f"{folder}/", "").replace(folder, "the server's folder")
+            if text != str(error):
+                error.args = (text,)
+            raise
+
+    def _inside(self, source: str) -> Path | None:
+        """The file that a source names, if it really lies in the folder: links are followed first."""
+        try:
+            folder = self.sources.resolve()
+            path = (folder / source).resolve()
+            return path if path.is_relative_to(folder) and path.is_file() else None
+        except (OSError, ValueError):  # A name that is too long, or that no file can have.
+            return None
+
+    def book(self, name: str, *, marked: bool = True) -> Book:
+        """The account book of this name, held against its mark."""
+        marks = Marks(self.home / "marks") if marked else None
+        turns = self.home / "turns" / name if self.shared else None
+        if self.books is not None:
+            joint = "&" if "?" in self.books else "?"
+            return Book(
+                f"{self.books}{joint}holdfast_book={quote(name)}", key=self.key, marks=marks, turns=turns
+            )
+        folder = self.home / "books"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = folder / f"{name}.holdfast"
+        make_private(path)
+        return Book(path, key=self.key, marks=marks, turns=turns)
+
+    def store(self, kind: str) -> Store:
+        """Where things of a kind are written down: with the books if those are in a database."""
+        return SqliteStore(self.home / f"{kind}.sqlite") if self.books is None else PostgresStore(self.books)
+
+
+def _within(source: str, prefix: str) -> bool:
+    """Whether an address begins with one that is allowed: the same kind of database and, where the prefix
+    says them, the same machine, port, person, database and options. An option could name another machine.
+
+    >>> _within("postgres://ann@db.example/town#trips", "postgresql://db.example")
+    True
+    >>> _within("postgres://db.example@elsewhere/town#trips", "postgresql://db.example")
+    False
+    """
+    asked, given = urlsplit(source), urlsplit(prefix)
+    if _scheme(asked) != _scheme(given):
+        return False
+    if not (given.netloc or given.path or given.query):
+        return True
+    machine = (asked.hostname or "") == (given.hostname or "") and _port(asked) == _port(given)
+    person = given.username in (None, "", asked.username)
+    options = parse_qs(given.query, keep_blank_values=True)
+    same_options = all(
+        options.get(name) == value for name, value in parse_qs(asked.query, keep_blank_values=True).items()
+    )
+    path, within = unquote(asked.path), given.path.rstrip("/")
+    inside = ".." not in path.split("/") and (not within or path == within or path.startswith(f"{within}/"))
+    return machine and person and same_options and inside
+
+
+def _scheme(address: SplitResult) -> str:
+    return "postgresql" if address.scheme == "postgres" else address.scheme
+
+
+def _port(address: SplitResult) -> int | None:
+    return address.port or _PORTS.get(_scheme(address))
+
+
+_CONTENTS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS [contents] (
+    digest TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS [contents_secret] (
+    id INTEGER PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT;
+"""
+_MISTAKEN = 1e-9
+_SAMPLED_BYTES = 1 << 18
+_log = logging.getLogger("holdfast.server")
+
+
+class Contents:
+    """The digests of every table that a service has registered, and whose they are."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        store.make(_CONTENTS_SCHEMA)
+        store.execute(
+            "INSERT INTO [contents_secret] (id, value) VALUES (1, ?) ON CONFLICT DO NOTHING",
+            (secrets.token_hex(32),),
+        )
+        (value,) = store.execute("SELECT value FROM [contents_secret]").fetchone()
+        self._key = bytes.fromhex(value)
+
+    def claim(self, rows: SourceRows, place: str, kind: str, name: str) -> str | None:
+        """Write down that these rows are those of a dataset or board, or refuse them if they are another
+        one's. Returns the digest if it is new; a registration that fails gives it back by :meth:`release`."""
+        digest = self._digest(rows, place)
+        done = self._store.execute(
+            "INSERT INTO [contents] (digest, kind, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (digest, kind, name),
+        )
+        if done.rowcount == 1:
+            return digest
+        owner = self._store.execute("SELECT kind, name FROM [contents] WHERE digest = ?", (digest,))
+        if owner.fetchone() not in ((kind, name), None):
+            other_kind, other = owner.fetchone()
+            raise InvalidArgument(
+                "source",
+                f"rows that are not registered yet; these are the rows of the {other_kind} {other!r}, and a "
+                "second account on them would break the promise of the first. Nothing was changed",
+                Path(urlsplit(place).path).name,
+                of=f"the {kind} {name!r}",
+            )
+        return None
+
+    def release(self, digest: str | None) -> None:
+        """Give rows back whose registration failed."""
+        if digest is not None:
+            self._store.execute("DELETE FROM [contents] WHERE digest = ?", (digest,))
+
+    def catch_up(self, place: str, kind: str, name: str) -> None:
+        """Claim the rows of what an earlier version registered without a claim. Where another one has them
+        already, both go on, and the log says so: their accounts were opened before anyone looked."""
+        row = self._store.execute("SELECT 1 FROM [contents] WHERE kind = ? AND name = ?", (kind, name))
+        if row.fetchone() is not None:
+            return
+        try:
+            self.claim(open_rows(place), place, kind, name)
+        except InvalidArgument as error:
+            _log.error("the %s %s goes on, though its rows are registered twice: %s", kind, name, error)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def _digest(self, rows: SourceRows, place: str) -> str:
+        try:
+            content = self._rows(rows) if rows.is_small or not rows.stays else _place(place)
+        except HoldfastError:
+            raise
+        except Exception:  # What it says may quote a value.
+            raise QueryRejected(
+                "The rows could not be read to compare them with what is registered. Nothing was changed. "
+                "Open the table with holdfast.Guard to see which column cannot be read."
+            ) from None
+        return hmac.new(self._key, content, "sha256").hexdigest()
+
+    def _rows(self, rows: SourceRows) -> bytes:
+        """All rows: in any order where that still tells the table from others, and in their own where not."""
+        # A copy may have an index that only numbers its rows, so such columns count where nothing else tells.
+        numbering = rows.numbering()
+        columns = [name for name in rows.columns if name not in numbering]
+        hashes = rows.row_hashes(self._key, columns) if columns else np.zeros(1, dtype=np.uint64)
+        telling = _telling(hashes)
+        if not telling and numbering:
+            columns = list(rows.columns)
+            hashes = rows.row_hashes(self._key, columns)
+            telling = _telling(hashes)
+        ordered = np.sort(hashes) if telling or not rows.has_order else hashes
+        names = "\n".join(sorted(columns))
+        return hashlib.sha256(f"rows\n{names}\n".encode() + ordered.astype("<u8").tobytes()).digest()
+
+
+def _telling(hashes: Any) -> bool:
+    """Whether a table of the same law has the same rows, in any order, with probability at most 1e-9: the
+    probability of these counts is greatest under the law that has their shares."""
+    _, counts = np.unique(hashes, return_counts=True)
+    rows = len(hashes)
+    likeliest = (
+        special.gammaln(rows + 1)
+        - special.gammaln(counts + 1).sum()
+        + float((counts * np.log(counts / rows)).sum())
+    )
+    return bool(likeliest <= math.log(_MISTAKEN))
+
+
+def _place(place: str) -> bytes:
+    """A table that is too large to be read for this: where it is in its database, or a file by its length
+    and its ends."""
+    if "://" in place:
+        parts = urlsplit(place)
+        scheme = "postgresql" if parts.scheme == "postgres" else parts.scheme
+        address = f"{scheme}://{parts.hostname}:{parts.port}{parts.path}?{parts.query}#{parts.fragment}"
+        return hashlib.sha256(f"table\n{address}".encode()).digest()
+    path = Path(place)
+    size = path.stat().st_size
+    digest = hashlib.sha256(f"file\n{size}\n".encode())
+    with path.open("rb") as file:
+        digest.update(file.read(_SAMPLED_BYTES))
+        file.seek(max(0, size - _SAMPLED_BYTES))
+        digest.update(file.read(_SAMPLED_BYTES))
+    return digest.digest()
