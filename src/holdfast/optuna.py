@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import checks
 from holdfast.errors import BudgetSpent, InvalidArgument, MissingExtra
-from holdfast.guard import Guard
-from holdfast.guard._metrics import METRICS
+from holdfast.guard import METRICS, Guard
 from holdfast.ledger import Closed
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
-from holdfast.guard import Answer, Guard
-from holdfast.guard._metrics import METRICS
+from holdfast.guard import METRICS, Answer, Guard
 from holdfast.records import Record, interval_words
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ MOST_UNDOCUMENTED = 905
 DESCRIBED = (
     "holdfast.guard.Guard",
     "holdfast.guard.Verbs",
-    "holdfast.guard.Answer",
+    "holdfast.answers.Answer",
     "holdfast.planning.plan",
 )
 

@@ -18,6 +18,9 @@ import numpy as np
 
 __all__ = ["arrow_rows", "dict_rows", "pandas_rows", "polars_rows"]
 
+# Values of these types never change and refer to nothing else, so a copy may share them.
+_NEVER_CHANGE = frozenset({str, bytes, int, float, bool, type(None)})
+
 
 def pandas_rows(frame: Any, places: Any, public: Collection[str] = ()) -> Any:
     """The rows of a pandas frame at these places, with their index."""
@@ -25,7 +28,8 @@ def pandas_rows(frame: Any, places: Any, public: Collection[str] = ()) -> Any:
 
     names = list(frame.columns)
     columns = {name: _pandas_values(frame[name].array, places, name in public) for name in names}
-    chosen = pd.DataFrame(columns, index=_pandas_index(frame.index, places))
+    chosen = pd.DataFrame(columns)
+    chosen.index = _pandas_index(frame.index, places)
     chosen.columns = pd.Index(names, name=frame.columns.name)
     return chosen
 
@@ -50,10 +54,10 @@ def _pandas_values(array: Any, places: Any, public: bool = False) -> Any:
         return _pandas_categories(array, places, public)
     if isinstance(array, (pd.arrays.ArrowExtensionArray, pd.arrays.ArrowStringArray)):
         return pd.array(_arrow_values(pa.array(array), places), dtype=array.dtype)
-    values = array.take(places).copy()
     if type(array) is pd.arrays.NumpyExtensionArray and array.dtype.kind == "O":
-        return _objects([_copied(value) for value in values])
-    return values
+        # As a series with its type: pandas would take an array of objects that are all texts for text.
+        return pd.Series(_objects(_all_copied(np.asarray(array)[places].tolist())), dtype=object)
+    return array.take(places).copy()
 
 
 def _pandas_categories(array: Any, places: Any, public: bool) -> Any:
@@ -74,6 +78,13 @@ def _pandas_categories(array: Any, places: Any, public: bool) -> Any:
     return pd.Categorical.from_codes(renamed[codes], categories=categories[order])
 
 
+def _all_copied(values: list[Any]) -> list[Any]:
+    """The values of an object column, copied. Most columns hold texts only, which need no copy."""
+    if set(map(type, values)) <= _NEVER_CHANGE:
+        return values
+    return [_copied(value) for value in values]
+
+
 def _copied(value: Any) -> Any:
     """One value of an object column. A numpy view would keep the array it was taken from."""
     if isinstance(value, np.ndarray):
@@ -83,6 +94,9 @@ def _copied(value: Any) -> Any:
 
 def _objects(values: Sequence[Any]) -> Any:
     array = np.empty(len(values), dtype=object)
+    if set(map(type, values)) <= _NEVER_CHANGE:
+        array[:] = values
+        return array
     for place, value in enumerate(values):  # all at once, numpy would take lists of one length for a matrix
         array[place] = value
     return array
@@ -101,7 +115,7 @@ def _numpy_values(values: Any, places: Any) -> Any:
         listed = chosen.tolist()
     else:
         listed = [values[place] for place in places.tolist()]
-    listed = [_copied(value) for value in listed]
+    listed = _all_copied(listed)
     if any(isinstance(value, (list, tuple, dict, np.ndarray)) for value in listed):
         return _objects(listed)
     return np.asarray(listed)

@@ -138,12 +138,15 @@ class Database(ABC):
 
     elsewhere = False  # whether statements run in another process than this one
 
-    def __init__(self, backend: Any, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self._backend = backend
         self._lock = threading.RLock()
         self._prepared: dict[Hashable, tuple[str, str]] = {}
         self._deadline: Deadline | None = None
+
+    @abstractmethod
+    def compile(self, expression: Any) -> str:
+        """An ibis expression as SQL."""
 
     @abstractmethod
     def define(self, name: str, query: str) -> None:
@@ -186,10 +189,6 @@ class Database(ABC):
         self._deadline = (
             None if seconds is None else Deadline(seconds, self._interrupt, elsewhere=self.elsewhere)
         )
-
-    def compile(self, expression: Any) -> str:
-        """An ibis expression as SQL."""
-        return str(self._backend.compile(expression))
 
     def aggregate(self, shape: Shape, question: Question, values: str) -> tuple[Any, ...]:
         """Run a question's sums as one statement around ``values``, its own expressions.
@@ -247,16 +246,21 @@ def _with_parameters(statement: str) -> tuple[str, list[float]]:
 
 
 class DuckDB(Database):
-    """A DuckDB database of our own, in memory, or what one connection to a shared one sees."""
+    """A DuckDB database of our own, in memory, or what one connection to a shared one sees.
+
+    It does without ibis until an expression is compiled: a guard is opened without one.
+    """
 
     def __init__(self, connection: Any | None = None) -> None:
-        import ibis
+        import duckdb
 
-        backend = ibis.duckdb.connect() if connection is None else ibis.duckdb.from_connection(connection)
-        super().__init__(backend, PLAIN)
+        super().__init__(PLAIN)
         self._prepared = _PREPARED
         self._few_rows = False
         self._parsed: dict[str, Any] = {}
+        # Without replacements no name in a statement means a variable of the program.
+        self._connection = connection or duckdb.connect(config={"python_enable_replacements": False})
+        self._connection.execute("SET TimeZone = 'UTC'")
 
     @classmethod
     def shared(cls) -> DuckDB:
@@ -268,9 +272,14 @@ class DuckDB(Database):
         """
         return cls(_connection_to_shared())
 
+    def compile(self, expression: Any) -> str:
+        import ibis
+
+        return str(ibis.duckdb.compile(expression))
+
     def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
         # Fetched without ibis, whose conversion to pandas takes longer than a small question.
-        connection = self._backend.con
+        connection = self._connection
         if not self._few_rows or not statement.startswith("SELECT"):
             return connection.execute(statement).fetchall()  # type: ignore[no-any-return]
         # To parse a statement and to fold its numbers takes longer than to read few rows. So numbers are
@@ -291,7 +300,7 @@ class DuckDB(Database):
         return (duckdb.InterruptException,)
 
     def _interrupt(self) -> None:
-        self._backend.con.interrupt()
+        self._connection.interrupt()
 
     def define(self, name: str, query: str) -> None:
         self.run(f"CREATE OR REPLACE TEMP VIEW {self.dialect.quoted(name)} AS {query}")
@@ -312,11 +321,11 @@ class DuckDB(Database):
     def lend(self, name: str, table: Any) -> None:
         """Let an arrow table be read under a name, where it is."""
         with self._lock:
-            self._backend.con.register(name, table)
+            self._connection.register(name, table)
 
     def take_back(self, name: str) -> None:
         with self._lock:
-            self._backend.con.unregister(name)
+            self._connection.unregister(name)
 
     def arrow(self, query: str, schema: Schema | None = None) -> Any:
-        return self._in_time(lambda: self._backend.con.sql(query).to_arrow_table())
+        return self._in_time(lambda: self._connection.sql(query).to_arrow_table())

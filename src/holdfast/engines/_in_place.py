@@ -92,7 +92,8 @@ class Borrowed(Database):
     kind: type[Dialect] = Portable
 
     def __init__(self, backend: Any) -> None:
-        super().__init__(backend, self.kind())
+        super().__init__(self.kind())
+        self._backend = backend
         if type(self) is Borrowed:
             self.dialect.engine = backend.name
         self._defined: dict[str, str] = {}
@@ -101,6 +102,9 @@ class Borrowed(Database):
         """Whether the connection is the one that there was the last time. Reads no rows. Raises
         :class:`~holdfast.errors.DatabaseAway` where it is known that the database does not answer."""
         return True
+
+    def compile(self, expression: Any) -> str:
+        return str(self._backend.compile(expression))
 
     def types(self, table: Any) -> dict[str, Any]:
         """The ibis type of each column of a table."""

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from holdfast.audit.attacks._protocol import Answerer, AttackQuestion, Rows
+from holdfast.boards import LadderStrategy
 from holdfast.coding import Account, Output, Weights
 from holdfast.errors import InvalidArgument
-from holdfast.guard import CodeStrategy, LadderStrategy, Moments, Part, PreparedCode, Question
+from holdfast.guard import CodeStrategy, Moments, Part, PreparedCode, Question
 from holdfast.intervals import Interval, hoeffding
 from holdfast.records import Record
 from holdfast.tails import BoundedDifferences, Tail

@@ -17,13 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.coding import Account, LadderAlphabet, LadderGrid, PromotionAlphabet
-from holdfast.guard._answer import Preview
-from holdfast.guard._code import PreparedCode
-from holdfast.guard._question import Part, Question
-from holdfast.guard._readings import BoundedMean, Reading, Share
-from holdfast.guard._release import released
-from holdfast.guard._scores import ScoreQuestion
-from holdfast.guard._strategy import Outcome
+from holdfast.guard import (
+    BoundedMean,
+    Outcome,
+    Part,
+    PreparedCode,
+    Preview,
+    Question,
+    Reading,
+    ScoreQuestion,
+    Share,
+    released,
+)
 from holdfast.intervals import Interval, clopper_pearson, gain_steps
 
 # More than the rounding error of a bound, in steps.

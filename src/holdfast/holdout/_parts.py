@@ -35,7 +35,7 @@ from holdfast.coding import Weights
 from holdfast.dependence import Dependence
 from holdfast.engines import SCALE_BITS, open_rows, require_unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.guard._setup import require_columns
+from holdfast.guard import require_columns
 from holdfast.mechanisms import Noise
 from holdfast.queries import CheckedQuery, Query
 from holdfast.stability import BayesianDP
@@ -196,8 +196,8 @@ class Expression:
         """Its values on one part, added up. Reads the part."""
         if part.rows is None:
             raise NotValues
-        found = part.rows.sums(self.checked, squares=False)
-        return Sums(found.rows, found.total, 0, found.scale)
+        sums = part.rows.sums(self.checked, squares=False)
+        return Sums(sums.rows, sums.total, 0, sums.scale)
 
 
 @dataclass(frozen=True)
@@ -377,19 +377,19 @@ class Promise:
         return self.tail.radius_at(nats) + RESOLUTION
 
     def _chosen_nats(self, releases: int) -> float:
-        """Nats of a question of this round besides its weight: its share, and what the rounds before told."""
+        """Nats of a question of this round besides its weight: its share, and what earlier rounds told."""
         share = self._round_nats(releases) + _LN2
         if releases == 0:
             return share
-        told = BayesianDP(self.told(releases))
+        revealed = BayesianDP(self.revealed(releases))
         best = min(
-            told.max_information(self.model.n, part * math.exp(-share)).bits * _LN2 - math.log1p(-part)
+            revealed.max_information(self.model.n, part * math.exp(-share)).bits * _LN2 - math.log1p(-part)
             for part in _PARTS
         )
         return rounding.up(share + best)
 
-    def told(self, rounds: int) -> float:
-        """What so many rounds tell about all rows together, as a Bayesian privacy parameter."""
+    def revealed(self, rounds: int) -> float:
+        """What this number of rounds reveals about all rows together, as a Bayesian privacy parameter."""
         return self.model.joint_epsilon(self.noise.epsilon(rounds), of="ReusableHoldout")
 
     def kept(self, step: int, releases: int) -> float:

@@ -19,11 +19,8 @@ from holdfast import checks, rounding
 from holdfast.dependence import Dependence, Independent
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._answer import Answer, Certificate, Left
-from holdfast.guard._clean_room import Failed, read_protected
-from holdfast.guard._guard import Guard
-from holdfast.guard._question import Moments, Part, Question
-from holdfast.guard._reusable_parts import (
+from holdfast.guard import Answer, Certificate, Failed, Guard, Left, Moments, Part, Question, read_protected
+from holdfast.holdout._parts import (
     Asked,
     Expression,
     FunctionOfRows,
@@ -418,7 +415,7 @@ class CodeHoldout:
     are refused with :class:`~holdfast.errors.BudgetSpent`.
     Assumes: the holdout follows ``dependence`` (independent rows when it is not given) and is independent of
     the training part; a function looks at each row alone. Not checkable; the certificate says so.
-    Reference: Holdfast, theory 2.2.
+    Reference: docs/theory/code-guard.md, "The theorem".
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

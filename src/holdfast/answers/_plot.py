@@ -1,6 +1,5 @@
 """How an account looks: in a notebook a heading, what is left and a table of the latest answers; as a
-picture a line for each answer and the nats spent under them. Also the picture of a diagnosis of the
-training rows."""
+picture a line for each answer and the nats spent under them."""
 
 from __future__ import annotations
 
@@ -9,25 +8,18 @@ import io
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from holdfast.answers._answer import Answer, Left
 from holdfast.errors import MissingExtra
-from holdfast.guard._answer import Answer
 from holdfast.records import amount, framed_html, html_table, interval_words
-
-if TYPE_CHECKING:
-    from holdfast.guard._diagnosis import Diagnosis
-    from holdfast.guard._guard import Guard
-
 
 # A long history is shown from its end; guard.history has the rest.
 _LATEST = 20
 
-_ANSWER, _GUESS, _SURPRISE = "#1f5fa8", "#9a9a9a", "#c2410c"
-# So many columns, and so many groups, are drawn: those that stand out most.
-_LINES, _BARS = 6, 10
+_ANSWER, GREY, RED = "#1f5fa8", "#9a9a9a", "#c2410c"
 
 
 class History(tuple[Answer, ...]):
@@ -62,19 +54,16 @@ def _cells(number: int, answer: Answer) -> tuple[str, ...]:
     return str(number), question, f"<b>{value}</b>", interval, guess, cost
 
 
-def guard_html(guard: Guard) -> str:
-    """The account of a guard: how many rows, what is left, the latest answers. Reads no rows."""
-    answers = guard.history
-    training = guard.certificate.numbers.get("training rows", 0)
+def account_html(answers: Sequence[Answer], left: Left, *, spent: str, rows: int, training: int) -> str:
+    """An account in a notebook: how many rows, what was spent and is left, the latest answers."""
     earlier = max(0, len(answers) - _LATEST)
     more = f"<p>{earlier:,} earlier answers are in <code>guard.history</code>.</p>" if earlier else ""
     table = (
         answers_html(answers[earlier:], first=earlier + 1) if answers else "<p>No question was asked yet.</p>"
     )
     return framed_html(
-        f"<p><b>Guard</b>: {guard.rows:,} protected rows, {training:,} training rows, "
-        f"{amount(guard.spent, guard.unit)} spent.</p>",
-        guard.left._as_html(),
+        f"<p><b>Guard</b>: {rows:,} protected rows, {training:,} training rows, {spent} spent.</p>",
+        left._as_html(),
         more,
         table,
     )
@@ -95,7 +84,7 @@ def plot_answers(answers: Sequence[Answer], left: str = "") -> Any:
     heights = [max(0.8, line * len(members) + 0.4) for members in panels]
     words = textwrap.wrap(left, 110)
     tall = sum(heights) + 1.9 + 0.2 * len(words)
-    figure = _notebook_figure()(figsize=(9, tall), layout="constrained")
+    figure = notebook_figure()(figsize=(9, tall), layout="constrained")
     axes = figure.subplots(len(panels) + 1, 1, squeeze=False, height_ratios=[*heights, 1.1])[:, 0]
     for axis, members in zip(axes, panels, strict=False):
         _draw(axis, answers, members, font=min(9.0, 60 * line))
@@ -133,10 +122,10 @@ def _add_legend(axis: Any, answers: Sequence[Answer]) -> None:
 
     guessed = any(math.isfinite(answer.guess) for answer in answers)
     kinds = {answer.confirmed for answer in answers}
-    marks = [Line2D([], [], marker="|", ls="", ms=8, color=_GUESS, label="guess")] if guessed else []
+    marks = [Line2D([], [], marker="|", ls="", ms=8, color=GREY, label="guess")] if guessed else []
     for confirmed, colour, label in (
         (True, _ANSWER, "as guessed" if guessed else "answer"),
-        (False, _SURPRISE, "a surprise"),
+        (False, RED, "a surprise"),
     ):
         if confirmed in kinds:
             marks.append(Line2D([], [], marker="o", ms=4, lw=1.5, color=colour, label=label))
@@ -146,7 +135,7 @@ def _add_legend(axis: Any, answers: Sequence[Answer]) -> None:
         )
 
 
-def _notebook_figure() -> Any:
+def notebook_figure() -> Any:
     """A figure that a notebook shows without pyplot and without ``%matplotlib``."""
     from matplotlib.figure import Figure
 
@@ -184,8 +173,8 @@ def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int], *, font:
     surprised = np.array([not answer.confirmed for answer in shown], dtype=bool)
     guesses = [answer.guess for answer in shown]
     if np.isfinite(guesses).any():
-        axis.scatter(guesses, lines, marker="|", s=60, color=_GUESS, zorder=3)
-    for chosen, colour in ((~surprised, _ANSWER), (surprised, _SURPRISE)):
+        axis.scatter(guesses, lines, marker="|", s=60, color=GREY, zorder=3)
+    for chosen, colour in ((~surprised, _ANSWER), (surprised, RED)):
         if chosen.any():
             axis.errorbar(
                 values[chosen],
@@ -202,7 +191,7 @@ def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int], *, font:
     ]
     axis.set_yticks(lines, labels, fontsize=font)
     axis.set_ylim(len(shown) - 0.4, -0.6)
-    axis.grid(axis="x", color=_GUESS, alpha=0.3, lw=0.6)
+    axis.grid(axis="x", color=GREY, alpha=0.3, lw=0.6)
     numbers = axis.secondary_yaxis("right")
     numbers.set_yticks(
         lines, [" ".join(interval_words(a.value, a.low, a.high)) for a in shown], fontsize=font
@@ -213,56 +202,3 @@ def _draw(axis: Any, answers: Sequence[Answer], members: Sequence[int], *, font:
         axis.spines[side].set_visible(False)
         numbers.spines[side].set_visible(False)
     axis.tick_params(axis="x", labelsize=8)
-
-
-def plot_diagnosis(diagnosis: Diagnosis) -> Any:
-    """Draw how alike rows are by their distance in the table and, where there are groups, inside groups."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtra("plots", what="diagnosis.plot()") from None
-    panels = [draw for draw, drawn in _DIAGNOSED if getattr(diagnosis, drawn)]
-    figure = _notebook_figure()(figsize=(9, 1.0 + 3.2 * max(1, len(panels))), layout="constrained")
-    axes = figure.subplots(max(1, len(panels)), 1, squeeze=False)[:, 0]
-    for draw, axis in zip(panels, axes, strict=False):
-        draw(axis, diagnosis)
-    said = diagnosis.sentences[0].partition(". ")[0].rstrip(".") + "."
-    figure.suptitle("\n".join(textwrap.wrap(said, 85)), fontsize=11)
-    return figure
-
-
-def _draw_lags(axis: Any, diagnosis: Diagnosis) -> None:
-    """The autocorrelation of the columns that stand out; independent rows stay in the grey band."""
-    ordinary = [one for one in diagnosis.neighbours if not one.is_sorted] or diagnosis.neighbours
-    shown = sorted(ordinary, key=lambda one: -abs(one.z))[:_LINES]
-    limit = max(one.limit for one in shown)
-    axis.axhspan(-limit, limit, color=_GUESS, alpha=0.35, lw=0, label="independent rows")
-    for one in shown:
-        places = [lag * one.gap for lag in one.lags]
-        axis.plot(places, one.autocorrelation, "o-", ms=3, lw=1, label=textwrap.shorten(one.name, 40))
-    axis.axhline(0, color=_GUESS, lw=0.8)
-    highest = max(number for one in shown for number in one.autocorrelation)
-    axis.set_ylim(top=max(0.25, 1.08 * highest))
-    axis.set_xscale("log", base=2)
-    axis.xaxis.set_major_formatter(lambda place, _: f"{place:,.0f}")
-    axis.set_xlabel("rows apart in the table, about")
-    axis.set_ylabel("correlation")
-    axis.legend(loc="best", frameon=False, fontsize=8)
-
-
-def _draw_groups(axis: Any, diagnosis: Diagnosis) -> None:
-    """The correlation of rows with the same id, those that would widen intervals most on top."""
-    shown = sorted(diagnosis.clusters, key=lambda one: -one.design_effect)[:_BARS][::-1]
-    names = [f"{textwrap.shorten(one.name, 30)}, same {one.column!r}" for one in shown]
-    alarming = [one.z > diagnosis.threshold for one in shown]
-    colours = [_SURPRISE if alarm else _GUESS for alarm in alarming]
-    axis.barh(names, [one.correlation for one in shown], color=colours)
-    for place, (one, alarm) in enumerate(zip(shown, alarming, strict=True)):
-        if alarm:
-            words = f" intervals {one.too_narrow:.2g}× too narrow"
-            axis.text(one.correlation, place, words, va="center", fontsize=8)
-    axis.set_xlim(min(0.0, *(one.correlation for one in shown)), 1.0)
-    axis.set_xlabel("correlation of rows with the same id")
-
-
-_DIAGNOSED = ((_draw_lags, "neighbours"), (_draw_groups, "clusters"))

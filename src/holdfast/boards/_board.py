@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks
-from holdfast.coding import MICRO, Account
-from holdfast.engines import Column, open_rows
-from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
-from holdfast.guard._asking import Member, answer_together
-from holdfast.guard._board_rules import (
+from holdfast.boards._predictions import (
+    Checked,
+    Expected,
+    Predictions,
+    fingerprint,
+    require_different,
+)
+from holdfast.boards._rules import (
     COMPARED,
     STEPS,
     Best,
@@ -26,12 +29,24 @@ from holdfast.guard._board_rules import (
     LadderStrategy,
     score_reading,
 )
-from holdfast.guard._clean_room import Failed, read_protected
-from holdfast.guard._content import Content, open_session
-from holdfast.guard._predictions import Checked, Expected, Predictions, fingerprint, require_different
-from holdfast.guard._question import Part, Question
-from holdfast.guard._scores import ScoreQuestion, score_question
-from holdfast.guard._session import NOBODY, Asker, Released
+from holdfast.coding import MICRO, Account
+from holdfast.engines import Column, open_rows
+from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
+from holdfast.guard import (
+    NOBODY,
+    Asker,
+    Content,
+    Failed,
+    Member,
+    Part,
+    Question,
+    Released,
+    ScoreQuestion,
+    answer_together,
+    open_session,
+    read_protected,
+    score_question,
+)
 from holdfast.intervals import Interval
 from holdfast.ledger import Balance, Book, BookError, Receipt
 from holdfast.records import Record
@@ -321,8 +336,8 @@ class Board:
         members = [self._member(submission) for submission in submissions.values() if submission is not None]
         with self._lock:
             answer_together(self._session, self._strategy, members, self._live)
-            told = {member.facts["submission"]: self._told(member) for member in members}
-        return [told.get(key) for key in keys]
+            verdicts = {member.facts["submission"]: self._verdict(member) for member in members}
+        return [verdicts.get(key) for key in keys]
 
     def choose_finalists(
         self, keys: Sequence[str], *, by: str = "", permit: Callable[[], None] | None = None
@@ -441,7 +456,11 @@ class Board:
     def _final_scores(self, sealed: Part, finalists: list[str]) -> list[FinalScore]:
         nats = -math.log((1 - self.confidence) / max(1, len(finalists)))
         submissions = [self._taken_in(key) for key in finalists]
-        scores = [self._final_score(one, sealed, nats) for one in submissions if one is not None]
+        scores = [
+            self._final_score(submission, sealed, nats)
+            for submission in submissions
+            if submission is not None
+        ]
         return sorted(scores, key=lambda score: self._rank(score.value))
 
     def _rank(self, value: float) -> float:
@@ -486,21 +505,21 @@ class Board:
         member = self._member(submission, replace(asker, permit=permit))
         with self._lock:
             failed = answer_together(self._session, self._strategy, [member], self._live)
-            told, price = self._told(member), failed.get(member.question.key, 0.0)
-        if told is None:
+            verdict, price = self._verdict(member), failed.get(member.question.key, 0.0)
+        if verdict is None:
             raise QueryRejected(
                 f"The predictions could not be scored. This attempt cost {price:.3g} nats.",
                 asked=price,
                 spent=self.spent,
             )
-        return told
+        return verdict
 
     def _member(self, submission: Checked, asker: Asker | None = None) -> Member:
         question = self._question(submission, self._live, ~self._sealed_mask)
         facts = {"submission": submission.key, "by": submission.by}
         return Member(question, Asker(submission.by) if asker is None else asker, facts)
 
-    def _told(self, member: Member) -> Submission | None:
+    def _verdict(self, member: Member) -> Submission | None:
         """What a submission that was scored, or one with the same live predictions, is told; None if that
         failed."""
         released = self._session.released(member.question.key)

@@ -30,9 +30,7 @@ import numpy as np
 from holdfast import checks
 from holdfast.coding import MICRO, Account, PromotionAlphabet, Weights
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._clean_room import Failed, may_be_alive, read_protected, reader
-from holdfast.guard._content import Content, open_session
-from holdfast.guard._gate_tasks import (
+from holdfast.gates._tasks import (
     Candidate,
     GateDefinition,
     Given,
@@ -41,8 +39,7 @@ from holdfast.guard._gate_tasks import (
     task_ids,
     text_of_each,
 )
-from holdfast.guard._session import NOBODY, Asked, Asker, Released, Settled
-from holdfast.guard._verdict import (
+from holdfast.gates._verdict import (
     GateReport,
     Verdict,
     Version,
@@ -50,6 +47,19 @@ from holdfast.guard._verdict import (
     report_words,
     status_words,
     verdict_words,
+)
+from holdfast.guard import (
+    NOBODY,
+    Asked,
+    Asker,
+    Content,
+    Failed,
+    Released,
+    Settled,
+    may_be_alive,
+    open_session,
+    read_protected,
+    reader,
 )
 from holdfast.intervals import certified_gain
 from holdfast.ledger import Book, BookError, Closed, Entry

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import MissingExtra
-from holdfast.guard._gate_tasks import GateDefinition
+from holdfast.gates._tasks import GateDefinition
 from holdfast.ledger import Receipt
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
 
