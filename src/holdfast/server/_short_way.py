@@ -194,9 +194,9 @@ def plain_question(method: str, path: str, headers: Mapping[str, str], body: byt
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return None
     try:
-        said = json.loads(body)
-        if type(said) is not dict or list(said) != ["query"]:
+        fields = json.loads(body)
+        if type(fields) is not dict or list(fields) != ["query"]:
             return None
-        return PlainQuestion(address[1], AskBody.model_validate(said))
+        return PlainQuestion(address[1], AskBody.model_validate(fields))
     except (ValueError, ValidationError, RecursionError):
         return None
