@@ -28,7 +28,8 @@ def _as_float(value: Any) -> float:
     """NaN for what is no number, and for what no float can hold."""
     if type(value) is float:
         return value
-    if not isinstance(value, Real) or isinstance(value, bool):
+    # To ask for an abstract class takes several times as long as to convert a plain number.
+    if type(value) is not int and (not isinstance(value, Real) or isinstance(value, bool)):
         return math.nan
     try:
         return float(value)
@@ -80,7 +81,7 @@ def whole(
         by: The theorem that sets the limits, for the message.
     """
     nearest = _as_float(value)
-    exact = isinstance(value, Integral) and not isinstance(value, bool)
+    exact = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
     if nearest.is_integer() or (huge and exact):
         number = int(value) if isinstance(value, Integral) else int(nearest)
         if number >= at_least and (at_most is None or number <= at_most):

@@ -109,6 +109,8 @@ def plain(value: object) -> Any:
     """
     if value is None or type(value) in (str, int, bool):
         return value
+    if type(value) is float:
+        return value if math.isfinite(value) else None  # JSON has no word for it
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, dict):
@@ -116,8 +118,8 @@ def plain(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return None  # JSON has no word for it
-    if value is None or isinstance(value, (str, bool, int, float)):
+        return None
+    if isinstance(value, (str, bool, int, float)):
         return value
     return str(value)
 
