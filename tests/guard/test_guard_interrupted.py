@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from holdfast import Guard
+from holdfast.asking import Session, _clean_room, _session
 from holdfast.errors import BudgetSpent
-from holdfast.guard import _clean_room, _code, _session
-from holdfast.guard._session import Session
 from holdfast.ledger import Balance, Book, BookError, Closed, export, verify
+from holdfast.strategies import _code
 
 ROWS = 6_000
 QUESTION = "mean(x, 0, 1)"

@@ -17,7 +17,8 @@ from holdfast import intervals
 from holdfast.coding import ArmClasses, guess_deviation
 from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._by_cells import (
+from holdfast.intervals import Interval
+from holdfast.readings._by_cells import (
     CELLS,
     FARTHER,
     ByCells,
@@ -28,8 +29,15 @@ from holdfast.guard._by_cells import (
     require_training,
     spacing,
 )
-from holdfast.guard._question import CellQuestion, Moments, Part, Question, StatisticQuestion, TableQuestion
-from holdfast.guard._readings import (
+from holdfast.readings._question import (
+    CellQuestion,
+    Moments,
+    Part,
+    Question,
+    StatisticQuestion,
+    TableQuestion,
+)
+from holdfast.readings._readings import (
     DeclaredTail,
     MeanByBets,
     MeanOfDependentRows,
@@ -40,7 +48,6 @@ from holdfast.guard._readings import (
     ShareOfChain,
     bets_interval,
 )
-from holdfast.intervals import Interval
 from holdfast.statistics import AUC, Mean, Statistic
 from holdfast.tails import Tail
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from holdfast.engines import Rows
 from holdfast.errors import QueryRejected
-from holdfast.guard._question import Part, Question, TableQuestion
+from holdfast.readings._question import Part, Question, TableQuestion
 
 # A column with more different texts than this is one of names or ids, where nobody knows what is misspelt.
 _MOST_TEXTS = 10_000

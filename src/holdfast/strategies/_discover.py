@@ -19,10 +19,9 @@ from holdfast import checks
 from holdfast.answers import Preview
 from holdfast.coding import Account, Learned, Weights
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.guard._question import Part, Question, TableQuestion
-from holdfast.guard._readings import Reading
-from holdfast.guard._strategy import Outcome
+from holdfast.readings import Part, Question, Reading, TableQuestion
 from holdfast.records import Record, amount
+from holdfast.strategies._strategy import Outcome
 
 _CLAIM = re.compile(r"\s*(.*\S)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*\Z", re.DOTALL)
 # One in a thousand claims is supposed to fail on the rows.

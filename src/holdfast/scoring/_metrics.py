@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from holdfast import checks, queries
 from holdfast.engines import SCALE_BITS, Rows
 from holdfast.errors import QueryRejected
-from holdfast.guard._question import TableQuestion
 from holdfast.queries import Query, quoted_name, quoted_value
+from holdfast.readings import TableQuestion
 from holdfast.statistics import AUC, NO_AXIS, Axis, Contrast, Mean, Ratio, RSquared, Statistic
 
 # Whole numbers up to this one are floats that differ.

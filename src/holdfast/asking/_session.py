@@ -15,15 +15,26 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
+from holdfast.asking._clean_room import Turn, killed_for_memory, may_be_alive, memory_kills
+from holdfast.asking._former import failed_before, terms_to_compare
+from holdfast.asking._records import (
+    FAILED,
+    Asked,
+    Asker,
+    Interrupted,
+    OtherTerms,
+    Released,
+    Reserved,
+    Settled,
+    closing,
+    given_up,
+)
 from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
-from holdfast.guard._clean_room import Turn, killed_for_memory, may_be_alive, memory_kills
-from holdfast.guard._former import failed_before, terms_to_compare
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 from holdfast.spans import traced
 
@@ -46,10 +57,6 @@ _REPEATS = "repeats"
 
 _CLOSED = "The account is closed; nothing more is answered from it."
 _REPORTED = "It ended with a report. To go on, bring new rows and open the next epoch."
-_FAILED = (
-    "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
-    "so it ended the account. The answers given before keep their intervals."
-)
 _DIED = (
     "A process ended while it read the protected rows. With this strategy a failure is not paid for, so it "
     "ended the account. The answers given before keep their intervals."
@@ -61,129 +68,10 @@ _UNSETTLED = (
 )
 
 
-@dataclass(frozen=True)
-class Released:
-    """One settled question as the book has it: its text, its price, and what was released, if it was."""
-
-    key: str
-    text: str
-    micro_nats: int
-    answer: dict[str, Any] | None
-    receipt: Receipt | None
-
-
-@dataclass(frozen=True)
-class Asker:
-    """On whose behalf a question is asked, where several people share one account.
-
-    ``name`` is recorded with the price; ``request`` names one request, so that its repetition can be told;
-    ``permit`` is asked with the balance and the dearest price, in whole micro-nats, before anything is
-    reserved, and refuses by raising. Callbacks about the answer run in ``context``, where one thread asks for
-    several people.
-    """
-
-    name: str = ""
-    request: str = ""
-    permit: Callable[[Balance, int], None] | None = None
-    context: Context | None = None
-
-
-NOBODY = Asker()
 # In a reservation: what whoever asks adds to the question. Without it nothing can be read again.
 _WISHES = "wishes"
 # A line that says that a reservation is read again, and its place in the reservation.
 _AGAIN = "again"
-
-
-@dataclass(frozen=True)
-class Asked(Generic[_Prepared]):
-    """A question on its way to the account.
-
-    ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
-    ``worst`` says what it can cost then, and ``reader`` is who reads it. A question that is ``alone`` is
-    reserved only once every other reading of the account is settled.
-
-    With ``wishes``, what whoever asks adds to the question, and ``plan``, the public numbers of what was
-    prepared, a question that was interrupted can be read again as it was planned. Not one that ``runs_code``
-    of whoever asks: that may end the process because of the rows. One that is ``in_order`` is not read again
-    once the account has learned something since.
-    """
-
-    key: str
-    text: str
-    prepare: Callable[[Account], _Prepared]
-    worst: Callable[[_Prepared], float]
-    reader: str
-    asker: Asker = NOBODY
-    alone: bool = False
-    runs_code: bool = False
-    wishes: dict[str, Any] | None = None
-    plan: Callable[[_Prepared], dict[str, Any]] | None = None
-    in_order: bool = False
-
-
-@dataclass(frozen=True)
-class Reserved(Generic[_Prepared]):
-    """A question whose worst price is in the book, at ``line``. ``prepared`` is None for one of a batch: it
-    is prepared from the account of the batch when its turn comes. ``interrupted`` is a reservation that
-    another process left behind. ``before`` is the account from which the first of several that wait for one
-    turn was prepared."""
-
-    line: int
-    prepared: _Prepared | None
-    batch: dict[str, Any] | None = None
-    interrupted: Interrupted | None = None
-    before: Account | None = None
-
-
-@dataclass(frozen=True)
-class Interrupted:
-    """A reservation whose process ended before it recorded what it read.
-
-    ``account`` is the one that the reservation was made from, ``wishes`` what whoever asked added to the
-    question, ``plan`` the numbers of what was prepared (None for one of a batch) and ``nats`` the worst
-    price. ``memory`` says that the machine ended processes for want of memory since: then it is a failure.
-    ``undisturbed`` says that since then nothing was settled but questions of the same batch.
-    """
-
-    key: str
-    line: int
-    text: str
-    account: Account
-    wishes: dict[str, Any]
-    plan: dict[str, Any] | None
-    nats: float
-    memory: bool
-    undisturbed: bool
-
-
-@dataclass(frozen=True)
-class Settled:
-    """What came of a reserved question: ``released`` is all that leaves (None: a refusal that was paid for,
-    or a failure). A failure that ``closes`` ends the account; one that is ``unread`` was given up before the
-    rows were read. ``acts`` are further lines that cost nothing and are written in the same step."""
-
-    key: str
-    line: int
-    nats: float
-    surprise: bool
-    released: dict[str, Any] | None
-    learned: Learned | None = None
-    failed: bool = False
-    closes: bool = False
-    unread: bool = False
-    acts: tuple[Entry, ...] = ()
-
-
-class OtherTerms(BookError):
-    """The book was opened for other data or another promise: ``differing`` names what is not the same."""
-
-    def __init__(self, book: str, differing: list[str]) -> None:
-        self.differing = differing
-        super().__init__(
-            f"The account book {book} was opened with other terms ({', '.join(differing)} differ). "
-            "Use the same data and the same promise, or another book."
-        )
 
 
 class Session:
@@ -219,7 +107,7 @@ class Session:
         if differing:
             raise OtherTerms(self._book.name, differing)
         if not self.balance.closed and failed_before(self._book, agreed, opened):
-            self.close_account(_FAILED)
+            self.close_account(FAILED)
 
     @property
     def account(self) -> Account:
@@ -605,7 +493,7 @@ class Session:
                 for line, body in self._left_behind(one.key).items():
                     late = one.in_order and body.get("learned") != self.balance.learned
                     if _AGAIN in body or late:
-                        entries += _given_up(one, line, body, closed=self.balance.closed)
+                        entries += given_up(one, line, body, closed=self.balance.closed)
                     else:
                         interrupted = self._interrupted(line, body)
                         taken_up[one.key] = Reserved(line, None, body.get("batch"), interrupted)
@@ -694,7 +582,7 @@ class Session:
                     entries.append(Entry("fail" if one.failed else "release", body, one.key))
                     entries += one.acts
                 if any(one.closes for one in mine) and not self.balance.closed:
-                    entries.append(_closing())
+                    entries.append(closing())
                 for line in given_back:
                     entries.append(Entry("return", {"reservation": line}, self.balance.open[line]["subject"]))
                 texts = {one.key: self.balance.open[one.line]["text"] for one in mine}
@@ -815,15 +703,3 @@ def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) ->
 def _is_read(body: dict[str, Any]) -> bool:
     """Whether the process that made a reservation may still read it."""
     return time.time() - body["at"] < _PATIENCE and may_be_alive(body["reader"])
-
-
-def _given_up(asked: Asked[Any], line: int, body: dict[str, Any], *, closed: bool) -> list[Entry]:
-    """The lines that settle a reservation which is not read again, at its worst price."""
-    settled = {"reservation": line, "micro_nats": body["micro_nats"], "surprise": True, "released": None}
-    ends = [_closing()] if asked.alone and not closed else []
-    return [Entry("fail", settled, asked.key), *ends]
-
-
-def _closing() -> Entry:
-    """The line that ends an account because a question failed."""
-    return Entry("close", {"because": _FAILED}, "account")

@@ -27,16 +27,16 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Protocol
 
+from holdfast.asking._clean_room import Failed, read_protected, reader
+from holdfast.asking._records import NOBODY, Asked, Asker, Interrupted, Reserved, Settled
+from holdfast.asking._session import Session
 from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
 from holdfast.errors import HoldfastError
-from holdfast.guard._clean_room import Failed, read_protected, reader
-from holdfast.guard._clipping import counting_clipped
-from holdfast.guard._question import Part, Question, TableQuestion
-from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Reserved, Session, Settled
-from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.ledger import BookError, Stale
+from holdfast.readings import Part, Question, TableQuestion, counting_clipped
 from holdfast.spans import traced
+from holdfast.strategies import Outcome, Prepared
 
 # A crash costs the worst prices of all questions that were being read, so not more than these join.
 _MOST_JOINED = 16
