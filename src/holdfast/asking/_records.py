@@ -3,15 +3,23 @@ that a book has about it."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from holdfast.coding import Account, Learned
-from holdfast.ledger import Balance, BookError, Entry, Receipt
+from holdfast.asking._clean_room import memory_kills
+from holdfast.coding import MICRO, Account, Learned
+from holdfast.ledger import Balance, BookError, Closed, Entry, Receipt
+from holdfast.spans import traced
 
 _Prepared = TypeVar("_Prepared")
+
+CLOSED = "The account is closed; nothing more is answered from it."
+# In a reservation: what whoever asks adds to the question. Without it nothing can be read again.
+WISHES = "wishes"
 
 FAILED = (
     "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
@@ -138,6 +146,31 @@ class OtherTerms(BookError):
             f"The account book {book} was opened with other terms ({', '.join(differing)} differ). "
             "Use the same data and the same promise, or another book."
         )
+
+
+@traced("plan")
+def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) -> tuple[_Prepared, Entry]:
+    """A question prepared against an account, and the line that reserves the most it can cost."""
+    if balance.closed:
+        raise Closed(CLOSED)
+    prepared = asked.prepare(account)
+    price = math.ceil(asked.worst(prepared) * MICRO)
+    if asked.asker.permit is not None:
+        asked.asker.permit(balance, price)
+    body: dict[str, Any] = {
+        "text": asked.text,
+        "micro_nats": price,
+        "at": int(time.time()),
+        "reader": asked.reader,
+        "before": balance.before,
+    }
+    if asked.asker.name:
+        body["by"] = asked.asker.name
+    if asked.wishes is not None and asked.plan is not None and not asked.runs_code:
+        body |= {WISHES: asked.wishes, "plan": asked.plan(prepared), "memory": memory_kills()}
+        if balance.learned is not None:
+            body["learned"] = balance.learned
+    return prepared, Entry("reserve", body, asked.key, asked.asker.request)
 
 
 def given_up(asked: Asked[Any], line: int, body: dict[str, Any], *, closed: bool) -> list[Entry]:

@@ -143,7 +143,7 @@ class Guard(Verbs):
 
     Guarantee: with probability ``confidence`` over the protected rows, every interval that is ever released
     contains its true value, whatever the questions were and however they depended on earlier answers and on
-    the training part (theory 2.2, ``docs/theory/code-guard.md``).
+    the training part (``docs/theory/code-guard.md``, "The theorem").
     Assumes: the rows follow ``dependence`` (independent draws from one distribution when it is not given),
     and the questions depend on the protected rows only through released answers. Not checkable; every
     certificate says so.

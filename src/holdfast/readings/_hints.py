@@ -118,7 +118,7 @@ class Hints:
         assert self._training is not None
         texts = self._texts_of(self._training, column) or frozenset()
         digits = re.findall(r"\d", text)
-        alike = {one.strip().casefold(): one for one in sorted(texts) if re.findall(r"\d", one) == digits}
+        alike = {seen.strip().casefold(): seen for seen in sorted(texts) if re.findall(r"\d", seen) == digits}
         near = difflib.get_close_matches(text.strip().casefold(), list(alike), n=1, cutoff=_ALIKE)
         return alike[near[0]] if near else None
 

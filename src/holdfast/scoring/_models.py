@@ -39,19 +39,19 @@ class Model:
     def predict(self, part: Part, target: str) -> NDArray[Any]:
         """One prediction, or one probability of the scored class, for each row of a part. Reads the rows."""
         columns = self.features or tuple(name for name in part.rows.schema if name != target)
-        found = np.asarray(getattr(copied(self.fitted), self.output)(part.rows.frame(list(columns))))
-        return self._scored(found, part.rows.count)
+        predicted = np.asarray(getattr(copied(self.fitted), self.output)(part.rows.frame(list(columns))))
+        return self._scored(predicted, part.rows.count)
 
-    def _scored(self, found: NDArray[Any], rows: int) -> NDArray[Any]:
-        if self.whole and found.ndim == 2 and len(found) == rows:
-            return found
-        if self.output == "predict_proba" and found.ndim == 2 and found.shape[1] == 2:
-            found = found[:, 1 if self.column is None else self.column]
-        elif self.column is not None and found.ndim == 2:
-            found = found[:, self.column]
-        if found.shape != (rows,):
-            raise ValueError(f"{self.output} returned an array of shape {found.shape} for {rows:,} rows")
-        return found
+    def _scored(self, predicted: NDArray[Any], rows: int) -> NDArray[Any]:
+        if self.whole and predicted.ndim == 2 and len(predicted) == rows:
+            return predicted
+        if self.output == "predict_proba" and predicted.ndim == 2 and predicted.shape[1] == 2:
+            predicted = predicted[:, 1 if self.column is None else self.column]
+        elif self.column is not None and predicted.ndim == 2:
+            predicted = predicted[:, self.column]
+        if predicted.shape != (rows,):
+            raise ValueError(f"{self.output} returned an array of shape {predicted.shape} for {rows:,} rows")
+        return predicted
 
     def out_of_fold(self, training: Part, target: str, folds: int) -> NDArray[Any] | None:
         """Predictions for the training rows by models that were fitted without them; None for a model that
@@ -68,8 +68,8 @@ class Model:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = cross_val_predict(clone(self.fitted), frame, truth, cv=folds, method=self.output)
-            return self._scored(np.asarray(found), training.rows.count)
+                predicted = cross_val_predict(clone(self.fitted), frame, truth, cv=folds, method=self.output)
+            return self._scored(np.asarray(predicted), training.rows.count)
         except Exception:  # A model that cannot be fitted on these rows is scored as it is.
             return None
 
@@ -151,7 +151,7 @@ def positive_class(model: Any, target: str, protected: Part, wanted: Any) -> Any
     if classes is None:
         require_kind(np.zeros(0), target, "brier", protected, positive=wanted)
         return wanted
-    several = isinstance(classes, list) and any(np.ndim(one) > 0 for one in classes)
+    several = isinstance(classes, list) and any(np.ndim(labels_of_output) > 0 for labels_of_output in classes)
     labels = np.zeros((0, 0)) if several else np.asarray(classes)
     if labels.ndim != 1 or len(labels) != 2:
         count = "several targets" if labels.ndim != 1 else f"{len(labels)}"

@@ -225,9 +225,9 @@ def compare_question(first: ScoreQuestion, second: ScoreQuestion) -> ComparedQue
     """The question behind ``guard.compare``."""
     metric, width = first.metric, first.high - first.low
     if not METRICS[metric].paired:
-        known = ", ".join(name for name, about in METRICS.items() if about.paired)
+        paired = ", ".join(name for name, about in METRICS.items() if about.paired)
         raise QueryRejected(
-            f"Two predictions are not compared row by row by {metric}: use one of {known}, or ask for both "
+            f"Two predictions are not compared row by row by {metric}: use one of {paired}, or ask for both "
             "scores "
             f"in one call."
         )
@@ -361,8 +361,8 @@ def _labels_in(target: str, training: Part | None) -> tuple[Any, ...]:
     if training is None:
         return ()
     values = training.column(target)
-    known = values[~is_missing(values)]
-    return tuple(sorted(set(known.tolist())))
+    present = values[~is_missing(values)]
+    return tuple(sorted(set(present.tolist())))
 
 
 def _positive_label(target: str, kind: str, training: Part | None, classes: Any) -> Any:
@@ -505,10 +505,10 @@ def _question(
     identity: str, *, label: str, target: str, metric: str, guess: float | None, scale: Scale, **rest: Any
 ) -> ScoreQuestion:
     about, (low, high) = METRICS[metric], limits_of(metric, scale)
-    told = _told(metric, scale)
+    details = _told(metric, scale)
     return ScoreQuestion(
-        key=hashlib.sha256(f"score {metric} {target} {identity}{told}".encode()).hexdigest(),
-        text=f"score({label}, target = {target}, metric = {metric}{told})",
+        key=hashlib.sha256(f"score {metric} {target} {identity}{details}".encode()).hexdigest(),
+        text=f"score({label}, target = {target}, metric = {metric}{details})",
         low=low,
         high=high,
         guess=guess,
@@ -545,22 +545,22 @@ def _try_on_training(question: ScoreQuestion, training: Part) -> None:
     rows = training.rows.first(min(_TRIED_ROWS, training.rows.count))
     sample = Part(rows, training=True, data_rows=training.data_rows)
     try:
-        found = question.predictions.predict(sample, question.target)
+        predicted = question.predictions.predict(sample, question.target)
     except Exception as error:
         raise QueryRejected(
             f"The model cannot be applied to training rows, so it was not applied to others and nothing was "
             f"charged. {type(error).__name__}: {error}"
         ) from error
     if METRICS[question.metric].needs == "probability":
-        numbers = found.dtype.kind in "biuf"
-        if not (numbers and np.all((found >= -1e-6) & (found <= 1 + 1e-6))):
+        numbers = predicted.dtype.kind in "biuf"
+        if not (numbers and np.all((predicted >= -1e-6) & (predicted <= 1 + 1e-6))):
             called = "Brier score" if question.metric == "brier" else question.metric
             raise QueryRejected(
                 f"A {called} is of probabilities, and predict_proba returned values that are not numbers "
                 "from 0 to 1 for training rows. Nothing was charged."
             )
     else:
-        require_kind(found, question.target, question.metric, sample)
+        require_kind(predicted, question.target, question.metric, sample)
 
 
 def require_labels(question: ScoreQuestion, training: Part | None) -> None:
@@ -572,13 +572,13 @@ def require_labels(question: ScoreQuestion, training: Part | None) -> None:
         if training is None:
             return
         rows = training.rows.first(min(_TRIED_ROWS, training.rows.count))
-        said = question.predictions.predict(
+        given = question.predictions.predict(
             Part(rows, training=True, data_rows=training.data_rows), question.target
         )
     else:
-        said = question.predictions
+        given = question.predictions
     seen = _labels_in(question.target, training)
-    predicted = set(said[~is_missing(said)].tolist())
+    predicted = set(given[~is_missing(given)].tolist())
     unseen = sorted(predicted - set(seen), key=str)
     if unseen and 0 < len(seen) <= _MOST_CLASSES:
         raise QueryRejected(
