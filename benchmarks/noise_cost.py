@@ -20,9 +20,9 @@ import numpy as np
 from machine import keep
 
 from holdfast import Guard, mechanisms
-from holdfast.guard._noise import PreparedNoise
-from holdfast.guard._question import TableQuestion
 from holdfast.queries import share
+from holdfast.readings import TableQuestion
+from holdfast.strategies._noise import PreparedNoise
 from holdfast.tails import SubGaussian
 
 LIMIT = 300.0

@@ -15,7 +15,7 @@ from peers import GuessAndCheck, Ladder, ParameterFreeLadder, Thresholdout
 from holdfast.audit.attacks._answerers import CountedBoard, CountedGuard, CountedShare
 from holdfast.coding import Schedule
 from holdfast.errors import BudgetSpent
-from holdfast.guard._agreed import EvenCells
+from holdfast.strategies._agreed import EvenCells
 from holdfast.tails import Tail
 
 Floats = NDArray[np.float64]

@@ -38,15 +38,13 @@ from holdfast.guard import (
     Left,
     Preview,
     Report,
-    Scale,
     Table,
     Verbs,
     Verdict,
-    compare_query,
-    score_query,
 )
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
+from holdfast.scoring import Scale, compare_query, score_query
 
 if TYPE_CHECKING:
     from holdfast.typing import (

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import checks
 from holdfast.errors import BudgetSpent, InvalidArgument, MissingExtra
-from holdfast.guard import METRICS, Guard
+from holdfast.guard import Guard
 from holdfast.ledger import Closed
+from holdfast.scoring import METRICS
 
 if TYPE_CHECKING:
     from optuna.study import Study

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
-from holdfast.guard import METRICS, Answer, Guard
+from holdfast.guard import Answer, Guard
 from holdfast.records import Record, interval_words
+from holdfast.scoring import METRICS
 from holdfast.typing import Predictor
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pytest
 
 import holdfast
 from holdfast.cli import main
-from holdfast.guard._agreed import AgreedCode
-from holdfast.guard._strategy import TRAINING_SHARES
+from holdfast.strategies import TRAINING_SHARES
+from holdfast.strategies._agreed import AgreedCode
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

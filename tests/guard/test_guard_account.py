@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from holdfast import Guard
+from holdfast.asking import _release, _session, may_be_alive, reader
 from holdfast.errors import BudgetSpent, QueryRejected
-from holdfast.guard import Asker, _release, _session
-from holdfast.guard._clean_room import may_be_alive, reader
-from holdfast.guard._code import PreparedCode
+from holdfast.guard import Asker
 from holdfast.ledger import Book, BookError, SigningKey, verify
 from holdfast.ledger import export as export_book
+from holdfast.strategies import PreparedCode
 
 
 def table(rows=2000):

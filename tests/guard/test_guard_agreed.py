@@ -29,8 +29,8 @@ from holdfast.coding import (
 )
 from holdfast.dependence import MarkovChain
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._agreed import AgreedCode, EvenCells
-from holdfast.guard._question import Moments, Question
+from holdfast.readings import Moments, Question
+from holdfast.strategies._agreed import AgreedCode, EvenCells
 from holdfast.tails import BoundedDifferences, SubGaussian
 
 

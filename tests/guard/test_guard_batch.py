@@ -13,14 +13,14 @@ from contracts.engine import people
 from contracts.questions import Questions
 from holdfast import Guard
 from holdfast.answers import Answer
+from holdfast.asking import Session, _asking, _session
 from holdfast.coding import Account, Learned, Output, Weights
 from holdfast.dependence import Clusters
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
-from holdfast.guard import Asker, _asking, _session
-from holdfast.guard._code import PreparedCode
-from holdfast.guard._session import Session
+from holdfast.guard import Asker
 from holdfast.ledger import Balance, Book, BookError, Closed, SigningKey, export, verify
 from holdfast.mechanisms import Noise
+from holdfast.strategies import PreparedCode
 
 ROWS = 3_600
 QUESTIONS = [

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from holdfast import Guard
-from holdfast.guard import _asking
+from holdfast.asking import _asking
 
 METRICS = ["accuracy", "recall"]
 

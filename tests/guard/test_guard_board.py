@@ -18,9 +18,9 @@ from holdfast.boards import PreparedComparison, _board
 from holdfast.coding import LadderGrid
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard import Asker, Board
-from holdfast.guard._code import PreparedCode
-from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Book, SigningKey
+from holdfast.scoring import ScoreQuestion
+from holdfast.strategies import PreparedCode
 
 ROWS = 2_000
 UNIT = st.floats(0, 1, allow_nan=False)

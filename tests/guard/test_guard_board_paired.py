@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from scipy.special import betaincinv
 
+from holdfast.asking import _asking
 from holdfast.boards import PreparedComparison, _board
 from holdfast.coding import PromotionAlphabet
 from holdfast.errors import InvalidArgument
-from holdfast.guard import Asker, Board, _asking
+from holdfast.guard import Asker, Board
 from holdfast.ledger import Book, SigningKey, export, verify
 
 ROWS = 2_000

@@ -18,10 +18,10 @@ import pandas as pd
 import pytest
 
 from holdfast import Guard, ReusableHoldout, audit, tails
+from holdfast.asking import Failed, _asking, _clean_room, read_protected
 from holdfast.engines import sums_of_all, unsealed
 from holdfast.errors import HoldfastError, QueryRejected
-from holdfast.guard import CodeHoldout, _asking, _clean_room
-from holdfast.guard._clean_room import Failed, read_protected
+from holdfast.guard import CodeHoldout
 
 SECRET = "unknown categories ['HIV']"
 ROWS = 400

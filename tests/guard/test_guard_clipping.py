@@ -10,8 +10,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.engines import _database
-from holdfast.guard._clipping import Clipping, clipping_of
-from holdfast.guard._question import Moments
+from holdfast.readings import Clipping, Moments, clipping_of
 
 ROWS = 4_000
 QUESTIONS = [

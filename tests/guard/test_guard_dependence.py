@@ -17,7 +17,7 @@ from holdfast.dependence import (
 )
 from holdfast.engines import unsealed
 from holdfast.errors import DependenceWarning, InvalidArgument
-from holdfast.guard._discover import ClaimQuestion
+from holdfast.strategies import ClaimQuestion
 from holdfast.tails import SubGaussian
 
 ROWS = 20_000

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from holdfast import Guard, engines
+from holdfast.asking import _session
 from holdfast.errors import QueryRejected
-from holdfast.guard import _session
-from holdfast.guard._noise import PreparedNoise, TransferNoise, TypicalNoise
 from holdfast.ledger import Book, Closed
+from holdfast.strategies._noise import PreparedNoise, TransferNoise, TypicalNoise
 from holdfast.tails import BoundedDifferences
 
 ROWS = 400

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast import Guard
 from holdfast.coding import Account, Learned
-from holdfast.guard._code import PreparedCode
 from holdfast.ledger import BookError
+from holdfast.strategies import PreparedCode
 
 ROWS = 2000
 

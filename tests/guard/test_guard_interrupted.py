@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from holdfast import Guard
+from holdfast.asking import Session, _clean_room, _records, _session
 from holdfast.errors import BudgetSpent
-from holdfast.guard import _clean_room, _code, _session
-from holdfast.guard._session import Session
 from holdfast.ledger import Balance, Book, BookError, Closed, export, verify
+from holdfast.strategies import _code
 
 ROWS = 6_000
 QUESTION = "mean(x, 0, 1)"
@@ -184,7 +184,7 @@ def attack(table, place, monkeypatch, counts):
     """Read the first bits of the table off which questions end their process for want of memory. Returns how
     many did, and the account."""
     bits, kills = [], [0]
-    monkeypatch.setattr(_session, "memory_kills", lambda: ["start", kills[0] if counts else 0])
+    monkeypatch.setattr(_records, "memory_kills", lambda: ["start", kills[0] if counts else 0])
     monkeypatch.setattr(_clean_room, "_count_kills", lambda: ["start", kills[0] if counts else 0])
     for row in range(8):
         one = int(table["x"][row] > 0.5)

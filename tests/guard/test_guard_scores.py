@@ -27,8 +27,8 @@ from sklearn.svm import SVC, LinearSVC
 from holdfast import Guard
 from holdfast.engines import unsealed
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.guard import _scores
-from holdfast.guard._model_key import model_key
+from holdfast.scoring import _scores
+from holdfast.scoring._model_key import model_key
 
 ROWS = 2_000
 OFFSET = 0.25  # a variable of this module that a model below uses
@@ -424,7 +424,7 @@ def test_a_model_has_the_same_digest_in_another_process(tmp_path, monkeypatch):
             """
         )
     )
-    script = "import mine; from holdfast.guard._model_key import model_key; print(model_key(mine.model()))"
+    script = "import mine; from holdfast.scoring._model_key import model_key; print(model_key(mine.model()))"
     elsewhere = subprocess.run(
         [sys.executable, "-c", script],
         cwd=tmp_path,

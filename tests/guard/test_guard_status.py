@@ -15,16 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Guard
+from holdfast.asking import Answered, Asker, Session
 from holdfast.coding import Account, Experience, Output
 from holdfast.dependence import GaussianRows, MarkovChain
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
 from holdfast.guard import Preview
-from holdfast.guard._code import CodeStrategy, PreparedCode
-from holdfast.guard._left import widest_question
-from holdfast.guard._release import Answered
-from holdfast.guard._session import Asker, Session
 from holdfast.intervals import clopper_pearson
 from holdfast.ledger import Book, Closed, export, verify
+from holdfast.strategies import CodeStrategy, PreparedCode
+from holdfast.strategies._left import widest_question
 
 ROWS = 600
 _RNG = np.random.default_rng(5)

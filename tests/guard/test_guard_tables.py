@@ -11,7 +11,7 @@ import pytest
 from holdfast import Guard
 from holdfast.engines import _database, unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.guard._table import OTHERS
+from holdfast.readings import OTHERS
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,14 @@ import time
 import numpy as np
 
 from holdfast import Guard
-from holdfast.guard import _clean_room
-from holdfast.guard._clean_room import Turn
+from holdfast.asking import _clean_room
+from holdfast.asking._clean_room import Turn
 from holdfast.ledger import Book
 
 HOLD = """
 import sys
 from pathlib import Path
-from holdfast.guard._clean_room import Turn
+from holdfast.asking._clean_room import Turn
 with Turn(Path(sys.argv[1])).held():
     print("held", flush=True)
     sys.stdin.readline()

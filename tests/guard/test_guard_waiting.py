@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from holdfast import Guard
+from holdfast.asking import Session, _asking, _session
 from holdfast.coding import Account
 from holdfast.engines import Rows
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
-from holdfast.guard import Asker, _asking, _expectation, _session
-from holdfast.guard._code import PreparedCode
-from holdfast.guard._session import Session
+from holdfast.guard import Asker
 from holdfast.ledger import Balance, Book, BookError, SigningKey, export, verify
+from holdfast.readings import _expectation
+from holdfast.strategies import PreparedCode
 
 QUESTIONS = [
     *(f"share(x > {limit / 50}, guess = {1 - limit / 50 + 0.02 * (limit % 3)})" for limit in range(1, 20)),

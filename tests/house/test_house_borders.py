@@ -17,6 +17,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 # How many modules each package has at most, subpackages and ``__init__`` included.
 FINISHED = {
     "answers": 5,
+    "asking": 7,
     "audit": 11,
     "barriers": 11,
     "boards": 4,
@@ -28,11 +29,14 @@ FINISHED = {
     "lab": 9,
     "mechanisms": 5,
     "planning": 9,
+    "readings": 9,
     "reductions": 12,
     "replicable": 23,
     "results": 6,
+    "scoring": 5,
     "stability": 15,
     "statistics": 6,
+    "strategies": 8,
     "tails": 2,
 }
 # The same for packages that still import private names of others.
@@ -125,6 +129,7 @@ EMPTY_NAMES = {"found", "known", "one", "said", "told"}
 ALLOWED = {
     ("_adaptive.py", "known"),
     ("_answer.py", "known"),
+    ("_discover.py", "found"),
     ("_learned.py", "found"),
     ("_replies.py", "found"),
     ("_replies.py", "known"),

@@ -15,7 +15,9 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 # checks, …) is open to all. A new room gets its line here.
 _CALCULUS = {"tails", "stability", "dependence", "intervals"}
 _CODING = _CALCULUS | {"coding", "statistics"}
-_ASKING = _CODING | {"engines", "queries", "ledger", "mechanisms", "answers", "guard"}
+# What a guard is made of, in the order of its imports.
+_ROOMS = {"answers", "readings", "scoring", "strategies", "asking", "guard"}
+_ASKING = _CODING | {"engines", "queries", "ledger", "mechanisms"} | _ROOMS
 _GUARDED = _ASKING | {"gates", "boards", "holdout"}
 MAY_IMPORT = {
     "tails": set(),
@@ -30,11 +32,15 @@ MAY_IMPORT = {
     "coding": {"tails"},
     "statistics": {"tails", "intervals"},
     "answers": {"intervals", "queries", "ledger"},
+    "readings": _ASKING - _ROOMS | {"answers"},
+    "scoring": _ASKING - _ROOMS | {"answers", "readings"},
+    "strategies": _ASKING - _ROOMS | {"answers", "readings"},
+    "asking": _ASKING - _ROOMS | {"answers", "readings", "strategies"},
     "guard": _ASKING - {"guard"},
     "gates": _ASKING,
     "boards": _ASKING,
     "holdout": _ASKING,
-    "planning": _CODING | {"guard"},
+    "planning": _CODING | {"guard", "strategies"},
     "replicable": _CALCULUS | {"mechanisms"},
     "reductions": _CALCULUS | {"mechanisms", "replicable"},
     "barriers": _CALCULUS | {"mechanisms", "replicable"},

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from holdfast import Guard
-from holdfast.guard._code import PreparedCode
 from holdfast.ledger import Book, SigningKey
+from holdfast.strategies import PreparedCode
 
 folder, key, synchronous, questions = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 book = Book(folder / "book", key=SigningKey.at(key))

@@ -17,9 +17,8 @@ import pytest
 from pairs import TEXT, make_pair
 
 from holdfast import Guard
-from holdfast.guard._clipping import Clipping
-from holdfast.guard._metrics import units_of
-from holdfast.guard._question import Moments, TableQuestion
+from holdfast.readings import Clipping, Moments, TableQuestion
+from holdfast.scoring._metrics import units_of
 from holdfast.statistics import NO_AXIS, Cells
 
 QUESTIONS = {

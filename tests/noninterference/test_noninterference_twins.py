@@ -27,9 +27,10 @@ from test_noninterference_opening import BROKEN, opened
 from test_noninterference_strategies import same_cell
 
 from holdfast import Guard
+from holdfast.asking import _asking, _clean_room
 from holdfast.engines import _native, unsealed
 from holdfast.errors import QueryRejected
-from holdfast.guard import CodeHoldout, _asking, _clean_room, _content, _guard, _setup
+from holdfast.guard import CodeHoldout, _content, _guard, _setup
 from holdfast.holdout import _parts
 
 OF = {repr(kind): kind for kind in [*KINDS, *SHAPES]}

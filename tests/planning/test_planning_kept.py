@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast import Guard, plan
 from holdfast.dependence import Clusters, MarkovChain
 from holdfast.errors import BudgetSpent
-from holdfast.guard import _noise
+from holdfast.strategies import _noise
 
 STRATEGIES = (
     "split",

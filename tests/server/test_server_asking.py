@@ -13,9 +13,9 @@ import pytest
 from server_caller import Caller, varied
 from starlette.testclient import TestClient
 
+from holdfast.asking import _session
 from holdfast.engines import Rows
 from holdfast.errors import InvalidArgument
-from holdfast.guard import _session
 from holdfast.ledger import Book, Receipt, verify
 from holdfast.server import Policy, Service, create_app
 

@@ -9,8 +9,8 @@ from server_caller import varied
 
 from holdfast.boards import Predictions
 from holdfast.errors import QueryRejected
-from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import SigningKey
+from holdfast.scoring import ScoreQuestion
 from holdfast.server._admission import TooMany
 from holdfast.server._boards import Boards
 from holdfast.server._people import Person

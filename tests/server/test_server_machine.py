@@ -24,8 +24,7 @@ from hypothesis.stateful import (
 from server_caller import Caller
 from starlette.testclient import TestClient
 
-from holdfast.guard._release import Answered
-from holdfast.guard._session import Session
+from holdfast.asking import Answered, Session
 from holdfast.server import Policy, Service, Tokens, _boards, _datasets, create_app
 
 ROWS = 200
@@ -83,7 +82,7 @@ class Team(RuleBasedStateMachine):
         # The clock is the test's own, and checkpoints come often.
         self.patches = [
             mock.patch("time.time", self.time),
-            mock.patch("holdfast.guard._session._CHECKPOINT_EVERY", 6),
+            mock.patch("holdfast.asking._session._CHECKPOINT_EVERY", 6),
         ]
         for patch in self.patches:
             patch.start()

@@ -11,7 +11,7 @@ import pytest
 from statistics_laws import Law, cells_of, on_line, samples_of
 
 from holdfast import intervals
-from holdfast.guard._curve import band
+from holdfast.readings._curve import band
 from holdfast.statistics import AUC, Bets
 
 NEGATIVE = on_line((0.0, 0.5), (0.5, 0.3), (1.0, 0.2))

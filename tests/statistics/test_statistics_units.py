@@ -14,7 +14,7 @@ from statistics_laws import AXIS, UNITS, counts_of
 from contracts.examples import thinned
 from holdfast import queries
 from holdfast.engines import open_rows
-from holdfast.guard._question import Part, TableQuestion
+from holdfast.readings import Part, TableQuestion
 from holdfast.statistics import (
     NO_AXIS,
     Bets,

@@ -12,7 +12,7 @@ from scipy import stats
 
 from holdfast import Guard, intervals
 from holdfast.coding import Account, Claims, Learned
-from holdfast.guard._discover import claim_level
+from holdfast.strategies._discover import claim_level
 
 RATE = 0.2
 ROWS, COLUMNS = 400, 101

@@ -15,8 +15,8 @@ from scipy.special import betaincinv
 
 from holdfast.coding import Account
 from holdfast.dependence import Independent
-from holdfast.guard._noise import TypicalNoise
-from holdfast.guard._question import StatisticQuestion
+from holdfast.readings import StatisticQuestion
+from holdfast.strategies._noise import TypicalNoise
 from holdfast.tails import BoundedDifferences, SubExponential, SubGaussian, Tail
 
 FAILURE = 0.05

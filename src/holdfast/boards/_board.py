@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import checks
+from holdfast.asking import NOBODY, Failed, Member, Released, answer_together, read_protected
 from holdfast.boards._predictions import (
     Checked,
     Expected,
@@ -32,24 +33,12 @@ from holdfast.boards._rules import (
 from holdfast.coding import MICRO, Account
 from holdfast.engines import Column, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
-from holdfast.guard import (
-    NOBODY,
-    Asker,
-    Content,
-    Failed,
-    Member,
-    Part,
-    Question,
-    Released,
-    ScoreQuestion,
-    answer_together,
-    open_session,
-    read_protected,
-    score_question,
-)
+from holdfast.guard import Asker, Content, open_session
 from holdfast.intervals import Interval
 from holdfast.ledger import Balance, Book, BookError, Receipt
+from holdfast.readings import Part, Question
 from holdfast.records import Record
+from holdfast.scoring import ScoreQuestion, score_question
 
 # Whether more is better, and where a board starts before anyone has submitted.
 _METRICS = {"accuracy": (True, 0.0), "brier": (False, 1.0)}

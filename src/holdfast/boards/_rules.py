@@ -17,19 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.coding import Account, LadderAlphabet, LadderGrid, PromotionAlphabet
-from holdfast.guard import (
-    BoundedMean,
-    Outcome,
-    Part,
-    PreparedCode,
-    Preview,
-    Question,
-    Reading,
-    ScoreQuestion,
-    Share,
-    released,
-)
+from holdfast.guard import Preview
 from holdfast.intervals import Interval, clopper_pearson, gain_steps
+from holdfast.readings import BoundedMean, Part, Question, Reading, Share
+from holdfast.scoring import ScoreQuestion
+from holdfast.strategies import Outcome, PreparedCode, released
 
 # More than the rounding error of a bound, in steps.
 _SLACK = 1e-9

@@ -28,6 +28,16 @@ from typing import Any, Literal
 import numpy as np
 
 from holdfast import checks
+from holdfast.asking import (
+    NOBODY,
+    Asked,
+    Failed,
+    Released,
+    Settled,
+    may_be_alive,
+    read_protected,
+    reader,
+)
 from holdfast.coding import MICRO, Account, PromotionAlphabet, Weights
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.gates._tasks import (
@@ -48,19 +58,7 @@ from holdfast.gates._verdict import (
     status_words,
     verdict_words,
 )
-from holdfast.guard import (
-    NOBODY,
-    Asked,
-    Asker,
-    Content,
-    Failed,
-    Released,
-    Settled,
-    may_be_alive,
-    open_session,
-    read_protected,
-    reader,
-)
+from holdfast.guard import Asker, Content, open_session
 from holdfast.intervals import certified_gain
 from holdfast.ledger import Book, BookError, Closed, Entry
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.asking import OtherTerms, Session
 from holdfast.coding import Account
 from holdfast.engines import Rows, Schema
-from holdfast.guard._session import OtherTerms, Session
 from holdfast.ledger import Book
 
 _END = 1 << 18

@@ -31,7 +31,6 @@ from holdfast.answers import (
 )
 from holdfast.dependence import Clusters
 from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
-from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._resemblance import (
     FEWEST,
     Looked,
@@ -46,10 +45,11 @@ from holdfast.guard._resemblance import (
     product_resemblance,
     values_of,
 )
+from holdfast.readings import Question, TableQuestion
 
 if TYPE_CHECKING:
     from holdfast.engines import Rows
-    from holdfast.guard._setup import Setup
+    from holdfast.strategies import Setup
 
 _MOST_ROWS, _MOST_COLUMNS = 200_000, 50
 # With independent rows, and ids that say nothing about the values, anything is said with this probability.

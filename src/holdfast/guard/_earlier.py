@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines import Rows
-from holdfast.guard._question import Part
-from holdfast.guard._setup import Setup
 from holdfast.ledger import Book, BookError, EpochLink
+from holdfast.readings import Part
+from holdfast.strategies import Setup
 
 Digests = NDArray[np.uint64]
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import checks, rounding
+from holdfast.asking import Asked, Failed, OtherTerms, Session, Settled, read_protected, reader
 from holdfast.coding import Account, look_nats
 from holdfast.dependence import Dependence
 from holdfast.engines import open_rows, unsealed
 from holdfast.errors import InvalidArgument
-from holdfast.guard._clean_room import Failed, read_protected, reader
 from holdfast.guard._content import Content, open_session
 from holdfast.guard._earlier import (
     PROTECTED,
@@ -27,10 +27,10 @@ from holdfast.guard._earlier import (
     NewTable,
     can_be_compared,
 )
-from holdfast.guard._session import Asked, OtherTerms, Session, Settled
-from holdfast.guard._setup import Setup, model_of, random_few, set_up
+from holdfast.guard._setup import model_of, random_few, set_up
 from holdfast.ledger import Book, BookError, EpochLink
 from holdfast.records import Record
+from holdfast.strategies import Setup
 
 _LOOK = "look"
 _CLOSED_BY_LOOK = (

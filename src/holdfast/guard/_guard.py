@@ -27,15 +27,30 @@ from holdfast.answers import (
     account_html,
     plot_answers,
 )
+from holdfast.asking import (
+    FAILURE,
+    INTERRUPTED,
+    NOBODY,
+    Answered,
+    Asked,
+    Asker,
+    Interrupted,
+    Member,
+    Records,
+    Released,
+    answer_apart,
+    answer_together,
+    blocks_in,
+    not_computed,
+    read_interrupted,
+    share_in,
+    too_wide,
+)
 from holdfast.coding import MICRO, PRECISE_NATS, Account
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
-from holdfast.guard._asking import Member, answer_apart, answer_together, read_interrupted
-from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
-from holdfast.guard._curve import CurveQuestion, curve_question
 from holdfast.guard._diagnose import Doubts, diagnosed
-from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim, whole_rate
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import (
     After,
@@ -49,49 +64,57 @@ from holdfast.guard._epoch import (
     open_account,
     set_up_in,
 )
-from holdfast.guard._former import FAILURE, blocks_in
-from holdfast.guard._hints import Hints, not_in_training
-from holdfast.guard._metrics import (
-    METRICS,
-    Scale,
-    compare_query,
-    require_probabilities,
-    score_query,
-    scored_expression,
-)
-from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion, custom_question
-from holdfast.guard._release import INTERRUPTED, Answered, Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
-from holdfast.guard._scores import (
-    ScoreQuestion,
-    compare_question,
-    require_labels,
-    scale_of,
-    score_question,
-)
-from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Released
 from holdfast.guard._setup import require_described
-from holdfast.guard._strategy import (
-    STRATEGIES,
-    TRAINING_SHARES,
-    Prepared,
-    checked_weights,
-    choose_strategy,
-    default_share,
-)
-from holdfast.guard._table import (
+from holdfast.guard._verbs import Verbs
+from holdfast.ledger import Balance, Book, Closed
+from holdfast.queries import Query
+from holdfast.readings import (
     NOT_SEEN,
     OTHERS,
+    CellQuestion,
+    CurveQuestion,
+    Hints,
+    Question,
+    StatisticQuestion,
+    TableQuestion,
     by_groups,
+    curve_question,
+    custom_question,
     members,
+    not_in_training,
     resolved,
     too_few,
     with_ranges,
 )
-from holdfast.guard._verbs import Verbs
-from holdfast.ledger import Balance, Book, Closed
-from holdfast.queries import Query
 from holdfast.records import amount
+from holdfast.scoring import (
+    METRICS,
+    Scale,
+    ScoreQuestion,
+    compare_query,
+    compare_question,
+    require_labels,
+    require_probabilities,
+    scale_of,
+    score_query,
+    score_question,
+    scored_expression,
+)
+from holdfast.strategies import (
+    CLAIM,
+    STRATEGIES,
+    TRAINING_SHARES,
+    ClaimQuestion,
+    CodeStrategy,
+    Discovery,
+    Prepared,
+    checked_weights,
+    choose_strategy,
+    default_share,
+    split_claim,
+    whole_rate,
+)
 from holdfast.tails import Tail
 
 if TYPE_CHECKING:
@@ -120,7 +143,7 @@ class Guard(Verbs):
 
     Guarantee: with probability ``confidence`` over the protected rows, every interval that is ever released
     contains its true value, whatever the questions were and however they depended on earlier answers and on
-    the training part (theory 2.2, ``docs/theory/code-guard.md``).
+    the training part (``docs/theory/code-guard.md``, "The theorem").
     Assumes: the rows follow ``dependence`` (independent draws from one distribution when it is not given),
     and the questions depend on the protected rows only through released answers. Not checkable; every
     certificate says so.
@@ -184,7 +207,9 @@ class Guard(Verbs):
         checks.choice(strategy, "strategy", STRATEGIES, of="Guard")
         weights = checked_weights(strategy, expect, promise)
         failure = 1 - self.confidence
-        share = default_share(strategy, ledger, weights) if training_share is None else training_share
+        share = share_in(ledger) if training_share is None else training_share
+        if share is None:
+            share = default_share(strategy, weights)
         self._setup = set_up_in(
             ledger,
             data,

@@ -15,20 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.answers import Answer, Certificate
+from holdfast.asking import Asker, Failed, Session, read_protected, with_sums
 from holdfast.coding import Account
 from holdfast.errors import MissingExtra, QueryRejected
-from holdfast.guard._asking import with_sums
-from holdfast.guard._clean_room import Failed, read_protected
-from holdfast.guard._clipping import clipping_of
-from holdfast.guard._code import CodeStrategy
-from holdfast.guard._hints import require_values_inside
-from holdfast.guard._question import Part, Question
-from holdfast.guard._readings import Measured
-from holdfast.guard._release import released
-from holdfast.guard._session import Asker, Session
 from holdfast.intervals import Interval
 from holdfast.ledger import Closed, Receipt
+from holdfast.readings import Measured, Part, Question, clipping_of, require_values_inside
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
+from holdfast.strategies import CodeStrategy, released
 
 FIXED, REPORTED = "report", "report answers"
 _OTHER = (

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from holdfast.engines import Rows
-    from holdfast.guard._setup import Setup
     from holdfast.queries import CheckedQuery
+    from holdfast.strategies import Setup
 
 
 Floats = NDArray[np.float64]

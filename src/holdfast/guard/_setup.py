@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from holdfast import checks
+from holdfast.asking import LAYOUTS, ORDER
 from holdfast.dependence import Clusters, Dependence, Independent, Layout, Mixing, Split
 from holdfast.engines import Rows, Schema, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard._content import Content
-from holdfast.guard._former import LAYOUTS, ORDER
-from holdfast.guard._hints import repeated_rows
-from holdfast.guard._question import Part, Question
+from holdfast.readings import Part, Question, repeated_rows
+from holdfast.strategies import Setup
 
 _PILOT_ROWS = 20_000
 # What a seed decides besides the split, each by draws of its own.
@@ -61,23 +61,6 @@ _KIND = {
     "date": "a date",
     "other": "of a kind that cannot be computed with",
 }
-
-
-@dataclass(frozen=True)
-class Setup:
-    """Both parts of the rows, the model of the protected ones (None: independent), and what was agreed.
-    ``bias`` is all that is charged to the confidence before the first question, ``besides`` what of it is not
-    for the split, in words."""
-
-    protected: Part
-    training: Part | None
-    pilot: Part | None
-    model: Dependence | None
-    bias: float
-    assumptions: tuple[str, ...]
-    nullable: frozenset[str]
-    facts: dict[str, Any]
-    besides: dict[str, float]
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from holdfast import checks, rounding
+from holdfast.asking import Failed, read_protected
 from holdfast.dependence import Dependence, Independent
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard import Answer, Certificate, Failed, Guard, Left, Moments, Part, Question, read_protected
+from holdfast.guard import Answer, Certificate, Guard, Left
 from holdfast.holdout._parts import (
     Asked,
     Expression,
@@ -31,6 +32,7 @@ from holdfast.holdout._parts import (
     TwoParts,
 )
 from holdfast.mechanisms import choose_coins
+from holdfast.readings import Moments, Part, Question
 from holdfast.stability import DP, BayesianDP
 
 _NAME, _ALGORITHM = "ReusableHoldout", "BDP Algorithm 1"

@@ -39,10 +39,10 @@ from holdfast.coding import (
     training_share,
 )
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.guard import TRAINING_SHARES
 from holdfast.planning._method import KINDS, MEANS, MOST_ROWS, CertifiedError, Method, Setting, boundary
 from holdfast.planning._noise import parameters_of
 from holdfast.records import Record
+from holdfast.strategies import TRAINING_SHARES
 from holdfast.tails import Tail
 
 Floats = npt.NDArray[np.float64]

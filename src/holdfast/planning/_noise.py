@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from holdfast import rounding
-from holdfast.guard import promised_with, typical_noise, typical_plan
 from holdfast.planning._method import (
     CUSTOM,
     FILTERED,
@@ -30,6 +29,7 @@ from holdfast.planning._method import (
 )
 from holdfast.records import Record
 from holdfast.stability import split_error
+from holdfast.strategies import promised_with, typical_noise, typical_plan
 from holdfast.tails import SubGaussian, Tail
 
 _UNIT = SubGaussian(1.0)

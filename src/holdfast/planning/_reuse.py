@@ -12,7 +12,6 @@ from scipy import special
 
 from holdfast import search
 from holdfast.dependence import Dependence, HoldoutSettings, reusable_holdout_rows
-from holdfast.guard import transfer_noise
 from holdfast.planning._method import (
     FILTERED,
     MEANS,
@@ -24,6 +23,7 @@ from holdfast.planning._method import (
 )
 from holdfast.planning._noise import parameters_of
 from holdfast.stability import TransferError, transfer_error
+from holdfast.strategies import transfer_noise
 
 _C = 0.5
 _SMALLEST = 1e-6

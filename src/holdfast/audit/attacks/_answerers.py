@@ -18,9 +18,10 @@ from holdfast.audit.attacks._protocol import Answerer, AttackQuestion, Rows
 from holdfast.boards import LadderStrategy
 from holdfast.coding import Account, Output, Weights
 from holdfast.errors import InvalidArgument
-from holdfast.guard import CodeStrategy, Moments, Part, PreparedCode, Question
 from holdfast.intervals import Interval, hoeffding
+from holdfast.readings import Moments, Part, Question
 from holdfast.records import Record
+from holdfast.strategies import CodeStrategy, PreparedCode
 from holdfast.tails import BoundedDifferences, Tail
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from holdfast.answers import Left
 from holdfast.coding import Account
 from holdfast.dependence import Dependence
 from holdfast.errors import QueryRejected
-from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
 from holdfast.intervals import clopper_pearson
+from holdfast.readings import Moments, Part, Question, StatisticQuestion
 from holdfast.tails import SubGaussian, Tail
 
 _MANY = 1_000_000

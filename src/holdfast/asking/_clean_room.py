@@ -121,10 +121,10 @@ def killed_for_memory(before: list[str | int] | None) -> bool:
 def _started() -> str:
     """A name for this start of the machine; an empty one where there is none."""
     try:
-        said = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+        identifier = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     except OSError:
         return ""
-    return hashlib.sha256(said).hexdigest()[:12]
+    return hashlib.sha256(identifier).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

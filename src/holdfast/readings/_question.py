@@ -227,12 +227,12 @@ class TableQuestion(CellQuestion):
         return False
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
-        known = self.seen.get((part.rows, squares)) if part.training else part.moments.get(self.key)
-        if known is None:
-            known = self.moments_of(part.rows.sums(self.checked, squares=squares))
+        moments = self.seen.get((part.rows, squares)) if part.training else part.moments.get(self.key)
+        if moments is None:
+            moments = self.moments_of(part.rows.sums(self.checked, squares=squares))
             if part.training:
-                self.seen[part.rows, squares] = known
-        return known
+                self.seen[part.rows, squares] = moments
+        return moments
 
     @property
     def is_sum(self) -> bool:

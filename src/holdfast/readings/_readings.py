@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from holdfast import intervals
 from holdfast.coding import WHOLE, ArmClasses, Grid, Output
-from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
 from holdfast.intervals import Interval
+from holdfast.readings._question import Moments, Part, Question, StatisticQuestion
 from holdfast.tails import SubGaussian, Tail
 
 

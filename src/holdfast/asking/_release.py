@@ -6,20 +6,19 @@ Answers that were given are kept at hand while they are remembered. Older ones a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import queries
 from holdfast.answers import Answer, Certificate
+from holdfast.asking._records import Released
+from holdfast.asking._session import Session
 from holdfast.coding import MICRO
 from holdfast.errors import BudgetSpent, QueryRejected
-from holdfast.guard._hints import not_in_training
-from holdfast.guard._question import Question, TableQuestion
-from holdfast.guard._session import Released, Session
-from holdfast.guard._strategy import Strategy
-from holdfast.intervals import Interval
+from holdfast.readings import Question, TableQuestion
 from holdfast.records import amount
+from holdfast.strategies import Strategy
 
 _CHECKED = (
     "Each answer's worst-case cost is recorded before the protected rows are read.",
@@ -42,66 +41,6 @@ _STATEMENTS = {
 
 # So many answers are kept at hand; older ones are read from the book when they are asked for again.
 _REMEMBERED = 10_000
-
-
-def released(
-    question: Question,
-    *,
-    value: float,
-    interval: Interval,
-    guess: float | None,
-    confirmed: bool,
-    theorem: str,
-    numbers: dict[str, Any],
-    more: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Everything that leaves with an answer, as the book keeps it; the rows decide which notes ``more``
-    has."""
-    notes = [*question.notes]
-    if isinstance(question, TableQuestion):
-        notes += _clipped(question)
-    if question.kind == "quantile" and isinstance(question, TableQuestion) and question.checked.unsaid:
-        notes.append("A missing value counts as less than any other.")
-    notes += [*more, *_left_out(question), *not_in_training(question)]
-    if guess is None and question.guess is not None:
-        notes.append("Your guess was not used: this strategy answers without one.")
-    return {
-        "value": value,
-        "low": interval.low if math.isfinite(interval.low) else None,
-        "high": interval.high if math.isfinite(interval.high) else None,
-        "guess": guess,
-        "confirmed": confirmed,
-        "readable": isinstance(question, TableQuestion) and question.readable,
-        "interval": theorem,
-        "numbers": numbers,
-        "notes": notes,
-    }
-
-
-def _clipped(question: TableQuestion) -> list[str]:
-    """Where values are clipped."""
-    query = question.checked.query
-    ranges = [query.bounds, query.other_bounds]
-    if query.kind in ("share", "quantile", "cdf") or query.bounds is None:
-        return []
-    missing = f"; a missing one counts as {query.bounds[0]:g}" if question.checked.unsaid else ""
-    if query.other_bounds is None:
-        return [f"Values outside [{query.bounds[0]:g}, {query.bounds[1]:g}] are clipped{missing}."]
-    shown = " and ".join(
-        f"{value.text} outside [{ends[0]:g}, {ends[1]:g}]"
-        for value, ends in zip(query.values, ranges, strict=True)
-        if ends is not None
-    )
-    return [f"Values of {shown} are clipped{missing}."]
-
-
-def _left_out(question: Question) -> list[str]:
-    """Which rows do not enter."""
-    if not isinstance(question, TableQuestion):
-        return ["Rows for which the filter is false or null do not enter."] * question.filtered
-    query = question.checked.query
-    filtered = ["Rows for which the filter is false or null do not enter."] * (query.where is not None)
-    return filtered + ["Rows without a value do not enter."] * (query.nulls == "skip")
 
 
 def not_computed(

@@ -17,7 +17,8 @@ from holdfast import intervals
 from holdfast.coding import ArmClasses, guess_deviation
 from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._by_cells import (
+from holdfast.intervals import Interval
+from holdfast.readings._by_cells import (
     CELLS,
     FARTHER,
     ByCells,
@@ -28,8 +29,15 @@ from holdfast.guard._by_cells import (
     require_training,
     spacing,
 )
-from holdfast.guard._question import CellQuestion, Moments, Part, Question, StatisticQuestion, TableQuestion
-from holdfast.guard._readings import (
+from holdfast.readings._question import (
+    CellQuestion,
+    Moments,
+    Part,
+    Question,
+    StatisticQuestion,
+    TableQuestion,
+)
+from holdfast.readings._readings import (
     DeclaredTail,
     MeanByBets,
     MeanOfDependentRows,
@@ -40,7 +48,6 @@ from holdfast.guard._readings import (
     ShareOfChain,
     bets_interval,
 )
-from holdfast.intervals import Interval
 from holdfast.statistics import AUC, Mean, Statistic
 from holdfast.tails import Tail
 
@@ -193,16 +200,21 @@ def _expect_anything(question: Question, public: Public) -> Expectation:
 def look(questions: Sequence[Question], training: Part | None, pilot: Part | None) -> None:
     """Look at what :func:`expect` will need of the free rows, for several questions in few scans; what is
     seen there is kept with the question."""
-    summed = [one for one in questions if isinstance(one, TableQuestion) and one.is_sum]
-    guessed = [one for one in summed if one.guess is not None and not _needs_no_look(one)]
-    for part, wanted in ((training, [one for one in summed if one.guess is None]), (pilot, guessed)):
+    summed = [question for question in questions if isinstance(question, TableQuestion) and question.is_sum]
+    guessed = [question for question in summed if question.guess is not None and not _needs_no_look(question)]
+    for part, wanted in (
+        (training, [question for question in summed if question.guess is None]),
+        (pilot, guessed),
+    ):
         if part is None:
             continue
         rows = part.rows
-        new = [one for one in wanted if (rows, not one.binary) not in one.seen]
-        squares = [not one.binary for one in new]
-        for one, sums in zip(new, sums_of_all(rows, [one.checked for one in new], squares), strict=True):
-            one.seen[rows, not one.binary] = one.moments_of(sums)
+        new = [question for question in wanted if (rows, not question.binary) not in question.seen]
+        squares = [not question.binary for question in new]
+        for question, sums in zip(
+            new, sums_of_all(rows, [question.checked for question in new], squares), strict=True
+        ):
+            question.seen[rows, not question.binary] = question.moments_of(sums)
 
 
 def _needs_no_look(question: Question) -> bool:
@@ -239,8 +251,8 @@ def _look(question: Question, part: Part | None) -> _Sight:
         return _Sight(0, 0, middle, width / 2)
     moments = question.moments(part, squares=not question.binary)
     mean = moments.mean if moments.rows else middle
-    known = not question.binary and moments.rows > 1
-    spread = math.sqrt(moments.variance) if known else _coin_spread(question, mean, moments.rows)
+    has_spread = not question.binary and moments.rows > 1
+    spread = math.sqrt(moments.variance) if has_spread else _coin_spread(question, mean, moments.rows)
     return _Sight(part.rows.count, moments.rows, mean, spread)
 
 
@@ -292,8 +304,12 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
     if question.binary:
         return Expectation(guess, error, _share(question, public, guess, round(passing), count_error))
     reading = _by_bets(question, public, guess, error, sight, passing, count_error)
-    known = public.by_cells and sight.passing >= _FEW_SEEN
-    if known and isinstance(question, CellQuestion) and _cells_are_narrower(question, public, reading, guess):
+    enough_seen = public.by_cells and sight.passing >= _FEW_SEEN
+    if (
+        enough_seen
+        and isinstance(question, CellQuestion)
+        and _cells_are_narrower(question, public, reading, guess)
+    ):
         return _expect_by_cells(question, Mean(), public)
     return Expectation(guess, error, reading)
 
@@ -314,8 +330,8 @@ def _share(question: Question, public: Public, guess: float, passing: int, count
     if not question.filtered:
         return Share(question, public.nats, None, public.rows)
     # A middle guess has the longest arms of all, so no class is missing where the guess is at an end.
-    known = intervals.clopper_pearson(passing // 2, passing, public.nats)
-    return Share(question, public.nats, _classes(count_error / 2, 1 / known.half_width), passing)
+    even_interval = intervals.clopper_pearson(passing // 2, passing, public.nats)
+    return Share(question, public.nats, _classes(count_error / 2, 1 / even_interval.half_width), passing)
 
 
 def _by_bets(

@@ -130,7 +130,9 @@ def _function_parts(function: FunctionType) -> Iterator[Any]:
 
 def _code_parts(code: CodeType) -> tuple[Any, ...]:
     """Code without the file and the line it was written in."""
-    constants = [_code_parts(one) if isinstance(one, CodeType) else one for one in code.co_consts]
+    constants = [
+        _code_parts(constant) if isinstance(constant, CodeType) else constant for constant in code.co_consts
+    ]
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     return code.co_code, constants, names, counts
@@ -140,7 +142,9 @@ def _globals_of(code: CodeType) -> set[str]:
     used = {
         str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
     }
-    return used.union(*(_globals_of(one) for one in code.co_consts if isinstance(one, CodeType)))
+    return used.union(
+        *(_globals_of(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    )
 
 
 @cache

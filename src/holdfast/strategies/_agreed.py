@@ -16,15 +16,22 @@ from holdfast.answers import Left, Preview
 from holdfast.coding import Account, Schedule, checked_schedule, grid_schedule, price
 from holdfast.dependence import Independent
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._expectation import Public, expect, look
-from holdfast.guard._hints import require_values_inside
-from holdfast.guard._left import tail_of_bounded_mean
-from holdfast.guard._question import Part, Question, StatisticQuestion
-from holdfast.guard._readings import BoundedMean, MeanOfDependentRows, Reading, Share
-from holdfast.guard._release import released
-from holdfast.guard._setup import Setup
-from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval
+from holdfast.readings import (
+    BoundedMean,
+    MeanOfDependentRows,
+    Part,
+    Public,
+    Question,
+    Reading,
+    Share,
+    StatisticQuestion,
+    expect,
+    look,
+    require_values_inside,
+)
+from holdfast.strategies._left import tail_of_bounded_mean
+from holdfast.strategies._strategy import Outcome, Setup, released
 from holdfast.tails import Tail
 
 _FRESH_ROWS = "Questions that were answered before stay free; new ones need a new guard on fresh rows."

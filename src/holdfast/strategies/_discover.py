@@ -19,10 +19,9 @@ from holdfast import checks
 from holdfast.answers import Preview
 from holdfast.coding import Account, Learned, Weights
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.guard._question import Part, Question, TableQuestion
-from holdfast.guard._readings import Reading
-from holdfast.guard._strategy import Outcome
+from holdfast.readings import Part, Question, Reading, TableQuestion
 from holdfast.records import Record, amount
+from holdfast.strategies._strategy import Outcome
 
 _CLAIM = re.compile(r"\s*(.*\S)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*\Z", re.DOTALL)
 # One in a thousand claims is supposed to fail on the rows.
@@ -31,11 +30,11 @@ _FAILS = 1e-3
 
 def split_claim(claim: str) -> tuple[str, str, float]:
     """The question, the sign and the number of a claim."""
-    found = _CLAIM.match(claim) if isinstance(claim, str) else None
+    match = _CLAIM.match(claim) if isinstance(claim, str) else None
     try:
-        if found is None:
+        if match is None:
             raise ValueError
-        return found.group(1), found.group(2)[0], float(found.group(3))
+        return match.group(1), match.group(2)[0], float(match.group(3))
     except ValueError:
         raise QueryRejected(
             f"Cannot read the claim {claim!r}; write a question, < or >, and a number, as in "
@@ -114,8 +113,8 @@ class PreparedClaim:
         """The dearer of both bits, or of a failure."""
         return max(self._price(True), self._price(False), -math.log(_FAILS))
 
-    def _price(self, found: bool) -> float:
-        probability = self.learned.claims.probability(found)
+    def _price(self, holds: bool) -> float:
+        probability = self.learned.claims.probability(holds)
         return -math.log((1 - _FAILS) * probability)
 
     @property
@@ -138,22 +137,22 @@ class PreparedClaim:
     def read(self, part: Part) -> Outcome:
         """Read the rows once; one bit leaves."""
         measured = self.reading.measured(part)
-        found = measured is not None and (
+        holds = measured is not None and (
             measured.interval.low > self.question.number
             if self.question.sign == ">"
             else measured.interval.high < self.question.number
         )
         return Outcome(
-            price=self._price(found),
-            surprise=found,
+            price=self._price(holds),
+            surprise=holds,
             released={
                 CLAIM: True,
-                "found": found,
+                "found": holds,
                 "rate": self.question.rate,
                 "level": self.level,
                 "theorem": self.reading.theorem,
             },
-            learned=self.learned.after_claim(found=found, rate=self.question.rate),
+            learned=self.learned.after_claim(found=holds, rate=self.question.rate),
         )
 
     def failed(self) -> Outcome:
@@ -183,10 +182,10 @@ def whole_rate(rate: Any) -> float:
 
 def require_one_rate(learned: Learned, rate: float) -> None:
     """Refuse a second rate: what is promised is about all discoveries of an account."""
-    said = learned.claims.rate
-    if said and said != rate:
+    agreed = learned.claims.rate
+    if agreed and agreed != rate:
         raise InvalidArgument(
-            "rate", f"{said:g}, as in this account's other claims: the promise is about all of them", rate
+            "rate", f"{agreed:g}, as in this account's other claims: the promise is about all of them", rate
         )
 
 
@@ -218,9 +217,9 @@ class Discovery(Record):
         return self.found
 
     def __repr__(self) -> str:
-        said = "found" if self.found else "not found"
+        result = "found" if self.found else "not found"
         return (
-            f"{self.claim}: {said} (e-value {self.e_value:.3g}, tested at {self.level:.2g}; cost "
+            f"{self.claim}: {result} (e-value {self.e_value:.3g}, tested at {self.level:.2g}; cost "
             f"{amount(self.cost, self.unit)}; at most {self.rate:g} of all that is found is false, in "
             "expectation)"
         )

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast import queries
-from holdfast.guard._question import Moments, Part, Question, TableQuestion
 from holdfast.intervals import clopper_pearson
 from holdfast.queries import Expression, Query
+from holdfast.readings._question import Moments, Part, Question, TableQuestion
 
 CLIPPED = "clipped"
 """The name under which a question keeps its clipping."""

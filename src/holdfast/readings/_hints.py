@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from holdfast.engines import Rows
 from holdfast.errors import QueryRejected
-from holdfast.guard._question import Part, Question, TableQuestion
+from holdfast.readings._question import Part, Question, TableQuestion
 
 # A column with more different texts than this is one of names or ids, where nobody knows what is misspelt.
 _MOST_TEXTS = 10_000
@@ -118,7 +118,7 @@ class Hints:
         assert self._training is not None
         texts = self._texts_of(self._training, column) or frozenset()
         digits = re.findall(r"\d", text)
-        alike = {one.strip().casefold(): one for one in sorted(texts) if re.findall(r"\d", one) == digits}
+        alike = {seen.strip().casefold(): seen for seen in sorted(texts) if re.findall(r"\d", seen) == digits}
         near = difflib.get_close_matches(text.strip().casefold(), list(alike), n=1, cutoff=_ALIKE)
         return alike[near[0]] if near else None
 

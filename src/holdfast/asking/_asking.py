@@ -27,16 +27,16 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Protocol
 
+from holdfast.asking._clean_room import Failed, read_protected, reader
+from holdfast.asking._records import NOBODY, Asked, Asker, Interrupted, Reserved, Settled
+from holdfast.asking._session import Session
 from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
 from holdfast.errors import HoldfastError
-from holdfast.guard._clean_room import Failed, read_protected, reader
-from holdfast.guard._clipping import counting_clipped
-from holdfast.guard._question import Part, Question, TableQuestion
-from holdfast.guard._session import NOBODY, Asked, Asker, Interrupted, Reserved, Session, Settled
-from holdfast.guard._strategy import Outcome, Prepared
 from holdfast.ledger import BookError, Stale
+from holdfast.readings import Part, Question, TableQuestion, counting_clipped
 from holdfast.spans import traced
+from holdfast.strategies import Outcome, Prepared
 
 # A crash costs the worst prices of all questions that were being read, so not more than these join.
 _MOST_JOINED = 16
@@ -231,11 +231,11 @@ def _answer_one(session: Session, strategy: Preparing, request: _Request, part: 
             reserved = session.reserve(asked, refused=request.refused, stop=request.stop)
             # What was interrupted is settled first: until then it counts as the dearest it could be.
             recorded = _read_and_record(session, strategy, members, reserved, part, name)
-            read = {one.key for one in recorded if not one.unread}
-            taken_up = {key for key, one in reserved.items() if one.interrupted is not None}
+            read = {settled.key for settled in recorded if not settled.unread}
+            taken_up = {key for key, reservation in reserved.items() if reservation.interrupted is not None}
             again = bool(taken_up) and (len(asked) > 1 or not taken_up <= read)
-            request.recorded |= {one.key for one in recorded}
-            failed |= {one.key: one.nats if one.failed else None for one in recorded}
+            request.recorded |= {settled.key for settled in recorded}
+            failed |= {settled.key: settled.nats if settled.failed else None for settled in recorded}
     # What was settled before, or by another process, is told as the book has it.
     failed |= {key: session.failed(key) for key in members if key not in failed}
     request.failed = {key: nats for key, nats in failed.items() if nats is not None}
@@ -255,7 +255,7 @@ def read_interrupted(
         session.read()
         if session.balance.closed:
             return
-        made = {one.key: question_of(one) for one in session.interrupted()}
+        made = {reservation.key: question_of(reservation) for reservation in session.interrupted()}
         members = {key: Member(question) for key, question in made.items() if question is not None}
         strategy.look([member.question for member in members.values()])
         asked = [_asked(strategy, member, name) for member in members.values()]
@@ -277,10 +277,16 @@ def _read_and_record(
     """Read all that is reserved, and record it in order; returns what was recorded here. ``name`` is the
     reader's."""
     # What is interrupted is marked before anything is read; scores of a batch each before their own reading.
-    scanned = {key: one for key, one in reserved.items() if isinstance(members[key].question, TableQuestion)}
-    others = {key: one for key, one in reserved.items() if key not in scanned}
+    scanned = {
+        key: reservation
+        for key, reservation in reserved.items()
+        if isinstance(members[key].question, TableQuestion)
+    }
+    others = {key: reservation for key, reservation in reserved.items() if key not in scanned}
     reserved = {**session.begin_again(scanned, name), **others}
-    part = with_sums(part, [members[key].question for key, one in reserved.items() if _by_sums(one)])
+    part = with_sums(
+        part, [members[key].question for key, reservation in reserved.items() if _by_sums(reservation)]
+    )
     recorded: list[Settled] = []
     while reserved:
         for group in _recorded_together(members, reserved):
@@ -288,9 +294,10 @@ def _read_and_record(
             recorded += session.settle(_read_in_order(session, strategy, members, mine, part))
         # Another process may have settled one of them; then the others are read anew, knowing that.
         reserved = {
-            key: one
-            for key, one in reserved.items()
-            if session.is_open(one.line) and (one.interrupted is None or session.reads_again(one.line, name))
+            key: reservation
+            for key, reservation in reserved.items()
+            if session.is_open(reservation.line)
+            and (reservation.interrupted is None or session.reads_again(reservation.line, name))
         }
     return recorded
 
@@ -302,7 +309,7 @@ def _recorded_together(
     once: what the next one is compared with may follow from it, as on a board."""
     places = enumerate(reserved.items())
     for _, group in groupby(places, key=lambda it: -1 if _is_sum(members[it[1][0]].question) else it[0]):
-        yield dict(one for _, one in group)
+        yield dict(reservation for _, reservation in group)
 
 
 def _read_in_order(
@@ -315,22 +322,22 @@ def _read_in_order(
     """Read questions that have their reservations; each of a batch is prepared with what those before it
     taught."""
     account, settled = session.account, []
-    for key, one in reserved.items():
-        interrupted = one.interrupted
+    for key, reservation in reserved.items():
+        interrupted = reservation.interrupted
         if interrupted is not None:
-            if one.batch is not None and interrupted.undisturbed:
-                now = session.account_before(one.batch, account.learned, account.experience)
+            if reservation.batch is not None and interrupted.undisturbed:
+                now = session.account_before(reservation.batch, account.learned, account.experience)
                 interrupted = replace(interrupted, account=now)
             outcome = _settled_again(strategy, members[key], interrupted, part)
             if interrupted.account.learned != account.learned:
                 outcome = replace(outcome, learned=None)  # What was learned since stays.
         else:
-            prepared = one.prepared
-            if one.batch is not None:
-                now = session.account_before(one.batch, account.learned, account.experience)
+            prepared = reservation.prepared
+            if reservation.batch is not None:
+                now = session.account_before(reservation.batch, account.learned, account.experience)
                 prepared = strategy.prepare(members[key].question, now)
             assert prepared is not None
-            outcome = _settled(strategy, members[key], one.line, prepared, part)
+            outcome = _settled(strategy, members[key], reservation.line, prepared, part)
         account = account.after(0, surprise=outcome.surprise, learned=outcome.learned)
         settled.append(outcome)
     return settled
@@ -349,18 +356,23 @@ def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Re
         asked = [_asked(strategy, member, name) for member in members.values()]
         try:
             reserved = session.reserve(asked, in_turn=True)
-            part = with_sums(part, [members[key].question for key, one in reserved.items() if _by_sums(one)])
+            part = with_sums(
+                part,
+                [members[key].question for key, reservation in reserved.items() if _by_sums(reservation)],
+            )
             account = session.account
-            for key, one in reserved.items():
+            for key, reservation in reserved.items():
                 # The account before the first is the one that it was reserved from, and not an earlier one.
-                account = account if one.before is None else one.before
-                prepared = one.prepared
+                account = account if reservation.before is None else reservation.before
+                prepared = reservation.prepared
                 if prepared is None:
-                    prepared = _prepared_again(session, strategy, members[key].question, one.line, account)
+                    prepared = _prepared_again(
+                        session, strategy, members[key].question, reservation.line, account
+                    )
                 if prepared is None:
-                    returned.append(one.line)
+                    returned.append(reservation.line)
                     continue
-                outcome = _settled(strategy, members[key], one.line, prepared, part)
+                outcome = _settled(strategy, members[key], reservation.line, prepared, part)
                 account = account.after(
                     account.charge(outcome.nats),
                     surprise=outcome.surprise,
@@ -482,15 +494,22 @@ def _by_sums(reserved: Reserved[Prepared]) -> bool:
 def with_sums(part: Part, questions: Sequence[Question]) -> Part:
     """The protected rows with the sums of several questions at hand; without them where they cannot be read
     together, and each has to show by itself whether it can."""
-    summed = [one for one in questions if isinstance(one, TableQuestion) and _is_sum(one) and not part.units]
+    summed = [
+        question
+        for question in questions
+        if isinstance(question, TableQuestion) and _is_sum(question) and not part.units
+    ]
     counting = [other for question in questions for other in counting_clipped(question)]
     if len(summed) < 2 and not counting:
         return part
     # Where a mean counts what is clipped of it, it is in both.
-    summed = list({one.key: one for one in (*summed, *counting)}.values())
-    checked, squares = [one.checked for one in summed], [not one.binary for one in summed]
+    summed = list({question.key: question for question in (*summed, *counting)}.values())
+    checked, squares = [question.checked for question in summed], [not question.binary for question in summed]
     sums: list[Sums] | Failed = read_protected(lambda: sums_of_all(part.rows, checked, squares), list)
     if isinstance(sums, Failed):
         return part
-    moments = {one.key: one.moments_of(found) for one, found in zip(summed, sums, strict=True)}
+    moments = {
+        question.key: question.moments_of(sums_of_question)
+        for question, sums_of_question in zip(summed, sums, strict=True)
+    }
     return replace(part, moments=moments)

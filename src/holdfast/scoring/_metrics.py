@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from holdfast import checks, queries
 from holdfast.engines import SCALE_BITS, Rows
 from holdfast.errors import QueryRejected
-from holdfast.guard._question import TableQuestion
 from holdfast.queries import Query, quoted_name, quoted_value
+from holdfast.readings import TableQuestion
 from holdfast.statistics import AUC, NO_AXIS, Axis, Contrast, Mean, Ratio, RSquared, Statistic
 
 # Whole numbers up to this one are floats that differ.
@@ -218,9 +218,9 @@ def values_of(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: 
         return _of_numbers(metric, as_numbers(predicted), as_numbers(truth), scale)
     if metric == "auc":
         scores = as_numbers(predicted)
-        known = ~(is_missing(truth) | np.isnan(scores))
+        complete = ~(is_missing(truth) | np.isnan(scores))
         squeezed = np.where(np.isinf(scores), np.sign(scores), scores / (1 + np.abs(scores)))
-        return Values(squeezed, group=_is_positive(truth, scale).astype(np.int64), enters=known)
+        return Values(squeezed, group=_is_positive(truth, scale).astype(np.int64), enters=complete)
     return Values(_of_probabilities(metric, predicted, truth, scale))
 
 
@@ -233,13 +233,17 @@ def _of_labels(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale:
         for place, label in enumerate(scale.classes):
             group[np.asarray(truth == label)] = place
         return Values(right.astype(np.float64), group=group, enters=group >= 0)
-    said, true = np.asarray(predicted == scale.positive), _is_positive(truth, scale)
+    predicted_positive, true = np.asarray(predicted == scale.positive), _is_positive(truth, scale)
     if metric == "precision":
-        return Values(true.astype(np.float64), enters=said)
+        return Values(true.astype(np.float64), enters=predicted_positive)
     if metric == "recall":
-        return Values(said.astype(np.float64), enters=true)
-    both = np.where(said & true, 2.0, 0.0)
-    return Values(both, said.astype(np.float64) + true.astype(np.float64), enters=said | true)
+        return Values(predicted_positive.astype(np.float64), enters=true)
+    both = np.where(predicted_positive & true, 2.0, 0.0)
+    return Values(
+        both,
+        predicted_positive.astype(np.float64) + true.astype(np.float64),
+        enters=predicted_positive | true,
+    )
 
 
 def _is_positive(truth: NDArray[Any], scale: Scale) -> NDArray[np.bool_]:
@@ -303,24 +307,26 @@ def score_query(
     """The score of predictions that are an expression, as a question; None for a metric that no question is.
     A row without a prediction or a target counts as wrong, as it does for arrays and models."""
     checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
-    said, true = f"({predictions})", f"({target})"
+    predicted, true = f"({predictions})", f"({target})"
     options = {"guess": guess, "schema": schema}
     scale = scale or Scale()
     if metric in ("accuracy", "error"):
         sign = "=" if metric == "accuracy" else "<>"
-        return queries.share(f"{said} {sign} {true}", nulls=metric == "error", **options)
+        return queries.share(f"{predicted} {sign} {true}", nulls=metric == "error", **options)
     if metric == "brier":
         if scale.positive is not None:
             positive = _is(true, scale.positive)
             true = f"case when {positive} then 1 when not ({positive}) then 0 end"
-        return queries.mean(f"({said} - {true}) * ({said} - {true})", bounds=(0, 1), nulls=1, **options)
+        return queries.mean(
+            f"({predicted} - {true}) * ({predicted} - {true})", bounds=(0, 1), nulls=1, **options
+        )
     if metric in ("mae", "mse"):
         low, high = scale.span
-        clipped = [f"least(greatest({side}, {low!r}), {high!r})" for side in (said, true)]
+        clipped = [f"least(greatest({side}, {low!r}), {high!r})" for side in (predicted, true)]
         apart = f"abs({clipped[0]} - {clipped[1]})"
         loss, most = (apart, high - low) if metric == "mae" else (f"{apart} * {apart}", (high - low) ** 2)
         return queries.mean(loss, bounds=(0, most), nulls=most, **options)
-    is_true, is_said = (_is(side, scale.positive) for side in (true, said))
+    is_true, is_said = (_is(side, scale.positive) for side in (true, predicted))
     if metric == "precision":
         return queries.share(is_true, where=is_said, nulls=False, **options)
     if metric == "recall":
@@ -332,7 +338,7 @@ def score_query(
         return queries.ratio(both, either, bounds=[(0, 2), (0, 2)], where=where, nulls="skip", **options)
     if metric == "log_loss":
         cap = scale.span[1] if scale.span != (0.0, 1.0) else LOG_LOSS_CAP
-        right = f"case when {is_true} then {said} else 1 - {said} end"
+        right = f"case when {is_true} then {predicted} else 1 - {predicted} end"
         return queries.mean(f"-ln({right})", bounds=(0, cap), nulls=cap, **options)
     return None
 
@@ -387,26 +393,28 @@ def scored_expression(
     predictions: str, *, target: str, metric: str, scale: Scale, schema: Any, nullable: Any
 ) -> TableQuestion:
     """The score of an expression by a metric that no other question is."""
-    said, true = f"({predictions})", f"({quoted_name(target)})"
+    predicted, true = f"({predictions})", f"({quoted_name(target)})"
     options: dict[str, Any] = {"nulls": "skip", "schema": schema}
     if metric == "balanced_accuracy":
         groups = tuple(queries.Expression.read(_is(true, label)) for label in scale.classes)
-        asked = queries.difference(f"{said} = {true}", between=("true", "false"), **options)
+        asked = queries.difference(f"{predicted} = {true}", between=("true", "false"), **options)
         asked = replace(asked, groups=groups)
     elif metric == "auc":
-        squeezed = f"{said} / (1 + abs({said}))"
+        squeezed = f"{predicted} / (1 + abs({predicted}))"
         positive = _is(true, scale.positive)
         asked = queries.difference(
             squeezed, between=(f"not ({positive})", positive), bounds=(-1, 1), **options
         )
     elif metric == "rmse":
         width = scale.width
-        clipped = [f"least(greatest({side}, {scale.span[0]!r}), {scale.span[1]!r})" for side in (said, true)]
+        clipped = [
+            f"least(greatest({side}, {scale.span[0]!r}), {scale.span[1]!r})" for side in (predicted, true)
+        ]
         asked = queries.mean(
             f"({clipped[0]} - {clipped[1]}) * ({clipped[0]} - {clipped[1]})", bounds=(0, width**2), **options
         )
     elif metric == "r2":
-        asked = queries.covariance(true, said, bounds=scale.span, **options)
+        asked = queries.covariance(true, predicted, bounds=scale.span, **options)
     else:
         raise QueryRejected(f"{metric} is not a score of an expression.")
     question = TableQuestion.of(asked.check(schema, nullable))

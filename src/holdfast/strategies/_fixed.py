@@ -17,10 +17,9 @@ from holdfast.answers import Left, Preview, perhaps_too_wide
 from holdfast.coding import Account
 from holdfast.dependence import Dependence, Independent
 from holdfast.errors import BudgetSpent, NotEnoughRows, QueryRejected
-from holdfast.guard._question import Part, Question, TableQuestion
-from holdfast.guard._release import released
-from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval
+from holdfast.readings import Part, Question, TableQuestion
+from holdfast.strategies._strategy import Outcome, released
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 from holdfast import queries
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import NotEnoughRows, QueryRejected
-from holdfast.guard._question import CellQuestion, Part, TableQuestion
-from holdfast.guard._readings import Measured, Reading
 from holdfast.intervals import Interval
+from holdfast.readings._question import CellQuestion, Part, TableQuestion
+from holdfast.readings._readings import Measured, Reading
 from holdfast.statistics import (
     NO_AXIS,
     Bets,

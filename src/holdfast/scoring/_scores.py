@@ -6,11 +6,8 @@ the training rows, before anything is charged.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import secrets
-import sys
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,23 +17,30 @@ from numpy.typing import NDArray
 from holdfast import checks, queries
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.guard._metrics import (
+from holdfast.readings import CellQuestion, Moments, Part, range_of
+from holdfast.scoring._metrics import (
     LOG_LOSS_CAP,
     METRICS,
     Scale,
     Values,
     axes_of_metric,
-    comparable,
     is_missing,
-    kind_of_values,
     limits_of,
     of_one_kind,
     statistic_of,
     units_of,
     values_of,
 )
-from holdfast.guard._question import CellQuestion, Moments, Part
-from holdfast.guard._table import range_of
+from holdfast.scoring._models import (
+    Model,
+    copied,
+    features_of,
+    output_of,
+    positive_class,
+    quoted,
+    require_fitted,
+    require_kind,
+)
 from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic, Steps, UnitCells
 
 _MOST_CLASSES = 100
@@ -77,68 +81,6 @@ _OF_A_CLASS = (
     "the outcome is 1 if the target is {0} and 0 if it is anything else. A missing value counts as the "
     "worst, 1."
 )
-
-
-@dataclass(frozen=True)
-class Model:
-    """A fitted model as it was when it was asked about. ``column`` is that of the scored class among its
-    probabilities; with ``whole`` all of them are scored.
-
-    ``output`` names what is scored, its ``predict`` or its ``predict_proba``, and ``features`` the columns it
-    was fitted on (None: it does not say, and sees all but the target). Each use works on a copy: the caller's
-    model never sees a protected row, and keeps nothing of one.
-    """
-
-    fitted: Any
-    output: str
-    features: tuple[str, ...] | None
-    column: int | None = None
-    whole: bool = False
-
-    def predict(self, part: Part, target: str) -> NDArray[Any]:
-        """One prediction, or one probability of the scored class, for each row of a part. Reads the rows."""
-        columns = self.features or tuple(name for name in part.rows.schema if name != target)
-        found = np.asarray(getattr(copied(self.fitted), self.output)(part.rows.frame(list(columns))))
-        return self._scored(found, part.rows.count)
-
-    def _scored(self, found: NDArray[Any], rows: int) -> NDArray[Any]:
-        if self.whole and found.ndim == 2 and len(found) == rows:
-            return found
-        if self.output == "predict_proba" and found.ndim == 2 and found.shape[1] == 2:
-            found = found[:, 1 if self.column is None else self.column]
-        elif self.column is not None and found.ndim == 2:
-            found = found[:, self.column]
-        if found.shape != (rows,):
-            raise ValueError(f"{self.output} returned an array of shape {found.shape} for {rows:,} rows")
-        return found
-
-    def out_of_fold(self, training: Part, target: str, folds: int) -> NDArray[Any] | None:
-        """Predictions for the training rows by models that were fitted without them; None for a model that
-        cannot be fitted again."""
-        if "sklearn" not in sys.modules:
-            return None
-        from sklearn.base import BaseEstimator, clone
-        from sklearn.model_selection import cross_val_predict
-
-        if not isinstance(self.fitted, BaseEstimator) or training.rows.count < 2 * folds:
-            return None
-        columns = self.features or tuple(name for name in training.rows.schema if name != target)
-        frame, truth = training.rows.frame(list(columns)), training.column(target)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = cross_val_predict(clone(self.fitted), frame, truth, cv=folds, method=self.output)
-            return self._scored(np.asarray(found), training.rows.count)
-        except Exception:  # A model that cannot be fitted on these rows is scored as it is.
-            return None
-
-
-def copied(model: Any) -> Any:
-    """A copy of a model; the model itself where it cannot be copied."""
-    try:
-        return copy.deepcopy(model)
-    except Exception:
-        return model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,9 +225,9 @@ def compare_question(first: ScoreQuestion, second: ScoreQuestion) -> ComparedQue
     """The question behind ``guard.compare``."""
     metric, width = first.metric, first.high - first.low
     if not METRICS[metric].paired:
-        known = ", ".join(name for name, about in METRICS.items() if about.paired)
+        paired = ", ".join(name for name, about in METRICS.items() if about.paired)
         raise QueryRejected(
-            f"Two predictions are not compared row by row by {metric}: use one of {known}, or ask for both "
+            f"Two predictions are not compared row by row by {metric}: use one of {paired}, or ask for both "
             "scores "
             f"in one call."
         )
@@ -380,7 +322,7 @@ def scale_of(
     seen = _labels_in(target, training)
     if len(seen) == 1:
         raise QueryRejected(
-            f"The training part shows one class of {target!r} only ({_shown(seen[0])}), and {metric} "
+            f"The training part shows one class of {target!r} only ({quoted(seen[0])}), and {metric} "
             "compares "
             "classes. Give more rows, or score with accuracy."
         )
@@ -394,7 +336,7 @@ def scale_of(
     chosen = _positive_label(target, kind, training, classes) if positive is None else positive
     if positive is not None and seen and positive not in seen:
         raise QueryRejected(
-            f"No training row has {positive!r} in {target!r}; there are {', '.join(map(_shown, seen[:10]))}."
+            f"No training row has {positive!r} in {target!r}; there are {', '.join(map(quoted, seen[:10]))}."
         )
     return Scale(positive=chosen)
 
@@ -419,8 +361,8 @@ def _labels_in(target: str, training: Part | None) -> tuple[Any, ...]:
     if training is None:
         return ()
     values = training.column(target)
-    known = values[~is_missing(values)]
-    return tuple(sorted(set(known.tolist())))
+    present = values[~is_missing(values)]
+    return tuple(sorted(set(present.tolist())))
 
 
 def _positive_label(target: str, kind: str, training: Part | None, classes: Any) -> Any:
@@ -487,13 +429,13 @@ def _of_array(
             f"the {protected.rows.count:,} protected rows; got {got}."
         )
     given = of_one_kind(predictions)
-    _require_kind(given, target, metric, protected, positive=scale.positive)
+    require_kind(given, target, metric, protected, positive=scale.positive)
     probable = METRICS[metric].needs == "probability"
     if probable and not np.all((given >= 0.0) & (given <= 1.0)):
         called = "A Brier score" if metric == "brier" else f"A {metric}"
         raise QueryRejected(
             f"{called} is of probabilities: give numbers from 0 to 1, how likely it is that "
-            f"{target} is {1 if scale.positive is None else _shown(scale.positive)}."
+            f"{target} is {1 if scale.positive is None else quoted(scale.positive)}."
         )
     identity = hashlib.sha256(given.dtype.str.encode() + given.tobytes()).hexdigest()
     everywhere = protected.mask is not None and len(given) == protected.data_rows
@@ -520,13 +462,13 @@ def _of_model(
     protected: Part,
     scale: Scale,
 ) -> ScoreQuestion:
-    from holdfast.guard._model_key import model_key  # joblib is slow to import, and only models need it
+    from holdfast.scoring._model_key import model_key  # joblib is slow to import, and only models need it
 
     # The digest comes first: whatever the model does with rows, it is the digest of what was brought.
     key = model_key(model)
-    _require_fitted(model)
-    output = _output_of(model, metric)
-    positive = _positive_class(model, target, protected, scale.positive) if metric == "brier" else None
+    require_fitted(model)
+    output = output_of(model, metric)
+    positive = positive_class(model, target, protected, scale.positive) if metric == "brier" else None
     scale = replace(scale, positive=positive) if metric == "brier" else scale
     notes = [_brier_note(positive, "that the model gives")] * (metric == "brier")
     notes.append(_NEW_EACH_TIME if key is None else _RECOGNISED.format(key[:_SHOWN]))
@@ -548,7 +490,7 @@ def _of_model(
         guess=guess,
         scale=scale,
         predictions=Model(
-            copied(model), output, _features(model, target, protected), column, whole=metric == "log_loss"
+            copied(model), output, features_of(model, target, protected), column, whole=metric == "log_loss"
         ),
         everywhere=True,
         notes=tuple(notes),
@@ -556,39 +498,17 @@ def _of_model(
 
 
 def _brier_note(positive: Any, whose: str = "of") -> str:
-    return _ZERO_OR_ONE if positive is None else _OF_A_CLASS.format(_shown(positive), whose)
-
-
-def _output_of(model: Any, metric: str) -> str:
-    """What of a model is scored."""
-    needs = METRICS[metric].needs
-    wanted = {
-        "label": ("predict",),
-        "number": ("predict",),
-        "probability": ("predict_proba",),
-        "score": ("predict_proba", "decision_function"),
-    }[needs]
-    output = next((name for name in wanted if hasattr(model, name)), None)
-    if output is None:
-        raise QueryRejected(
-            f"{type(model).__name__} has no {' or '.join(wanted)}, and {metric} needs it. "
-            + (
-                "Use a model that gives probabilities, or give the probabilities as an array."
-                if needs in ("probability", "score")
-                else "Use metric='brier', or give the predictions as an array."
-            )
-        )
-    return output
+    return _ZERO_OR_ONE if positive is None else _OF_A_CLASS.format(quoted(positive), whose)
 
 
 def _question(
     identity: str, *, label: str, target: str, metric: str, guess: float | None, scale: Scale, **rest: Any
 ) -> ScoreQuestion:
     about, (low, high) = METRICS[metric], limits_of(metric, scale)
-    told = _told(metric, scale)
+    details = _told(metric, scale)
     return ScoreQuestion(
-        key=hashlib.sha256(f"score {metric} {target} {identity}{told}".encode()).hexdigest(),
-        text=f"score({label}, target = {target}, metric = {metric}{told})",
+        key=hashlib.sha256(f"score {metric} {target} {identity}{details}".encode()).hexdigest(),
+        text=f"score({label}, target = {target}, metric = {metric}{details})",
         low=low,
         high=high,
         guess=guess,
@@ -609,86 +529,12 @@ def _told(metric: str, scale: Scale) -> str:
     if METRICS[metric].needs == "number":
         return f", bounds = {_ends(scale)}"
     bounds = f", bounds = {_ends(scale)}" if metric == "log_loss" else ""
-    return bounds + ("" if scale.positive is None else f", positive = {_shown(scale.positive)}")
+    return bounds + ("" if scale.positive is None else f", positive = {quoted(scale.positive)}")
 
 
 def _ends(scale: Scale) -> str:
     low, high = (repr(end).removesuffix(".0") for end in scale.span)
     return f"[{low}, {high}]"
-
-
-def _require_fitted(model: Any) -> None:
-    """Refuse a class in place of a model, and a model of scikit-learn that was not fitted."""
-    if isinstance(model, type):
-        raise QueryRejected(f"Give a fitted model; {model.__name__} is a class: {model.__name__}().fit(…).")
-    if "sklearn" not in sys.modules:
-        return
-    from sklearn.base import BaseEstimator
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    if isinstance(model, BaseEstimator):
-        try:
-            check_is_fitted(model)
-        except NotFittedError:
-            raise QueryRejected(
-                f"This {type(model).__name__} is not fitted: fit it on guard.train first."
-            ) from None
-
-
-def _features(model: Any, target: str, protected: Part) -> tuple[str, ...] | None:
-    """The columns that a model was fitted on, where it says so."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return None
-    features = tuple(str(name) for name in names)
-    if target in features:
-        raise QueryRejected(
-            f"The model was fitted with the column {target!r} among its features, and that is what it is "
-            "scored on. Fit it without."
-        )
-    missing = [name for name in features if name not in protected.rows.schema]
-    if missing:
-        raise QueryRejected(
-            f"The model was fitted on columns that the rows do not have: {', '.join(missing[:10])}. There "
-            f"are {', '.join(protected.rows.schema)}."
-        )
-    return features
-
-
-def _positive_class(model: Any, target: str, protected: Part, wanted: Any) -> Any:
-    """The label whose probability is scored: the one that is ``wanted``, else the second of two classes. That
-    is 1 of 0 and 1, True of False and True, and the later one of two texts. None where a model names no
-    classes."""
-    classes = getattr(model, "classes_", None)
-    if classes is None:
-        _require_kind(np.zeros(0), target, "brier", protected, positive=wanted)
-        return wanted
-    several = isinstance(classes, list) and any(np.ndim(one) > 0 for one in classes)
-    labels = np.zeros((0, 0)) if several else np.asarray(classes)
-    if labels.ndim != 1 or len(labels) != 2:
-        count = "several targets" if labels.ndim != 1 else f"{len(labels)}"
-        raise QueryRejected(
-            f"A Brier score is of two classes, and this model has {count}. Score its labels with "
-            "metric='accuracy', or the probability of one class as an array against a column that is 0 or 1."
-        )
-    if not comparable(kind_of_values(labels), protected.rows.schema[target].kind):
-        raise QueryRejected(
-            f"The model's classes are {_shown(labels[0])} and {_shown(labels[1])}, and the column {target!r} "
-            f"is of another kind ({protected.rows.schema[target].kind}). Fit it on the labels as they are "
-            "stored."
-        )
-    if wanted is not None and wanted not in labels.tolist():
-        raise QueryRejected(
-            f"The model has no class {_shown(wanted)}: its classes are {_shown(labels[0])} and "
-            f"{_shown(labels[1])}."
-        )
-    chosen = labels[1] if wanted is None else wanted
-    return chosen.item() if isinstance(chosen, np.generic) else chosen
-
-
-def _shown(label: Any) -> str:
-    return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def _try_on_training(question: ScoreQuestion, training: Part) -> None:
@@ -699,22 +545,22 @@ def _try_on_training(question: ScoreQuestion, training: Part) -> None:
     rows = training.rows.first(min(_TRIED_ROWS, training.rows.count))
     sample = Part(rows, training=True, data_rows=training.data_rows)
     try:
-        found = question.predictions.predict(sample, question.target)
+        predicted = question.predictions.predict(sample, question.target)
     except Exception as error:
         raise QueryRejected(
             f"The model cannot be applied to training rows, so it was not applied to others and nothing was "
             f"charged. {type(error).__name__}: {error}"
         ) from error
     if METRICS[question.metric].needs == "probability":
-        numbers = found.dtype.kind in "biuf"
-        if not (numbers and np.all((found >= -1e-6) & (found <= 1 + 1e-6))):
+        numbers = predicted.dtype.kind in "biuf"
+        if not (numbers and np.all((predicted >= -1e-6) & (predicted <= 1 + 1e-6))):
             called = "Brier score" if question.metric == "brier" else question.metric
             raise QueryRejected(
                 f"A {called} is of probabilities, and predict_proba returned values that are not numbers "
                 "from 0 to 1 for training rows. Nothing was charged."
             )
     else:
-        _require_kind(found, question.target, question.metric, sample)
+        require_kind(predicted, question.target, question.metric, sample)
 
 
 def require_labels(question: ScoreQuestion, training: Part | None) -> None:
@@ -726,47 +572,24 @@ def require_labels(question: ScoreQuestion, training: Part | None) -> None:
         if training is None:
             return
         rows = training.rows.first(min(_TRIED_ROWS, training.rows.count))
-        said = question.predictions.predict(
+        given = question.predictions.predict(
             Part(rows, training=True, data_rows=training.data_rows), question.target
         )
     else:
-        said = question.predictions
+        given = question.predictions
     seen = _labels_in(question.target, training)
-    predicted = set(said[~is_missing(said)].tolist())
+    predicted = set(given[~is_missing(given)].tolist())
     unseen = sorted(predicted - set(seen), key=str)
     if unseen and 0 < len(seen) <= _MOST_CLASSES:
         raise QueryRejected(
-            f"The predictions hold {_shown(unseen[0])}, and no training row has that in {question.target!r}; "
-            f"there are {', '.join(map(_shown, seen[:10]))}. Give the labels as they are stored. If it is "
+            f"The predictions hold {quoted(unseen[0])}, and no training row has that in {question.target!r}; "
+            f"there are {', '.join(map(quoted, seen[:10]))}. Give the labels as they are stored. If it is "
             "meant, score with a guess of your own: guess=..."
         )
     array = not isinstance(question.predictions, Model)
     if array and question.metric == "precision" and question.scale.positive not in predicted:
         raise QueryRejected(
-            f"No prediction is {_shown(question.scale.positive)}, so there is no precision: it is a share of "
+            f"No prediction is {quoted(question.scale.positive)}, so there is no precision: it is a share of "
             "the rows that are predicted to be positive. Say which label is with positive=..., or score the "
             "recall."
-        )
-
-
-def _require_kind(
-    predictions: NDArray[Any], target: str, metric: str, part: Part, positive: Any = None
-) -> None:
-    """Refuse predictions that could never equal the target, because they are of another kind."""
-    kind, stored = kind_of_values(predictions), part.rows.schema[target].kind
-    needs = METRICS[metric].needs
-    if metric in ("log_loss", "auc") or needs == "number":
-        if kind != "number":
-            raise QueryRejected(f"{metric} needs predictions that are numbers; these are of kind {kind}.")
-    elif metric == "brier":
-        if kind != "number" or not (positive is not None or comparable("number", stored)):
-            raise QueryRejected(
-                f"A Brier score needs numbers, and a target that is 0 or 1. The predictions are of kind "
-                f"{kind}, and the column {target!r} is of kind {stored}. Give a model with classes_, or "
-                "score against a column of 0 and 1."
-            )
-    elif not comparable(kind, stored):
-        raise QueryRejected(
-            f"The predictions are of kind {kind} and the column {target!r} is of kind {stored}, so none "
-            "could be right. Give the labels as they are stored."
         )

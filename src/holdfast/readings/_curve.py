@@ -12,11 +12,11 @@ import numpy as np
 from holdfast.coding import ArmClasses
 from holdfast.engines import Rows
 from holdfast.errors import QueryRejected
-from holdfast.guard._by_cells import HALVES, share_up_to
-from holdfast.guard._question import Part, TableQuestion
-from holdfast.guard._readings import Measured, Reading
 from holdfast.intervals import Interval
 from holdfast.queries import CheckedQuery, Expression, Query
+from holdfast.readings._by_cells import HALVES, share_up_to
+from holdfast.readings._question import Part, TableQuestion
+from holdfast.readings._readings import Measured, Reading
 from holdfast.statistics import Bets, Cells, Mean
 
 # The band is told at so many quantiles of the training part; fewer where rows depend on each other, because

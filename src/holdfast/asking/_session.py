@@ -15,15 +15,29 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
+from holdfast.asking._clean_room import Turn, killed_for_memory, may_be_alive
+from holdfast.asking._former import failed_before, terms_to_compare
+from holdfast.asking._records import (
+    CLOSED,
+    FAILED,
+    WISHES,
+    Asked,
+    Asker,
+    Interrupted,
+    OtherTerms,
+    Released,
+    Reserved,
+    Settled,
+    closing,
+    given_up,
+    reservation_of,
+)
 from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
-from holdfast.guard._clean_room import Turn, killed_for_memory, may_be_alive, memory_kills
-from holdfast.guard._former import failed_before, terms_to_compare
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 from holdfast.spans import traced
 
@@ -44,12 +58,7 @@ _MOST_FRESH = 256
 # In a line that repeats an answer: the question that was answered.
 _REPEATS = "repeats"
 
-_CLOSED = "The account is closed; nothing more is answered from it."
 _REPORTED = "It ended with a report. To go on, bring new rows and open the next epoch."
-_FAILED = (
-    "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
-    "so it ended the account. The answers given before keep their intervals."
-)
 _DIED = (
     "A process ended while it read the protected rows. With this strategy a failure is not paid for, so it "
     "ended the account. The answers given before keep their intervals."
@@ -61,129 +70,8 @@ _UNSETTLED = (
 )
 
 
-@dataclass(frozen=True)
-class Released:
-    """One settled question as the book has it: its text, its price, and what was released, if it was."""
-
-    key: str
-    text: str
-    micro_nats: int
-    answer: dict[str, Any] | None
-    receipt: Receipt | None
-
-
-@dataclass(frozen=True)
-class Asker:
-    """On whose behalf a question is asked, where several people share one account.
-
-    ``name`` is recorded with the price; ``request`` names one request, so that its repetition can be told;
-    ``permit`` is asked with the balance and the dearest price, in whole micro-nats, before anything is
-    reserved, and refuses by raising. Callbacks about the answer run in ``context``, where one thread asks for
-    several people.
-    """
-
-    name: str = ""
-    request: str = ""
-    permit: Callable[[Balance, int], None] | None = None
-    context: Context | None = None
-
-
-NOBODY = Asker()
-# In a reservation: what whoever asks adds to the question. Without it nothing can be read again.
-_WISHES = "wishes"
 # A line that says that a reservation is read again, and its place in the reservation.
 _AGAIN = "again"
-
-
-@dataclass(frozen=True)
-class Asked(Generic[_Prepared]):
-    """A question on its way to the account.
-
-    ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
-    ``worst`` says what it can cost then, and ``reader`` is who reads it. A question that is ``alone`` is
-    reserved only once every other reading of the account is settled.
-
-    With ``wishes``, what whoever asks adds to the question, and ``plan``, the public numbers of what was
-    prepared, a question that was interrupted can be read again as it was planned. Not one that ``runs_code``
-    of whoever asks: that may end the process because of the rows. One that is ``in_order`` is not read again
-    once the account has learned something since.
-    """
-
-    key: str
-    text: str
-    prepare: Callable[[Account], _Prepared]
-    worst: Callable[[_Prepared], float]
-    reader: str
-    asker: Asker = NOBODY
-    alone: bool = False
-    runs_code: bool = False
-    wishes: dict[str, Any] | None = None
-    plan: Callable[[_Prepared], dict[str, Any]] | None = None
-    in_order: bool = False
-
-
-@dataclass(frozen=True)
-class Reserved(Generic[_Prepared]):
-    """A question whose worst price is in the book, at ``line``. ``prepared`` is None for one of a batch: it
-    is prepared from the account of the batch when its turn comes. ``interrupted`` is a reservation that
-    another process left behind. ``before`` is the account from which the first of several that wait for one
-    turn was prepared."""
-
-    line: int
-    prepared: _Prepared | None
-    batch: dict[str, Any] | None = None
-    interrupted: Interrupted | None = None
-    before: Account | None = None
-
-
-@dataclass(frozen=True)
-class Interrupted:
-    """A reservation whose process ended before it recorded what it read.
-
-    ``account`` is the one that the reservation was made from, ``wishes`` what whoever asked added to the
-    question, ``plan`` the numbers of what was prepared (None for one of a batch) and ``nats`` the worst
-    price. ``memory`` says that the machine ended processes for want of memory since: then it is a failure.
-    ``undisturbed`` says that since then nothing was settled but questions of the same batch.
-    """
-
-    key: str
-    line: int
-    text: str
-    account: Account
-    wishes: dict[str, Any]
-    plan: dict[str, Any] | None
-    nats: float
-    memory: bool
-    undisturbed: bool
-
-
-@dataclass(frozen=True)
-class Settled:
-    """What came of a reserved question: ``released`` is all that leaves (None: a refusal that was paid for,
-    or a failure). A failure that ``closes`` ends the account; one that is ``unread`` was given up before the
-    rows were read. ``acts`` are further lines that cost nothing and are written in the same step."""
-
-    key: str
-    line: int
-    nats: float
-    surprise: bool
-    released: dict[str, Any] | None
-    learned: Learned | None = None
-    failed: bool = False
-    closes: bool = False
-    unread: bool = False
-    acts: tuple[Entry, ...] = ()
-
-
-class OtherTerms(BookError):
-    """The book was opened for other data or another promise: ``differing`` names what is not the same."""
-
-    def __init__(self, book: str, differing: list[str]) -> None:
-        self.differing = differing
-        super().__init__(
-            f"The account book {book} was opened with other terms ({', '.join(differing)} differ). "
-            "Use the same data and the same promise, or another book."
-        )
 
 
 class Session:
@@ -219,7 +107,7 @@ class Session:
         if differing:
             raise OtherTerms(self._book.name, differing)
         if not self.balance.closed and failed_before(self._book, agreed, opened):
-            self.close_account(_FAILED)
+            self.close_account(FAILED)
 
     @property
     def account(self) -> Account:
@@ -261,9 +149,9 @@ class Session:
         """Write down a line that costs nothing and is written once; returns what the book says, whoever
         wrote it."""
         for _ in range(_MOST_TRIES):
-            known = self._book.about(subject, kind)
-            if known is not None:
-                return known.body
+            written = self._book.about(subject, kind)
+            if written is not None:
+                return written.body
             with self._lock, suppress(Stale):
                 self._apply(self._book.append(kind, body, after=self._last, subject=subject))
                 return body
@@ -275,9 +163,9 @@ class Session:
         the book as it is at that moment, refuses by raising, or returns None if there is nothing to write."""
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
-                said = body()
-                if said is not None:
-                    self._apply(self._book.append("act", said, after=self._last, subject=subject))
+                act = body()
+                if act is not None:
+                    self._apply(self._book.append("act", act, after=self._last, subject=subject))
                 return
             self.read()
         raise BookError("The account book is too busy; nothing was written. Try again.")
@@ -323,11 +211,11 @@ class Session:
                     return None
                 if permit is not None:
                     permit(self.balance, 0)
-                said = body(self.account)
-                lines = [Entry("close", {"because": _REPORTED}, "account"), Entry("act", said, subject)]
+                word = body(self.account)
+                lines = [Entry("close", {"because": _REPORTED}, "account"), Entry("act", word, subject)]
                 for event in self._book.append_all(lines, after=end):
                     self._apply(event)
-                return said
+                return word
             self.read()
         raise BookError("The account book is too busy; nothing was written. Try again.")
 
@@ -341,8 +229,8 @@ class Session:
         if (fresh := self._fresh.pop(key, None)) is not None:
             written, text = fresh
             # What a release says is told as it is read from the book, to the order of its words.
-            said = json.loads(json.dumps(written.body, sort_keys=True))
-            return self._released(replace(written, body=said), text)
+            body = json.loads(json.dumps(written.body, sort_keys=True))
+            return self._released(replace(written, body=body), text)
         with self._lock:
             event = self._book.about(key, "release")
             if event is None:
@@ -409,7 +297,7 @@ class Session:
         self.read()
         with self._lock:
             balance, account = self.balance.copy(), self.account
-        return _reservation(asked, balance, account)[0]
+        return reservation_of(asked, balance, account)[0]
 
     @traced("reserve")
     def reserve(
@@ -434,18 +322,18 @@ class Session:
         """
         if in_turn:
             return self._reserve_in_turn(asked)
-        alone = any(one.alone for one in asked)
+        alone = any(question.alone for question in asked)
         for _ in range(_MOST_TRIES):
-            for one in asked:
-                self._await(one.key)
+            for question in asked:
+                self._await(question.key)
                 if refused is not None:
-                    refused.pop(one.key, None)  # What was refused at the last try may be allowed now.
+                    refused.pop(question.key, None)  # What was refused at the last try may be allowed now.
             try:
-                self._require_open(alone=alone, asked=[one.key for one in asked])
+                self._require_open(alone=alone, asked=[question.key for question in asked])
             except Closed as closed:
                 if refused is None:
                     raise
-                keys = [one.key for one in asked if not self._has(one.key, ("release",))]
+                keys = [question.key for question in asked if not self._has(question.key, ("release",))]
                 refused.update(dict.fromkeys(keys[:1] if stop else keys, closed))
                 return {}
             with self._lock, suppress(Stale):
@@ -455,7 +343,7 @@ class Session:
                     continue
                 end = self._last  # To prepare may read on in the book; this account ends here.
                 kinds = ("release",) if len(asked) == 1 else ("release", "fail")
-                new = [one for one in asked if not self._has(one.key, kinds)]
+                new = [question for question in asked if not self._has(question.key, kinds)]
                 prepared, entries = self._reservations(new, refused, stop=stop)
                 reserved: dict[str, Reserved[_Prepared]] = {}
                 for event in self._book.append_all(entries, after=end) if entries else []:
@@ -472,7 +360,7 @@ class Session:
             self._require_open()
             with self._lock, suppress(Stale):
                 end, before = self._last, self.account
-                new = [one for one in asked if self._is_new(one.key)]
+                new = [question for question in asked if self._is_new(question.key)]
                 prepared, entries = self._reservations_in_turn(new)
                 reserved: dict[str, Reserved[_Prepared]] = {}
                 for event in self._book.append_all(entries, after=end) if entries else []:
@@ -500,25 +388,29 @@ class Session:
             batch = self.balance.batch(len(asked))
             prepared: dict[str, _Prepared] = {}
             entries: list[Entry] = []
-            for place, one in enumerate(asked):
+            for place, question in enumerate(asked):
                 try:
-                    prepared[one.key], entry = _reservation(one, held, account)
+                    prepared[question.key], entry = reservation_of(question, held, account)
                 except HoldfastError as refusal:
                     if refused is None:
                         raise
-                    refused[one.key] = refusal
+                    refused[question.key] = refusal
                     if stop:
                         break
                     continue
                 entries.append(entry)
                 if not alone:
-                    held.apply(Event(self._last + len(entries), entry.kind, dict(entry.body), "", one.key))
+                    held.apply(
+                        Event(self._last + len(entries), entry.kind, dict(entry.body), "", question.key)
+                    )
                     del entry.body["before"]
                     entry.body.pop("plan", None)
                     entry.body["batch"] = {**batch, "place": place}
             if len(entries) == len(asked):
                 return prepared, entries
-            asked = [one for one in asked if one.key in prepared]  # The batch is smaller: prepare it anew.
+            asked = [
+                question for question in asked if question.key in prepared
+            ]  # The batch is smaller: prepare it anew.
 
     def _reservations_in_turn(
         self, asked: Sequence[Asked[_Prepared]]
@@ -528,18 +420,18 @@ class Session:
         held = self.balance.copy()
         prepared: dict[str, _Prepared] = {}
         entries: list[Entry] = []
-        for one in asked:
+        for question in asked:
             try:
-                ready, entry = _reservation(one, held, self._account_of(held))
+                ready, entry = reservation_of(question, held, self._account_of(held))
             except Exception:
                 break  # It is asked by itself, and whoever asks it is told then.
             if entries:
                 entry.body["micro_nats"] += _ROOM
                 entry.body.pop("plan", None)
             else:
-                prepared[one.key] = ready
+                prepared[question.key] = ready
             entries.append(entry)
-            held.apply(Event(self._last + len(entries), entry.kind, entry.body, "", one.key))
+            held.apply(Event(self._last + len(entries), entry.kind, entry.body, "", question.key))
         return prepared, entries
 
     def _has(self, key: str, kinds: Sequence[str]) -> bool:
@@ -555,13 +447,13 @@ class Session:
         return {
             line: body
             for line, body in self.balance.open.items()
-            if body["subject"] == key and _WISHES in body and not _is_read(body)
+            if body["subject"] == key and WISHES in body and not _is_read(body)
         }
 
     def interrupted(self) -> list[Interrupted]:
         """The reservations that nobody reads any more and that can be read again."""
         with self._lock:
-            bodies = {line: body for line, body in self.balance.open.items() if _WISHES in body}
+            bodies = {line: body for line, body in self.balance.open.items() if WISHES in body}
             return [self._interrupted(line, body) for line, body in bodies.items() if not _is_read(body)]
 
     def _interrupted(self, line: int, body: dict[str, Any]) -> Interrupted:
@@ -577,7 +469,7 @@ class Session:
             line=line,
             text=body["text"],
             account=account,
-            wishes=body[_WISHES],
+            wishes=body[WISHES],
             plan=body.get("plan"),
             nats=body["micro_nats"] / MICRO,
             memory=killed_for_memory(body.get("memory")),
@@ -601,14 +493,14 @@ class Session:
         with self._lock:
             entries: list[Entry] = []
             taken_up: dict[str, Reserved[_Prepared]] = {}
-            for one in asked:
-                for line, body in self._left_behind(one.key).items():
-                    late = one.in_order and body.get("learned") != self.balance.learned
+            for question in asked:
+                for line, body in self._left_behind(question.key).items():
+                    late = question.in_order and body.get("learned") != self.balance.learned
                     if _AGAIN in body or late:
-                        entries += _given_up(one, line, body, closed=self.balance.closed)
+                        entries += given_up(question, line, body, closed=self.balance.closed)
                     else:
                         interrupted = self._interrupted(line, body)
-                        taken_up[one.key] = Reserved(line, None, body.get("batch"), interrupted)
+                        taken_up[question.key] = Reserved(line, None, body.get("batch"), interrupted)
             for event in self._book.append_all(entries, after=self._last) if entries else []:
                 self._apply(event)
             return taken_up
@@ -621,12 +513,12 @@ class Session:
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 mine, entries = {}, []
-                for key, one in reserved.items():
-                    if one.interrupted is None or self.reads_again(one.line, reader):
-                        mine[key] = one
-                    elif _AGAIN not in self.balance.open.get(one.line, {_AGAIN: 0}):
-                        mine[key] = one
-                        body = {"reservation": one.line, "reader": reader, "at": int(time.time())}
+                for key, reservation in reserved.items():
+                    if reservation.interrupted is None or self.reads_again(reservation.line, reader):
+                        mine[key] = reservation
+                    elif _AGAIN not in self.balance.open.get(reservation.line, {_AGAIN: 0}):
+                        mine[key] = reservation
+                        body = {"reservation": reservation.line, "reader": reader, "at": int(time.time())}
                         entries.append(Entry(_AGAIN, body, key))
                 for event in self._book.append_all(entries, after=self._last) if entries else []:
                     self._apply(event)
@@ -672,32 +564,34 @@ class Session:
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 exact, total, entries = self._exact, self.balance.micro_nats, []
-                mine = list(settled) if all(one.line in self.balance.open for one in settled) else []
+                mine = (
+                    list(settled) if all(question.line in self.balance.open for question in settled) else []
+                )
                 given_back = [line for line in returned if line in self.balance.open]
                 if unless is not None and unless():
-                    given_back += [one.line for one in mine]
+                    given_back += [question.line for question in mine]
                     mine = []
-                for one in mine:
-                    exact += one.nats
+                for question in mine:
+                    exact += question.nats
                     # The running total is rounded up; the reservation covers the price as it is.
-                    most = self.balance.open[one.line]["micro_nats"]
+                    most = self.balance.open[question.line]["micro_nats"]
                     charge = min(max(0, math.ceil(exact * MICRO) - total), most)
                     total += charge
                     body = {
-                        "reservation": one.line,
+                        "reservation": question.line,
                         "micro_nats": charge,
-                        "surprise": one.surprise,
-                        "released": one.released,
+                        "surprise": question.surprise,
+                        "released": question.released,
                     }
-                    if one.learned is not None:
-                        body["learned"] = one.learned.to_list()
-                    entries.append(Entry("fail" if one.failed else "release", body, one.key))
-                    entries += one.acts
-                if any(one.closes for one in mine) and not self.balance.closed:
-                    entries.append(_closing())
+                    if question.learned is not None:
+                        body["learned"] = question.learned.to_list()
+                    entries.append(Entry("fail" if question.failed else "release", body, question.key))
+                    entries += question.acts
+                if any(question.closes for question in mine) and not self.balance.closed:
+                    entries.append(closing())
                 for line in given_back:
                     entries.append(Entry("return", {"reservation": line}, self.balance.open[line]["subject"]))
-                texts = {one.key: self.balance.open[one.line]["text"] for one in mine}
+                texts = {question.key: self.balance.open[question.line]["text"] for question in mine}
                 for event in self._book.append_all(entries, after=self._last) if entries else []:
                     self._apply(event, exact=exact if event.kind in ("release", "fail") else None)
                     if event.kind == "release":
@@ -738,7 +632,7 @@ class Session:
             if closed:
                 closing = self._book.about("account", "close")
                 because = "" if closing is None else closing.body.get("because", "")
-                raise Closed(" ".join(filter(None, (_CLOSED, because))))
+                raise Closed(" ".join(filter(None, (CLOSED, because))))
             if not others:
                 return
             if not all(may_be_alive(body["reader"]) for body in others):
@@ -787,43 +681,6 @@ class Session:
         return Released(event.subject, original.text, 0, answer, self._book.receipt(event))
 
 
-@traced("plan")
-def _reservation(asked: Asked[_Prepared], balance: Balance, account: Account) -> tuple[_Prepared, Entry]:
-    """A question prepared against an account, and the line that reserves the most it can cost."""
-    if balance.closed:
-        raise Closed(_CLOSED)
-    prepared = asked.prepare(account)
-    price = math.ceil(asked.worst(prepared) * MICRO)
-    if asked.asker.permit is not None:
-        asked.asker.permit(balance, price)
-    body: dict[str, Any] = {
-        "text": asked.text,
-        "micro_nats": price,
-        "at": int(time.time()),
-        "reader": asked.reader,
-        "before": balance.before,
-    }
-    if asked.asker.name:
-        body["by"] = asked.asker.name
-    if asked.wishes is not None and asked.plan is not None and not asked.runs_code:
-        body |= {_WISHES: asked.wishes, "plan": asked.plan(prepared), "memory": memory_kills()}
-        if balance.learned is not None:
-            body["learned"] = balance.learned
-    return prepared, Entry("reserve", body, asked.key, asked.asker.request)
-
-
 def _is_read(body: dict[str, Any]) -> bool:
     """Whether the process that made a reservation may still read it."""
     return time.time() - body["at"] < _PATIENCE and may_be_alive(body["reader"])
-
-
-def _given_up(asked: Asked[Any], line: int, body: dict[str, Any], *, closed: bool) -> list[Entry]:
-    """The lines that settle a reservation which is not read again, at its worst price."""
-    settled = {"reservation": line, "micro_nats": body["micro_nats"], "surprise": True, "released": None}
-    ends = [_closing()] if asked.alone and not closed else []
-    return [Entry("fail", settled, asked.key), *ends]
-
-
-def _closing() -> Entry:
-    """The line that ends an account because a question failed."""
-    return Entry("close", {"because": _FAILED}, "account")

@@ -9,18 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from holdfast import checks
 from holdfast.answers import Left, Preview
 from holdfast.coding import PROMISES, Account, Learned, Weights, training_share
-from holdfast.dependence import Independent
+from holdfast.dependence import Dependence, Independent
 from holdfast.errors import InvalidArgument
-from holdfast.guard._former import share_in
-from holdfast.guard._question import Part, Question
-
-if TYPE_CHECKING:
-    from holdfast.guard._setup import Setup
+from holdfast.intervals import Interval
+from holdfast.readings import Part, Question, TableQuestion, not_in_training
 
 STRATEGIES = (
     "code",
@@ -127,12 +124,9 @@ def checked_weights(strategy: str, expect: Any, promise: Any) -> Weights:
     return Weights(promise, expect)
 
 
-def default_share(strategy: str, ledger: Any, weights: Weights) -> float:
-    """The share of the rows that becomes the training part where none is given: the one that a book of the
-    same account has, else what is narrowest on the whole."""
-    kept = share_in(ledger)
-    if kept is not None:
-        return kept
+def default_share(strategy: str, weights: Weights) -> float:
+    """The share of the rows that becomes the training part where none is given: what is narrowest on the
+    whole."""
     return training_share(weights) if strategy == "code" else TRAINING_SHARES.get(strategy, 0.0)
 
 
@@ -148,7 +142,7 @@ def choose_strategy(
     if name == "code":
         if queries is not None:
             raise InvalidArgument("queries", "left out: strategy 'code' fixes no number", queries, of="Guard")
-        from holdfast.guard._code import CodeStrategy
+        from holdfast.strategies._code import CodeStrategy
 
         units = tuple(part.rows.count for part in setup.protected.units)
         return CodeStrategy(rows, setup.training, setup.pilot, setup.model, error, units, setup.bias)
@@ -160,19 +154,93 @@ def choose_strategy(
     if name == "agreed-code":
         surprises = checks.whole(surprises, "surprises", at_least=0, at_most=queries, of="Guard")
     if name in ("agreed-code", "grid-code"):
-        from holdfast.guard._agreed import AgreedCode
+        from holdfast.strategies._agreed import AgreedCode
 
         return AgreedCode.of(setup, queries, failure, surprises, error)
     model = setup.model or Independent(rows)
     if name == "split":
-        from holdfast.guard._fixed import Splitting
+        from holdfast.strategies._fixed import Splitting
 
         return Splitting.of(queries, failure, model, error)
-    from holdfast.guard._noise import (  # few guards add noise; it is slow to import
-        TransferNoise,
-        TypicalNoise,
-    )
+    from holdfast.strategies._noise import TransferNoise, TypicalNoise
 
     if name == "transfer-gaussian":
         return TransferNoise.of(queries, failure, model, error)
     return TypicalNoise.of(name.removeprefix("typical-"), queries, failure, model, error)
+
+
+def released(
+    question: Question,
+    *,
+    value: float,
+    interval: Interval,
+    guess: float | None,
+    confirmed: bool,
+    theorem: str,
+    numbers: dict[str, Any],
+    more: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Everything that leaves with an answer, as the book keeps it; the rows decide which notes ``more``
+    has."""
+    notes = [*question.notes]
+    if isinstance(question, TableQuestion):
+        notes += _clipped(question)
+    if question.kind == "quantile" and isinstance(question, TableQuestion) and question.checked.unsaid:
+        notes.append("A missing value counts as less than any other.")
+    notes += [*more, *_left_out(question), *not_in_training(question)]
+    if guess is None and question.guess is not None:
+        notes.append("Your guess was not used: this strategy answers without one.")
+    return {
+        "value": value,
+        "low": interval.low if math.isfinite(interval.low) else None,
+        "high": interval.high if math.isfinite(interval.high) else None,
+        "guess": guess,
+        "confirmed": confirmed,
+        "readable": isinstance(question, TableQuestion) and question.readable,
+        "interval": theorem,
+        "numbers": numbers,
+        "notes": notes,
+    }
+
+
+def _clipped(question: TableQuestion) -> list[str]:
+    """Where values are clipped."""
+    query = question.checked.query
+    ranges = [query.bounds, query.other_bounds]
+    if query.kind in ("share", "quantile", "cdf") or query.bounds is None:
+        return []
+    missing = f"; a missing one counts as {query.bounds[0]:g}" if question.checked.unsaid else ""
+    if query.other_bounds is None:
+        return [f"Values outside [{query.bounds[0]:g}, {query.bounds[1]:g}] are clipped{missing}."]
+    shown = " and ".join(
+        f"{value.text} outside [{ends[0]:g}, {ends[1]:g}]"
+        for value, ends in zip(query.values, ranges, strict=True)
+        if ends is not None
+    )
+    return [f"Values of {shown} are clipped{missing}."]
+
+
+def _left_out(question: Question) -> list[str]:
+    """Which rows do not enter."""
+    if not isinstance(question, TableQuestion):
+        return ["Rows for which the filter is false or null do not enter."] * question.filtered
+    query = question.checked.query
+    filtered = ["Rows for which the filter is false or null do not enter."] * (query.where is not None)
+    return filtered + ["Rows without a value do not enter."] * (query.nulls == "skip")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Both parts of the rows, the model of the protected ones (None: independent), and what was agreed.
+    ``bias`` is all that is charged to the confidence before the first question, ``besides`` what of it is not
+    for the split, in words."""
+
+    protected: Part
+    training: Part | None
+    pilot: Part | None
+    model: Dependence | None
+    bias: float
+    assumptions: tuple[str, ...]
+    nullable: frozenset[str]
+    facts: dict[str, Any]
+    besides: dict[str, float]

@@ -1,8 +1,8 @@
-"""The code guard (theory 2.2): no noise, any fixed-query interval, pay for what an answer reveals.
+"""The code guard: no noise, any fixed-query interval, pay for what an answer reveals.
 
 A question is prepared from public facts alone: the guess, the reading, the cells, and the price of every
 possible output. Then the rows are read once, the output is found, and its interval is released. The output is
-all that leaves.
+all that leaves. Proof: ``docs/theory/code-guard.md``, "The theorem".
 """
 
 from __future__ import annotations
@@ -25,12 +25,32 @@ from holdfast.coding import (
 )
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, QueryRejected
-from holdfast.guard._clipping import Clipping, clipping_of, counted_by_cells, kept_clipping
-from holdfast.guard._curve import CurveQuestion, CurveReading, curve_by_bets, curve_reading
-from holdfast.guard._discover import ClaimQuestion, PreparedClaim, claim_level, require_one_rate
-from holdfast.guard._expectation import Expectation, Public, expect, look
-from holdfast.guard._hints import require_values_inside
-from holdfast.guard._left import (
+from holdfast.intervals import Interval
+from holdfast.readings import (
+    Clipping,
+    CurveQuestion,
+    CurveReading,
+    Expectation,
+    Part,
+    Public,
+    Question,
+    Reading,
+    clipping_of,
+    counted_by_cells,
+    curve_by_bets,
+    curve_reading,
+    expect,
+    kept_clipping,
+    look,
+    require_values_inside,
+)
+from holdfast.strategies._discover import (
+    ClaimQuestion,
+    PreparedClaim,
+    claim_level,
+    require_one_rate,
+)
+from holdfast.strategies._left import (
     Capacity,
     EvenShare,
     describe_unlimited,
@@ -38,11 +58,7 @@ from holdfast.guard._left import (
     tail_of_bounded_mean,
     widest_question,
 )
-from holdfast.guard._question import Part, Question
-from holdfast.guard._readings import Reading
-from holdfast.guard._release import released
-from holdfast.guard._strategy import Outcome
-from holdfast.intervals import Interval
+from holdfast.strategies._strategy import Outcome, released
 from holdfast.tails import Tail
 
 # A cell that keeps the promise wherever the statistic turns out to be is taken if half of it is this many

@@ -21,12 +21,9 @@ from holdfast.coding import Account
 from holdfast.dependence import Dependence, Independent
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import QueryRejected
-from holdfast.guard._fixed import FixedNumber, outcome_of, preview_of
-from holdfast.guard._left import tail_of_bounded_mean, widest_tail
-from holdfast.guard._question import Part, Question, StatisticQuestion
-from holdfast.guard._strategy import Outcome
 from holdfast.intervals import Interval, ratio
 from holdfast.mechanisms import Noise
+from holdfast.readings import Part, Question, StatisticQuestion
 from holdfast.stability import (
     TransferError,
     TypicalError,
@@ -34,6 +31,9 @@ from holdfast.stability import (
     typical_gaussian_error,
     typical_laplace_error,
 )
+from holdfast.strategies._fixed import FixedNumber, outcome_of, preview_of
+from holdfast.strategies._left import tail_of_bounded_mean, widest_tail
+from holdfast.strategies._strategy import Outcome
 from holdfast.tails import BoundedDifferences, SubGaussian, Tail
 
 RESOLUTION = 2.0**-SCALE_BITS

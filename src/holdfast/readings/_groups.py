@@ -125,11 +125,11 @@ def members(query: Query, training: Rows | None) -> list[tuple[tuple[str, ...], 
             "has "
             f"at most {MOST_GROUPS}: ask by something coarser, or about some of them."
         )
-    found = []
+    questions = []
     for values in groups:
         conditions = [_is(column, value) for column, value in zip(query.by, values, strict=True)]
-        found.append((tuple(map(group_label, values)), _among(query, " and ".join(conditions))))
-    return found
+        questions.append((tuple(map(group_label, values)), _among(query, " and ".join(conditions))))
+    return questions
 
 
 def by_groups(query: Query, members: Sequence[Query]) -> Query | None:

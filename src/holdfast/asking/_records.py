@@ -1,0 +1,185 @@
+"""A question on its way through an account: asked, reserved, interrupted, settled, released; and the lines
+that a book has about it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from holdfast.asking._clean_room import memory_kills
+from holdfast.coding import MICRO, Account, Learned
+from holdfast.ledger import Balance, BookError, Closed, Entry, Receipt
+from holdfast.spans import traced
+
+_Prepared = TypeVar("_Prepared")
+
+CLOSED = "The account is closed; nothing more is answered from it."
+# In a reservation: what whoever asks adds to the question. Without it nothing can be read again.
+WISHES = "wishes"
+
+FAILED = (
+    "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
+    "so it ended the account. The answers given before keep their intervals."
+)
+
+
+@dataclass(frozen=True)
+class Released:
+    """One settled question as the book has it: its text, its price, and what was released, if it was."""
+
+    key: str
+    text: str
+    micro_nats: int
+    answer: dict[str, Any] | None
+    receipt: Receipt | None
+
+
+@dataclass(frozen=True)
+class Asker:
+    """On whose behalf a question is asked, where several people share one account.
+
+    ``name`` is recorded with the price; ``request`` names one request, so that its repetition can be told;
+    ``permit`` is asked with the balance and the dearest price, in whole micro-nats, before anything is
+    reserved, and refuses by raising. Callbacks about the answer run in ``context``, where one thread asks for
+    several people.
+    """
+
+    name: str = ""
+    request: str = ""
+    permit: Callable[[Balance, int], None] | None = None
+    context: Context | None = None
+
+
+NOBODY = Asker()
+
+
+@dataclass(frozen=True)
+class Asked(Generic[_Prepared]):
+    """A question on its way to the account.
+
+    ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
+    ``worst`` says what it can cost then, and ``reader`` is who reads it. A question that is ``alone`` is
+    reserved only once every other reading of the account is settled.
+
+    With ``wishes``, what whoever asks adds to the question, and ``plan``, the public numbers of what was
+    prepared, a question that was interrupted can be read again as it was planned. Not one that ``runs_code``
+    of whoever asks: that may end the process because of the rows. One that is ``in_order`` is not read again
+    once the account has learned something since.
+    """
+
+    key: str
+    text: str
+    prepare: Callable[[Account], _Prepared]
+    worst: Callable[[_Prepared], float]
+    reader: str
+    asker: Asker = NOBODY
+    alone: bool = False
+    runs_code: bool = False
+    wishes: dict[str, Any] | None = None
+    plan: Callable[[_Prepared], dict[str, Any]] | None = None
+    in_order: bool = False
+
+
+@dataclass(frozen=True)
+class Reserved(Generic[_Prepared]):
+    """A question whose worst price is in the book, at ``line``. ``prepared`` is None for one of a batch: it
+    is prepared from the account of the batch when its turn comes. ``interrupted`` is a reservation that
+    another process left behind. ``before`` is the account from which the first of several that wait for one
+    turn was prepared."""
+
+    line: int
+    prepared: _Prepared | None
+    batch: dict[str, Any] | None = None
+    interrupted: Interrupted | None = None
+    before: Account | None = None
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A reservation whose process ended before it recorded what it read.
+
+    ``account`` is the one that the reservation was made from, ``wishes`` what whoever asked added to the
+    question, ``plan`` the numbers of what was prepared (None for one of a batch) and ``nats`` the worst
+    price. ``memory`` says that the machine ended processes for want of memory since: then it is a failure.
+    ``undisturbed`` says that since then nothing was settled but questions of the same batch.
+    """
+
+    key: str
+    line: int
+    text: str
+    account: Account
+    wishes: dict[str, Any]
+    plan: dict[str, Any] | None
+    nats: float
+    memory: bool
+    undisturbed: bool
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What came of a reserved question: ``released`` is all that leaves (None: a refusal that was paid for,
+    or a failure). A failure that ``closes`` ends the account; one that is ``unread`` was given up before the
+    rows were read. ``acts`` are further lines that cost nothing and are written in the same step."""
+
+    key: str
+    line: int
+    nats: float
+    surprise: bool
+    released: dict[str, Any] | None
+    learned: Learned | None = None
+    failed: bool = False
+    closes: bool = False
+    unread: bool = False
+    acts: tuple[Entry, ...] = ()
+
+
+class OtherTerms(BookError):
+    """The book was opened for other data or another promise: ``differing`` names what is not the same."""
+
+    def __init__(self, book: str, differing: list[str]) -> None:
+        self.differing = differing
+        super().__init__(
+            f"The account book {book} was opened with other terms ({', '.join(differing)} differ). "
+            "Use the same data and the same promise, or another book."
+        )
+
+
+@traced("plan")
+def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) -> tuple[_Prepared, Entry]:
+    """A question prepared against an account, and the line that reserves the most it can cost."""
+    if balance.closed:
+        raise Closed(CLOSED)
+    prepared = asked.prepare(account)
+    price = math.ceil(asked.worst(prepared) * MICRO)
+    if asked.asker.permit is not None:
+        asked.asker.permit(balance, price)
+    body: dict[str, Any] = {
+        "text": asked.text,
+        "micro_nats": price,
+        "at": int(time.time()),
+        "reader": asked.reader,
+        "before": balance.before,
+    }
+    if asked.asker.name:
+        body["by"] = asked.asker.name
+    if asked.wishes is not None and asked.plan is not None and not asked.runs_code:
+        body |= {WISHES: asked.wishes, "plan": asked.plan(prepared), "memory": memory_kills()}
+        if balance.learned is not None:
+            body["learned"] = balance.learned
+    return prepared, Entry("reserve", body, asked.key, asked.asker.request)
+
+
+def given_up(asked: Asked[Any], line: int, body: dict[str, Any], *, closed: bool) -> list[Entry]:
+    """The lines that settle a reservation which is not read again, at its worst price."""
+    settled = {"reservation": line, "micro_nats": body["micro_nats"], "surprise": True, "released": None}
+    ends = [closing()] if asked.alone and not closed else []
+    return [Entry("fail", settled, asked.key), *ends]
+
+
+def closing() -> Entry:
+    """The line that ends an account because a question failed."""
+    return Entry("close", {"because": FAILED}, "account")

@@ -1,0 +1,44 @@
+"""What a question reads: the few numbers it takes from the rows, what the training part predicts of them, and
+the interval that follows.
+
+All names are for other packages of Holdfast.
+"""
+
+from holdfast.readings._clipping import Clipping as Clipping
+from holdfast.readings._clipping import clipping_of as clipping_of
+from holdfast.readings._clipping import counted_by_cells as counted_by_cells
+from holdfast.readings._clipping import counting_clipped as counting_clipped
+from holdfast.readings._clipping import kept_clipping as kept_clipping
+from holdfast.readings._curve import CurveQuestion as CurveQuestion
+from holdfast.readings._curve import CurveReading as CurveReading
+from holdfast.readings._curve import curve_by_bets as curve_by_bets
+from holdfast.readings._curve import curve_question as curve_question
+from holdfast.readings._curve import curve_reading as curve_reading
+from holdfast.readings._expectation import Expectation as Expectation
+from holdfast.readings._expectation import Public as Public
+from holdfast.readings._expectation import expect as expect
+from holdfast.readings._expectation import look as look
+from holdfast.readings._groups import NOT_SEEN as NOT_SEEN
+from holdfast.readings._groups import OTHERS as OTHERS
+from holdfast.readings._groups import by_groups as by_groups
+from holdfast.readings._groups import members as members
+from holdfast.readings._groups import range_of as range_of
+from holdfast.readings._groups import resolved as resolved
+from holdfast.readings._groups import too_few as too_few
+from holdfast.readings._groups import with_ranges as with_ranges
+from holdfast.readings._hints import Hints as Hints
+from holdfast.readings._hints import not_in_training as not_in_training
+from holdfast.readings._hints import repeated_rows as repeated_rows
+from holdfast.readings._hints import require_values_inside as require_values_inside
+from holdfast.readings._question import CellQuestion as CellQuestion
+from holdfast.readings._question import Moments as Moments
+from holdfast.readings._question import Part as Part
+from holdfast.readings._question import Question as Question
+from holdfast.readings._question import StatisticQuestion as StatisticQuestion
+from holdfast.readings._question import TableQuestion as TableQuestion
+from holdfast.readings._question import custom_question as custom_question
+from holdfast.readings._readings import BoundedMean as BoundedMean
+from holdfast.readings._readings import MeanOfDependentRows as MeanOfDependentRows
+from holdfast.readings._readings import Measured as Measured
+from holdfast.readings._readings import Reading as Reading
+from holdfast.readings._readings import Share as Share
