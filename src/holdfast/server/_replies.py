@@ -30,9 +30,7 @@ class Problem(BaseModel):
     spent: float | None = None
     left: float | None = None
     unit: str | None = None
-    error: str | None = Field(
-        default=None, description="The class of the error in Python."
-    )
+    error: str | None = Field(default=None, description="The class of the error in Python.")
     needed: int | None = Field(default=None, description="How many rows the guarantee needs.")
     got: int | None = Field(default=None, description="How many rows there are.")
     what: str | None = Field(default=None, description="The guarantee that needs more rows.")
