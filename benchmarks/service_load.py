@@ -73,6 +73,11 @@ class Served:
         assert self._process.stdout is not None
         self.url: str = json.loads(self._process.stdout.readline())["url"]
 
+    @property
+    def process(self) -> int:
+        """The number of the process; workers are its children."""
+        return self._process.pid
+
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait(timeout=30)

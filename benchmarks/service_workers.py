@@ -1,7 +1,9 @@
 """What a second process brings: questions a second with one worker and with two, in turns.
 
 Cached questions, and computed questions about two datasets, each from as many connections. The client runs on
-a core of its own where there is one: with two cores two workers share what it leaves.
+a core of its own where there is one: with two cores two workers share what it leaves. So the processor time
+of a question is printed too, of the service and of the client. ``busy cores`` is how many cores the two used
+together.
 
     python benchmarks/service_workers.py [--seconds 3] [--turns 3]
 """
@@ -10,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,40 +46,75 @@ def home(folder: Path) -> tuple[Path, str]:
     return folder, token
 
 
+@dataclass(frozen=True)
+class Run:
+    """Answers a second, and the seconds of processor time that a second of the run took on either side."""
+
+    rate: float
+    service: float
+    client: float
+
+
+def processor_seconds(process: int) -> float:
+    """The processor time of a process and of those that it started, as far as they still run."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return 0.0
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(processor_seconds(int(child)) for child in children)
+
+
+def run(service: Served, targets: list[Target], question: Callable[[int], str], seconds: float) -> Run:
+    """Ask for some seconds."""
+    began, before, own = time.perf_counter(), processor_seconds(service.process), time.process_time()
+    rate = rate_of(targets, question, seconds)
+    client, passed = time.process_time() - own, time.perf_counter() - began
+    return Run(rate, (processor_seconds(service.process) - before) / passed, client / passed)
+
+
 def measured(folder: Path, seconds: float, turns: int) -> dict[str, Any]:
     """The median rates, and those of two workers over those of one."""
     place, token = home(folder)
     served = {number: Served(place, "--workers", str(number)) for number in WORKERS}
-    rates: dict[str, dict[int, list[float]]] = {"cached": {}, "computed": {}}
+    runs: dict[str, dict[int, list[Run]]] = {"cached": {}, "computed": {}}
     try:
         for turn in range(turns + 1):  # The first is for warming up.
             for number, service in served.items():
                 paths = [f"/v1/datasets/{name}/questions" for name in DATASETS] * (CONNECTIONS // 2)
                 targets = [Target(service.url, path, token) for path in paths]
                 first = (turn * 10 + number) * 10**5
-                cached = rate_of(targets, lambda i: f"share(age > {20 + i % 50})", seconds)
-                computed = rate_of(
+                cached = run(service, targets, lambda i: f"share(age > {20 + i % 50})", seconds)
+                computed = run(
+                    service,
                     targets,
                     lambda i, first=first: f"share(score > {(first + i + 1) / 1e8}, guess = 0.9)",
                     seconds,
                 )
                 if turn:
-                    rates["cached"].setdefault(number, []).append(cached)
-                    rates["computed"].setdefault(number, []).append(computed)
+                    runs["cached"].setdefault(number, []).append(cached)
+                    runs["computed"].setdefault(number, []).append(computed)
     finally:
         for service in served.values():
             service.stop()
-    medians = {
-        kind: {number: statistics.median(found) for number, found in by_number.items()}
-        for kind, by_number in rates.items()
+    return {kind: _summary(by_number) for kind, by_number in runs.items()}
+
+
+def _summary(runs: dict[int, list[Run]]) -> dict[str, Any]:
+    """What the runs of one kind of question say, by the number of workers."""
+    middle = {
+        number: sorted(found, key=lambda one: one.rate)[len(found) // 2] for number, found in runs.items()
     }
-    return {
-        kind: {
-            **{f"{number} workers a second": round(rate, 1) for number, rate in found.items()},
-            "two over one": round(found[2] / found[1], 3),
+    said: dict[str, Any] = {}
+    for number, one in middle.items():
+        said[f"{number} workers"] = {
+            "a second": round(one.rate, 1),
+            "service ms a question": round(1e3 * one.service / one.rate, 3),
+            "client ms a question": round(1e3 * one.client / one.rate, 3),
+            "busy cores": round(one.service + one.client, 2),
         }
-        for kind, found in medians.items()
-    }
+    return {**said, "two over one": round(middle[2].rate / middle[1].rate, 3)}
 
 
 def main() -> None:
