@@ -18,6 +18,10 @@ def lazy_names(
     other packages that are named in full.
 
     With ``extra``, a library that is not installed is reported as that extra.
+
+    Args:
+        package: The name of the package.
+        homes: The private module of each public name.
     """
 
     def __getattr__(name: str) -> Any:  # noqa: N807

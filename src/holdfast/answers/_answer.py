@@ -81,9 +81,9 @@ class Answer(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, the question as text."""
+        shown = self._visible() | {"query": str(self.query)}
         return {
-            **super().to_dict(),
-            "query": str(self.query),
+            **{name: plain(value) for name, value in shown.items()},
             "certificate": self.certificate.to_dict(),
             "notes": list(self.notes),
             "receipt": None if self.receipt is None else self.receipt.to_dict(),

@@ -46,6 +46,9 @@ _MOST_PREPARED = 1_000
 _PREPARED: dict[Hashable, tuple[str, str]] = {}
 # Those that make a statement compute less for each row; the others weigh ways to read.
 _OPTIMIZERS_FOR_FEW = ("expression_rewriter", "common_subexpressions", "unused_columns", "column_lifetime")
+# Quoted names and texts, which are left as they are, and numbers as ibis writes them.
+_NUMBER = re.compile(r"""CAST\('(-?[0-9.]+(?:e[+-]?[0-9]+)?)' AS DOUBLE\)|"[^"]*"|'[^']*'""")
+_MOST_PARSED = 256
 # The database behind ``DuckDB.shared``, by process: a forked process lacks the threads of its parent's.
 _SHARED: dict[int, Any] = {}
 
@@ -225,6 +228,23 @@ def _connection_to_shared() -> Any:
     return database.cursor()
 
 
+def _with_parameters(statement: str) -> tuple[str, list[float]]:
+    """A statement with a parameter for each number of it, and the numbers.
+
+    >>> _with_parameters("SELECT x > CAST('0.5' AS DOUBLE) FROM rows")
+    ('SELECT x > CAST($1 AS DOUBLE) FROM rows', [0.5])
+    """
+    places: dict[str, int] = {}
+
+    def parameter(match: re.Match[str]) -> str:
+        number = match[1]
+        if number is None:
+            return match[0]
+        return f"CAST(${places.setdefault(number, len(places) + 1)} AS DOUBLE)"
+
+    return _NUMBER.sub(parameter, statement), [float(number) for number in places]
+
+
 class DuckDB(Database):
     """A DuckDB database of our own, in memory, or what one connection to a shared one sees.
 
@@ -236,6 +256,8 @@ class DuckDB(Database):
 
         super().__init__(PLAIN)
         self._prepared = _PREPARED
+        self._few_rows = False
+        self._parsed: dict[str, Any] = {}
         # Without replacements no name in a statement means a variable of the program.
         self._connection = connection or duckdb.connect(config={"python_enable_replacements": False})
         self._connection.execute("SET TimeZone = 'UTC'")
@@ -257,7 +279,19 @@ class DuckDB(Database):
 
     def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
         # Fetched without ibis, whose conversion to pandas takes longer than a small question.
-        return self._connection.execute(statement).fetchall()  # type: ignore[no-any-return]
+        connection = self._connection
+        if not self._few_rows or not statement.startswith("SELECT"):
+            return connection.execute(statement).fetchall()  # type: ignore[no-any-return]
+        # To parse a statement and to fold its numbers takes longer than to read few rows. So numbers are
+        # parameters, and statements that differ in nothing else are parsed once.
+        text, numbers = _with_parameters(statement)
+        parsed = self._parsed.get(text)
+        if parsed is None:
+            (parsed,) = connection.extract_statements(text)
+            if len(self._parsed) >= _MOST_PARSED:
+                self._parsed.clear()
+            self._parsed[text] = parsed
+        return connection.execute(parsed, numbers).fetchall()  # type: ignore[no-any-return]
 
     @property
     def _stopped(self) -> tuple[type[BaseException], ...]:
@@ -276,6 +310,7 @@ class DuckDB(Database):
         them."""
         known = (name for (name,) in self.run("SELECT name FROM duckdb_optimizers()"))
         spared = ",".join(name for name in known if name not in _OPTIMIZERS_FOR_FEW)
+        self._few_rows = True
         self.run("SET threads = 1")
         self.run(f"SET disabled_optimizers = '{spared}'")
 

@@ -356,7 +356,7 @@ class Admission:
     def __init__(self, app: ASGIApp, *, service: Service, limits: Limits) -> None:
         self._app, self._service, self._limits = app, service, limits
         self._turns = Turns(limits)
-        self._gathering = Gathering(service)
+        self._gathering = Gathering(service, limits.running)
         self._free = FreeRate(limits.free_per_minute)
         self._held = 0  # bytes of all bodies that are being read or worked on
 

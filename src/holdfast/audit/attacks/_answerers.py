@@ -39,7 +39,11 @@ class Told(Record):
 
 def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
     """Plain averages over the same rows, again and again; with ``failure``, each with a Hoeffding interval
-    that takes no notice of the others."""
+    that takes no notice of the others.
+
+    Args:
+        rows: The rows.
+    """
 
     def answer(question: AttackQuestion) -> Any:
         value = float(question(rows).mean())
@@ -62,6 +66,10 @@ class CodeAnswerer:
     Guarantee: that of ``Guard``, whose code decides everything but how rows are counted.
     Assumes: independent rows, or rows with this ``tail`` (not checkable).
     Reference: ``docs/theory/code-guard.md``, "The theorem".
+
+    Args:
+        failure: The probability that any interval may miss.
+        charges: Whether questions cost nats. False removes the protection, for experiments.
     """
 
     def __init__(
