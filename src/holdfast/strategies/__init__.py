@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from holdfast.strategies._noise import typical_noise as typical_noise
     from holdfast.strategies._noise import typical_plan as typical_plan
 
+__all__: list[str] = []
+
 # Few guards add noise, and its module is slow to import.
 if not TYPE_CHECKING:
     __getattr__, _ = lazy_names(
