@@ -7,8 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from holdfast import errors
-from holdfast._connection import Connection, quoted
-from holdfast._replies import error_of
+from holdfast.client import Connection, error_of, quoted
 
 __all__ = ["Admin"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 __all__ = ["Record", "amount", "framed_html", "html_table", "interval_words", "plain", "show"]
 
@@ -131,6 +131,11 @@ def _visible_names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.repr)
 
 
+@cache
+def _fields_that_are_tuples(kind: Any) -> dict[str, bool]:
+    return {field.name: str(field.type).startswith("tuple") for field in fields(kind) if field.init}
+
+
 class Record:
     """Base of every result; subclasses are ``@dataclass(frozen=True, repr=False)``."""
 
@@ -145,6 +150,18 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         """The record as a dictionary of plain values, ready for JSON."""
         return {name: plain(value) for name, value in self._visible().items()}
+
+    @classmethod
+    def _from_plain(cls, values: Mapping[str, Any], **converted: Any) -> Self:
+        """The record that :meth:`to_dict` wrote. ``converted`` are the fields that are more than plain
+        values. Entries that this version does not know are left out, so that a newer service may say more."""
+        kind: Any = cls
+        given = {
+            name: tuple(values[name]) if is_tuple and isinstance(values[name], list) else values[name]
+            for name, is_tuple in _fields_that_are_tuples(kind).items()
+            if name in values
+        }
+        return cls(**{**given, **converted})
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -41,7 +41,7 @@ def test_answers_are_the_guards_own(people, holdfast):
         (a.value, a.low, a.high, a.cost, a.confirmed) for a in asked
     ]
     assert document["spent"] == guard.spent
-    assert document["left"] == {"nats": None, "words": guard.left.words}
+    assert document["left"] == {"nats": None, **guard.left.to_dict()}
     assert document["certificate"]["statement"] == guard.certificate.statement
     assert document["certificate"]["numbers"]["questions"] == len(questions)
 

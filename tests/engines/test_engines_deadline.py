@@ -10,16 +10,9 @@ import pytest
 from holdfast.engines import _database, open_rows
 from holdfast.engines._database import Deadline
 from holdfast.errors import QueryRejected
+from waiting import wait_until
 
 ENDLESS = "SELECT count(*) FROM range(1000000000) a, range(1000) b WHERE a.range * b.range % 7 = 3"
-
-
-def until(happened, seconds=30):
-    """Wait for something to happen."""
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_a_late_statement_is_stopped_and_the_next_one_is_not():
@@ -59,7 +52,7 @@ def test_nothing_is_interrupted_after_the_end():
             time.sleep(0.02)
     assert stopped == []  # Each had its own time, and together they took twice as long.
     with deadline.held():
-        until(lambda: stopped)
+        wait_until(lambda: stopped)
     count = len(stopped)
     time.sleep(0.2)
     assert len(stopped) == count

@@ -20,6 +20,7 @@ from holdfast.guard import Asker, _asking, _expectation, _session
 from holdfast.guard._code import PreparedCode
 from holdfast.guard._session import Session
 from holdfast.ledger import Balance, Book, BookError, SigningKey, export, verify
+from waiting import wait_until
 
 QUESTIONS = [
     *(f"share(x > {limit / 50}, guess = {1 - limit / 50 + 0.02 * (limit % 3)})" for limit in range(1, 20)),
@@ -63,8 +64,7 @@ def all_at_once(guard, questions, ask=None):
             told = []
             for place, question in enumerate(questions):
                 told.append(people.submit(ask, question))
-                while len(guard._session.waiting) <= place:
-                    time.sleep(0.001)
+                wait_until(lambda place=place: len(guard._session.waiting) > place)
         return [one.result(timeout=60) for one in told]
 
 
@@ -592,12 +592,10 @@ def test_nobody_waits_for_a_question_of_another_that_a_process_elsewhere_is_read
             told = []
             for question in ("share(x > 0.25)", "share(x > 0.5)", "share(x > 0.75)"):
                 told.append(people.submit(guard.ask, question))
-                while len(guard._session.waiting) < len(told):
-                    time.sleep(0.001)
+                wait_until(lambda: len(guard._session.waiting) == len(told))
         first = told[0].result(timeout=20)
         returned = {"reservation": line.sequence}
-        while not any(event.kind == "release" for event in book.events()):
-            time.sleep(0.001)
+        wait_until(lambda: any(event.kind == "release" for event in book.events()))
         end = list(book.events())[-1].sequence
         book.append("return", returned, after=end, subject=slow.key)
         answers = [first, *(one.result(timeout=20) for one in told[1:])]

@@ -40,8 +40,9 @@ MAY_IMPORT = {
     "barriers": _CALCULUS | {"mechanisms", "replicable"},
     "audit": _GUARDED | {"planning", "replicable"},
     "lab": _GUARDED | {"audit", "barriers", "replicable"},
-    "server": _GUARDED | {"planning", "results"},
-    "cli": _GUARDED | {"planning", "audit", "lab", "replicable", "results", "server"},
+    "client": _GUARDED | {"results"},
+    "server": _GUARDED | {"planning", "results", "client"},
+    "cli": _GUARDED | {"planning", "audit", "lab", "replicable", "results", "client", "server"},
 }
 # Public names that moved to rooms above stay where users import them from: this file offers them lazily.
 OFFERS = {"guard/__init__.py": {"gates", "boards", "holdout"}}

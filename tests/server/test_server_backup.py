@@ -11,12 +11,13 @@ import threading
 from urllib.parse import urlsplit
 
 import pytest
-from server_operated import operated, run, wait_for
+from server_operated import operated, run
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Book, Receipt, SigningKey, export, read_heads, verify
 from holdfast.server import Policy, Service
 from holdfast.server._archives import MANIFEST, back_up, restore
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -62,12 +63,12 @@ def drill(home, tmp_path, *books, restored_books=()):
         body = {"name": "ann", "role": "analyst"}
         token = running.call("POST", "/tokens", owner, json=body).json()["token"]
         with Load(running, token) as load:
-            wait_for(lambda: len(load.answers) >= 15)
+            wait_until(lambda: len(load.answers) >= 15)
             acknowledged = list(load.answers)
             done = run("backup", str(home), str(tmp_path / "saved.tar"), "--json", *books)
             assert done.returncode == 0, done.stdout + done.stderr
             after = len(load.answers)
-            wait_for(lambda: len(load.answers) >= after + 3)
+            wait_until(lambda: len(load.answers) >= after + 3)
         key = running.key
     elsewhere = tmp_path / "elsewhere" / "home"
     shutil.rmtree(home)  # The machine is gone.

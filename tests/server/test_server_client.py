@@ -86,7 +86,7 @@ def test_a_lost_connection_is_tried_again_with_the_same_key_and_paid_once(client
         return response
 
     monkeypatch.setattr(client._http, "request", losing)
-    monkeypatch.setattr("holdfast._connection.time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr("holdfast.client._connection.time", SimpleNamespace(sleep=lambda seconds: None))
     before = client.spent
     answer = client.share("carat > 0.9", guess=0.4)
     assert len(sent) == 3
@@ -95,7 +95,7 @@ def test_a_lost_connection_is_tried_again_with_the_same_key_and_paid_once(client
 
 
 def test_a_service_that_is_not_there_is_said_in_the_end(monkeypatch):
-    monkeypatch.setattr("holdfast._connection.time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr("holdfast.client._connection.time", SimpleNamespace(sleep=lambda seconds: None))
     client = Client("http://127.0.0.1:9", "hf_none", dataset="x", tries=2)
     with pytest.raises(HoldfastError, match=r"No service answers at http://127.0.0.1:9 \(.*, tries: 2\)"):
         client.share("x > 1")

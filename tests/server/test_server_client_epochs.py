@@ -12,7 +12,7 @@ import pytest
 from server_process import serving
 
 from holdfast.client import Client
-from holdfast.errors import HoldfastError, QueryRejected
+from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.guard import Epoch
 
 
@@ -52,7 +52,7 @@ def test_an_owner_opens_an_epoch_and_everyone_asks_the_new_rows(house, tmp_path,
         return response
 
     monkeypatch.setattr(owner._http, "request", losing)
-    monkeypatch.setattr("holdfast._connection.time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr("holdfast.client._connection.time", SimpleNamespace(sleep=lambda seconds: None))
     later = owner.next_epoch("1.parquet", together=0.9)
     assert len(sent) == 3
     assert len(set(sent)) == 1
@@ -80,9 +80,9 @@ def test_mistakes_are_those_of_a_guard_and_an_analyst_opens_nothing(house):
     _, url, token = house
     owner = Client(url, token)
     before = len(owner.epochs)
-    with pytest.raises(QueryRejected, match="epoch 1 is about"):
+    with pytest.raises(InvalidArgument, match="epoch 1 is about"):
         owner.next_epoch("0.parquet")
-    with pytest.raises(QueryRejected, match="confidence is given"):
+    with pytest.raises(InvalidArgument, match="confidence is given"):
         owner.next_epoch("2.parquet", confidence=0.9, together=0.9)
     issued = owner._call("POST", "/tokens", {"name": "ann", "role": "analyst", "dataset": "t"})
     analyst = Client(url, issued["token"])

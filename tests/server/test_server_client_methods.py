@@ -120,7 +120,7 @@ def test_a_client_shows_where_it_asks_and_never_its_token(served, client):
 def test_no_service_is_an_error_of_ours_with_the_address_after_all_tries(monkeypatch):
     waits = []
     # Of the client alone: other threads of this process may sleep too.
-    monkeypatch.setattr("holdfast._connection.time", SimpleNamespace(sleep=waits.append))
+    monkeypatch.setattr("holdfast.client._connection.time", SimpleNamespace(sleep=waits.append))
     client = Client("http://me:secret@127.0.0.1:9", "hf_secret", tries=3)
     with pytest.raises(
         HoldfastError, match=r"at http://127\.0\.0\.1:9 .*tries: 3.*Check the address"

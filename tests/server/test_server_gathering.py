@@ -3,7 +3,6 @@ that it would have by itself."""
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,6 +10,7 @@ from starlette.testclient import TestClient
 
 from holdfast.guard import Guard
 from holdfast.server import create_app
+from waiting import wait_until
 
 PATH = "/v1/datasets/other/questions"
 LIMITS = [number / 10 for number in range(1, 8)]
@@ -47,12 +47,10 @@ def all_at_once(client, service, asked):
     with ThreadPoolExecutor(len(asked)) as people:
         with guard._session.turn():
             first = people.submit(post, *asked[0])
-            while not guard._session.waiting:
-                time.sleep(0.001)
+            wait_until(lambda: guard._session.waiting)
             others = [people.submit(post, *pair) for pair in asked[1:]]
             admission = client.app.middleware_stack
-            while waiting_in(admission) < len(others):
-                time.sleep(0.001)
+            wait_until(lambda: waiting_in(admission) == len(others))
         return [one.result(timeout=60) for one in (first, *others)]
 
 

@@ -12,11 +12,12 @@ import warnings
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from server_operated import free_port, operated, stop, wait_for
+from server_operated import free_port, operated, stop
 
 from holdfast.ledger import check_witness, export, read_lines, read_witness
 from holdfast.server import Service
 from holdfast.server._observation import STEPS, logging_to, without_secrets
+from waiting import wait_until
 
 # A question of every kind of attack: exact sums, differences, injections, quoting errors, secrets in names.
 ATTACKS = [
@@ -81,7 +82,7 @@ def when_ready(running, status=200):
         reply = running.call("GET", "/ready")
         return reply if reply.status_code == status else None
 
-    return wait_for(probed)
+    return wait_until(probed)
 
 
 def test_questions_are_counted_as_answered_cached_and_refused(running):
@@ -175,7 +176,7 @@ def test_the_log_has_a_line_for_every_request_and_no_value(running):
         numbers |= set(re.findall(r"\d+\.\d{3,}", reply.text + question))
     assert numbers
     last = f"attack-{len(ATTACKS) - 1:04}"
-    wait_for(lambda: last in running.log.read_text())
+    wait_until(lambda: last in running.log.read_text())
     text = running.log.read_text()
     lines = [line for line in running.lines() if line.get("request_id", "").startswith("attack-")]
     assert len(lines) == len(ATTACKS)

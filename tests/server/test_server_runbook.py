@@ -13,9 +13,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from server_operated import free_port, operated, wait_for
+from server_operated import free_port, operated
 
 from holdfast.server import Policy, Service
+from waiting import wait_until
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "runbook.md"
 
@@ -109,7 +110,7 @@ def machine(tmp_path, set_up):
         pytest.skip("the runbook needs curl and bash")
     machine = Machine(tmp_path, set_up)
     machine.shell("systemctl start holdfast")
-    wait_for(machine.ready)
+    wait_until(machine.ready)
     assert machine.ask("share(age > 40)").status_code == 200
     yield machine
     machine.shell("systemctl stop holdfast")
@@ -190,7 +191,7 @@ def test_the_commands_for_postgresql_run(postgres, tmp_path, set_up):
         pytest.skip("psql is not installed")
     home = tmp_path / "home"
     with operated(home, "--books", postgres) as running:
-        wait_for(lambda: running.call("GET", "/ready").status_code == 200)
+        wait_until(lambda: running.call("GET", "/ready").status_code == 200)
         (commands,) = blocks("PostgreSQL down")
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands],

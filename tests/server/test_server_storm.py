@@ -25,6 +25,7 @@ import pytest
 from holdfast import Guard
 from holdfast.ledger import Balance, Book
 from holdfast.server import Policy, Service
+from waiting import wait_until
 
 PEOPLE = 3
 HERE = Path(__file__).parent
@@ -165,7 +166,7 @@ def storm(home, rounds, seed, cluster=None):
             happens(rng)
             weather[happens.__name__] += 1
             # The service works again by itself.
-            assert waited(lambda before=before: sum(len(one.acknowledged) for one in people) > before)
+            wait_until(lambda before=before: sum(len(one.acknowledged) for one in people) > before)
             if number % 25 == 24:
                 checked(place, people)
     finally:
@@ -183,16 +184,6 @@ def storm(home, rounds, seed, cluster=None):
     balance, told = checked(place, people)
     assert balance.open == {}
     return weather, told, balance
-
-
-def waited(condition, seconds=120):
-    """Whether a condition comes true, however slow the machine is."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 class Cluster:

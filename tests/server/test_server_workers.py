@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -18,17 +17,9 @@ from server_process import start
 
 from holdfast import ledger
 from holdfast.server import Policy, Service
+from waiting import wait_until
 
 ROWS = 2_000
-
-
-def wait_for(condition, seconds=90):
-    """The first true value of a condition."""
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.05)
-    return value
 
 
 class Served:
@@ -170,7 +161,7 @@ def test_what_is_free_is_counted_in_all_workers_together(served):
     first, second = sorted(served.workers())
     with stopped(second):
         assert [rejected() for _ in range(9)] == [422] * 9
-        wait_for(lambda: rejected() == 429)
+        wait_until(lambda: rejected() == 429)
     # The other worker has served nothing of it. Alone it would let 10 of them pass.
     with stopped(first):
         assert 429 in [rejected() for _ in range(8)]
@@ -183,12 +174,12 @@ def test_a_dead_worker_loses_no_answer_and_is_started_again(served):
     answered_by = served.readers()[-1]
     os.kill(answered_by, signal.SIGKILL)
     # The other one has the same answer, for nothing.
-    wait_for(lambda: not is_worker(answered_by))
+    wait_until(lambda: not is_worker(answered_by))
     spent = served.call("GET", "/datasets/t").json()["spent"]
     again = served.ask("share(x > 0.77)").json()
     assert again["receipt"] == first["receipt"]
     assert served.call("GET", "/datasets/t").json()["spent"] == spent
-    after = wait_for(lambda: len(served.workers()) == 2 and served.workers())
+    after = wait_until(lambda: len(served.workers()) == 2 and served.workers())
     assert len(after - before) == 1
     assert httpx.get(f"{served.said['url']}/v1/ready", timeout=60).status_code == 200
 
@@ -201,7 +192,7 @@ def test_questions_that_a_dead_worker_left_behind_are_answered(served):
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(served.ask, question) for question in questions]
             os.kill(worker, signal.SIGKILL)
-        wait_for(lambda: len(served.workers()) == 2)
+        wait_until(lambda: len(served.workers()) == 2)
         assert {served.ask(question).status_code for question in questions} == {200}
         if any(one.exception() is not None for one in asked):
             break
@@ -212,7 +203,7 @@ def test_a_signal_ends_all_of_them_in_order(served):
     workers = served.workers()
     assert len(workers) == 2
     assert served.stop() == 0
-    wait_for(lambda: not any(is_worker(worker) for worker in workers))
+    wait_until(lambda: not any(is_worker(worker) for worker in workers))
 
 
 def test_workers_end_when_nobody_watches_them(tmp_path):
@@ -221,4 +212,4 @@ def test_workers_end_when_nobody_watches_them(tmp_path):
     served.process.kill()
     served.process.wait()
     served.process.stdout.close()
-    wait_for(lambda: not any(is_worker(worker) for worker in workers))
+    wait_until(lambda: not any(is_worker(worker) for worker in workers))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast import checks
+from holdfast import checks, queries
+from holdfast.errors import HoldfastError
 from holdfast.ledger import Receipt
 from holdfast.records import Record, amount, framed_html, interval_words, plain, show
 
+# The fields of a preview that are infinite where the service says null.
+_PRICES = ("cell", "if_confirmed", "if_surprised", "at_most")
 # An interval that covers more of the range than this tells nothing.
 _NOTHING = 0.8
 
@@ -89,6 +92,18 @@ class Answer(Record):
             "receipt": None if self.receipt is None else self.receipt.to_dict(),
         }
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Answer:
+        """The answer that :meth:`to_dict` or :meth:`to_brief_dict` wrote, from ``values``. Entries that this
+        version does not know are ignored, so that a newer service may say more."""
+        receipt = values.get("receipt")
+        return cls._from_plain(
+            values,
+            **_expected_from(values),
+            certificate=Certificate.from_dict(values["certificate"]),
+            receipt=None if receipt is None else Receipt.from_dict(receipt),
+        )
+
     def to_brief_dict(self) -> dict[str, Any]:
         """The same without the sentences that all answers share: of the certificate only its own numbers."""
         own = {"interval": self.certificate.interval, "numbers": plain(self.certificate.numbers)}
@@ -101,6 +116,21 @@ class Answer(Record):
             f"<code>{html.escape(str(self.query))}</code><br><b>{value}</b> in {interval}<br>"
             f"<small>{html.escape(self._how)}; {self._promise}</small>{notes}"
         )
+
+
+def _expected_from(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What answers and previews share, with the numbers that JSON has no word for."""
+    missing = {"guess": math.nan, "low": -math.inf, "high": math.inf}
+    numbers = {name: value if values[name] is None else values[name] for name, value in missing.items()}
+    return {**numbers, "query": question_from(values["query"])}
+
+
+def question_from(text: str) -> Any:
+    """The question that a text stands for; the text itself where this version cannot read it."""
+    try:
+        return queries.read(text)
+    except HoldfastError:
+        return text
 
 
 def tells_nothing(low: float, high: float, least: float, most: float) -> str:
@@ -167,6 +197,13 @@ class Preview(Record):
     def to_dict(self) -> dict[str, Any]:
         """The preview as plain values, the question as text."""
         return {**super().to_dict(), "query": str(self.query)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Preview:
+        """The preview that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored."""
+        prices = {name: math.inf for name in _PRICES if name in values and values[name] is None}
+        return cls._from_plain(values, **_expected_from(values), **prices)
 
     def __repr__(self) -> str:
         if self.known:
@@ -284,6 +321,21 @@ class Left(float):
             "share_half_width": plain(float(self.share_half_width)),
         }
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Left:
+        """The same again from what :meth:`to_dict` wrote, in ``values``. Entries that this version does not
+        know are ignored. What is left after further questions is not known then."""
+        total, half_width = values.get("total"), values.get("share_half_width")
+        return cls(
+            math.inf if values["left"] is None else values["left"],
+            words=values["words"],
+            confirmed=values["confirmed"],
+            surprises=values["surprises"],
+            unit=values.get("unit", "nats"),
+            total=math.inf if total is None else total,
+            share_half_width=math.nan if half_width is None else half_width,
+        )
+
     def _repr_html_(self) -> str:
         return framed_html(self._as_html())
 
@@ -311,6 +363,13 @@ class Certificate(Record):
     checked: tuple[str, ...]
     assumed: tuple[str, ...]
     interval: str = field(default="")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
+        """The certificate that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored, and sentences that a brief form leaves out are empty."""
+        left_out = {"statement": "", "theorem": "", "numbers": {}, "checked": (), "assumed": ()}
+        return cls._from_plain({**left_out, **values})
 
     def __str__(self) -> str:
         lines = [self.statement, f"Theorem: {self.theorem}."]

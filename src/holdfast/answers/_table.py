@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from holdfast import queries
-from holdfast.answers._answer import Answer
+from holdfast.answers._answer import Answer, question_from
 from holdfast.errors import MissingExtra
 from holdfast.intervals import Interval
 from holdfast.records import Record, framed_html, html_table, interval_words
@@ -33,6 +33,13 @@ class GroupAnswer(Record):
     group: tuple[str, ...]
     answer: Answer | None
     note: str = ""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> GroupAnswer:
+        """The row that a table wrote, from ``values``. Entries that this version does not know
+        are ignored."""
+        answer = values["answer"]
+        return cls._from_plain(values, answer=None if answer is None else Answer.from_dict(answer))
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +104,13 @@ class Table(Record):
                 for row in self.rows
             ],
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Table:
+        """The table that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored."""
+        rows = tuple(map(GroupAnswer.from_dict, values["rows"]))
+        return cls._from_plain(values, query=question_from(values["query"]), rows=rows)
 
     def _shown(self) -> list[list[str]]:
         shown = []
@@ -188,6 +202,12 @@ class Curve(Record):
             "low": list(self.low),
             "high": list(self.high),
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Curve:
+        """The curve that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored."""
+        return cls._from_plain(values, answer=Answer.from_dict(values["answer"]))
 
     def __repr__(self) -> str:
         return f"{self.answer.query}: {len(self.points)} points, each ±{self.answer.half_width:.3g}"

@@ -68,8 +68,7 @@ _REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows, errors.ServiceRefused)
 def _report(error: errors.HoldfastError, *, as_json: bool) -> None:
     """Say what went wrong: to people in words on stderr, to machines as one JSON object on stdout."""
     if as_json:
-        details = {name: value for name, value in vars(error).items() if value is not None}
-        print_data({"error": type(error).__name__, "message": str(error), **details})
+        print_data(error.to_dict())
     else:
         _say(str(error), "bold red")
 

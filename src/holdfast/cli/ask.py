@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -203,11 +202,7 @@ def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, onl
                     curve = guard.curve(outcome.query).to_dict()
                     document["answers"][-1]["curve"] = {name: curve[name] for name in _OF_A_CURVE}
     except HoldfastError as error:
-        document |= {
-            "error": type(error).__name__,
-            "message": str(error),
-            "asked": getattr(error, "asked", None),
-        }
+        document |= {"asked": None, **error.to_dict()}
         status = 1 if isinstance(error, (BudgetSpent, NotEnoughRows)) else 2
     document |= {
         "spent": guard.spent,
@@ -221,15 +216,9 @@ def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, onl
 
 
 def _left_as_data(left: Left) -> dict[str, Any]:
-    """What is left, under the name of its unit."""
-    if math.isinf(left):
-        return {left.unit: None, "words": left.words}
-    return {
-        left.unit: float(left),
-        "words": left.words,
-        "confirmed": left.confirmed,
-        "surprises": left.surprises,
-    }
+    """What is left, and the same number under the name of its unit."""
+    values = left.to_dict()
+    return {left.unit: values["left"], **values}
 
 
 _ENDS = "A report closes the account for good: nothing more is answered from it, for anyone."

@@ -1,8 +1,8 @@
 """The reusable holdout (BDP Algorithm 1): how many rows it needs, and how far a chosen query may be off.
 
 The mechanism answers from a training part as long as the holdout agrees with it up to a noisy threshold, and
-from the holdout with noise otherwise, at most ``budget`` times. It is (9·budget)/(4·noise·n)-private, hence
-Bayesian private under a model of dependence, hence has little max-information with its rows.
+from the holdout with noise otherwise, at most ``budget`` times. It is (9·budget)/(4·noise·n)-private. So
+it is Bayesian private under a model of dependence, and has little max-information with its rows.
 """
 
 from __future__ import annotations

@@ -485,7 +485,7 @@ def by_comparison(
 
     Start from any coupling of the rows after i under two values of row i, and resample one row after the
     other by a maximal coupling of its law given the others. The probabilities r_j that row j differs come
-    down to r ≤ Dr + D_·i on those rows, hence r ≤ (1 − D)⁻¹D_·i.
+    down to r ≤ Dr + D_·i on those rows, so r ≤ (1 − D)⁻¹D_·i.
     """
     reached = np.empty(len(c))
     for component in components:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +81,13 @@ class Verdict(Record):
         receipt = None if self.receipt is None else self.receipt.to_dict()
         return {**super().to_dict(), "assumed": list(self.assumed), "receipt": receipt}
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Verdict:
+        """The verdict that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored."""
+        receipt = values.get("receipt")
+        return cls._from_plain(values, receipt=None if receipt is None else Receipt.from_dict(receipt))
+
     def to_markdown(self) -> str:
         """The verdict as a summary for a pull request."""
         head = "Promoted" if self.promoted else "Refused" if self.refused else "Not shown to be better"
@@ -130,6 +137,13 @@ class GateReport(Record):
             "assumed": list(self.assumed),
             "receipt": None if self.receipt is None else self.receipt.to_dict(),
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> GateReport:
+        """The report that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored."""
+        receipt = values.get("receipt")
+        return cls._from_plain(values, receipt=None if receipt is None else Receipt.from_dict(receipt))
 
     def to_frame(self) -> Any:
         """The versions as a pandas data frame."""

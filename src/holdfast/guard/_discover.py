@@ -12,6 +12,7 @@ import hashlib
 import html
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -213,6 +214,12 @@ class Discovery(Record):
     def to_dict(self) -> dict[str, Any]:
         """The discovery as plain values."""
         return {**super().to_dict(), "theorem": self.theorem}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Discovery:
+        """The discovery that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored."""
+        return cls._from_plain(values)
 
     def __bool__(self) -> bool:
         return self.found

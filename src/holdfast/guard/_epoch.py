@@ -7,6 +7,7 @@ still be asked about (``docs/theory/epochs.md``).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +51,12 @@ class Epoch(Record):
     number: int
     confidence: float
     together: float
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Epoch:
+        """The epoch that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored."""
+        return cls._from_plain(values)
 
     @property
     def failure(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,6 +36,10 @@ _OTHER = (
     "guard.report with these to have it again."
 )
 _CLOSED = "The account is closed: there is no report without an account that can still answer."
+
+
+def _answer_from(values: Mapping[str, Any] | None) -> Answer | None:
+    return None if values is None else Answer.from_dict(values)
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,6 +93,18 @@ class Report(Record):
             "certificate": self.certificate.to_dict(),
             "receipt": None if self.receipt is None else self.receipt.to_dict(),
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Report:
+        """The report that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored."""
+        receipt = values.get("receipt")
+        return cls._from_plain(
+            values,
+            answers=tuple(map(_answer_from, values["answers"])),
+            certificate=Certificate.from_dict(values["certificate"]),
+            receipt=None if receipt is None else Receipt.from_dict(receipt),
+        )
 
     def to_markdown(self) -> str:
         """The table and the text, for a paper or a pull request."""

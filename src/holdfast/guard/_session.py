@@ -178,6 +178,8 @@ class Settled:
 class OtherTerms(BookError):
     """The book was opened for other data or another promise: ``differing`` names what is not the same."""
 
+    _carried = ("differing",)
+
     def __init__(self, book: str, differing: list[str]) -> None:
         self.differing = differing
         super().__init__(

@@ -78,7 +78,7 @@ def quantile(sorted_values: ArrayLike, q: float, nats: float) -> Interval:
 
 
 def _as_float(value: float, side: int) -> float:
-    """``value`` itself, or the next float on that side of an integer that has too many digits for one."""
+    """``value`` itself, or the next float on that side of an integer that has too many digits."""
     number = float(value)
     return number if side * number >= side * value else math.nextafter(number, side * math.inf)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,12 @@ class Receipt(Record):
     def sign(cls, key: SigningKey, book: str, sequence: int, digest: str) -> Receipt:
         """The receipt for a book that ends with this line."""
         return cls(book, sequence, digest, key.public, key.sign(head_statement(book, sequence, digest)))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Receipt:
+        """The receipt that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
+        know are ignored."""
+        return cls._from_plain(values)
 
     def signed_by(self, public_key: str) -> bool:
         """Whether the holder of this key signed it."""

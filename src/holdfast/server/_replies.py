@@ -30,6 +30,11 @@ class Problem(BaseModel):
     spent: float | None = None
     left: float | None = None
     unit: str | None = None
+    error: str | None = Field(default=None, description="The class of the error in Python.")
+    needed: int | None = Field(default=None, description="How many rows the guarantee needs.")
+    got: int | None = Field(default=None, description="How many rows there are.")
+    what: str | None = Field(default=None, description="The guarantee that needs more rows.")
+    extra: str | None = Field(default=None, description="The optional part that is not installed.")
 
 
 class Receipt(BaseModel):

@@ -130,13 +130,13 @@ def problem(
 
 def problem_of(error: Exception) -> JSONResponse:
     """The problem that a known error is."""
-    status, kind, detail, more = _told(error)
+    status, kind, detail, more = _described(error)
     return problem(status, kind, detail, **more)
 
 
 def in_place(error: Exception) -> dict[str, Any]:
     """A known error as part of an answer that says more than one thing."""
-    status, kind, detail, more = _told(error)
+    status, kind, detail, more = _described(error)
     return _body(status, kind, detail, **more)
 
 
@@ -155,23 +155,29 @@ def _body(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
     return {**body, **extra}
 
 
-def _told(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
-    """Status, kind and words of a known error, and the state of the account."""
+def _described(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
+    """Status, kind and words of a known error, its class, and what it carries that may leave the service.
+
+    What was given for an argument stays here: it may name a place of the server.
+    """
     status, kind = next((status, kind) for type_, status, kind in _KINDS if isinstance(error, type_))
     if status == 503:
         # Where the book lies is the owner's business.
         _log.error("%s", error)
         if isinstance(error, (StoreError, Broken, NoProvider, errors.DatabaseAway)):
-            return status, kind, str(error), {}
-        return status, kind, "The account book cannot be used; nothing is answered until it can.", {}
-    account = ("asked", "spent", "left", "unit")
-    more = {name: getattr(error, name, None) for name in (*account, "argument", "wait")}
-    return status, kind, str(error), more
+            return status, kind, str(error), {"error": type(error).__name__}
+        words = "The account book cannot be used; nothing is answered until it can."
+        return status, kind, words, {"error": "BookError"}
+    names: tuple[str, ...] = ("asked", "spent", "left", "unit", "argument", "extra", "wait")
+    if isinstance(error, errors.NotEnoughRows):
+        names = ("needed", "got", "what")
+    more = {name: getattr(error, name, None) for name in names}
+    return status, kind, str(error), {"error": type(error).__name__, **more}
 
 
-class Discreet:
-    """The last resort: an error that nobody expected ends here. What it says may depend on protected rows, so
-    only its type is written down."""
+class UnexpectedErrors:
+    """The last resort: an error that nobody expected ends here. Its message may depend on protected rows, so
+    only its class is logged."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -196,7 +202,7 @@ class Discreet:
 
 def install_problems(app: FastAPI) -> None:
     """Answer every error of an app with a problem."""
-    app.add_middleware(Discreet)
+    app.add_middleware(UnexpectedErrors)
 
     async def known_error(request: Request, error: Exception) -> JSONResponse:
         return problem_of(error)

@@ -1,17 +1,37 @@
-"""A connection to a service with a token: requests that are sent again where that does no harm."""
+"""A connection to a service with a token: requests that are sent again where that does no harm, and errors
+that come back as the class that was raised."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, Self
 from urllib.parse import quote
 
 from holdfast import checks, errors
-from holdfast._replies import error_of
 from holdfast.engines import shown
+from holdfast.ledger import BookError, Closed
 
 PASSING = (429, 502, 503, 504)
-"""What a later try may find gone: a lost connection, a service that restarts, a minute that is full."""
+"""Statuses that may pass: a lost connection, a service that restarts, a minute that is full."""
+
+# Errors that a service passes on. Others are its own, and come back as a HoldfastError.
+_PASSED_ON: dict[str, type[errors.HoldfastError]] = {
+    kind.__name__: kind
+    for kind in (
+        errors.BudgetSpent,
+        errors.QueryRejected,
+        errors.NotEnoughRows,
+        errors.InvalidArgument,
+        errors.MissingExtra,
+        errors.DatabaseAway,
+        errors.ResultsRejected,
+        BookError,
+        Closed,
+    )
+}
+# What a service of an earlier version said instead of the class.
+_BY_TYPE = {"budget-spent": "BudgetSpent", "account-closed": "Closed"}
 
 
 class Connection:
@@ -88,6 +108,27 @@ class Connection:
             " Check the address, and that the service runs. A question that did arrive was charged once, and "
             "asking it again is free."
         )
+
+
+def error_of(response: Any) -> errors.HoldfastError:
+    """The error of a reply, as the guard itself would have raised it."""
+    try:
+        reply = response.json()
+    except ValueError:
+        reply = {}
+    problem = reply if isinstance(reply, dict) else {}
+    return error_from({"detail": response.reason_phrase, **problem}, response.status_code)
+
+
+def error_from(problem: Mapping[str, Any], status: int) -> errors.HoldfastError:
+    """The error that a problem describes; ``status`` is its HTTP status."""
+    by_type = _BY_TYPE.get(str(problem.get("type", "")).rpartition(":")[2], "")
+    kind = _PASSED_ON.get(str(problem.get("error", by_type)))
+    if kind is None and status == 422:
+        kind = errors.QueryRejected
+    if kind is None:
+        return errors.HoldfastError(f"{problem['detail']} (HTTP {status})")
+    return kind.from_dict({"unit": "nats", **problem, "message": problem["detail"]})
 
 
 def quoted(name: str) -> str:
