@@ -7,9 +7,9 @@ WORKERS ?= 2
 
 .PHONY: demo test test-more test-all check format lock site clean
 
-# The demo needs the core and pictures only, and runs from the source tree: nothing is built.
+# The demo needs the core only, and runs from the source tree: nothing is built, nothing is compiled for later.
 demo: $(DEMO)/.ready
-	PYTHONPATH=src $(DEMO)/bin/python -m holdfast demo
+	$(DEMO)/bin/python -B -m holdfast demo
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not more"
@@ -46,12 +46,14 @@ define install
 	fi
 endef
 
-# Leave out what the demo never loads: tests inside packages, headers, and Arrow's network parts. That is 100 MB.
+# Leave out what the demo never loads: tests inside packages, headers, Arrow's network parts, and the copies that
+# its wheel has of libraries under their other names. That is 100 MB.
 define trim
 	@find $(1)/lib -depth -type d \( -path '*/site-packages/*/tests' -o -path '*/pyarrow/include' \) -exec rm -rf {} +
 	@for part in arrow_flight arrow_python_flight arrow_s3; do \
 		rm -f $(1)/lib/python*/site-packages/pyarrow/lib$$part.*; \
 	done
+	@rm -f $(1)/lib/python*/site-packages/pyarrow/libarrow_python*.so $(1)/lib/python*/site-packages/pyarrow/libarrow_python*.so.*.*.*
 endef
 
 site: $(VENV)/.ready
@@ -61,6 +63,7 @@ $(DEMO)/.ready: requirements-demo.lock
 	@echo "Setting up $(DEMO): the packages that the demo needs."
 	$(call install,$(DEMO),--requirement requirements-demo.lock)
 	$(call trim,$(DEMO))
+	@for packages in $(DEMO)/lib/python*/site-packages; do echo "$(CURDIR)/src" > $$packages/holdfast.pth; done
 	@touch $@
 
 $(VENV)/.ready: requirements.lock pyproject.toml
@@ -78,7 +81,7 @@ lock:
 	.venv-lock/bin/python -m pip install --quiet --editable ".[all]" --group dev
 	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements.lock
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet --constraint requirements.lock --editable ".[plots]"
+	.venv-lock/bin/python -m pip install --quiet --constraint requirements.lock --editable .
 	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements-demo.lock
 	rm -rf .venv-lock
 

@@ -260,7 +260,7 @@ truth under the attack that does it the most harm (orange), the bound for questi
 
 _HONEST = """The mean half-width to expect of k means of values in [0, 1] where guesses are as good as those
 from a fresh sample, by Hoeffding's radius: the code guard, not told and told how many questions there are,
-beside what a careful person gets who explores one half of the rows and asks the other a list that was fixed
+beside what a person gets who explores one half of the rows and asks the other a list that was fixed
 in advance, and beside splitting. The list answers no question that an answer suggested."""
 _CHAINS = """Ten surprises. The theorems of all peers in the grid are for independent rows and promise nothing
 here. One published theorem speaks of chains (Kontorovich, Sadigurschi and Stemmer 2022); it is used on every

@@ -1,4 +1,7 @@
-"""Writes docs/reference.md from the docstrings: every public name, its signature, and its first sentence.
+"""Writes the reference from the docstrings.
+
+docs/reference.md has the names that most people need. docs/reference has a page for each package, with every
+public name, its signature and its first sentence.
 
 python docs/make_reference.py
 """
@@ -39,7 +42,66 @@ MODULES = (
     "holdfast.ledger",
     "holdfast.errors",
 )
-TARGET = Path(__file__).with_name("reference.md")
+# The names on the first page, by what somebody wants to do.
+FRONT = {
+    "Ask": (
+        "holdfast.Guard",
+        "holdfast.Query",
+        "holdfast.Answer",
+        "holdfast.Preview",
+        "holdfast.Certificate",
+        "holdfast.guard.Table",
+        "holdfast.guard.Curve",
+        "holdfast.guard.Report",
+        "holdfast.guard.Discovery",
+        "holdfast.ReusableHoldout",
+    ),
+    "Plan before you ask": ("holdfast.plan", "holdfast.planning.leak", "holdfast.planning.recipe"),
+    "Compare candidates": (
+        "holdfast.Gate",
+        "holdfast.Verdict",
+        "holdfast.gate_power",
+        "holdfast.gate_gain",
+        "holdfast.gate_tasks",
+        "holdfast.results.read_results",
+    ),
+    "Say how rows depend": (
+        "holdfast.dependence.Clusters",
+        "holdfast.dependence.Mixing",
+        "holdfast.dependence.Blocks",
+        "holdfast.dependence.MarkovChain",
+        "holdfast.dependence.fit",
+    ),
+    "Work with other tools": (
+        "holdfast.client.Client",
+        "holdfast.sklearn.GuardedScorer",
+        "holdfast.sklearn.select",
+        "holdfast.optuna.GuardedObjective",
+        "holdfast.mlflow.log_answers",
+        "holdfast.inspect.submit_to",
+    ),
+    "Get the same result twice": (
+        "holdfast.replicable.Tape",
+        "holdfast.replicable.mean",
+        "holdfast.replicable.quantile",
+        "holdfast.replicable.ReplicableClassifier",
+        "holdfast.replicable.ReplicableSearchCV",
+    ),
+    "Check a promise": (
+        "holdfast.audit.coverage",
+        "holdfast.audit.replicability",
+        "holdfast.stability.explain",
+    ),
+    "Handle errors": (
+        "holdfast.errors.HoldfastError",
+        "holdfast.BudgetSpent",
+        "holdfast.QueryRejected",
+        "holdfast.errors.InvalidArgument",
+        "holdfast.errors.NotEnoughRows",
+    ),
+}
+DOCS = Path(__file__).parent
+TABLE = ["| name | what it is |", "|---|---|"]
 
 
 def first_sentence(thing: object) -> str:
@@ -83,19 +145,50 @@ def rows(module_name: str) -> list[str]:
     return lines
 
 
-def text() -> str:
+def page_of(module_name: str) -> str:
+    """The file of a package's own page, below docs."""
+    return f"reference/{module_name.removeprefix('holdfast.').replace('.', '-')}.md"
+
+
+def front() -> str:
+    """The first page: what most people need, and where the rest is."""
     parts = [
         "# Reference",
         "",
-        "Every public name with its first sentence; the guarantee, the assumptions and an example are in its",
-        "docstring (`help(name)`). Written by `python docs/make_reference.py`; a test keeps it up to date.",
+        "These are the names that most people need. [The names you use most](api.md) has the text of some.",
+        "Below the tables is [a page for each package](#packages).",
     ]
+    for purpose, names in FRONT.items():
+        parts += ["", f"## {purpose}", "", *TABLE]
+        for name in names:
+            module_name, _, short = name.rpartition(".")
+            thing = getattr(importlib.import_module(module_name), short)
+            parts.append(f"| [`{name}`]({page_of(module_name)}) | {first_sentence(thing)} |")
+    parts += ["", "## Packages", "", "| package | what it has |", "|---|---|"]
     for module_name in MODULES:
-        module = importlib.import_module(module_name)
-        parts += ["", f"## `{module_name}`", "", first_sentence(module), ""]
-        parts += ["| name | what it is |", "|---|---|", *rows(module_name)]
+        about = first_sentence(importlib.import_module(module_name))
+        parts.append(f"| [`{module_name}`]({page_of(module_name)}) | {about} |")
+    parts += ["", "`python docs/make_reference.py` writes these pages, and a test keeps them up to date."]
     return "\n".join(parts) + "\n"
 
 
+def package_page(module_name: str) -> str:
+    """The page of a package: every public name with its first sentence."""
+    about = first_sentence(importlib.import_module(module_name))
+    parts = [f"# `{module_name}`", "", about, ""]
+    parts += [
+        "The guarantee, the assumptions and an example of a name are in its docstring: `help(name)`.",
+        "",
+    ]
+    return "\n".join([*parts, *TABLE, *rows(module_name)]) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """The text of every page of the reference by its file, below docs."""
+    return {"reference.md": front(), **{page_of(name): package_page(name) for name in MODULES}}
+
+
 if __name__ == "__main__":
-    TARGET.write_text(text(), encoding="utf-8")
+    (DOCS / "reference").mkdir(exist_ok=True)
+    for file, text in pages().items():
+        (DOCS / file).write_text(text, encoding="utf-8")

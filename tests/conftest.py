@@ -38,18 +38,31 @@ def pytest_configure(config: pytest.Config) -> None:
 # pages, or simulate at length.
 _PROGRAMS = frozenset({"spark", "to_spark", "postgres", "postgres_connection", "to_postgres", "browser"})
 _FOLDERS = frozenset(
-    {"audit", "barriers", "benchmarks", "cli", "deploy", "engines", "examples", "figures"}
+    {"audit", "barriers", "benchmarks", "cli", "deploy", "engines", "examples", "lab"}
     | {"noninterference", "planning", "reductions", "server", "statistics", "validity"}
 )
 _FILES = frozenset(f"test_house_{name}" for name in ("documents", "notebooks", "site", "types", "workers"))
+_FILES |= {"test_guard_notebook_look"}
+
+
+def _is_more(path: Path) -> bool:
+    """Whether all tests of a file are for ``make test-more``."""
+    return path.relative_to(Path(__file__).parent).parts[0] in _FOLDERS or path.stem in _FILES
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import what ``make test`` leaves out: every worker would do so."""
+    leave_out = "not more" in config.option.markexpr and collection_path.suffix == ".py"
+    return True if leave_out and _is_more(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of ``make test-more``."""
     for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        starts_program = _PROGRAMS & set(getattr(item, "fixturenames", ()))
-        if folder in _FOLDERS or item.path.stem in _FILES or starts_program:
+        programs = _PROGRAMS & set(getattr(item, "fixturenames", ()))
+        # A book can be kept in PostgreSQL too, and that is a program.
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        if _is_more(item.path) or programs or parameters.get("place") == "postgres":
             item.add_marker(pytest.mark.more)
 
 

@@ -28,7 +28,8 @@ def _as_float(value: Any) -> float:
     """NaN for what is no number, and for what no float can hold."""
     if type(value) is float:
         return value
-    if not isinstance(value, Real) or isinstance(value, bool):
+    # To ask for an abstract class takes several times as long as to convert a plain number.
+    if type(value) is not int and (not isinstance(value, Real) or isinstance(value, bool)):
         return math.nan
     try:
         return float(value)
@@ -36,11 +37,15 @@ def _as_float(value: Any) -> float:
         return math.nan
 
 
-def real(value: Any, argument: str, domain: str, *, of: str = "", by: str = "") -> float:
+def real(value: object, argument: str, domain: str, *, of: str = "", by: str = "") -> float:
     """Return ``value`` as a float if it is a finite number in ``domain``, written like ``"(0, 1]"``.
 
     Raises :class:`InvalidArgument` naming the argument, the domain, the theorem ``by`` that sets it, and the
     value.
+
+    Args:
+        argument: The name of the argument, for the message.
+        of: The function or class that the message names.
     """
     low, low_closed, high, high_closed = _bounds(domain)
     number = _as_float(value)
@@ -55,7 +60,7 @@ def real(value: Any, argument: str, domain: str, *, of: str = "", by: str = "") 
 
 
 def whole(
-    value: Any,
+    value: object,
     argument: str,
     *,
     at_least: int = 1,
@@ -66,23 +71,38 @@ def whole(
 ) -> int:
     """Return ``value`` as an int if it is a whole number in range; ``1e6`` counts as whole, ``True`` does
     not. Unless ``huge`` numbers are meant (keys are), what no float can hold is refused: it would overflow in
-    the formula it is meant for."""
+    the formula it is meant for.
+
+    Args:
+        argument: The name of the argument, for the message.
+        at_least: The least number allowed.
+        at_most: The largest number allowed. None for no limit.
+        of: The function or class that the message names.
+        by: The theorem that sets the limits, for the message.
+    """
     nearest = _as_float(value)
-    exact = isinstance(value, Integral) and not isinstance(value, bool)
+    exact = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
     if nearest.is_integer() or (huge and exact):
-        number = int(value) if exact else int(nearest)
+        number = int(value) if isinstance(value, Integral) else int(nearest)
         if number >= at_least and (at_most is None or number <= at_most):
             return number
     expected = f"a whole number of at least {at_least}"
     if at_most is not None:
         expected += f" and at most {at_most}"
-    elif exact and int(value) > at_least:
+    elif isinstance(value, Integral) and exact and int(value) > at_least:
         expected += " that a float can hold"
     raise InvalidArgument(argument, expected, value, of=of, reference=by)
 
 
-def reals(values: Any, argument: str, domain: str, *, of: str = "", by: str = "") -> list[float]:
-    """Return a non-empty sequence of numbers, each in ``domain``."""
+def reals(values: object, argument: str, domain: str, *, of: str = "", by: str = "") -> list[float]:
+    """Return a non-empty sequence of numbers, each in ``domain``.
+
+    Args:
+        values: What the caller gave.
+        argument: The name of the argument, for the message.
+        of: The function or class that the message names.
+        by: The theorem that sets the limits, for the message.
+    """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidArgument(argument, f"a sequence of numbers in {domain}", values, of=of, reference=by)
     numbers = [real(v, f"{argument}[{i}]", domain, of=of, by=by) for i, v in enumerate(values)]
@@ -91,8 +111,15 @@ def reals(values: Any, argument: str, domain: str, *, of: str = "", by: str = ""
     return numbers
 
 
-def choice(value: Any, argument: str, options: tuple[str, ...], *, of: str = "", by: str = "") -> str:
-    """Return ``value`` if it is one of the named options."""
+def choice(value: object, argument: str, options: tuple[str, ...], *, of: str = "", by: str = "") -> str:
+    """Return ``value`` if it is one of the named options.
+
+    Args:
+        argument: The name of the argument, for the message.
+        options: The words that are allowed.
+        of: The function or class that the message names.
+        by: The theorem that sets the limits, for the message.
+    """
     if not isinstance(value, str) or value not in options:
         expected = "one of " + ", ".join(repr(option) for option in options)
         raise InvalidArgument(argument, expected, value, of=of, reference=by)

@@ -26,6 +26,7 @@ from holdfast._replies import (
     table_of,
     verdict_of,
 )
+from holdfast.answers import plot_answers
 from holdfast.engines import Column, Schema
 from holdfast.guard import (
     Answer,
@@ -37,12 +38,13 @@ from holdfast.guard import (
     Left,
     Preview,
     Report,
+    Scale,
     Table,
     Verbs,
     Verdict,
+    compare_query,
+    score_query,
 )
-from holdfast.guard._metrics import Scale, compare_query, score_query
-from holdfast.guard._plot import plot_answers
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 

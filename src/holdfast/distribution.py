@@ -12,5 +12,9 @@ DISTRIBUTION = "holdfast-guard"
 
 
 def pip_install(*extras: str) -> str:
-    """The command that installs Holdfast with these extras: ``pip install 'holdfast-guard[plots]'``."""
+    """The command that installs Holdfast with these extras: ``pip install 'holdfast-guard[plots]'``.
+
+    Args:
+        extras: The extras to install.
+    """
     return f"pip install '{DISTRIBUTION}[{','.join(extras)}]'" if extras else f"pip install {DISTRIBUTION}"

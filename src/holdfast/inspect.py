@@ -34,7 +34,14 @@ class ScoreGate(Protocol):
         outputs: Mapping[str, str] | None = None,
         sealed: bool = False,
     ) -> Any:
-        """Compare a candidate's scores with the incumbent's and return the verdict."""
+        """Compare a candidate's scores with the incumbent's and return the verdict.
+
+        Args:
+            scores: The candidate's score on each task.
+            name: The candidate's name.
+            outputs: The candidate's output on each task.
+            sealed: Whether the scores came here without anyone seeing them.
+        """
         ...
 
 
@@ -43,6 +50,11 @@ class Submission:
 
     ``verdicts`` has the verdicts in order. ``refusals`` has a sentence for each evaluation that was not
     submitted, or that the gate did not take.
+
+    Args:
+        gate: The gate.
+        name: The candidate's name.
+        metric: The score to take from an evaluation. None where there is one.
     """
 
     def __init__(self, gate: ScoreGate, name: str, metric: str | None) -> None:

@@ -14,16 +14,22 @@ __all__ = ["lazy_names"]
 def lazy_names(
     package: str, homes: Mapping[str, str], *, extra: str | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package whose public names live in these private modules.
+    """``__getattr__`` and ``__dir__`` of a package whose public names live in these private modules, or in
+    other packages that are named in full.
 
     With ``extra``, a library that is not installed is reported as that extra.
+
+    Args:
+        package: The name of the package.
+        homes: The private module of each public name.
     """
 
     def __getattr__(name: str) -> Any:  # noqa: N807
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
         try:
-            return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+            return getattr(importlib.import_module(home if "." in home else f"{package}.{home}"), name)
         except ModuleNotFoundError as missing:
             if extra is None or (missing.name or "").split(".")[0] == "holdfast":
                 raise

@@ -37,7 +37,11 @@ _SCORE = re.compile(r"score\((.+?), target = (.+?), metric = (\w+)(.*?)\)(?= - s
 
 class AnswerLog:
     """Logs answers to an MLflow run; :func:`log_answers` makes it. Call it with an answer to log that one by
-    hand, for example those of ``guard.history``."""
+    hand, for example those of ``guard.history``.
+
+    Args:
+        run_id: The id of an MLflow run. None: the active run.
+    """
 
     def __init__(self, guard: Guard, run_id: str | None = None) -> None:
         try:
@@ -86,6 +90,10 @@ def log_answers(guard: Guard, run_id: str | None = None) -> AnswerLog:
 
     If MLflow fails, its error is raised after the answer is in the account book. Ask again to get the answer
     for free, and call the returned log with it to log it.
+
+    Args:
+        guard: The guard.
+        run_id: The id of an MLflow run. None: the active run.
     """
     return AnswerLog(guard, run_id)
 
@@ -93,6 +101,9 @@ def log_answers(guard: Guard, run_id: str | None = None) -> AnswerLog:
 def metric_name(query: Query | str) -> str:
     """The MLflow name of a question (``answer.query``): its text in words and signs that MLflow allows. Where
     that leaves something out, six digits of a digest tell the question from similar ones.
+
+    Args:
+        query: The question.
 
     >>> metric_name("share(age > 40)")
     'share age above 40'

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import checks
 from holdfast.errors import BudgetSpent, InvalidArgument, MissingExtra
-from holdfast.guard import Guard
-from holdfast.guard._metrics import METRICS
+from holdfast.guard import METRICS, Guard
 from holdfast.ledger import Closed
 
 if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
     from holdfast.typing import MetricName
 
 __all__ = ["GuardedObjective", "stop_when_spent"]
@@ -33,6 +35,10 @@ class GuardedObjective:
     Guarantee: as for :meth:`holdfast.Guard.score`; with the promise "all", the intervals of all trials hold
     together, that of the best included.
     Assumes: ``build`` does not use the protected rows. Fit on ``guard.train``.
+
+    Args:
+        target: The column to predict.
+        metric: What is measured.
 
     >>> import numpy as np, optuna, pandas as pd
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -96,8 +102,12 @@ class GuardedObjective:
             raise InvalidArgument("direction", expected, directions[0], of="optuna.create_study")
 
 
-def stop_when_spent(study: Any, trial: Any) -> None:
+def stop_when_spent(study: Study, trial: FrozenTrial) -> None:
     """A callback of ``study.optimize`` that stops the study once the guard's account refused a trial of a
-    :class:`GuardedObjective`."""
+    :class:`GuardedObjective`.
+
+    Args:
+        trial: The trial that has ended.
+    """
     if _REFUSED in trial.user_attrs:
         study.stop()

@@ -33,12 +33,20 @@ _NOTEBOOK_STYLE = (
 
 
 def show(value: object) -> str:
-    """A number with as many digits as a reader wants, anything else as its ``repr``."""
+    """A number with as many digits as a reader wants, anything else as its ``repr``.
+
+    Args:
+        value: The value.
+    """
     return format(value, ".6g") if isinstance(value, float) else repr(value)
 
 
 def amount(number: float, unit: str) -> str:
     """A number of nats, or of answers or anything else that is counted, in words.
+
+    Args:
+        number: The number.
+        unit: What is counted, in the plural.
 
     >>> amount(0.2877, "nats"), amount(1.0, "answers"), amount(100, "answers")
     ('0.288 nats', '1 answer', '100 answers')
@@ -49,6 +57,9 @@ def amount(number: float, unit: str) -> str:
 
 def interval_words(value: float, low: float, high: float) -> tuple[str, str]:
     """The value and ``[low, high]``, to three digits of the half-width, the ends rounded outward.
+
+    Args:
+        value: The value.
 
     >>> interval_words(0.69231, 0.67129, 0.71309)
     ('0.6923', '[0.6712, 0.7131]')
@@ -81,6 +92,9 @@ def framed_html(*parts: str) -> str:
     """Pieces of HTML as one output of a notebook, in the style that all results share. It takes the colours
     of the notebook, which also scrolls what is too wide.
 
+    Args:
+        parts: The pieces.
+
     >>> framed_html("<p>Done.</p>").endswith("<p>Done.</p></div>")
     True
     """
@@ -88,9 +102,15 @@ def framed_html(*parts: str) -> str:
 
 
 def plain(value: object) -> Any:
-    """Turn records, tuples and mappings into what ``json.dumps`` takes."""
+    """Turn records, tuples and mappings into what ``json.dumps`` takes.
+
+    Args:
+        value: The value.
+    """
     if value is None or type(value) in (str, int, bool):
         return value
+    if type(value) is float:
+        return value if math.isfinite(value) else None  # JSON has no word for it
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, dict):
@@ -98,8 +118,8 @@ def plain(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return None  # JSON has no word for it
-    if value is None or isinstance(value, (str, bool, int, float)):
+        return None
+    if isinstance(value, (str, bool, int, float)):
         return value
     return str(value)
 

@@ -17,17 +17,29 @@ _WIDENING = 64 * sys.float_info.epsilon
 
 
 def up(value: float) -> float:
-    """The value rounded up; zero and infinity stay as they are."""
+    """The value rounded up; zero and infinity stay as they are.
+
+    Args:
+        value: The number to round.
+    """
     if value == 0 or math.isinf(value):
         return value
     return math.nextafter(value + abs(value) * _WIDENING, math.inf)
 
 
 def down(value: float) -> float:
-    """The value rounded down; zero and infinity stay as they are."""
+    """The value rounded down; zero and infinity stay as they are.
+
+    Args:
+        value: The number to round.
+    """
     return -up(-value)
 
 
 def probability(value: float) -> float:
-    """An upper bound on a probability: rounded up, and never above 1 (a bound above 1 says nothing more)."""
+    """An upper bound on a probability: rounded up, and never above 1 (a bound above 1 says nothing more).
+
+    Args:
+        value: The number to round.
+    """
     return min(1.0, up(value))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
-from holdfast.guard import Answer, Guard
-from holdfast.guard._metrics import METRICS
+from holdfast.guard import METRICS, Answer, Guard
 from holdfast.records import Record, interval_words
+from holdfast.typing import Predictor
 
 if TYPE_CHECKING:
     from holdfast.typing import MetricName
@@ -31,6 +31,12 @@ class GuardedScorer:
     its interval.
 
     The account lives in this process, so use ``n_jobs=1`` where the scorer is called.
+
+    Args:
+        guard: The guard.
+        metric: What is measured.
+        target: The column to predict.
+        options: As in :meth:`holdfast.Guard.score`.
 
     >>> import numpy as np, pandas as pd
     >>> from sklearn.linear_model import LogisticRegression
@@ -104,13 +110,20 @@ class Selection(Record):
     Guarantee: with the guard's confidence all intervals hold together, that of the winner included. The
     winner is the one with the best value; ``also_possible`` names the others that the intervals cannot tell
     from it.
+
+    Args:
+        best: The name of the best model.
+        score: The answer for the best model.
+        answers: The answer for each model.
+        metric: What is measured.
+        model: The best model.
     """
 
     best: str
     score: Answer
     answers: dict[str, Answer] = field(repr=False)
     metric: MetricName
-    model: Any = field(repr=False)
+    model: Predictor = field(repr=False)
 
     @property
     def also_possible(self) -> tuple[str, ...]:
@@ -157,6 +170,10 @@ def select(
     which). ``options`` are those of :meth:`holdfast.Guard.score`.
 
     Guarantee: that of :class:`Selection`.
+
+    Args:
+        guard: The guard.
+        metric: What is measured.
     """
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError

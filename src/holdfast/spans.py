@@ -29,6 +29,9 @@ def use(tracer: _Tracer | None) -> None:
 def span(name: str) -> AbstractContextManager[None]:
     """A step of this name.
 
+    Args:
+        name: The name of the span.
+
     >>> with span("read"):
     ...     pass
     """

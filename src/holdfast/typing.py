@@ -18,6 +18,7 @@ __all__ = [
     "BoundsLike",
     "ExpressionLike",
     "Frame",
+    "HasEdges",
     "IbisExpression",
     "Label",
     "MetricName",
@@ -38,6 +39,16 @@ class Frame(Protocol):
     def columns(self) -> Any: ...
 
 
+class HasEdges(Protocol):
+    """A graph as networkx and pgmpy have them: an object with ``nodes`` and ``edges``."""
+
+    @property
+    def nodes(self) -> Any: ...
+
+    @property
+    def edges(self) -> Any: ...
+
+
 class IbisExpression(Protocol):
     """An ibis expression over the columns of one row."""
 
@@ -47,7 +58,9 @@ class IbisExpression(Protocol):
 class Predictor(Protocol):
     """A fitted model: anything with a method ``predict``."""
 
-    def predict(self, X: Any, /) -> Any: ...  # noqa: N803
+    def predict(self, X: Any, /) -> Any:  # noqa: N803
+        """One prediction for each row of ``X``."""
+        ...
 
 
 # A table, a dict with one array for each column, or the path or address of one.

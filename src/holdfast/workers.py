@@ -19,14 +19,26 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
 
 __all__ = ["Progress", "Workers", "checked", "meter", "run_all", "spread"]
 
-Workers = Any
+
+class DaskClient(Protocol):
+    """A ``dask.distributed.Client``."""
+
+    def get_executor(self, **kwargs: Any) -> Any: ...
+
+    def scatter(self, data: Any, **kwargs: Any) -> Any: ...
+
+    def nthreads(self) -> Any: ...
+
+
+Workers: TypeAlias = int | Executor | DaskClient | ModuleType
 """A whole number, an executor, a Dask client or the module ``ray``."""
 
 Progress = bool | Callable[[int, int], None]
@@ -45,8 +57,12 @@ _UNKNOWN = 8
 _PATIENCE = 0.1
 
 
-def checked(workers: Any, *, of: str) -> Workers:
-    """``workers`` if somebody of that kind can work."""
+def checked(workers: Workers, *, of: str) -> Workers:
+    """``workers`` if somebody of that kind can work.
+
+    Args:
+        of: The function that the message names.
+    """
     if isinstance(workers, Executor) or _is_dask(workers):
         return workers
     if _is_ray(workers):
@@ -70,6 +86,12 @@ def run_all(
 ) -> list[Any]:
     """``task(*job)`` for every job, in the order of the jobs whoever runs them.
 
+    Args:
+        jobs: The arguments of each job.
+        workers: A whole number, an executor, a Dask client or the module ``ray``.
+        progress: True for a bar, or a function of (done, total).
+        label: What the bar says.
+
     >>> run_all(pow, [(2, 3), (3, 2)])
     [8, 9]
     """
@@ -89,6 +111,11 @@ def spread(
     Nobody is given more than ``at_once`` jobs before the next are handed out: 1 for jobs that take long.
     An error in a job ends everything and is raised here; what was not begun is not begun any more. The same
     holds when the iterator is closed, as it is by Ctrl-C.
+
+    Args:
+        task: Called with the arguments of a job.
+        jobs: The arguments of each job.
+        workers: A whole number, an executor, a Dask client or the module ``ray``.
     """
     hands = _hands(workers)
     size = max(1, min(at_once, len(jobs) // (_BUNDLES_A_WORKER * hands)))
@@ -104,10 +131,10 @@ def spread(
         if travels and _travels(bundles[0], of_its_own=True):
             return _by_joblib(workers, task, bundles)
         return _by_threads(workers, task, bundles)
-    if _is_dask(workers):
-        # The task goes to the cluster once, not with every bundle.
-        return _by_executor(workers.get_executor(pure=False), workers.scatter(task, hash=False), bundles)
-    return _by_executor(workers, task, bundles)
+    if isinstance(workers, Executor):
+        return _by_executor(workers, task, bundles)
+    # The task goes to the cluster of Dask once, not with every bundle.
+    return _by_executor(workers.get_executor(pure=False), workers.scatter(task, hash=False), bundles)
 
 
 def _work(task: Task, bundle: Bundle) -> dict[int, Any]:
@@ -167,13 +194,13 @@ def _by_ray(ray: Any, task: Task, bundles: list[Bundle]) -> Finished:
             ray.cancel(reference)
 
 
-def _is_dask(workers: Any) -> bool:
+def _is_dask(workers: object) -> TypeGuard[DaskClient]:
     """Whether it is a client of Dask, which is loaded already if it is."""
     distributed = sys.modules.get("distributed")
     return distributed is not None and isinstance(workers, distributed.Client)
 
 
-def _is_ray(workers: Any) -> bool:
+def _is_ray(workers: object) -> TypeGuard[ModuleType]:
     return workers is not None and workers is sys.modules.get("ray")
 
 
@@ -234,7 +261,13 @@ class _GeneratorInside(Exception):
 
 @contextmanager
 def meter(progress: Progress, total: int, label: str, *, done: int = 0) -> Iterator[Callable[[int], None]]:
-    """What to call with the number of jobs just finished; ``done`` were finished before."""
+    """What to call with the number of jobs just finished; ``done`` were finished before.
+
+    Args:
+        progress: True for a bar, or a function of (done, total).
+        total: How many jobs there are.
+        label: What the bar says.
+    """
     if progress is False or progress is None:
         yield lambda count: None
         return

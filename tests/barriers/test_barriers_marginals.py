@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -379,26 +380,23 @@ def test_more_columns_than_droplets_can_take_are_refused():
 
 @pytest.mark.parametrize("signs", [False, True])
 @pytest.mark.parametrize("method", ["rounding", "droplets"])
-@pytest.mark.parametrize("d", [1, 10**3, 10**9])
-@pytest.mark.parametrize("accuracy", [1e-6, 0.1, 2.0])
-@pytest.mark.parametrize("beta", [1e-300, 0.05])
-@pytest.mark.parametrize("rho", [1e-6, 0.1])
-def test_every_promise_in_the_domain_has_a_number_of_rows(signs, method, d, accuracy, beta, rho):
+def test_every_promise_in_the_domain_has_a_number_of_rows(signs, method):
     """Up to 2¹⁴⁰ rows, by the closed forms of the docstrings; the search used to stop at 2⁶⁰."""
-    rows = ROWS[signs](d, accuracy=accuracy, beta=beta, stability=Replicability(rho), method=method)
-    spread = math.sqrt(2.0 * (math.log(2.0 * d) - math.log(beta)))
-    apart = d / (rho * math.sqrt(math.pi))
-    if method == "droplets":
-        apart = math.pi * math.sqrt(2.0 * d) * (2.0 - rho) / (2.0 * rho)
-    ways = [((apart + spread) / (accuracy / (2.0 if signs else 1.0))) ** 2]
-    if signs:
-        tau = accuracy / (2.0 * math.exp(-0.5) + math.sqrt(-8.0 * math.log(beta) / d))
-        share = d**2 / (3.0 * math.pi * rho**2)
+    for d, accuracy, beta, rho in product([1, 10**3, 10**9], [1e-6, 0.1, 2.0], [1e-300, 0.05], [1e-6, 0.1]):
+        rows = ROWS[signs](d, accuracy=accuracy, beta=beta, stability=Replicability(rho), method=method)
+        spread = math.sqrt(2.0 * (math.log(2.0 * d) - math.log(beta)))
+        apart = d / (rho * math.sqrt(math.pi))
         if method == "droplets":
-            share = (math.pi**2 / 6.0 - 1.0) * d * ((2.0 - rho) / rho) ** 2
-        ways.append((1.0 + share) / tau**2)
-    assert isinstance(rows, int)
-    assert min(ways) * (1 - 1e-9) <= rows <= min(ways) * (1 + 1e-9) + 1
+            apart = math.pi * math.sqrt(2.0 * d) * (2.0 - rho) / (2.0 * rho)
+        ways = [((apart + spread) / (accuracy / (2.0 if signs else 1.0))) ** 2]
+        if signs:
+            tau = accuracy / (2.0 * math.exp(-0.5) + math.sqrt(-8.0 * math.log(beta) / d))
+            share = d**2 / (3.0 * math.pi * rho**2)
+            if method == "droplets":
+                share = (math.pi**2 / 6.0 - 1.0) * d * ((2.0 - rho) / rho) ** 2
+            ways.append((1.0 + share) / tau**2)
+        assert isinstance(rows, int)
+        assert min(ways) * (1 - 1e-9) <= rows <= min(ways) * (1 + 1e-9) + 1
 
 
 @pytest.mark.parametrize("signs", [False, True])

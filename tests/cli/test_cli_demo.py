@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import base64
+import io
 import json
 import re
 import sys
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from holdfast.audit.attacks import sign_attack
-from holdfast.cli._demo_page import page
+from holdfast.cli._demo_page import Scale, page, show
 from holdfast.guard import Guard
 from holdfast.lab import TRUTH, Stones, tell
 from holdfast.lab._story import naive_sign_attack, single_holdout
 
+NAMESPACE = "http://www.w3.org/2000/svg"
 SMALL = ["--rows", "1200", "--columns", "40"]
 TINY = ["--rows", "300", "--columns", "8"]
 
@@ -116,7 +120,7 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.sources += [value for name, value in attrs if name in ("src", "srcset", "href")]
-        if tag not in ("meta", "img", "source", "line", "rect", "circle"):
+        if tag not in ("meta", "img", "source", "line", "rect", "circle", "path"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -140,18 +144,15 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(holdfast, elsewhere):
     status, out, _ = holdfast("demo", *SMALL)
     assert status == 0
     folder = elsewhere / "holdfast-demo"
-    assert sorted(path.name for path in folder.iterdir()) == ["demo.png", "index.html", "stones.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == ["demo.svg", "index.html", "stones.csv"]
     written = (folder / "index.html").read_text(encoding="utf-8")
     reader, text = read(written)
-    pictures = [base64.b64decode(source.partition(",")[2]) for source in reader.sources]
-    assert all(source.startswith("data:image/png;base64,") for source in reader.sources)
-    assert len(pictures) == 4
-    assert (folder / "demo.png").read_bytes() in pictures
-    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+    assert reader.sources == []
+    assert written.count("<svg") == written.count('<svg class="bar"') + 2  # a wide and a narrow picture
     for needed in ("prefers-color-scheme: dark", "width=device-width", "<style>"):
         assert needed in written
     for outside in ("http://", "https://", "@import", "<script", "url("):
-        assert outside not in written
+        assert outside not in written.replace(NAMESPACE, "")
     assert "$" not in text.replace("$10,000", "")
     for said in (
         "With probability 0.95 every interval",
@@ -169,6 +170,18 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(holdfast, elsewhere):
     assert status == 0
 
 
+def test_the_story_fits_every_terminal():
+    story = tell(Stones.draw(300, 8, 0))
+    for width in (100, 80, 60, 40):
+        written = io.StringIO()
+        show(Console(file=written, width=width), story, Path("holdfast-demo/index.html"))
+        out = written.getvalue()
+        assert max(map(len, out.splitlines())) <= width
+        assert "…" not in out
+        assert ("●" in out) == (width >= 70)  # drawn only where there is room for it
+        assert out.count("holds") >= 2
+
+
 def test_json_is_one_document_and_the_same_for_the_same_seed(holdfast, elsewhere):
     status, first, _ = holdfast("demo", "--json", "--seed", "3", "--out", "a", *TINY)
     second = holdfast("demo", "--json", "--seed", "3", "--out", "b", *TINY)[1]
@@ -183,19 +196,43 @@ def test_json_is_one_document_and_the_same_for_the_same_seed(holdfast, elsewhere
     assert story["certificate"]["numbers"]["questions"] == len(story["told"]) + 9
     assert {**json.loads(second), "page": ""} == {**story, "page": ""}
     assert json.loads(other)["naive"] != story["naive"]
-    for name in ("index.html", "demo.png", "stones.csv"):
+    for name in ("index.html", "demo.svg", "stones.csv"):
         assert (elsewhere / "a" / name).read_bytes() == (elsewhere / "b" / name).read_bytes()
 
 
-def test_without_matplotlib_the_page_goes_without_its_picture(holdfast, elsewhere, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    status, out, _ = holdfast("demo", *TINY)
+def test_the_picture_needs_no_other_package_and_shows_what_was_measured(holdfast, elsewhere, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, out, _ = holdfast("demo", "--json", *SMALL)
     assert status == 0
-    assert "pip install 'holdfast-guard[plots]'" in out
-    reader, text = read((elsewhere / "holdfast-demo" / "index.html").read_text(encoding="utf-8"))
-    assert reader.sources == []
-    assert "There is a picture too" in text
-    assert not (elsewhere / "holdfast-demo" / "demo.png").exists()
+    story = json.loads(out)
+    svg = ElementTree.parse(elsewhere / "holdfast-demo" / "demo.svg").getroot()
+    assert svg.tag == f"{{{NAMESPACE}}}svg"
+    words = [text.text for text in svg.iter(f"{{{NAMESPACE}}}text")]
+    for who in ("naive", "holdout", "guard", "attacked"):
+        verdict = "holds" if story[who]["holds"] else "misses"
+        assert f"{story[who]['value']:.1%}, {verdict}" in words
+        assert f"{story[who]['low']:.1%} to {story[who]['high']:.1%}, {verdict}" in svg.get("aria-label")
+    drawn = {kind: svg.findall(f".//{{{NAMESPACE}}}g/*[@class='{kind}']") for kind in ("plain", "misses")}
+    assert len(drawn["plain"]) + len(drawn["misses"]) == 40
+    assert f"plain, misses the truth ({len(drawn['misses'])} “discoveries”)" in words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "ticks"),
+    [
+        (0.37, 0.78, 9, [40, 45, 50, 55, 60, 65, 70, 75]),
+        (0.37, 0.78, 5, [40, 50, 60, 70]),
+        (0.4, 0.6, 5, [40, 45, 50, 55, 60]),
+        (0, 1, 3, [0, 50, 100]),
+    ],
+)
+def test_a_scale_has_round_ticks_and_puts_shares_in_their_place(low, high, most, ticks):
+    place = Scale(low, high, 100, 200)
+    assert [round(100 * share, 6) for share in place.ticks(most)] == ticks
+    assert place(low) == 100
+    assert place(high) == pytest.approx(200)
+    wider = Scale.over([low, high], 0, 1)
+    assert 0 < wider(low) < wider(high) < 1
 
 
 @pytest.mark.parametrize(
@@ -235,6 +272,6 @@ def test_the_moral_is_what_happened(seed):
     assert ("missed this time" in story.moral[2]) == (not story.holdout.holds)
     assert "got away" in lucky.moral[0]
     assert "missed" in unlucky.moral[1]
-    assert "their interval contains the truth" in page(lucky, None)
-    assert "contain the truth" in page(story, None)
-    assert "one interval missed" in page(unlucky, None)
+    assert "their interval contains the truth" in page(lucky)
+    assert "contain the truth" in page(story)
+    assert "one interval missed" in page(unlucky)

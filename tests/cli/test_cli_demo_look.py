@@ -4,27 +4,48 @@
 from __future__ import annotations
 
 from browser import PHONE, browsing, pictures_folder, serious_faults, sticks_out
-from holdfast.cli._demo_page import Pictures
+from holdfast.cli._demo_page import drawn
 from holdfast.cli._demo_page import page as demo_page
 from holdfast.lab import Stones, tell
+
+# Words of a picture that is shown which do not lie inside it, with a pixel to spare.
+OUTSIDE = """
+() => [...document.querySelectorAll("svg.picture")].filter((svg) => svg.checkVisibility()).flatMap((svg) => {
+  const frame = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("text")].filter((text) => {
+    const box = text.getBoundingClientRect();
+    return box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1;
+  }).map((text) => text.textContent);
+})
+"""
+
+
+def outside(page):
+    return page.evaluate(OUTSIDE)
 
 
 def test_the_demo_can_be_read_by_everyone(tmp_path):
     folder = pictures_folder(tmp_path)
     story = tell(Stones.draw(2_000, 80, 0))
-    pictures = Pictures.of(story)
-    for name, drawn in vars(pictures).items():
-        (folder / f"demo-picture-{name}.png").write_bytes(drawn)
-    text = demo_page(story, pictures)
+    text = demo_page(story)
+    (folder / "demo.html").write_text(text, encoding="utf-8")
+    picture = folder / "demo.svg"
+    picture.write_text(drawn(story, alone=True), encoding="utf-8")
     assert "One holdout, used once" in text
     with browsing() as browser:
         for scheme in ("light", "dark"):
             page = browser.new_page(viewport={"width": 1000, "height": 800}, color_scheme=scheme)
-            page.set_content(text)
+            page.goto(picture.as_uri())
+            page.screenshot(path=folder / f"demo-picture-{scheme}.png")
+            assert outside(page) == []
+            page.goto((folder / "demo.html").as_uri())
+            assert outside(page) == []
             page.screenshot(path=folder / f"demo-wide-{scheme}.png", full_page=True)
             assert serious_faults(page) == []
             page.set_viewport_size(PHONE)
             page.screenshot(path=folder / f"demo-phone-{scheme}.png", full_page=True)
             assert serious_faults(page) == []
             assert sticks_out(page) == 0
+            assert outside(page) == []
+            assert page.locator("svg.picture:visible").count() == 1
             page.close()

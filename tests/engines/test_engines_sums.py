@@ -101,3 +101,26 @@ def test_no_rows_pass(table) -> None:
     rows = open_rows(table)
     found = rows.sums(queries.mean("x", bounds=(0, 7), where="age > 300").check(rows.schema), squares=True)
     assert (found.rows, found.total, found.squares) == (0, 0, 0)
+
+
+def test_numbers_are_told_from_names_and_texts_that_look_like_them() -> None:
+    name, text = "CAST('0.5' AS DOUBLE)", "CAST('0.25' AS DOUBLE)"
+    rows = open_rows({name: [0.1, 0.3, 0.7, 0.9], "t": [text, "a", text, "a"]}).stored()
+    asked = {
+        f'share("{name}" > 0.5)': 2,
+        f'share("{name}" > 0.25)': 3,
+        f'share("{name}" > 0.25 and "{name}" < 0.75)': 2,
+        "share(t = '{}')".format(text.replace("'", "''")): 2,
+        f'share("{name}" > 1e-300)': 4,
+        f'share("{name}" > -0.5)': 4,
+    }
+    for question, total in asked.items():
+        assert rows.sums(queries.read(question).check(rows.schema)).total == total, question
+
+
+def test_statements_that_differ_in_a_number_are_parsed_once() -> None:
+    rows = open_rows({"x": np.linspace(0, 1, 101)[:-1]}).stored()
+    for place in range(1, 100):
+        question = queries.read(f"share(x >= {place / 100!r})").check(rows.schema)
+        assert rows.sums(question).total == 100 - place
+    assert len(rows._database._parsed) == 1

@@ -10,7 +10,7 @@ import numpy as np
 from guard_workers import people
 
 from holdfast import Gate
-from holdfast.guard import _gate as module
+from holdfast.gates import _gate as module
 
 __all__ = ["TASKS", "climb", "die_while_comparing", "people", "scores_of", "solving"]
 

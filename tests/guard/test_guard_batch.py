@@ -12,11 +12,11 @@ import pytest
 from contracts.engine import people
 from contracts.questions import Questions
 from holdfast import Guard
+from holdfast.answers import Answer
 from holdfast.coding import Account, Learned, Output, Weights
 from holdfast.dependence import Clusters
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
 from holdfast.guard import Asker, _asking, _session
-from holdfast.guard._answer import Answer
 from holdfast.guard._code import PreparedCode
 from holdfast.guard._session import Session
 from holdfast.ledger import Balance, Book, BookError, Closed, SigningKey, export, verify

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv
 
+from holdfast.boards import PreparedComparison, _board
 from holdfast.coding import LadderGrid
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
-from holdfast.guard import Asker, Board, _board
-from holdfast.guard._board_rules import PreparedComparison
+from holdfast.guard import Asker, Board
 from holdfast.guard._code import PreparedCode
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Book, SigningKey

@@ -13,10 +13,10 @@ import pytest
 from guard_board_workers import KEYS, LABELS, opened, score_and_tell, submissions
 from guard_workers import people
 
+from holdfast.boards import PreparedComparison
 from holdfast.coding import Account, Weights
 from holdfast.errors import QueryRejected
 from holdfast.guard import Asker, Board, _asking, _session
-from holdfast.guard._board_rules import PreparedComparison
 from holdfast.guard._code import PreparedCode
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import Balance, Book, BookError, export, verify

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from scipy.special import betaincinv
 
+from holdfast.boards import PreparedComparison, _board
 from holdfast.coding import PromotionAlphabet
 from holdfast.errors import InvalidArgument
-from holdfast.guard import Asker, Board, _asking, _board
-from holdfast.guard._board_rules import PreparedComparison
+from holdfast.guard import Asker, Board, _asking
 from holdfast.ledger import Book, SigningKey, export, verify
 
 ROWS = 2_000

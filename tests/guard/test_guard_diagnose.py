@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 from holdfast import Guard
+from holdfast.answers._diagnosis import NOTHING
 from holdfast.dependence import Clusters, Independent, MDependent
 from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
-from holdfast.guard._diagnosis import NOTHING
 from holdfast.guard._resemblance import (
     Pairs,
     agreement_moments,

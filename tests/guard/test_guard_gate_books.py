@@ -11,8 +11,8 @@ import pytest
 from guard_gate_workers import TASKS, climb, die_while_comparing, people, scores_of, solving, submit
 
 from holdfast import Gate
+from holdfast.gates import _gate as module
 from holdfast.guard import _clean_room as readers
-from holdfast.guard import _gate as module
 from holdfast.intervals import gain_steps
 from holdfast.ledger import Balance, Book, SigningKey, export, verify
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Gate
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard import _gate as module
+from holdfast.gates import _gate as module
 
 INCUMBENT = {task: int(task < 210) for task in range(300)}
 BETTER = {task: int(task < 250) for task in range(300)}

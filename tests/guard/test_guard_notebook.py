@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 
 from holdfast import Guard
-from holdfast.guard._plot import plot_answers
+from holdfast.answers import plot_answers
 
 ROWS = 3_000
 

@@ -24,7 +24,7 @@ from holdfast.dependence import (
 )
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard import CodeHoldout, Guard, ReusableHoldout
-from holdfast.guard._reusable_parts import Promise, SparseNoise
+from holdfast.holdout import Promise, SparseNoise
 from holdfast.mechanisms import Noise
 from holdfast.queries import share
 from holdfast.stability import DP, BayesianDP

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from holdfast.dependence import Clusters, GaussianRows, MarkovChain, MDependent
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard import ReusableHoldout
-from holdfast.guard._reusable_parts import SparseNoise
+from holdfast.holdout import SparseNoise
 
 SETTINGS = {"threshold": 0.1, "noise": 0.01, "budget": 4}
 

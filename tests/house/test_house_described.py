@@ -9,13 +9,13 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 399
-MOST_UNDOCUMENTED = 905
+MOST_ANY = 98
+MOST_UNDOCUMENTED = 281
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",
     "holdfast.guard.Verbs",
-    "holdfast.guard.Answer",
+    "holdfast.answers.Answer",
     "holdfast.planning.plan",
 )
 

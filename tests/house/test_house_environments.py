@@ -43,10 +43,9 @@ def _needed(requirements: list[str]) -> set[str]:
     return {package for package, _ in needed}
 
 
-def test_the_demo_locks_the_core_and_pictures_and_nothing_else():
+def test_the_demo_locks_the_core_and_nothing_else():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["plots"]]
-    assert set(_locked("requirements-demo.lock")) == _needed(wanted)
+    assert set(_locked("requirements-demo.lock")) == _needed(project["dependencies"])
 
 
 def test_both_locks_name_the_same_versions():

@@ -29,7 +29,8 @@ from test_noninterference_strategies import same_cell
 from holdfast import Guard
 from holdfast.engines import _native, unsealed
 from holdfast.errors import QueryRejected
-from holdfast.guard import CodeHoldout, _asking, _clean_room, _content, _guard, _reusable_parts, _setup
+from holdfast.guard import CodeHoldout, _asking, _clean_room, _content, _guard, _setup
+from holdfast.holdout import _parts
 
 OF = {repr(kind): kind for kind in [*KINDS, *SHAPES]}
 
@@ -278,8 +279,8 @@ def test_live_rows_that_a_function_changes_are_caught(monkeypatch):
         return [place for place in changed if place.startswith("then")]
 
     assert not compared()
-    monkeypatch.setattr(_reusable_parts.RowsOf, "shown", lambda part: part._own)
-    monkeypatch.setattr(_reusable_parts, "_copy", lambda data, argument, of: data)
+    monkeypatch.setattr(_parts.RowsOf, "shown", lambda part: part._own)
+    monkeypatch.setattr(_parts, "_copy", lambda data, argument, of: data)
     assert compared()
 
 

@@ -16,14 +16,14 @@ from holdfast.tails import BoundedDifferences, SubGaussian
 INDEPENDENT = Setting(None, 0.05, None)
 
 
-@pytest.mark.parametrize("queries", [1, 2, 7, 40, 200])
 @pytest.mark.parametrize("error", [0.3, 0.1, 0.0123456])
-def test_the_rows_are_those_at_which_the_least_error_is_small_enough(queries, error):
-    method = GridCode(INDEPENDENT)
-    rows = method.rows_for(error, queries)
-    assert rows == Method.rows_for(method, error, queries)
-    assert method.at(rows, queries).error <= error < method.at(rows - 1, queries).error
-    assert method.keeping(error, rows, queries) == method.at(rows, queries)
+def test_the_rows_are_those_at_which_the_least_error_is_small_enough(error):
+    for queries in [1, 2, 7, 40, 200]:
+        method = GridCode(INDEPENDENT)
+        rows = method.rows_for(error, queries)
+        assert rows == Method.rows_for(method, error, queries)
+        assert method.at(rows, queries).error <= error < method.at(rows - 1, queries).error
+        assert method.keeping(error, rows, queries) == method.at(rows, queries)
 
 
 def test_one_error_decides_what_the_least_one_would():

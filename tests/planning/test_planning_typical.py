@@ -29,17 +29,17 @@ def test_gaussian_noise_meets_the_stated_errors(k, most):
     assert typical_gaussian_error(UNIT, k, 0.05).error <= most
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 10, 100, 1000, 10_000, 1_000_000])
 @pytest.mark.parametrize("beta", [0.05, 1e-6])
-def test_the_gaussian_promise_holds_when_recomputed(k, beta):
-    found = typical_gaussian_error(SubGaussian(0.3), k, beta)
-    p = found.to_dict()
-    assert oracle.gaussian_broken(p, 0.3, found.error, 1 - beta) == []
-    halved = {**p, "radius": p["radius"] / 2}
-    assert oracle.gaussian_broken(halved, 0.3, found.error, 1 - beta) != []
-    if k > 1:
-        quieter = {**p, "scale": p["scale"] * 0.97, "noise": p["noise"] * 0.97}
-        assert "trade-off" in oracle.gaussian_broken(quieter, 0.3, found.error, 1 - beta)
+def test_the_gaussian_promise_holds_when_recomputed(beta):
+    for k in [1, 2, 7, 10, 100, 1000, 10_000, 1_000_000]:
+        found = typical_gaussian_error(SubGaussian(0.3), k, beta)
+        p = found.to_dict()
+        assert oracle.gaussian_broken(p, 0.3, found.error, 1 - beta) == []
+        halved = {**p, "radius": p["radius"] / 2}
+        assert oracle.gaussian_broken(halved, 0.3, found.error, 1 - beta) != []
+        if k > 1:
+            quieter = {**p, "scale": p["scale"] * 0.97, "noise": p["noise"] * 0.97}
+            assert "trade-off" in oracle.gaussian_broken(quieter, 0.3, found.error, 1 - beta)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 10, 100, 1000])

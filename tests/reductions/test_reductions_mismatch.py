@@ -84,16 +84,16 @@ def test_the_spread_is_attained_by_randomised_response(epsilon):
     assert worst - 1.0 >= outcome_variance(epsilon, 1) * (1.0 - 1e-4)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.02])
-def test_enumerated_mismatch_of_approximate_privacy(n, delta, seed):
-    for table in tables(n, np.random.default_rng(seed))[: 5 if n < 6 else 1]:
-        leaky = with_leak(table, delta)
-        for epsilon in (exact_epsilon(table, n), exact_epsilon(table, n) / 3.0, 0.0):
-            dp = DP(epsilon, exact_delta(leaky, n, epsilon) + 1e-15)
-            for p in SHARES:
-                assert mean_variation(chance(n, p), leaky) <= mean_distance(dp, n) + 1e-9
-                assert mean_mismatch(chance(n, p), leaky) <= dp_replicability(dp, n).rho + 1e-9
+def test_enumerated_mismatch_of_approximate_privacy(delta, seed):
+    for n in [1, 2, 3, 4, 6]:
+        for table in tables(n, np.random.default_rng(seed))[: 5 if n < 6 else 1]:
+            leaky = with_leak(table, delta)
+            for epsilon in (exact_epsilon(table, n), exact_epsilon(table, n) / 3.0, 0.0):
+                dp = DP(epsilon, exact_delta(leaky, n, epsilon) + 1e-15)
+                for p in SHARES:
+                    assert mean_variation(chance(n, p), leaky) <= mean_distance(dp, n) + 1e-9
+                    assert mean_mismatch(chance(n, p), leaky) <= dp_replicability(dp, n).rho + 1e-9
 
 
 def test_a_bound_that_forgets_delta_is_caught():

@@ -65,7 +65,7 @@ def _rows(rng, count):
 def test_two_laboratories_disagree_at_a_point_as_rarely_as_promised(seed):
     rng = np.random.default_rng(seed)
     points = np.array([[0.02, 0.05], [1.5, 0.0]])
-    trials, rho = 400, 0.2
+    trials, rho = 150, 0.2
     differ, alone = np.zeros(2), np.zeros(2)
     for number in range(trials):
         tape = f"{seed} {number}"

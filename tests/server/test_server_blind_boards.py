@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from server_caller import varied
 
+from holdfast.boards import Predictions
 from holdfast.errors import QueryRejected
-from holdfast.guard._predictions import Predictions
 from holdfast.guard._scores import ScoreQuestion
 from holdfast.ledger import SigningKey
+from holdfast.server._admission import TooMany
 from holdfast.server._boards import Boards
 from holdfast.server._people import Person
-from holdfast.server._rate import TooMany
 from holdfast.server._storage import Contents, Places
 
 ROWS = 600

@@ -7,11 +7,10 @@ from multiprocessing import get_context
 
 import pytest
 
-from holdfast.server import _rate
-from holdfast.server._connections import Connections
-from holdfast.server._limits import Limits
-from holdfast.server._rate import FreeRate, TooMany
-from holdfast.server._shared_counts import SharedCounts, SharedMoments
+from holdfast.server import _admission
+from holdfast.server._admission import FreeRate, Limits, SharedCounts, SharedMoments
+from holdfast.server._policy import TooMany
+from holdfast.server._serving import Connections
 
 
 def two_processes():
@@ -73,7 +72,7 @@ def test_limits_are_shared_out_among_processes():
 def clock(monkeypatch):
     """The moment that rates see; setting ``clock[0]`` lets time pass."""
     now = [1_000.0]
-    monkeypatch.setattr(_rate.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_admission.time, "monotonic", lambda: now[0])
     return now
 
 

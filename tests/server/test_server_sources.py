@@ -306,15 +306,15 @@ def test_a_board_whose_blind_phase_ends_keeps_nobody_waiting(service, monkeypatc
 
 
 def test_a_clock_that_goes_back_locks_nobody_out(service, person, owner, monkeypatch):
-    from holdfast.server import _rate
+    from holdfast.server import _policy
 
     pd.DataFrame({"x": np.arange(500) / 500}).to_parquet(service.sources / "slow.parquet")
     service.datasets.register("slow", "slow.parquet", Policy(rate=2))
     ann = person("analyst", "ann")
-    real = _rate.time.time
+    real = _policy.time.time
     ahead = real() + 7_200
     with monkeypatch.context() as wrong:
-        wrong.setattr(_rate.time, "time", lambda: ahead)
+        wrong.setattr(_policy.time, "time", lambda: ahead)
         assert [ann.ask(f"share(x > 0.{n})", "slow").status_code for n in (1, 2, 3)] == [200, 200, 429]
     answered = ann.ask("share(x > 0.4)", "slow")  # The clock is right again, two hours earlier.
     assert answered.status_code == 200

@@ -73,14 +73,14 @@ PAIRS = [(0.3, 0.0, 9), (1.1, 0.0, 7), (0.4, 0.01, 5), (2.0, 0.3, 4)]
 
 
 @pytest.mark.parametrize(("step", "delta", "k"), PAIRS)
-@pytest.mark.parametrize("share", [0.0, 0.13, 0.5, 0.71, 0.999])
-def test_equals_brute_force_over_all_outputs(step, delta, k, share):
-    epsilon = share * k * step
-    pair = randomised_response(step, delta)
-    exact = hockey_stick(*product([pair] * k), epsilon)
-    found = composed_delta(dp(step, delta), k, epsilon)
-    assert found == pytest.approx(exact, rel=1e-11)
-    assert found >= exact * (1 - 1e-14)
+def test_equals_brute_force_over_all_outputs(step, delta, k):
+    for share in [0.0, 0.13, 0.5, 0.71, 0.999]:
+        epsilon = share * k * step
+        pair = randomised_response(step, delta)
+        exact = hockey_stick(*product([pair] * k), epsilon)
+        found = composed_delta(dp(step, delta), k, epsilon)
+        assert found == pytest.approx(exact, rel=1e-11)
+        assert found >= exact * (1 - 1e-14)
 
 
 CASES = [

@@ -82,13 +82,13 @@ def test_a_gaussian_shift_that_is_one_percent_short_would_be_caught():
     assert float(exact_gaussian(1.0, 1.0)) > gaussian_delta(1.0, 0.99)
 
 
-@pytest.mark.parametrize("ratio", [1e-9, 0.01, 0.5, 3.0, 50.0])
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.9, 0.999999])
-def test_one_laplace_answer_has_a_closed_form(ratio, share):
-    epsilon = share * ratio
-    exact = -mp.expm1((mp.mpf(epsilon) - mp.mpf(ratio)) / 2)
-    assert laplace_delta(epsilon, ratio) == pytest.approx(float(exact), rel=1e-12)
-    assert laplace_delta(ratio, ratio) == 0.0
+def test_one_laplace_answer_has_a_closed_form(share):
+    for ratio in [1e-9, 0.01, 0.5, 3.0, 50.0]:
+        epsilon = share * ratio
+        exact = -mp.expm1((mp.mpf(epsilon) - mp.mpf(ratio)) / 2)
+        assert laplace_delta(epsilon, ratio) == pytest.approx(float(exact), rel=1e-12)
+        assert laplace_delta(ratio, ratio) == 0.0
 
 
 def test_laplace_equals_the_exact_expansion(rng):

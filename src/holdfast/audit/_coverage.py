@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from holdfast.audit._finding import (
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.guard import Discovery
 from holdfast.intervals import kl
+from holdfast.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,12 @@ def coverage(
     trials: int,
     *,
     failure: float = 0.05,
-    rate: Any = None,
+    rate: float | None = None,
     confidence: float = 0.99,
     name: str | None = None,
-    seed: Any = 0,
-    workers: Any = 1,
-    resume: Any = None,
+    seed: int = 0,
+    workers: Workers = 1,
+    resume: str | Path | None = None,
     progress: Progress = False,
 ) -> Finding:
     """How often at least one interval of a guard misses its truth when ``analyst`` does the asking.
@@ -109,6 +111,14 @@ def coverage(
     carries over to the guard's promise.
     Assumes: truths that are right (not checkable).
     Reference: Clopper and Pearson 1934; ``docs/theory/code-guard.md`` for what is promised.
+
+    Args:
+        trials: How many trials to run.
+        name: What the finding calls the subject. None takes it from the functions.
+        seed: The seed of the trials.
+        workers: Who shares the trials (see :mod:`holdfast.workers`). The finding does not depend on it.
+        resume: A JSON-lines file that keeps finished trials. They are not run again.
+        progress: True for a bar, or a function of (done, total).
 
     >>> from holdfast.intervals import hoeffding
     >>> def plain(rng):
@@ -186,6 +196,9 @@ def prior(prices: Iterable[Any], *, name: str = "prices") -> Finding:
     guard's validity, however long an analyst would need to use it.
     Assumes: that the prices belong to different outputs of one question (not checkable).
     Reference: ``docs/theory/code-guard.md``, Kraft's inequality.
+
+    Args:
+        name: What the finding calls the subject. None takes it from the functions.
 
     >>> import math
     >>> prior([math.log(2)] * 2).verdict

@@ -46,6 +46,17 @@ class Finding(Record):
     from below), ``claim`` is the number that must not be exceeded, None where nothing was claimed.
     ``float(finding)`` is ``low``: what the trials prove.
 
+    Args:
+        kind: Which audit this is, such as "coverage".
+        subject: What was audited.
+        quantity: The audited quantity in words.
+        trials: How many trials were run.
+        estimate: The best single number for the quantity.
+        statement: What the trials prove, in a sentence.
+        assumes: What was assumed, in sentences.
+        seed: The seed of the trials.
+        details: Further numbers of this audit by name.
+
     >>> Finding("coverage", "my guard", "miss rate", 1000, 0.09, 0.07, 0.12, 0.99, claim=0.05).verdict
     'refuted'
     """
@@ -95,8 +106,12 @@ class Finding(Record):
         return {**super().to_dict(), "verdict": self.verdict}
 
     @classmethod
-    def from_dict(cls, values: Any) -> Finding:
-        """The finding that :meth:`to_dict` wrote."""
+    def from_dict(cls, values: Mapping[str, Any]) -> Finding:
+        """The finding that :meth:`to_dict` wrote.
+
+        Args:
+            values: The dictionary.
+        """
         try:
             own_values = {f.name: values[f.name] for f in fields(cls) if f.name in values}
             own_values["high"] = math.inf if own_values["high"] is None else own_values["high"]
@@ -113,6 +128,11 @@ class Finding(Record):
 @dataclass(frozen=True, repr=False)
 class Report(Record):
     """Findings for a reviewer: what was claimed, what was found, and how sure all of it is together.
+
+    Args:
+        findings: The findings, in order.
+        title: The heading of the report.
+        version: The version of Holdfast that made it.
 
     >>> fine = Finding("coverage", "my guard", "miss rate", 1000, 0.02, 0.01, 0.04, 0.99, claim=0.05)
     >>> report = Report((fine,), title="My guard")
@@ -154,7 +174,11 @@ class Report(Record):
         }
 
     def save(self, path: str | Path) -> Path:
-        """Write the report as JSON; ``holdfast audit`` reads it."""
+        """Write the report as JSON; ``holdfast audit`` reads it.
+
+        Args:
+            path: The file.
+        """
         target = Path(path)
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
         target.write_text(text + "\n", encoding="utf-8")
@@ -162,7 +186,11 @@ class Report(Record):
 
     @classmethod
     def load(cls, path: str | Path) -> Report:
-        """The report in a file that :meth:`save` wrote."""
+        """The report in a file that :meth:`save` wrote.
+
+        Args:
+            path: The file.
+        """
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from holdfast.audit._finding import (
 )
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import clopper_pearson
+from holdfast.workers import Workers
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -74,11 +76,11 @@ def indistinguishability(
     delta: float = 0.0,
     epsilon: float | None = None,
     confidence: float = 0.99,
-    batch: Any = None,
+    batch: int | None = None,
     name: str | None = None,
-    seed: Any = 0,
-    workers: Any = 1,
-    resume: Any = None,
+    seed: int = 0,
+    workers: Workers = 1,
+    resume: str | Path | None = None,
     progress: Progress = False,
 ) -> Finding:
     """A lower confidence bound on the ε for which two laws are (ε, ``delta``)-indistinguishable.
@@ -96,6 +98,10 @@ def indistinguishability(
     Assumes: independent draws (not checkable for a mechanism that keeps its coins).
     Reference: ``docs/theory/typical-stability.md`` for indistinguishability; Jagielski, Ullman and Oprea 2020
     for the audit; exact limits by Clopper and Pearson.
+
+    Args:
+        name: What the finding calls the subject. None takes it from the functions.
+        seed: The seed of the trials.
 
     >>> noisy = lambda value, scale: lambda rng: value + rng.laplace(scale=scale)
     >>> indistinguishability(noisy(0, 1), noisy(1, 1), 4000, epsilon=1.0).verdict

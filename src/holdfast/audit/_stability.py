@@ -8,6 +8,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ from holdfast.audit._finding import (
     takes_second,
 )
 from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.replicable import Tape
+from holdfast.typing import ArrayLike, Frame
+from holdfast.workers import Workers
 
 Indices = npt.NDArray[np.int64]
 _METHODS = ("bootstrap", "half")
@@ -93,17 +97,17 @@ def row_count(data: Any) -> int:
 
 def stability(
     pipeline: Callable[..., Any],
-    data: Any,
+    data: Frame | ArrayLike | Mapping[str, Any] | tuple[Any, ...],
     trials: int,
     *,
     method: str = "bootstrap",
     groups: Sequence[Any] | None = None,
-    claim: Any = None,
+    claim: float | None = None,
     confidence: float = 0.99,
     name: str | None = None,
-    seed: Any = 0,
-    workers: Any = 1,
-    resume: Any = None,
+    seed: int = 0,
+    workers: Workers = 1,
+    resume: str | Path | None = None,
     progress: Progress = False,
 ) -> Finding:
     """How often the conclusion of your own pipeline changes when its rows are drawn again.
@@ -120,6 +124,14 @@ def stability(
     Assumes: for a statement about fresh samples, that resamples resemble them: rows (or groups) are
     independent and many. That is the bootstrap's assumption, not a theorem.
     Reference: Clopper and Pearson 1934; Efron 1979 for the bootstrap.
+
+    Args:
+        trials: How many trials to run.
+        name: What the finding calls the subject. None takes it from the functions.
+        seed: The seed of the trials.
+        workers: Who shares the trials (see :mod:`holdfast.workers`). The finding does not depend on it.
+        resume: A JSON-lines file that keeps finished trials. They are not run again.
+        progress: True for a bar, or a function of (done, total).
 
     >>> import numpy as np
     >>> heights = np.random.default_rng(0).normal(1.0, 5.0, 100)
@@ -200,12 +212,12 @@ def replicability(
     trials: int,
     *,
     rho: float | None = None,
-    tape: Any = "audit",
+    tape: Tape | str | int | bytes = "audit",
     confidence: float = 0.99,
     name: str | None = None,
-    seed: Any = 0,
-    workers: Any = 1,
-    resume: Any = None,
+    seed: int = 0,
+    workers: Workers = 1,
+    resume: str | Path | None = None,
     progress: Progress = False,
 ) -> Finding:
     """How often ``algorithm`` gives different results on two fresh samples, with exact binomial limits.
@@ -222,6 +234,11 @@ def replicability(
     Assumes: a sampler that draws independent samples of the population meant, and an algorithm whose only
     coins are the tape's (not checkable).
     Reference: Clopper and Pearson 1934; SIS Definition 2.1 for replicability.
+
+    Args:
+        trials: How many trials to run.
+        name: What the finding calls the subject. None takes it from the functions.
+        seed: The seed of the trials.
 
     >>> import numpy as np
     >>> from holdfast.replicable import mean

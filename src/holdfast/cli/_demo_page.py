@@ -1,30 +1,27 @@
-"""What ``holdfast demo`` shows: its page, the pictures in it, and its words in a terminal."""
+"""What ``holdfast demo`` shows: its page, the picture in it, and its words in a terminal."""
 
 from __future__ import annotations
 
-import base64
 import html
-import io
+import math
+import os
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from holdfast.cli._output import filled, picture
-from holdfast.distribution import pip_install
-from holdfast.errors import MissingExtra
 from holdfast.lab import TRUTH, Claim, Story, Told
 from holdfast.records import interval_words
 
 
-def page(story: Story, pictures: Pictures | None) -> str:
-    """The story as a page, with its pictures for light, dark and narrow screens; None where they were not
-    drawn."""
+def page(story: Story) -> str:
+    """The story as a page, with its picture for wide and narrow screens."""
     asking = sum(question.answer.cost for question in story.told)
     searching = story.guard.nats or 0.0
     return filled(
@@ -36,7 +33,8 @@ def page(story: Story, pictures: Pictures | None) -> str:
         seed=story.seed,
         lead=_lead(story),
         discoveries=story.naive.missed,
-        picture=_picture(story, pictures),
+        picture_style=_PICTURE_STYLE.strip(),
+        picture=drawn(story) + drawn(story, narrow=True),
         claims="\n".join(_claim(claim) for claim in story.claims),
         told="\n".join(_told(question) for question in story.told),
         count=len(story.told),
@@ -62,31 +60,6 @@ def _lead(story: Story) -> str:
         + (", and this time their interval contains the truth. " if story.naive.holds else f"{odds} ")
         + (f"{holdfast}, even when it is attacked on purpose." if story.held else html.escape(story.moral[1]))
     )
-
-
-def _picture(story: Story, pictures: Pictures | None) -> str:
-    if pictures is None:
-        install = f"<code>{html.escape(pip_install('plots'))}</code>"
-        return f'<p class="note">There is a picture too: {install}, and run the demo again.</p>'
-    claims = (
-        f"{claim.who}: {claim.low:.1%} to {claim.high:.1%}, {'holds' if claim.holds else 'misses'}"
-        for claim in story.claims
-    )
-    words = f"Intervals around the truth, 50%. {'; '.join(claims)}."
-    dark, narrow = "(prefers-color-scheme: dark)", "(max-width: 40rem)"
-    sources = (
-        (f"{dark} and {narrow}", pictures.dark_narrow),
-        (narrow, pictures.light_narrow),
-        (dark, pictures.dark),
-    )
-    chosen = "".join(
-        f'<source media="{condition}" srcset="{_embedded(drawn)}">' for condition, drawn in sources
-    )
-    return f'<picture>{chosen}<img src="{_embedded(pictures.light)}" alt="{html.escape(words)}"></picture>'
-
-
-def _embedded(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
 def _claim(claim: Claim) -> str:
@@ -152,144 +125,188 @@ def _powers(text: str) -> str:
     return f"{base}<sup>{exponent}</sup>" if caret else base
 
 
-@dataclass(frozen=True)
-class _Palette:
-    paper: str
-    ink: str
-    faint: str
-    naive: str
-    guard: str
-    pale: str
-
-
-_PALETTES = {
-    "light": _Palette("#ffffff", "#1c1917", "#78716c", "#c2410c", "#1d5fa8", "#cfe0f3"),
-    "dark": _Palette("#16181d", "#e7e5e4", "#9ca3af", "#fb923c", "#7fb4f2", "#2b415c"),
+# The colours of the picture beside those of the page.
+_PICTURE_STYLE = """
+.picture { display: block; width: 100%; height: auto; font: 14px system-ui, sans-serif; }
+.picture text { fill: var(--ink); }
+.picture .title { font-size: 16px; font-weight: 700; }
+.picture .holds { stroke: var(--guard); fill: var(--guard); }
+.picture .misses { stroke: var(--naive); fill: var(--naive); }
+.picture .plain { stroke: var(--faint); fill: var(--faint); }
+.picture .guarded { fill: var(--guard); opacity: .24; }
+.picture .report { stroke-width: 6; stroke-linecap: round; }
+.picture circle { stroke: var(--paper) !important; stroke-width: 2; }
+.picture .truth { stroke: var(--ink); stroke-dasharray: 5 4; }
+.picture .rule { stroke: var(--faint); }
+.picture text.holds, .picture text.misses { stroke: none; }
+.picture text.holds { fill: var(--guard); } .picture text.misses { fill: var(--naive); }
+.picture .behind { fill: var(--paper); }
+"""
+_OWN_COLOURS = """
+svg { --paper: #ffffff; --ink: #1c1917; --faint: #78716c; --naive: #c2410c; --guard: #1d5fa8; }
+@media (prefers-color-scheme: dark) {
+  svg { --paper: #16181d; --ink: #e7e5e4; --faint: #9ca3af; --naive: #fb923c; --guard: #7fb4f2; }
 }
-_DASHES = (0, (4, 3))
+"""
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """The story as PNGs: for light and dark pages, and for narrow screens, where letters would be too small
-    otherwise."""
+class Scale:
+    """Places of shares along one side of a chart."""
 
-    light: bytes
-    dark: bytes
-    light_narrow: bytes
-    dark_narrow: bytes
+    low: float
+    high: float
+    start: float
+    end: float
 
     @classmethod
-    def of(cls, story: Story) -> Pictures:
-        """Draw them all. Needs the extra ``plots``."""
-        drawn = (_drawn(story, theme, narrow=narrow) for narrow in (False, True) for theme in _PALETTES)
-        return cls(*drawn)
+    def over(cls, shares: Sequence[float], start: float, end: float) -> Scale:
+        """A scale that shows all of these with a little room at the ends."""
+        low, high = min(shares), max(shares)
+        room = 0.04 * (high - low)
+        return cls(low - room, high + room, start, end)
+
+    def __call__(self, share: float) -> float:
+        return self.start + (self.end - self.start) * (share - self.low) / (self.high - self.low)
+
+    def ticks(self, most: int) -> list[float]:
+        """Round shares on this scale, at most ``most`` of them."""
+        for percent in (1, 2, 5, 10, 20, 50):
+            first = math.ceil(100 * self.low / percent - 1e-9)
+            last = math.floor(100 * self.high / percent + 1e-9)
+            if last - first < most:
+                return [percent * i / 100 for i in range(first, last + 1)]
+        return []
 
 
-def _drawn(story: Story, theme: str, *, narrow: bool) -> bytes:
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise MissingExtra("plots", what="The demo's picture") from None
-    colours = _PALETTES[theme]
-    figure = Figure(
-        figsize=(4.2, 7.4) if narrow else (8, 7.4),
-        layout=ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.12),
-        facecolor=colours.paper,
+def drawn(story: Story, *, narrow: bool = False, alone: bool = False) -> str:
+    """The story as one SVG picture that follows light and dark.
+
+    ``narrow`` is for a phone, where the letters of a wide picture would be too small. ``alone`` is for a file
+    of its own; in the page, the colours come from the page."""
+    width, height = (420, 800) if narrow else (800, 750)
+    style = f"<style>{_OWN_COLOURS}{_PICTURE_STYLE}</style>" if alone else ""
+    paper = f'<rect width="{width}" height="{height}" fill="var(--paper)"/>' if alone else ""
+    kind = "narrow" if narrow else "wide"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="picture {kind}" viewBox="0 0 {width} {height}" '
+        f'role="img" aria-label="{html.escape(_in_words(story))}">{style}{paper}'
+        f"{_votes(story, width, narrow=narrow)}{_coins(story, width, height, narrow=narrow)}</svg>"
     )
-    upper, lower = figure.subplots(2, 1, height_ratios=(1.2, 1.25))
-    _draw_votes(upper, story, colours, narrow=narrow)
-    _draw_coins(lower, story, colours, narrow=narrow)
-    for axes in (upper, lower):
-        _quiet(axes, colours)
-    held = io.BytesIO()
-    figure.savefig(held, format="png", dpi=200 if narrow else 150, metadata={"Software": None})
-    return held.getvalue()
 
 
-def _draw_votes(axes: Any, story: Story, colours: _Palette, *, narrow: bool) -> None:
+def _in_words(story: Story) -> str:
+    claims = (
+        f"{claim.who}: {claim.low:.1%} to {claim.high:.1%}, {'holds' if claim.holds else 'misses'}"
+        for claim in story.claims
+    )
+    return f"Intervals around the truth, 50%. {'; '.join(claims)}."
+
+
+def _text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{html.escape(words)}</text>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def _votes(story: Story, width: int, *, narrow: bool) -> str:
     """The reports about one vote, and the truth as a line."""
-    claims = story.claims[::-1]
-    axes.axvline(TRUTH, color=colours.ink, lw=1, ls=_DASHES, zorder=1)
-    for place, claim in enumerate(claims):
-        colour = colours.guard if claim.holds else colours.naive
-        axes.plot([claim.low, claim.high], [place, place], color=colour, lw=6, solid_capstyle="round")
-        axes.plot(claim.value, place, "o", ms=10, color=colour, mec=colours.paper, mew=2)
-        verdict = f"{claim.value:.1%}, {'holds' if claim.holds else 'misses'}"
-        # Where there is no room for names beside the lines, they stand above them.
-        axes.annotate(
-            f"{claim.who}: {verdict}" if narrow else verdict,
-            (0 if narrow else claim.value, place),
-            (0, 10),
-            xycoords=axes.get_yaxis_transform() if narrow else "data",
-            textcoords="offset points",
-            ha="left" if narrow else "center",
-            va="bottom",
-            color=colour,
-            bbox={"facecolor": colours.paper, "edgecolor": "none", "pad": 1.5},
+    left, right, top, step = (14, width - 14, 100, 70) if narrow else (130, width - 16, 92, 64)
+    bottom = top + step * len(story.claims) - 34
+    ends = [end for claim in story.claims for end in (claim.low, claim.high)]
+    place = Scale.over([*ends, TRUTH], left, right)
+    title = f"How often is the vote of {story.columns} coin flips right?"
+    parts = [
+        _text(0 if narrow else left, 20, title, "title"),
+        _line(place(TRUTH), 58, place(TRUTH), bottom, "truth"),
+        _text(place(TRUTH), 50, "the truth", anchor="middle"),
+        _line(left, bottom, right, bottom, "rule"),
+    ]
+    for share in place.ticks(5 if narrow else 9):
+        parts.append(_text(place(share), bottom + 20, f"{share:.0%}", anchor="middle"))
+    anchor = "start" if narrow else "middle"
+    for i, claim in enumerate(story.claims):
+        y = top + step * i
+        kind = "holds" if claim.holds else "misses"
+        verdict = f"{claim.value:.1%}, {kind}"
+        parts.append(_line(place(claim.low), y, place(claim.high), y, f"report {kind}"))
+        parts.append(f'<circle cx="{place(claim.value):.1f}" cy="{y}" r="6.5" class="{kind}"/>')
+        # On a phone there is no room for names beside the lines, so they stand above them.
+        words = f"{claim.who}: {verdict}" if narrow else verdict
+        half = 3.9 * len(words)  # about half as wide as the words, for the paper behind them
+        middle = half if narrow else min(max(place(claim.value), left + half), right - half)
+        parts.append(
+            f'<rect x="{middle - half:.1f}" y="{y - 29}" width="{2 * half:.1f}" height="19" class="behind"/>'
         )
-    names = ["" if narrow else claim.who.replace(", ", ",\n") for claim in claims]
-    axes.set_yticks(range(len(claims)), names, fontsize=11)
-    axes.set_ylim(-0.4, len(claims) - 0.3)
-    axes.text(TRUTH, len(claims) - 0.25, "the truth", color=colours.ink, ha="center", va="bottom")
-    axes.xaxis.set_major_formatter(_percent)
-    gap = "\n" if narrow else " "
-    title = f"How often is the vote of{gap}{story.columns} coin flips right?"
-    axes.set_title(title, loc="left", pad=22, color=colours.ink, fontweight="bold")
+        parts.append(_text(middle - half if narrow else middle, y - 14, words, kind, anchor))
+        if narrow:
+            continue
+        lines = claim.who.replace(", ", ",\n").split("\n")
+        for row, line in enumerate(lines):
+            parts.append(_text(left - 14, y + 5 + 18 * (row - (len(lines) - 1) / 2), line, anchor="end"))
+    return "".join(parts)
 
 
-def _draw_coins(axes: Any, story: Story, colours: _Palette, *, narrow: bool) -> None:
+def _coins(story: Story, width: int, height: int, *, narrow: bool) -> str:
     """Every coin, from the one that seems to agree least to the one that seems to agree most."""
-    order = np.argsort([share.value for share in story.plain_shares], kind="stable")
-    places = np.arange(1, len(order) + 1)
+    left, right, top, bottom = (46, width - 4, 500, height - 66) if narrow else (130, width - 16, 440, 690)
+    order = sorted(range(story.columns), key=lambda i: story.plain_shares[i].value)
     guarded = [story.guarded_shares[i] for i in order]
     plain = [story.plain_shares[i].interval for i in order]
-    axes.fill_between(
-        places,
-        [answer.low for answer in guarded],
-        [answer.high for answer in guarded],
-        step="mid",
-        color=colours.pale,
-        lw=0,
-        label="Holdfast",
+    ends = [end for answer in guarded for end in (answer.low, answer.high)]
+    ends += [end for interval in plain for end in (interval.low, interval.high)]
+    place = Scale.over(ends, bottom, top)
+    each = (right - left) / len(order)
+    band, strokes = [], []
+    for i, (answer, interval) in enumerate(zip(guarded, plain, strict=True)):
+        x = left + each * i
+        band.append(
+            f"M{x:.1f} {place(answer.low):.1f}V{place(answer.high):.1f}h{each:.2f}V{place(answer.low):.1f}z"
+        )
+        kind = "plain" if interval.contains(TRUTH) else "misses"
+        middle = x + each / 2
+        strokes.append(_line(middle, place(interval.low), middle, place(interval.high), kind))
+    missed = sum(not interval.contains(TRUTH) for interval in plain)
+    title = "What each coin flip seems to know on its own"
+    start = 0 if narrow else left
+    parts = [
+        _text(start, top - 60 if not narrow else top - 94, title, "title"),
+        *_legend(start, top, missed, narrow=narrow),
+        f'<path d="{"".join(band)}" class="guarded"/>',
+        f'<g stroke-width="{min(each * 0.55, 6):.2f}">{"".join(strokes)}</g>',
+        _line(left, place(TRUTH), right, place(TRUTH), "truth"),
+        _line(left, bottom, right, bottom, "rule"),
+    ]
+    for share in place.ticks(8):
+        parts.append(_text(left - 8, place(share) + 5, f"{share:.0%}", anchor="end"))
+    for coin in (1, (len(order) + 1) // 2, len(order)):
+        place_of_coin, anchor = left + each * (coin - 0.5), "end" if coin == len(order) else "middle"
+        parts.append(_text(place_of_coin, bottom + 20, str(coin), anchor=anchor))
+    under = "sorted by how often it agrees with “expensive”"
+    parts.append(
+        _text(
+            (left + right) / 2, bottom + 44, f"coin flip, {under}" if not narrow else under, anchor="middle"
+        )
     )
-    misses = np.array([not interval.contains(TRUTH) for interval in plain])
-    lows, highs = np.array([(interval.low, interval.high) for interval in plain]).T
-    discoveries = f"plain, misses the truth ({misses.sum()}{'' if narrow else ' “discoveries”'})"
-    for chosen, colour, label in ((~misses, colours.faint, "plain"), (misses, colours.naive, discoveries)):
-        axes.vlines(places[chosen], lows[chosen], highs[chosen], color=colour, lw=1.2, label=label)
-    axes.axhline(TRUTH, color=colours.ink, lw=1, ls=_DASHES, zorder=3)
-    axes.set_xlim(0.5, len(order) + 0.5)
-    gap = "\n" if narrow else " "
-    label = f"coin flip, sorted by how often{gap}it agrees with “expensive”"
-    axes.set_xlabel(label, color=colours.ink)
-    axes.yaxis.set_major_formatter(_percent)
-    title = f"What each coin flip seems to know{gap}on its own: 95% intervals"
-    axes.set_title(title, loc="left", pad=58 if narrow else 26, color=colours.ink, fontweight="bold")
-    legend = axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 0.985),
-        ncols=1 if narrow else 3,
-        frameon=False,
-        labelcolor=colours.ink,
-        borderpad=0,
-        borderaxespad=0.3,
+    return "".join(parts)
+
+
+def _legend(x: float, top: float, missed: int, *, narrow: bool) -> list[str]:
+    """What the colours mean: in a row, or one below the other on a phone."""
+    entries = (
+        ("guarded", "95% intervals: Holdfast"),
+        ("plain", "plain"),
+        ("misses", f"plain, misses the truth ({missed} “discoveries”)"),
     )
-    for handle in legend.legend_handles:
-        handle.set_linewidth(6)
-
-
-def _percent(share: float, _: object) -> str:
-    return f"{share:.0%}"
-
-
-def _quiet(axes: Any, colours: _Palette) -> None:
-    axes.set_facecolor(colours.paper)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(colours.faint)
-    axes.tick_params(colors=colours.faint, labelcolor=colours.ink, length=3)
-    axes.tick_params(axis="y", length=0)
+    parts = []
+    y = top - (72 if narrow else 34)
+    for kind, words in entries:
+        parts.append(f'<rect x="{x:.0f}" y="{y - 10:.0f}" width="22" height="12" class="{kind}"/>')
+        parts.append(_text(x + 30, y + 1, words))
+        x, y = (x, y + 24) if narrow else (x + 54 + 6.8 * len(words), y)
+    return parts
 
 
 # What the line behind the reports stands for: they lie around one half.
@@ -302,41 +319,58 @@ def show(console: Console, story: Story, page: Path) -> None:
     for part in (
         f"[bold]{story.rows:,} stones drawn from {story.population:,} diamonds.[/] First, honest questions; "
         "all intervals hold together with probability 95%.",
-        _questions(story),
+        _questions(story, console.width),
         f"[bold]Then {story.columns:,} coin flips for each stone.[/] They know nothing about prices. The "
         "analyst asks how often each coin agrees with “expensive”, keeps the direction of the answer, and "
         f"lets all coins vote. How often is the vote right? The truth is {TRUTH:.0%}.",
-        _claims(story),
+        _claims(story, console.width),
         *(f"[bold]{sentence}[/]" for sentence in story.moral),
-        f"\nThe page: [bold]{escape(str(page))}[/]. To go on: [cyan]holdfast ask {stones}[/]",
+        f"\nThe page: [bold]{escape(str(page))}[/]. To go on: [cyan]{escape(_program())} ask {stones}[/]",
     ):
         console.print(part)
 
 
-def _questions(story: Story) -> Table:
-    table = Table(
-        "question", "answer", "interval", "truth", "found", "nats", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+def _program() -> str:
+    """How to start this program again: by its name, or through the interpreter that runs it."""
+    if Path(sys.argv[0]).name != "__main__.py":
+        return "holdfast"
+    return f"{os.path.relpath(sys.executable)} -m holdfast"
+
+
+def _questions(story: Story, width: int) -> Table:
+    """The honest questions with their answers; on a narrow terminal only what the reader must see."""
+    names = ("question", "answer", "interval", "truth", "found", "nats")
+    shown = names if width >= 70 else ("question", "interval", "truth")
+    table = Table(*shown, box=box.SIMPLE_HEAD, pad_edge=False)
     for question in story.told:
         value, interval = interval_words(question.answer.value, question.answer.low, question.answer.high)
-        table.add_row(
-            escape(question.words),
-            value,
-            escape(interval),
-            f"{question.truth:.0f}" if question.truth > 10 else f"{question.truth:.3f}",
-            "near its guess" if question.answer.confirmed else "[yellow]surprise[/]",
-            f"{question.answer.cost:.2g}",
-        )
+        cells = {
+            "question": escape(question.words),
+            "answer": value,
+            "interval": escape(interval),
+            "truth": f"{question.truth:.0f}" if question.truth > 10 else f"{question.truth:.3f}",
+            "found": "near its guess" if question.answer.confirmed else "[yellow]surprise[/]",
+            "nats": f"{question.answer.cost:.2g}",
+        }
+        table.add_row(*(cells[name] for name in shown))
     return table
 
 
-def _claims(story: Story) -> Table:
-    table = Table("who", "says", "95% interval", "", "", box=box.SIMPLE_HEAD, pad_edge=False)
+def _claims(story: Story, width: int) -> Table:
+    """The reports about the vote. They are drawn where the terminal has room for that."""
+    room = min(22, width - 61)
+    drawing = room >= 8
+    table = Table("who", "says", "95% interval", box=box.SIMPLE_HEAD, pad_edge=False)
+    for _ in range(1 + drawing):
+        table.add_column("", no_wrap=True)
     for claim in story.claims:
         colour = "green" if claim.holds else "red"
-        drawn = picture(
-            claim.value, claim.low, claim.high, span=_SPAN_SHOWN, mark=TRUTH, sign="│", style=colour, width=22
-        )
+        cells = [claim.who, f"{claim.value:.1%}", f"{claim.low:.1%} to {claim.high:.1%}"]
         verdict = f"[bold {colour}]{'holds' if claim.holds else 'MISSES'}[/]"
-        table.add_row(claim.who, f"{claim.value:.1%}", f"{claim.low:.1%} to {claim.high:.1%}", drawn, verdict)
+        if drawing:
+            ends = (claim.value, claim.low, claim.high)
+            bar = picture(*ends, span=_SPAN_SHOWN, mark=TRUTH, sign="│", style=colour, width=room)
+            table.add_row(*cells, bar, verdict)
+        else:
+            table.add_row(*cells, verdict)
     return table

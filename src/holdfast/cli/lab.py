@@ -45,7 +45,7 @@ def demo(out: Path, rows: int, columns: int, seed: int, as_json: bool, open_page
     except OSError as error:
         raise click.UsageError(f"Cannot write to {out}: {error.strerror}.") from None
     story = _tell(stones, seed, console)
-    page = _write(out, stones, story, console)
+    page = _write(out, stones, story)
     if as_json:
         print_data({**story.to_dict(), "page": str(page)})
     else:
@@ -69,20 +69,14 @@ def _tell(stones: Stones, seed: int, console: Console) -> Story:
         )
 
 
-def _write(out: Path, stones: Stones, story: Story, console: Console) -> Path:
-    """The page, the picture and the stones; without matplotlib the page goes without its picture."""
-    from holdfast.cli._demo_page import Pictures, page
-    from holdfast.errors import MissingExtra
+def _write(out: Path, stones: Stones, story: Story) -> Path:
+    """Write the page, the picture and the stones. Return the path of the page."""
+    from holdfast.cli._demo_page import drawn, page
 
-    pictures: Pictures | None = None
-    try:
-        pictures = Pictures.of(story)
-        (out / "demo.png").write_bytes(pictures.light)
-    except MissingExtra as missing:
-        console.print(str(missing), style="yellow", markup=False)
+    (out / "demo.svg").write_text(drawn(story, alone=True) + "\n", encoding="utf-8")
     stones.plain().to_csv(out / "stones.csv", index=False)
     target = out / "index.html"
-    target.write_text(page(story, pictures), encoding="utf-8")
+    target.write_text(page(story), encoding="utf-8")
     return target
 
 

@@ -233,9 +233,9 @@ def leak(
         extra = [name for name, value in given.items() if value is not None] + ["--fractions"] * fractions
         if extra:
             raise click.UsageError(f"{extra[0]} needs --recipe FILE or --choices M.")
-        missing = [name for name, value in (("--queries", queries), ("--digits", digits)) if value is None]
-        if missing:
-            raise click.UsageError(f"Missing option '{missing[0]}' (or --recipe FILE, or --choices M).")
+        if queries is None or digits is None:
+            missing = "--queries" if queries is None else "--digits"
+            raise click.UsageError(f"Missing option '{missing}' (or --recipe FILE, or --choices M).")
         from holdfast.planning import leak as compute
 
         leaked = compute(queries, digits, rows, confidence=confidence)

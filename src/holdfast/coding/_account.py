@@ -114,6 +114,9 @@ class Account(Record):
     so far, ``experience`` how many of them were confirmed. ``together`` is how many questions of one batch
     are answered from this state.
 
+    Args:
+        weights: How the budget is divided over coming questions.
+
     >>> account = Account(0.05)
     >>> round(account.nats(), 3)
     3.703
@@ -160,7 +163,11 @@ class Account(Record):
         return replace(self, together=questions)
 
     def charge(self, nats: float) -> int:
-        """The price in whole micro-nats that takes the running total to the next whole micro-nat above it."""
+        """The price in whole micro-nats that takes the running total to the next whole micro-nat above it.
+
+        Args:
+            nats: A number of nats.
+        """
         return max(0, math.ceil((self.exact + nats) * MICRO) - self.micro_nats)
 
     def after(
@@ -171,7 +178,11 @@ class Account(Record):
         exact: float | None = None,
         learned: Learned | None = None,
     ) -> Account:
-        """The account once an output with this price has been released."""
+        """The account once an output with this price has been released.
+
+        Args:
+            surprise: Whether the answer was far from its guess.
+        """
         total = self.micro_nats + micro_nats
         return replace(
             self,
@@ -185,7 +196,11 @@ class Account(Record):
 
 
 def cell_entropy(half_cell: float) -> float:
-    """Nats that the cell of a normal error reveals on average, on cells of this half-width."""
+    """Nats that the cell of a normal error reveals on average, on cells of this half-width.
+
+    Args:
+        half_cell: Half the width of a cell, in predicted deviations.
+    """
     from scipy import special
 
     far = math.ceil(6 / half_cell) + 1
@@ -203,13 +218,22 @@ def _entropies() -> np.ndarray:
 
 def training_share(weights: Weights) -> float:
     """The share of the rows that is best set aside for guesses: a third, or a quarter where few questions are
-    expected."""
+    expected.
+
+    Args:
+        weights: How the budget is divided over coming questions.
+    """
     return 1 / 4 if weights.expect is not None and weights.expect <= _FEW else 1 / 3
 
 
 def after_expected(account: Account, error: float, arm: float, questions: int) -> Account:
     """About what the account will be after so many more questions like one with this predicted ``error`` and
-    ``arm``, if their guesses are as good as expected: a forecast."""
+    ``arm``, if their guesses are as good as expected: a forecast.
+
+    Args:
+        account: The account.
+        questions: How many more questions.
+    """
     start, spent = account.nats(), account.spent
     for asked in range(questions):
         now = replace(account, steps=account.steps + asked, micro_nats=round(spent * MICRO), together=1)
@@ -219,7 +243,11 @@ def after_expected(account: Account, error: float, arm: float, questions: int) -
 
 
 def coming_questions(asked: int, expect: float | None) -> float:
-    """How many questions to suppose after the next one, of which ``asked`` came before."""
+    """How many questions to suppose after the next one, of which ``asked`` came before.
+
+    Args:
+        expect: About how many questions are expected. None: not stated.
+    """
     step = asked + 1
     if expect is None:
         return _COMING_PER_ASKED * step
@@ -235,6 +263,9 @@ def best_half_cell(account: Account, error: float, arm: float, *, nats: float | 
 
     Guarantee: none is needed; any cell is valid.
     Reference: docs/theory/code-guard.md, "The cell".
+
+    Args:
+        account: The account.
     """
     if nats is not None:
         affordable = int(np.argmax(nats >= _entropies()))

@@ -26,7 +26,12 @@ _MOST_CELLS = 10**9
 @dataclass(frozen=True)
 class Output:
     """What a question reveals and pays for: the cell of the statistic and the class of the arms; or that
-    nothing less than the ``whole`` range can be said."""
+    nothing less than the ``whole`` range can be said.
+
+    Args:
+        cell: The number of the cell.
+        arm: The class of the arms.
+    """
 
     cell: int = 0
     arm: int = 0
@@ -42,6 +47,10 @@ class ArmClasses:
 
     Class s says: neither arm is longer than e^(s·``step``) times its prediction. ``error`` is the predicted
     deviation of the logarithm of an arm. The cell usually makes up for arms that are a little longer.
+
+    Args:
+        first: The first class.
+        last: The last class.
     """
 
     error: float
@@ -73,7 +82,11 @@ class ArmClasses:
         return min(self.least(math.exp(_SURPRISING * self.error)), self.last)
 
     def least(self, stretch: float) -> int:
-        """The least class that allows arms of so many times the prediction; it may be beyond the last."""
+        """The least class that allows arms of so many times the prediction; it may be beyond the last.
+
+        Args:
+            stretch: How many times the prediction.
+        """
         if not stretch > self.stretch(self.first):
             return self.first
         arm = math.ceil(math.log(stretch) / self.step - 1e-9)
@@ -101,6 +114,10 @@ class Alphabet:
 
     Guarantee: exp(−price) over all outputs, a failure included, sums to at most 1.
     Reference: docs/theory/code-guard.md, "The prior".
+
+    Args:
+        grid: The cells.
+        learned: What the account learned so far.
     """
 
     grid: Grid
@@ -114,7 +131,11 @@ class Alphabet:
         return self.grid.cell / (2 * self.error)
 
     def price(self, output: Output) -> float:
-        """Nats for an output."""
+        """Nats for an output.
+
+        Args:
+            output: What a question revealed.
+        """
         learned = self.learned
         if output.whole:
             # A failure has its own part of the first factor.
@@ -134,7 +155,11 @@ class Alphabet:
 
     def surprises(self, output: Output) -> bool:
         """Whether an output is farther from the guess, or wider, than was to be expected. This is only shown
-        to people: prices do not depend on it."""
+        to people: prices do not depend on it.
+
+        Args:
+            output: What a question revealed.
+        """
         longer = self.arms is not None and output.arm > self.arms.likely
         return output.whole or longer or abs(output.cell) >= self.nearest_surprise.cell
 
@@ -155,7 +180,11 @@ class Alphabet:
         return max(prices)
 
     def after(self, output: Output | None) -> Learned:
-        """What was learned once an output is released; None is a failure."""
+        """What was learned once an output is released; None is a failure.
+
+        Args:
+            output: What a question revealed.
+        """
         if output is None:
             return replace(self.learned, cells=self.learned.cells.after(None, self.half_cell))
         if output.whole:
@@ -173,6 +202,12 @@ class Grid(Record):
     [low, high].
 
     The range may be infinite. Then cells are numbered up to 10⁹ cells from the guess.
+
+    Args:
+        low: The lower end of the range.
+        high: The upper end of the range.
+        guess: The guess.
+        cell: The width of a cell.
     """
 
     low: float
@@ -199,7 +234,11 @@ class Grid(Record):
         return min(max(self._cell_of(value), self.first), self.last)
 
     def edges(self, index: int) -> tuple[float, float]:
-        """Both ends of a cell, moved outward by more than the rounding error of :meth:`index`."""
+        """Both ends of a cell, moved outward by more than the rounding error of :meth:`index`.
+
+        Args:
+            index: The number of the cell.
+        """
         slack = 1e-12 * (abs(self.guess) + (abs(index) + 1) * self.cell)
         low = self.guess + (index - 0.5) * self.cell
         return (
@@ -208,7 +247,11 @@ class Grid(Record):
         )
 
     def middle(self, index: int) -> float:
-        """The value an answer shows for a cell."""
+        """The value an answer shows for a cell.
+
+        Args:
+            index: The number of the cell.
+        """
         return self.guess + index * self.cell
 
     @property
@@ -223,6 +266,10 @@ class LadderGrid(Grid):
 
     Cell 0 holds every value that does not beat ``guess`` by a ``cell``; cell i those that beat it by at least
     i cells and less than i + 1.
+
+    Args:
+        low: The lower end of the range.
+        high: The upper end of the range.
     """
 
     upward: bool
@@ -232,7 +279,11 @@ class LadderGrid(Grid):
         return min(max(math.floor(self._gain(value) / self.cell), 0), self.farthest)
 
     def edges(self, index: int) -> tuple[float, float]:
-        """Both ends of a cell, moved outward by more than the rounding error of :meth:`index`."""
+        """Both ends of a cell, moved outward by more than the rounding error of :meth:`index`.
+
+        Args:
+            index: The number of the cell.
+        """
         slack = 1e-12 * (abs(self.guess) + (index + 1) * self.cell)
         least = -math.inf if index == 0 else index * self.cell - slack
         most = math.inf if index == self.farthest else (index + 1) * self.cell + slack
@@ -240,7 +291,11 @@ class LadderGrid(Grid):
         return low, high
 
     def middle(self, index: int) -> float:
-        """The value an answer shows: the best so far where it is not beaten."""
+        """The value an answer shows: the best so far where it is not beaten.
+
+        Args:
+            index: The number of the cell.
+        """
         return self.guess if index == 0 else self._value((index + 0.5) * self.cell)
 
     @property
@@ -261,13 +316,21 @@ class LadderAlphabet:
 
     Guarantee: exp(−price) over all outputs, a failure included, sums to at most 1.
     Reference: docs/theory/code-guard.md, "Boards".
+
+    Args:
+        grid: The cells.
+        experience: How many guesses were confirmed so far.
     """
 
     grid: LadderGrid
     experience: Experience
 
     def price(self, output: Output) -> float:
-        """Nats for an output."""
+        """Nats for an output.
+
+        Args:
+            output: What a question revealed.
+        """
         if output.cell == 0:
             return self.experience.confirmation_price()
         return self.experience.surprise_price(output.cell)
@@ -280,7 +343,11 @@ class LadderAlphabet:
     nearest_surprise = Output(1)
 
     def surprises(self, output: Output) -> bool:
-        """Whether a submission climbs."""
+        """Whether a submission climbs.
+
+        Args:
+            output: What a question revealed.
+        """
         return output.cell > 0
 
     def worst_price(self, others: int = 0) -> float:
@@ -293,4 +360,8 @@ class LadderAlphabet:
         return max(farthest, calm.failure_price(), stormy.confirmation_price())
 
     def after(self, output: Output | None) -> None:
-        """A ladder learns from experience only."""
+        """A ladder learns from experience only.
+
+        Args:
+            output: What a question revealed.
+        """

@@ -57,6 +57,10 @@ class Experience(Record):
     """How many past questions were confirmed and how many surprised, and the prior that learns from no more
     than that.
 
+    Args:
+        confirmed: How many guesses were confirmed.
+        surprised: How many guesses were off.
+
     >>> round(Experience(confirmed=9).confirmation_price(), 4)
     0.0078
     """
@@ -65,7 +69,11 @@ class Experience(Record):
     surprised: int = 0
 
     def after(self, *, surprise: bool) -> Experience:
-        """The experience one question later."""
+        """The experience one question later.
+
+        Args:
+            surprise: Whether the answer was far from its guess.
+        """
         return Experience(self.confirmed + (not surprise), self.surprised + surprise)
 
     def surprise_probability(self) -> float:
@@ -92,7 +100,11 @@ class Experience(Record):
         return -math.log(0.5 + 0.5 * learned / math.sqrt(math.pi))
 
     def surprise_price(self, distance: int) -> float:
-        """Nats paid when the next question surprises at this distance."""
+        """Nats paid when the next question surprises at this distance.
+
+        Args:
+            distance: The distance from the guess, in cells.
+        """
         share = (1 - FAILURE_SHARE) / (2 * distance * (distance + 1))
         return -math.log(self.surprise_probability() * share)
 
@@ -108,7 +120,11 @@ def forgetting(step: int) -> float:
 
 
 def forgetting_price(steps: int) -> float:
-    """The most nats that forgetting costs over so many outputs."""
+    """The most nats that forgetting costs over so many outputs.
+
+    Args:
+        steps: How many outputs there are.
+    """
     return 0.1 * math.log1p(steps / 99) + 2e-3
 
 
@@ -120,6 +136,10 @@ class Mixture:
 
     Guarantee: for every half-width the probabilities of all places and of "elsewhere" sum to at most 1.
     Reference: docs/theory/code-guard.md, "The prior".
+
+    Args:
+        weights: Whole-number weights of the hypotheses.
+        seen: How many places were near and far.
 
     >>> prior = Mixture()
     >>> round(prior.price(0, 1.0), 2), round(prior.price(3, 1.0), 2)
@@ -134,12 +154,22 @@ class Mixture:
     seen: Experience = field(default_factory=Experience)
 
     def price(self, place: int, half_cell: float) -> float:
-        """Nats for a place, on cells of this half-width."""
+        """Nats for a place, on cells of this half-width.
+
+        Args:
+            place: The place, counted from the guess. None for an output without one.
+            half_cell: Half the width of a cell, in predicted deviations.
+        """
         return self._price(self._given(place, half_cell))
 
     def dearest_up_to(self, place: int, half_cell: float) -> float:
         """The dearest of all places up to a distance. From 1 on farther is dearer; 0 can be dearer than 1
-        after many surprises."""
+        after many surprises.
+
+        Args:
+            place: The place, counted from the guess. None for an output without one.
+            half_cell: Half the width of a cell, in predicted deviations.
+        """
         return max(self.price(0, half_cell), self.price(place, half_cell))
 
     def elsewhere_price(self) -> float:
@@ -147,13 +177,24 @@ class Mixture:
         return self._price(self._given(None, 1.0))
 
     def dearest(self, place: int | None, half_cell: float, others: int) -> float:
-        """The most that any output can cost after so many more outputs, whatever they are."""
+        """The most that any output can cost after so many more outputs, whatever they are.
+
+        Args:
+            place: The place, counted from the guess. None for an output without one.
+            half_cell: Half the width of a cell, in predicted deviations.
+            others: How many outputs come before.
+        """
         least = min(1.0, forgetting(self._steps + others))
         given = _ELSEWHERES if place is None else _given(abs(place), half_cell)
         return -math.log(least * _share(_FIRST, (*given, 0.0))) + 1e-6
 
     def after(self, place: int | None, half_cell: float) -> Mixture:
-        """What was learned from a place; None stands for an output without one."""
+        """What was learned from a place; None stands for an output without one.
+
+        Args:
+            place: The place, counted from the guess. None for an output without one.
+            half_cell: Half the width of a cell, in predicted deviations.
+        """
         given = self._given(place, half_cell)
         posterior = [weight * probability for weight, probability in zip(self.weights, given, strict=True)]
         forgotten = forgetting(self._steps)
@@ -203,7 +244,13 @@ def _normal(distance: int, half_cell: float) -> float:
 @dataclass(frozen=True)
 class Claims:
     """How many claims were tested, how many of them were found, and at which rate of false discoveries, in
-    millionths (0 before the first)."""
+    millionths (0 before the first).
+
+    Args:
+        tested: How many claims were tested.
+        found: How many claims were found, or whether this one was.
+        rate_in_millionths: The rate of false discoveries, in millionths.
+    """
 
     tested: int = 0
     found: int = 0
@@ -215,21 +262,36 @@ class Claims:
         return self.rate_in_millionths / 1e6
 
     def probability(self, found: bool) -> float:
-        """What the next claim is expected to be, by the rule of Krichevsky and Trofimov."""
+        """What the next claim is expected to be, by the rule of Krichevsky and Trofimov.
+
+        Args:
+            found: How many claims were found, or whether this one was.
+        """
         before = self.found if found else self.tested - self.found
         return (before + 0.5) / (self.tested + 1)
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What an account learned: of the cells of statistics, of the arms of intervals, and of claims."""
+    """What an account learned: of the cells of statistics, of the arms of intervals, and of claims.
+
+    Args:
+        cells: What was learned of the cells.
+        arms: What was learned of the arms.
+        claims: What was learned of claims.
+    """
 
     cells: Mixture = field(default_factory=Mixture)
     arms: Mixture = field(default_factory=Mixture)
     claims: Claims = field(default_factory=Claims)
 
     def after_claim(self, *, found: bool, rate: float) -> Learned:
-        """What was learned from a claim that was tested."""
+        """What was learned from a claim that was tested.
+
+        Args:
+            found: How many claims were found, or whether this one was.
+            rate: The rate of false discoveries.
+        """
         claims = Claims(self.claims.tested + 1, self.claims.found + found, round(rate * 1e6))
         return replace(self, claims=claims)
 
@@ -246,7 +308,11 @@ class Learned:
 
     @classmethod
     def from_list(cls, kept: Sequence[Sequence[int]]) -> Learned:
-        """What a book kept."""
+        """What a book kept.
+
+        Args:
+            kept: Lists of whole numbers.
+        """
         cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in kept[:2])
         return cls(cells, arms, Claims(*kept[2]) if len(kept) > 2 else Claims())
 

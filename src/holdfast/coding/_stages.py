@@ -40,7 +40,12 @@ _Stretch = tuple[int, int, float, int, float]
 
 def honest_deviations(queries: int, failure: float, surprises: int) -> float:
     """The half-cell, in standard deviations of a guess's error, at which honest guesses surprise by chance at
-    most max(``failure``, surprises/20) times in expectation."""
+    most max(``failure``, surprises/20) times in expectation.
+
+    Args:
+        queries: How many questions there are.
+        surprises: How many guesses may be off.
+    """
     from scipy import special
 
     by_chance = max(failure, _CHANCE * surprises) / queries
@@ -49,19 +54,35 @@ def honest_deviations(queries: int, failure: float, surprises: int) -> float:
 
 def guess_deviation(tail: Tail, nats: float, rows_a_training_row: float = 1.0) -> float:
     """The deviation of statistic − guess, if both were normal with this tail's radius at these nats and the
-    guess came from a training part that has one row for so many protected ones."""
+    guess came from a training part that has one row for so many protected ones.
+
+    Args:
+        tail: The tail of a mean of values in [0, 1].
+        nats: A number of nats.
+        rows_a_training_row: How many protected rows there are for each training row.
+    """
     return tail.radius_at(nats) * math.sqrt((1.0 + rows_a_training_row) / (2.0 * (nats + math.log(2.0))))
 
 
 def price(cells: int) -> float:
-    """Nats for one of so many cells, or for a failure to read: all of them are equally likely."""
+    """Nats for one of so many cells, or for a failure to read: all of them are equally likely.
+
+    Args:
+        cells: How many cells there are.
+    """
     return math.log(cells + 1)
 
 
 @dataclass(frozen=True, repr=False)
 class Agreement(Record):
     """What is agreed on before the first question: how many there are, the probability that may fail, and how
-    many guesses may be off (None: there are no guesses, and every answer is a cell)."""
+    many guesses may be off (None: there are no guesses, and every answer is a cell).
+
+    Args:
+        queries: How many questions there are.
+        failure: The probability that may fail.
+        surprises: How many guesses may be off.
+    """
 
     queries: int
     failure: float
@@ -74,7 +95,12 @@ class Agreement(Record):
 
     def nats(self, stage: int, spent: float) -> float:
         """ln(1/δ) of a question at a stage, after so many nats were spent on what led there; a
-        thousand-millionth more covers the rounding of sums of logarithms."""
+        thousand-millionth more covers the rounding of sums of logarithms.
+
+        Args:
+            stage: How many surprises there were.
+            spent: Nats that were spent so far.
+        """
         patterns = 0.0
         if self.surprises is not None:
             patterns = sum(math.log((self.queries - earlier) / (earlier + 1)) for earlier in range(stage + 1))
@@ -104,6 +130,10 @@ def runs(tail: Tail, error: float, agreement: Agreement) -> Iterator[Run]:
     M_l the symbols that lead on from stage l, W_s = C(k, s+1) with guesses and 1 without; half a cell and the
     radius at δ_s are at most ``error``.
     Reference: docs/theory/code-guard.md, "Agreed numbers".
+
+    Args:
+        tail: The tail of a mean of values in [0, 1].
+        agreement: What was agreed on before the first question.
     """
     for first, stages, nats, cells, _ in _stretches(tail, error, agreement):
         yield Run(first, stages, nats, cells)
@@ -163,7 +193,13 @@ def _fewest(half: float) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Schedule(Record):
-    """The stages of an agreement under a promised error of means of values in [0, 1]."""
+    """The stages of an agreement under a promised error of means of values in [0, 1].
+
+    Args:
+        agreement: What was agreed on before the first question.
+        error: The promised error.
+        runs: The stages.
+    """
 
     agreement: Agreement
     error: float
@@ -171,7 +207,13 @@ class Schedule(Record):
 
     @classmethod
     def of(cls, tail: Tail, error: float, agreement: Agreement) -> Schedule | None:
-        """The schedule; None if the error does not last."""
+        """The schedule; None if the error does not last.
+
+        Args:
+            tail: The tail of a mean of values in [0, 1].
+            error: The promised error.
+            agreement: What was agreed on before the first question.
+        """
         schedule = cls(agreement, error, tuple(runs(tail, error, agreement)))
         return schedule if schedule.stages == agreement.stages else None
 
@@ -185,17 +227,31 @@ class Schedule(Record):
         return tuple(run.first for run in self.runs)
 
     def nats(self, stage: int) -> float:
-        """ln(1/δ) of questions at a stage."""
+        """ln(1/δ) of questions at a stage.
+
+        Args:
+            stage: How many surprises there were.
+        """
         run = self._run(stage)
         return run.nats + (stage - run.first) * run.step
 
     def cells(self, stage: int) -> int:
-        """The number of cells at a stage."""
+        """The number of cells at a stage.
+
+        Args:
+            stage: How many surprises there were.
+        """
         return self._run(stage).cells
 
     def cells_at(self, tail: Tail, stage: int, nats: float) -> int:
         """The number of cells at a stage that was reached for so many nats: as planned, or more where other
-        processes were reading at the same time and it cost more; 0 where the error cannot be kept."""
+        processes were reading at the same time and it cost more; 0 where the error cannot be kept.
+
+        Args:
+            tail: The tail of a mean of values in [0, 1].
+            stage: How many surprises there were.
+            nats: A number of nats.
+        """
         if nats <= self.nats(stage):
             return self.cells(stage)
         return _fewest(self.room(tail, nats))
@@ -204,18 +260,34 @@ class Schedule(Record):
         return self.runs[bisect_right(self._firsts, stage) - 1]
 
     def tolerance(self, tail: Tail, stage: int) -> float:
-        """How far a guess may be off at a stage, in [0, 1], and still be confirmed within the error."""
+        """How far a guess may be off at a stage, in [0, 1], and still be confirmed within the error.
+
+        Args:
+            tail: The tail of a mean of values in [0, 1].
+            stage: How many surprises there were.
+        """
         return self.room(tail, self.nats(stage))
 
     def room(self, tail: Tail, nats: float) -> float:
-        """What the error leaves beside the radius at so many nats: half a cell, or a guess's own error."""
+        """What the error leaves beside the radius at so many nats: half a cell, or a guess's own error.
+
+        Args:
+            tail: The tail of a mean of values in [0, 1].
+            nats: A number of nats.
+        """
         return self.error - RESERVE - tail.radius_at(nats)
 
 
 def lacking(tail: Tail, error: float, agreement: Agreement, least: float = 0.0) -> float:
     """About how much too small an error is to last: at most 0 if it lasts, and above 0 if not. The half-cell
     at the last stage, the narrowest, is at least ``least``. An error that lasts still lasts if it is larger,
-    or if there are more rows."""
+    or if there are more rows.
+
+    Args:
+        tail: The tail of a mean of values in [0, 1].
+        error: The promised error.
+        agreement: What was agreed on before the first question.
+    """
     nothing = (0, 0, agreement.nats(0, 0.0), 1, _step(1))
     first, stages, nats, _, step = deque(chain([nothing], _stretches(tail, error, agreement)), maxlen=1)[0]
     half = error - RESERVE - tail.radius_at(nats + (agreement.stages - 1 - first) * step)
@@ -234,7 +306,13 @@ def least_error(
 ) -> float | None:
     """The least error in [0, 1] that lasts, up to 10⁻⁷ of it; None if no error below the limit ``below``
     lasts. ``near`` is an error that is thought to last, just barely. It does not change the result; it makes
-    the search faster."""
+    the search faster.
+
+    Args:
+        tail: The tail of a mean of values in [0, 1].
+        agreement: What was agreed on before the first question.
+        least: The least half-width of a cell.
+    """
     low, high = least, below
     failing, lasting = -math.inf, math.inf
 
@@ -268,6 +346,11 @@ def grid_schedule(tail: Tail, queries: int, failure: float, *, near: float | Non
 
     Guarantee: all k intervals hold with probability 1 − ``failure`` and none has a larger half-width.
     Reference: docs/theory/code-guard.md, "Agreed numbers".
+
+    Args:
+        tail: The tail of a mean of values in [0, 1].
+        queries: How many questions there are.
+        near: An error that is thought to last. It only saves time.
     """
     agreement = Agreement(queries, failure)
     error = least_error(tail, agreement, near=near)
@@ -284,6 +367,11 @@ def checked_schedule(
         question is refused before more guesses were off than were agreed on.
     Assumes: nothing for the intervals. Cells are wide enough for honest guesses (:func:`honest_deviations`).
     Reference: docs/theory/code-guard.md, "Agreed numbers".
+
+    Args:
+        tail: The tail of a mean of values in [0, 1].
+        queries: How many questions there are.
+        rows_a_training_row: How many protected rows there are for each training row.
     """
     deviation = guess_deviation(tail, math.log(queries / failure), rows_a_training_row)
     stated, best = min(surprises, queries - 1), None

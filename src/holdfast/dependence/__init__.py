@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING
 from holdfast.dependence._clusters import Clusters, Independent
 from holdfast.dependence._clusters import SimilarClusters as SimilarClusters
 from holdfast.dependence._mixing import Blocks, BlockTail, Layout, Mixing, beta_mixing_tail
-from holdfast.dependence._model import (
-    BestTail,
-    Dependence,
-    ReportRow,
-    ShiftedTail,
-    Split,
-    TailReport,
-    TailRow,
-)
+from holdfast.dependence._model import Dependence, Split
 from holdfast.lazy import lazy_names
+from holdfast.tails import BestTail, ReportRow, ShiftedTail, TailReport, TailRow
 
 if TYPE_CHECKING:
     from holdfast.dependence._chain import MarkovChain

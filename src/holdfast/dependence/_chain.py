@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,28 +36,24 @@ from holdfast.dependence._mixing import Layout, block_tail
 from holdfast.dependence._model import (
     LATER,
     MOST_ROWS,
-    BestTail,
     Dependence,
-    ShiftedTail,
     Split,
-    TailReport,
-    TailRow,
     check_split,
     column_names,
     contiguous,
     few,
     from_squared_differences,
     part_size,
-    report,
     row_differences,
     state_is,
     value_range,
     whole_steps,
 )
-from holdfast.dependence._privacy import Routes, chain_law, exact_leakage, refuse_domain
+from holdfast.dependence._privacy import MechanismLike, Routes, chain_law, exact_leakage, refuse_domain
 from holdfast.dependence._quilts import Quilt
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.tails import SubGaussian, Tail
+from holdfast.tails import BestTail, ShiftedTail, SubGaussian, Tail, TailReport, TailRow
+from holdfast.tails import tail_report as report
 
 if TYPE_CHECKING:
     pass
@@ -121,7 +117,12 @@ class MarkovChain(Dependence):
 
     @classmethod
     def fit(
-        cls, states: Any, n_states: Any = None, n: int | None = None, *, columns: Any = None
+        cls,
+        states: ArrayLike,
+        n_states: int | None = None,
+        n: int | None = None,
+        *,
+        columns: str | Collection[str] | None = None,
     ) -> MarkovChain:
         """A chain with the observed frequencies of transitions, started at its stationary law.
 
@@ -129,6 +130,9 @@ class MarkovChain(Dependence):
         ``columns`` names the columns that make up the state. Fitting is an assumption, warned of here and
         listed on every certificate; ``dependence.fit`` accounts for the error of the fit. Fit on rows that no
         question is asked about: a model read off the protected rows would be an answer nobody paid for.
+
+        Args:
+            n_states: How many states there are. None: as many as occur.
         """
         observed = np.asarray(states)
         if observed.ndim != 1 or len(observed) < 2 or observed.dtype.kind not in "iu" or observed.min() < 0:
@@ -264,7 +268,7 @@ class MarkovChain(Dependence):
             *(() if self.columns is None else (state_is(self.columns),)),
         )
 
-    def log_remembered(self, steps: Any) -> NDArray[np.float64]:
+    def log_remembered(self, steps: ArrayLike) -> NDArray[np.float64]:
         """ln β(steps) of a stationary chain, ln θ_steps from any other start.
 
         >>> chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=1000)
@@ -306,7 +310,7 @@ class MarkovChain(Dependence):
             for row in rows
         )
 
-    def mean_tail(self, lo: Any = 0.0, hi: Any = 1.0, *, target: str = "rows") -> BestTail:
+    def mean_tail(self, lo: float = 0.0, hi: float = 1.0, *, target: str = "rows") -> BestTail:
         """The tail of the mean of f(X_1), …, f(X_n), for a function fixed in advance, values in [lo, hi].
 
         Guarantee: two-sided, the best at every distance of Dobrushin's row (any start), Yu's blocks (any
@@ -319,6 +323,10 @@ class MarkovChain(Dependence):
         P^{j−i}: the means given two values of row i differ, at row j, by at most R times it, so ‖Γ‖ ≤ Σ_k θ_k
         ≤ 1/(1−θ).
 
+        Args:
+            lo: The least value that a row can have.
+            hi: The largest value that a row can have.
+
         >>> chain = MarkovChain([[0.95, 0.05], [0.05, 0.95]], n=10_000)
         >>> chain.mean_tail(0, 1).best_at(3.0).name, round(chain.mean_tail(0, 1).radius(0.05), 6)
         ('stationary chain', 0.059198)
@@ -326,12 +334,18 @@ class MarkovChain(Dependence):
         return BestTail(self._rows_about(lo, hi, target))
 
     def mean_tail_report(
-        self, lo: Any = 0.0, hi: Any = 1.0, nu: float = 0.05, *, target: str = "rows"
+        self, lo: float = 0.0, hi: float = 1.0, nu: float = 0.05, *, target: str = "rows"
     ) -> TailReport:
-        """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""
+        """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``.
+
+        Args:
+            lo: The least value that a row can have.
+            hi: The largest value that a row can have.
+            target: "rows": about the average of the rows' own means. "stationary": about the stationary mean.
+        """
         return report(self.name, self._rows_about(lo, hi, target), nu)
 
-    def difference_tail(self, differences: Any) -> SubGaussian:
+    def difference_tail(self, differences: ArrayLike) -> SubGaussian:
         """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
 
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / ‖Γc‖²), ‖Γc‖ ≤ ‖c‖ Σ_k θ_k, for a statistic fixed in
@@ -343,7 +357,7 @@ class MarkovChain(Dependence):
         total = self._row_sums[0]
         return from_squared_differences(float(c @ c) * total * total)
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """The first rows, then a gap, then the protected rows: the shortest gap g with θ_{g+1} ≤ ``beta``/20.
 
         Proof that the bias is at most θ_{g+1}: given the training rows the protected ones depend on the last
@@ -353,6 +367,9 @@ class MarkovChain(Dependence):
         In the product law that ``bias`` pays for, the protected rows of a stationary chain are stationary, so
         the bound for stationary chains holds on them too; those of a chain with a given start are a chain
         started at the law of their first row.
+
+        Args:
+            rng: The source of random numbers.
 
         >>> chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=1000)
         >>> parts = chain.split(0.5, np.random.default_rng(0), beta=0.05)
@@ -410,12 +427,12 @@ class MarkovChain(Dependence):
     def _quilts(self) -> ChainQuilts:
         return ChainQuilts(self.transition, self._start, self.initial is None, self.n)
 
-    def blanket(self, i: Any) -> tuple[int, ...]:
+    def blanket(self, i: int) -> tuple[int, ...]:
         """The rows next to row ``i`` (numbered from 0), given which it is independent of all others."""
         row = row_number(i, self.n, "i", of="blanket")
         return tuple(other for other in (row - 1, row + 1) if 0 <= other < self.n)
 
-    def quilts(self, i: Any) -> tuple[Quilt, ...]:
+    def quilts(self, i: int) -> tuple[Quilt, ...]:
         """Every quilt (i−a, i+b) of row ``i``, one-sided and empty ones too, the smallest nearby set first.
 
         >>> [quilt.quilt for quilt in MarkovChain([[0.9, 0.1], [0.2, 0.8]], 3).quilts(0)]
@@ -424,12 +441,18 @@ class MarkovChain(Dependence):
         return chain_quilts(row_number(i, self.n, "i", of="quilts"), self.n)
 
     def quilt_influence(self, quilt: Quilt) -> float:
-        """b of BDP Lemma 2; on a chain nothing nearby makes the quilt follow the row more closely."""
+        """b of BDP Lemma 2; on a chain nothing nearby makes the quilt follow the row more closely.
+
+        Args:
+            quilt: One of ``quilts``.
+        """
         if not isinstance(quilt, Quilt):
             raise InvalidArgument("quilt", "a Quilt, as quilts lists them", quilt, of="MarkovChain")
         return self.max_influence(quilt.quilt, quilt.node)
 
-    def max_influence(self, targets: Any, i: Any, given: Any = ()) -> float:
+    def max_influence(
+        self, targets: Hashable | Iterable[Hashable], i: Hashable, given: Iterable[Hashable] = ()
+    ) -> float:
         """ln max P[targets | x, given]/P[targets | x', given] over all values, x and x' those of row ``i``.
 
         Guarantee: exact for a chain of any length, rounded up; infinite where a value of the targets is
@@ -450,7 +473,7 @@ class MarkovChain(Dependence):
             row_numbers(given, self.n, "given", of=of),
         )
 
-    def leakage(self, mechanism: Any) -> float:
+    def leakage(self, mechanism: MechanismLike) -> float:
         """The Bayesian DP of one mechanism on a short chain, exactly, by enumeration.
 
         ``mechanism``: an array of probabilities with an axis for each row and a last one for the outputs, a

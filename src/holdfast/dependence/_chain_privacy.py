@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +115,7 @@ def cross_ratio(transition: NDArray[np.float64]) -> float:
     return rounding.down(float(cross_ratios(transition).min()))
 
 
-def coupling_bdp(epsilon: float, cross_ratio: Any, n: int | None = None) -> float:
+def coupling_bdp(epsilon: float, cross_ratio: float, n: int | None = None) -> float:
     """The Bayesian DP that an ``epsilon``-DP mechanism has on a Markov chain with that cross ratio κ.
 
     Guarantee: 4 arsinh(sinh(ε/4)/√κ), for every ε and any start, inhomogeneous chains with the least κ; with
@@ -123,6 +123,9 @@ def coupling_bdp(epsilon: float, cross_ratio: Any, n: int | None = None) -> floa
     max_i (L_{i−1} + L_{n−i}), never above nε. Rounded up.
     Assumes: a Markov chain with that cross ratio (not checkable from the data).
     Reference: ``docs/theory/dependence.md``, "Differential privacy on a chain".
+
+    Args:
+        cross_ratio: The cross ratio κ of the transition matrix, in (0, 1].
 
     >>> round(coupling_bdp(0.1, cross_ratio=0.4), 9)
     0.158089194
@@ -269,7 +272,7 @@ def _carried(epsilon: float, levels: Array, roots: Array) -> Array:
     return np.vstack([np.zeros(len(roots)), carried_by_pairs(epsilon + levels[:, None], roots)])
 
 
-def spectral_dp(epsilon: float, gap: Any, least: Any, c: Any = None) -> float:
+def spectral_dp(epsilon: float, gap: float, least: float, c: float | None = None) -> float:
     """The h for which h-DP implies ``epsilon``-Bayesian DP on a Markov chain with a spectral gap.
 
     Guarantee: with g = ``gap``, ρ = ``least`` (the smallest stationary probability) and c in (0, 1/6), d =

@@ -4,20 +4,19 @@ user.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks
 from holdfast.dependence._model import (
     Dependence,
     PlannedSplit,
     Split,
-    TailRow,
     all_fresh,
     check_split,
     few,
@@ -25,10 +24,10 @@ from holdfast.dependence._model import (
     part_size,
     row_differences,
 )
-from holdfast.dependence._privacy import Routes, group_routes, worst_leakage
+from holdfast.dependence._privacy import MechanismLike, Routes, group_routes, worst_leakage
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import show
-from holdfast.tails import BoundedDifferences, SubGaussian
+from holdfast.tails import BoundedDifferences, SubGaussian, TailRow
 
 if TYPE_CHECKING:
     pass
@@ -57,7 +56,7 @@ class Independent(Dependence):
         tail = BoundedDifferences.of_mean(lo, hi, self.n)
         return (TailRow("bounded differences", "McDiarmid 1989", tail),)
 
-    def difference_tail(self, differences: Any) -> SubGaussian:
+    def difference_tail(self, differences: ArrayLike) -> SubGaussian:
         """The tail of a statistic that moves by at most ``differences`` (one number, or one for each row).
 
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ c_i²), for a statistic fixed in advance.
@@ -67,11 +66,14 @@ class Independent(Dependence):
         c = row_differences(differences, self.n, of="Independent")
         return from_squared_differences(float(c @ c))
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """Rows taken at random.
 
         Proof that the bias is 0: the choice of rows is made without the data, and for each choice the two
         parts are functions of disjoint sets of independent rows.
+
+        Args:
+            rng: The source of random numbers.
 
         >>> parts = Independent(10).split(0.3, np.random.default_rng(0))
         >>> int(parts.train.sum()), parts.protected_model, parts.bias
@@ -86,7 +88,7 @@ class Independent(Dependence):
         rest = Independent(self.n - size, extra_assumptions=self.extra_assumptions)
         return Split(train, ~train, rest, 0.0, self.assumptions)
 
-    def leakage(self, mechanism: Any) -> float:
+    def leakage(self, mechanism: MechanismLike) -> float:
         """The Bayesian DP of one mechanism, exactly: on independent rows its differential privacy.
 
         ``mechanism``: an array of probabilities with an axis for each row and a last one for the outputs, a
@@ -111,7 +113,12 @@ class Independent(Dependence):
         return from_squared_differences(1.0 / self.n)
 
     def planned_split(self, share: float, beta: float) -> PlannedSplit:
-        """Any rows can be set aside, so only their number matters."""
+        """Any rows can be set aside, so only their number matters.
+
+        Args:
+            share: The share of the rows for training.
+            beta: The probability that may fail in all.
+        """
         return _independent_parts(self, share)
 
     _printed_route: ClassVar[str] = "group"
@@ -190,7 +197,7 @@ class Clusters(Dependence):
             )
         return self.sizes
 
-    def with_sizes(self, sizes: Any) -> Clusters:
+    def with_sizes(self, sizes: Iterable[int]) -> Clusters:
         """The same clusters once the column that names them has been read: their ``sizes``, in any order."""
         return replace(self, sizes=tuple(sorted(sizes)))
 
@@ -237,7 +244,7 @@ class Clusters(Dependence):
         tail = from_squared_differences(float(shares @ shares))
         return (TailRow("whole clusters", "McDiarmid 1989, one step a cluster", tail),)
 
-    def difference_tail(self, differences: Any) -> SubGaussian:
+    def difference_tail(self, differences: ArrayLike) -> SubGaussian:
         """The tail of a statistic that moves by at most ``differences`` (one number, or one for each row).
 
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_B (Σ_{i∈B} c_i)²), for a statistic fixed in advance.
@@ -250,11 +257,14 @@ class Clusters(Dependence):
         totals = np.add.reduceat(c, starts)
         return from_squared_differences(float(totals @ totals))
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """Whole clusters taken at random, as many as fit into ``share`` of the rows.
 
         Proof that the bias is 0: the choice of clusters is made without the data, and for each choice the two
         parts are functions of disjoint sets of independent clusters.
+
+        Args:
+            rng: The source of random numbers.
 
         >>> parts = Clusters([2, 2, 2, 2]).split(0.5, np.random.default_rng(0))
         >>> parts.train.reshape(4, 2).all(axis=1).sum(), parts.protected_model.sizes
@@ -272,8 +282,13 @@ class Clusters(Dependence):
             np.repeat(np.arange(len(self.cluster_sizes)), self.cluster_sizes), share, rng
         )
 
-    def split_by_codes(self, codes: NDArray[np.int64], share: Any, rng: Any) -> Split:
-        """The same where ``codes`` says which cluster each row belongs to, by numbers from 0."""
+    def split_by_codes(self, codes: NDArray[np.int64], share: float, rng: np.random.Generator) -> Split:
+        """The same where ``codes`` says which cluster each row belongs to, by numbers from 0.
+
+        Args:
+            share: The share of the rows for training.
+            rng: The source of random numbers.
+        """
         share, rng, _ = check_split(share, rng, 0.05, of="Clusters")
         sizes = np.bincount(codes)
         if len(sizes) < 2:
@@ -306,7 +321,7 @@ class Clusters(Dependence):
             self, "No cluster has rows in two epochs, and clusters of different epochs are independent."
         )
 
-    def leakage(self, mechanism: Any) -> float:
+    def leakage(self, mechanism: MechanismLike) -> float:
         """The Bayesian DP of one mechanism, exactly: the largest over all laws with these clusters.
 
         ``mechanism``: as for ``Independent.leakage``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, overload
 
@@ -14,6 +14,7 @@ from holdfast import checks
 from holdfast.dependence._fitted import MOST_STATES, FittedChain, FittedNetwork
 from holdfast.dependence._model import column_names
 from holdfast.errors import InvalidArgument, NotEnoughRows
+from holdfast.typing import Frame, HasEdges
 
 Codes = NDArray[np.int64]
 
@@ -43,14 +44,14 @@ def fit(
     network: Any,
 ) -> FittedNetwork: ...
 def fit(
-    train: Any,
+    train: Frame | Mapping[str, Any],
     *,
     kind: str = "chain",
-    columns: Any = None,
+    columns: str | Sequence[str] | None = None,
     confidence: float = 0.998,
-    order: Any = 1,
-    states: Any = None,
-    network: Any = None,
+    order: int | str = 1,
+    states: Sequence[Any] | None = None,
+    network: HasEdges | Iterable[tuple[str, str]] | None = None,
 ) -> FittedChain | FittedNetwork:
     """A model of dependence fitted to training rows, with the error of the fit in every bound: a Markov chain
     on named columns, or a Bayesian network of given structure.

@@ -6,14 +6,14 @@ The error of the fit is in every bound: each holds for all models that the train
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, rounding
 from holdfast.dependence._clusters import Clusters
@@ -23,7 +23,6 @@ from holdfast.dependence._model import (
     MOST_ROWS,
     Dependence,
     Split,
-    TailRow,
     all_fresh,
     bound_to,
     check_split,
@@ -36,6 +35,7 @@ from holdfast.dependence._network_base import along_arrows
 from holdfast.dependence._quilts import side_of
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import show
+from holdfast.tails import TailRow
 
 Runs = tuple[tuple[int, ...], ...]
 
@@ -124,7 +124,7 @@ class FittedChain(Series):
         memory = _forgetting_of(self._content, self.runs, self.counts.shape[1], self.failure)
         return cast("Forgetting", memory)  # A model without one is refused when it is made.
 
-    def contains(self, transition: Any) -> bool:
+    def contains(self, transition: ArrayLike) -> bool:
         """Whether a transition matrix, with the rows and columns of ``counts``, lies in the region.
 
         >>> FittedChain([[900, 100], [100, 900]]).contains([[0.9, 0.1], [0.5, 0.5]])
@@ -194,7 +194,7 @@ class FittedChain(Series):
     def _after_gap(self, n: int) -> Self:
         return replace(self, n=n, start="after a gap")
 
-    def log_remembered(self, steps: Any) -> NDArray[np.float64]:
+    def log_remembered(self, steps: ArrayLike) -> NDArray[np.float64]:
         """ln θ of so many steps, for the slowest chain in the region; any start.
 
         For a chain of order k the rows from t + steps on begin with a run of k states, the last of which is
@@ -476,7 +476,7 @@ class FittedNetwork(Dependence):
                 )
         return influences
 
-    def influence(self, parent: Any, child: Any) -> float:
+    def influence(self, parent: Hashable, child: Hashable) -> float:
         """How far a change of ``parent`` moves the law of its ``child``, at most, in total variation."""
         if (parent, child) not in self._influences:
             raise InvalidArgument("child", "a member with an arrow from the parent", child, of=_NETWORK)
@@ -514,10 +514,13 @@ class FittedNetwork(Dependence):
             for name, theorem, total in self._spreads
         )
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """Whole families at random, as many as fit into ``share`` of the rows.
 
         Proof that the bias is 0: families are independent, and the choice is made without the data.
+
+        Args:
+            rng: The source of random numbers.
         """
         share, rng, beta = check_split(share, rng, beta, of=_NETWORK)
         bound_to(self, of="split")

@@ -8,21 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, rounding, search
-from holdfast.dependence._model import (
-    Dependence,
-    TailReport,
-    TailRow,
-    few,
-    from_squared_differences,
-    report,
-    row_differences,
-)
+from holdfast.dependence._model import Dependence, few, from_squared_differences, row_differences
 from holdfast.dependence._privacy import Routes, group_routes
 from holdfast.errors import InvalidArgument
-from holdfast.tails import Normal, SubGaussian
+from holdfast.tails import Normal, SubGaussian, TailReport, TailRow
+from holdfast.tails import tail_report as report
 
 if TYPE_CHECKING:
     pass
@@ -124,12 +117,15 @@ class GaussianRows(Dependence):
         tail = self.linear_tail(np.full(self.n, 1.0 / self.n))
         return (TailRow("linear statistic", "exactly normal, variance aᵀΣa", tail),)
 
-    def linear_tail(self, weights: Any) -> Normal:
+    def linear_tail(self, weights: ArrayLike) -> Normal:
         """The tail of the linear statistic Σ a_i X_i.
 
         Guarantee: that of a normal with σ² = aᵀΣa, exactly its variance, rounded to the safe side.
         Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
         Reference: ``docs/theory/dependence.md``, "The tail of a mean".
+
+        Args:
+            weights: One number for each row.
         """
         a = np.array(checks.reals(weights, "weights", "(-inf, inf)", of="GaussianRows.linear_tail"))
         if len(a) != self.n or not np.abs(a).max() > 0.0:
@@ -173,7 +169,7 @@ class GaussianRows(Dependence):
             total += whole
         return total * (1.0 + 64.0 * self.n * _EPS)
 
-    def difference_tail(self, differences: Any) -> SubGaussian:
+    def difference_tail(self, differences: ArrayLike) -> SubGaussian:
         """The tail of any statistic that moves by at most ``differences`` when one row takes any other value
         (one number, or one for each row): a share or a clipped mean, say.
 
@@ -219,18 +215,29 @@ class GaussianRows(Dependence):
         """The rows have no bounds, and the model speaks of their mean."""
         return False
 
-    def mean_tail(self, lo: Any = None, hi: Any = None) -> Normal:
+    def mean_tail(self, lo: float | None = None, hi: float | None = None) -> Normal:
         """The tail of the mean of the rows themselves; a transformed or clipped row is not Gaussian.
 
         Guarantee: that of a normal with σ² = 1ᵀΣ1/n², exactly its variance, rounded to the safe side.
         Assumes: jointly Gaussian rows with this covariance (not checkable from the data).
         Reference: ``docs/theory/dependence.md``, "The tail of a mean".
+
+        Args:
+            lo: Not used: None.
+            hi: Not used: None.
         """
         self._refuse_bounds(lo, hi)
         return self.linear_tail(np.full(self.n, 1.0 / self.n))
 
-    def mean_tail_report(self, lo: Any = None, hi: Any = None, nu: float = 0.05) -> TailReport:
-        """The one bound that ``mean_tail`` gives, with its radius at ``nu``."""
+    def mean_tail_report(
+        self, lo: float | None = None, hi: float | None = None, nu: float = 0.05
+    ) -> TailReport:
+        """The one bound that ``mean_tail`` gives, with its radius at ``nu``.
+
+        Args:
+            lo: Not used: None.
+            hi: Not used: None.
+        """
         self._refuse_bounds(lo, hi)
         return report(self.name, self._rows(0.0, 0.0), nu)
 

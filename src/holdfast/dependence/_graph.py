@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, rounding
 from holdfast.dependence._model import (
@@ -21,7 +21,6 @@ from holdfast.dependence._model import (
     Dependence,
     Mask,
     Split,
-    TailRow,
     check_split,
     contiguous,
     few,
@@ -33,7 +32,8 @@ from holdfast.dependence._model import (
 from holdfast.dependence._privacy import Routes, group_routes
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.tails import SubGaussian
+from holdfast.tails import SubGaussian, TailRow
+from holdfast.typing import HasEdges
 
 if TYPE_CHECKING:
     pass
@@ -68,7 +68,7 @@ class DependencyGraph(Dependence):
     (2.5, 'exact')
     """
 
-    graph: Any = field(compare=False)
+    graph: HasEdges | Mapping[int, Iterable[int]] | Iterable[Any] = field(compare=False)
     n: int = None  # type: ignore[assignment]  # read from the graph where it says how many rows there are
     _content: bytes = field(init=False, repr=False)
 
@@ -84,8 +84,7 @@ class DependencyGraph(Dependence):
     @property
     def edges(self) -> Edges:
         """The edges as pairs of row numbers i < j, sorted."""
-        edges: Edges = self.graph
-        return edges
+        return np.asarray(self.graph)
 
     def _content_of_law(self) -> tuple[Any, ...]:
         return self.n, self.edges
@@ -129,12 +128,15 @@ class DependencyGraph(Dependence):
             )
         return tuple(rows)
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """Two parts with no edge between them; the rows that would join them are dropped.
 
         Proof that the bias is 0: the cut is made from the graph alone, and two groups of rows without an edge
         between them are independent. That is more than ``mean_tail`` assumes (three fair coins, the third the
         sum of the other two, are pairwise independent), so the split states it as an assumption of its own.
+
+        Args:
+            rng: The source of random numbers.
 
         >>> path = DependencyGraph([(i, i + 1) for i in range(99)], n=100)
         >>> parts = path.split(0.5, np.random.default_rng(0))
@@ -189,7 +191,7 @@ class MDependent(Dependence):
     def _stated(self) -> tuple[str, ...]:
         return (f"Groups of rows that stand more than {self.m} places apart in the table are independent.",)
 
-    def log_remembered(self, steps: Any) -> NDArray[np.float64]:
+    def log_remembered(self, steps: ArrayLike) -> NDArray[np.float64]:
         """ln 1 up to ``m`` steps, ln 0 beyond: groups of rows more than m places apart are independent.
 
         >>> MDependent(100, 4).log_remembered([0, 4, 5]).tolist()
@@ -202,7 +204,7 @@ class MDependent(Dependence):
         tail = from_squared_differences(groups * (hi - lo) ** 2 / self.n)
         return (TailRow(f"every {groups}-th row", f"{_JANSON}; χ = {groups} (exact)", tail),)
 
-    def difference_tail(self, differences: Any) -> SubGaussian:
+    def difference_tail(self, differences: ArrayLike) -> SubGaussian:
         """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
 
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_k C_k²), for a statistic fixed in advance, C_k the sum of
@@ -249,11 +251,14 @@ class MDependent(Dependence):
         """``n`` rows with the same ``m``."""
         return self if n == self.n else replace(self, n=n)
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """The first rows, then ``m`` rows dropped, then the protected rows.
 
         Proof that the bias is 0: the last training row and the first protected row are m + 1 places apart,
         and groups of rows more than m places apart are independent.
+
+        Args:
+            rng: The source of random numbers.
 
         >>> parts = MDependent(100, 4).split(0.5, np.random.default_rng(0))
         >>> parts.dropped, parts.protected_model
@@ -428,6 +433,9 @@ class ChromaticNumber(Record):
     ``method`` is "exact" (linear programming over maximal groups, or a clique as large as the colouring),
     "greedy colouring" or "maximum degree + 1". ``class_sizes`` are the sizes of the groups of the colouring,
     a partition of the rows (empty where no colouring was made).
+
+    Args:
+        value: The bound.
     """
 
     value: float

@@ -1,8 +1,8 @@
 """The reusable holdout (BDP Algorithm 1): how many rows it needs, and how far a chosen query may be off.
 
 The mechanism answers from a training part as long as the holdout agrees with it up to a noisy threshold, and
-from the holdout with noise otherwise, at most ``budget`` times. It is (9·budget)/(4·noise·n)-private, hence
-Bayesian private under a model of dependence, hence has little max-information with its rows.
+from the holdout with noise otherwise, at most ``budget`` times. It is (9·budget)/(4·noise·n)-private. So
+it is Bayesian private under a model of dependence, and has little max-information with its rows.
 """
 
 from __future__ import annotations
@@ -141,9 +141,9 @@ def _chosen_failure(n: int, epsilon: float, nats: float) -> float:
 def reusable_holdout_tail(
     *,
     n: int,
-    error: Any,
+    error: float,
     epsilon: float,
-    sensitivity: Any = None,
+    sensitivity: float | None = None,
     model: Dependence | None = None,
     method: str = "sharp",
 ) -> float:
@@ -155,6 +155,11 @@ def reusable_holdout_tail(
     Assumes: the model (None: independent rows), the sensitivity. "paper": ε ≤ error/(3nΔ), and product
     concentration: that q deviates as for independent rows, without which it is false (n identical coins).
     Reference: BDP Lemma 1; sharp: Holdfast, ``docs/theory/planning.md``.
+
+    Args:
+        error: How far an answer may be from the truth.
+        model: The dependence of the rows. None: independent rows.
+        method: "sharp" or "paper".
 
     >>> reusable_holdout_tail(n=10_000, error=0.1, epsilon=0.01) < 1e-60
     True
@@ -189,13 +194,13 @@ def _share_of(error: Any, scale: float, where: str | None, *, of: str, by: str) 
 
 def reusable_holdout_rows(
     *,
-    queries: Any,
-    budget: Any,
-    error: Any,
+    queries: int,
+    budget: int,
+    error: float,
     beta: float,
-    c: Any = 0.5,
-    noise: Any = None,
-    scale: Any = None,
+    c: float = 0.5,
+    noise: float | None = None,
+    scale: float | None = None,
     model: Dependence | None = None,
     method: str = "sharp",
 ) -> int:
@@ -213,6 +218,11 @@ def reusable_holdout_rows(
     Assumes: the model (None: independent rows), the training part independent of the holdout; training rows
     come on top. "paper": product concentration; chains: a spectral gap above 0 (Lemma 4).
     Reference: BDP Theorems 1 and 2 (whose (31) forgets to substitute: 8 times too few rows).
+
+    Args:
+        c: How the error is divided between threshold and noise, in (0, 1).
+        model: The dependence of the rows. None: independent rows.
+        method: "sharp" or "paper".
 
     >>> reusable_holdout_rows(queries=1000, budget=10, error=0.1, beta=0.05, method="paper")
     14631558
@@ -259,11 +269,11 @@ def reusable_holdout_rows(
 
 def blanket_holdout_rows(
     *,
-    budget: Any,
-    noise: Any,
-    error: Any,
+    budget: int,
+    noise: float,
+    error: float,
     beta: float,
-    scale: Any = None,
+    scale: float | None = None,
     model: Dependence | None = None,
     method: str = "sharp",
 ) -> int:
@@ -277,6 +287,11 @@ def blanket_holdout_rows(
     ``scale`` as in :func:`reusable_holdout_rows`, whose n_# takes the best quilt and is never larger.
     Assumes: the model (None: independent rows, a = 0). "paper": product concentration.
     Reference: BDP Theorem 1 (7) and Lemma 3.
+
+    Args:
+        error: How far an answer may be from the truth.
+        model: The dependence of the rows. None: independent rows.
+        method: "sharp" or "paper".
 
     >>> blanket_holdout_rows(budget=10, noise=0.01, error=0.1, beta=0.05, method="paper")
     67501

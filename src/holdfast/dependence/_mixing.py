@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, rounding, search
 from holdfast.dependence._model import (
@@ -19,7 +19,6 @@ from holdfast.dependence._model import (
     MOST_ROWS,
     Dependence,
     Split,
-    TailRow,
     bound_to,
     check_split,
     contiguous,
@@ -30,7 +29,7 @@ from holdfast.dependence._model import (
 )
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.tails import Tail
+from holdfast.tails import Tail, TailRow
 
 LogRemembered = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
@@ -116,6 +115,11 @@ class BlockTail(Tail):
     values in a range of length R is never farther than R from its own mean.
     Assumes: the mixing coefficients (not checkable from the data).
     Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
+
+    Args:
+        blocks: How many blocks there are, for each block length.
+        lengths: The block lengths.
+        log_cost: ln of what dependence between blocks costs, for each block length.
     """
 
     n: int
@@ -125,7 +129,7 @@ class BlockTail(Tail):
     log_cost: NDArray[np.float64] = field(repr=False, compare=False)
     _content: bytes = field(repr=False)
 
-    def gamma(self, alpha: Any) -> float:
+    def gamma(self, alpha: float) -> float:
         """Nats of surprise at distance ``alpha``, with the best block length for it."""
         alpha = checks.real(alpha, "alpha", "[0, inf)", of="BlockTail")
         if alpha >= self.spread:
@@ -172,7 +176,7 @@ def block_tail(
     return BlockTail(n, spread, blocks.astype(float), lengths.astype(float), log_cost, log_cost.tobytes())
 
 
-def beta_mixing_tail(beta: float, n: int, lo: Any, hi: Any) -> BlockTail:
+def beta_mixing_tail(beta: float, n: int, lo: float, hi: float) -> BlockTail:
     """The tail of the mean of ``n`` β-mixing values in [lo, hi], by Yu's blocks with the best block length.
 
     ``beta`` is the sequence β(1), β(2), …, in total variation; it must not increase, and its last value
@@ -182,6 +186,10 @@ def beta_mixing_tail(beta: float, n: int, lo: Any, hi: Any) -> BlockTail:
     Assumes: β(a) bounds the total variation between the joint law of the rows up to i and those from i + a on
     and the product of the two, for every i (not checkable from the data).
     Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
+
+    Args:
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
 
     >>> tail = beta_mixing_tail([0.5**a for a in range(1, 60)], n=10_000, lo=0, hi=1)
     >>> round(tail.radius(0.05), 4)
@@ -348,7 +356,7 @@ class Mixing(Series):
     def _about(self, n: int) -> Self:
         return replace(self, n=n)
 
-    def log_remembered(self, steps: Any) -> NDArray[np.float64]:
+    def log_remembered(self, steps: ArrayLike) -> NDArray[np.float64]:
         """ln min(1, ``constant``·``rate``^steps).
 
         >>> np.exp(Mixing(0.5, constant=4).log_remembered([0, 1, 4])).round(9).tolist()
@@ -413,7 +421,7 @@ class Blocks(Series):
             return min(1.0, rounding.up(math.exp(float(self.mixing.log_remembered([self.gap + 1])[0]))))
         return self.mixing
 
-    def log_remembered(self, steps: Any) -> NDArray[np.float64]:
+    def log_remembered(self, steps: ArrayLike) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):
             after = float(np.log(np.array(self.remembered)))
         return np.where(whole_steps(steps) <= self.gap, 0.0, after)

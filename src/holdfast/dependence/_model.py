@@ -1,7 +1,6 @@
 """What a model of dependence is: it bounds the tail of a mean, and says how rows may be set aside.
 
-Also here: several bounds on one tail, of which the best counts; the division of the rows into a training part
-and a protected part; and the fingerprint of a model.
+Also here: the division of the rows into a training part and a protected part, and the fingerprint of a model.
 """
 
 from __future__ import annotations
@@ -14,13 +13,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, rounding
 from holdfast.dependence._privacy import Routes, best_bayesian_dp, best_epsilon, best_required_dp
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record, show
-from holdfast.tails import SubGaussian, Tail
+from holdfast.tails import BestTail, SubGaussian, Tail, TailReport, TailRow
+from holdfast.tails import tail_report as report
 
 if TYPE_CHECKING:
     from holdfast.dependence._mixing import Layout
@@ -111,7 +111,7 @@ class Dependence(Record, ABC):
             raise InvalidArgument("dependence", f"a model of the {n:,} rows of the data", self, of="Guard")
         return self
 
-    def log_remembered(self, steps: Any) -> NDArray[np.float64] | None:
+    def log_remembered(self, steps: ArrayLike) -> NDArray[np.float64] | None:
         """For rows in order, ln of how much the past still says about the rows from ``steps`` places later
         on. ``steps`` are whole numbers. After 0 steps it says everything: ln 1.
 
@@ -197,18 +197,27 @@ class Dependence(Record, ABC):
         """What is taken for granted and cannot be checked from the data, in words, for the certificate."""
         return (*self._stated, *self.extra_assumptions)
 
-    def mean_tail(self, lo: Any = 0.0, hi: Any = 1.0) -> Tail:
+    def mean_tail(self, lo: float = 0.0, hi: float = 1.0) -> Tail:
         """The tail of the mean of f(X_1), …, f(X_n), for a function fixed in advance, values in [lo, hi].
 
         Guarantee: two-sided, about the average of the rows' own means; the best bound known at every
         distance.
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
         Reference: ``docs/theory/dependence.md``; ``mean_tail_report`` names each bound.
+
+        Args:
+            lo: The least value that a row can have.
+            hi: The largest value that a row can have.
         """
         return best(self._rows(*value_range(lo, hi, of=type(self).__name__)))
 
-    def mean_tail_report(self, lo: Any = 0.0, hi: Any = 1.0, nu: float = 0.05) -> TailReport:
-        """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``."""
+    def mean_tail_report(self, lo: float = 0.0, hi: float = 1.0, nu: float = 0.05) -> TailReport:
+        """Every bound that ``mean_tail`` chooses from, with its theorem and its radius at ``nu``.
+
+        Args:
+            lo: The least value that a row can have.
+            hi: The largest value that a row can have.
+        """
         return report(self.name, self._rows(*value_range(lo, hi, of=type(self).__name__)), nu)
 
     def share_tail(self) -> Tail:
@@ -220,7 +229,7 @@ class Dependence(Record, ABC):
         """
         return self.mean_tail(0.0, 1.0)
 
-    def difference_tail(self, differences: Any) -> Tail:
+    def difference_tail(self, differences: ArrayLike) -> Tail:
         """The tail of a statistic that moves by at most ``differences`` when one row takes any other value:
         one number for all rows, or one for each row.
 
@@ -287,11 +296,19 @@ class Dependence(Record, ABC):
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
         Reference: BDP Lemmas 2 to 4; ``docs/theory/networks.md``, "Bayesian differential privacy";
         ``docs/theory/dependence.md``, "Differential privacy on a chain".
+
+        Args:
+            dp: The privacy of the mechanism.
+            method: A rule by name. "sharp" is the best of all.
         """
         return best_bayesian_dp(self, self._known_routes(f"{type(self).__name__}.bayesian_dp"), dp, method)
 
     def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
-        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``."""
+        """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``.
+
+        Args:
+            method: A rule by name. "sharp" is the best of all.
+        """
         return best_required_dp(self, self._known_routes(f"{type(self).__name__}.required_dp"), bdp, method)
 
     def bayesian_epsilon(self, epsilon: float, *, of: str = "bayesian_epsilon") -> float:
@@ -349,11 +366,14 @@ class Dependence(Record, ABC):
         # The route gives ε + 2a. This ε is negligible beside any a.
         return best_epsilon(self, routes, 1e-300, "blanket") / 2.0
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """Set about ``share`` of the rows aside as the free training part.
 
         ``beta`` is the probability that may fail in all; only models whose parts are not exactly independent
         need it.
+
+        Args:
+            rng: The source of random numbers.
         """
         raise InvalidArgument(
             "dependence",
@@ -364,7 +384,12 @@ class Dependence(Record, ABC):
         )
 
     def planned_split(self, share: float, beta: float) -> PlannedSplit:
-        """The sizes of the parts that ``split`` would make. Models of many rows do not make the parts."""
+        """The sizes of the parts that ``split`` would make. Models of many rows do not make the parts.
+
+        Args:
+            share: The share of the rows for training.
+            beta: The probability that may fail in all.
+        """
         parts = self.split(share, np.random.default_rng(0), beta)
         return PlannedSplit(int(parts.train.sum()), parts.protected_model, parts.bias)
 
@@ -474,97 +499,6 @@ def row_differences(differences: Any, n: int, *, of: str) -> NDArray[np.float64]
             of=owner,
         )
     return values
-
-
-@dataclass(frozen=True, repr=False)
-class TailRow(Record):
-    """One bound that applies to a model: what it is called, the theorem behind it, and the tail it gives."""
-
-    name: str
-    theorem: str
-    tail: Tail
-
-
-@dataclass(frozen=True, repr=False)
-class BestTail(Tail):
-    """The best of several valid tails at every distance.
-
-    Guarantee: each row bounds the same probability, so the largest exponent does too; nothing is paid for
-    choosing, because the choice depends on the distance alone and never on the data.
-
-    >>> from holdfast.tails import SubExponential, SubGaussian
-    >>> best = BestTail((TailRow("a", "", SubGaussian(2.0)), TailRow("b", "", SubExponential(1.0, 1.0))))
-    >>> best.best_at(1.0).name, best.best_at(10.0).name
-    ('b', 'a')
-    """
-
-    rows: tuple[TailRow, ...]
-
-    def gamma(self, alpha: Any) -> float:
-        """Nats of surprise at distance ``alpha``: the most that any row proves."""
-        return max(row.tail.gamma(alpha) for row in self.rows)
-
-    def radius_at(self, nats: float) -> float:
-        """The smallest distance that any row proves to be exceeded with probability at most exp(−nats)."""
-        return self.best_at(nats).tail.radius_at(nats)
-
-    def best_at(self, nats: float) -> TailRow:
-        """The row that gives the smallest radius at probability exp(−nats)."""
-        return min(self.rows, key=lambda row: row.tail.radius_at(nats))
-
-
-@dataclass(frozen=True, repr=False)
-class ShiftedTail(Tail):
-    """A tail about another centre: the statistic's mean is within ``shift`` of it.
-
-    Guarantee: |q − centre| ≤ |q − E q| + shift, so every radius grows by ``shift``.
-    """
-
-    tail: Tail
-    shift: float
-
-    def gamma(self, alpha: Any) -> float:
-        """Nats of surprise at distance ``alpha`` from the centre: none within ``shift`` of it."""
-        alpha = checks.real(alpha, "alpha", "[0, inf)", of=type(self).__name__)
-        return self.tail.gamma(max(0.0, rounding.down(alpha - rounding.up(self.shift))))
-
-    def radius_at(self, nats: float) -> float:
-        """The radius about the statistic's own mean, and the shift."""
-        return rounding.up(self.tail.radius_at(nats) + self.shift)
-
-
-@dataclass(frozen=True, repr=False)
-class ReportRow(Record):
-    """One line of a :class:`TailReport`."""
-
-    name: str
-    theorem: str
-    radius: float
-    chosen: bool
-
-
-@dataclass(frozen=True, repr=False)
-class TailReport(Record):
-    """Every bound that applies to a model, with its theorem and its radius at ``nu``; the best is marked."""
-
-    model: str
-    nu: float
-    rows: tuple[ReportRow, ...]
-
-    def __str__(self) -> str:
-        lines = [f"{self.model}: distance exceeded with probability at most {self.nu:g}"]
-        for row in self.rows:
-            mark = "→" if row.chosen else " "
-            lines.append(f"{mark} {row.radius:.6g}  {row.name}: {row.theorem}")
-        return "\n".join(lines)
-
-
-def report(model: str, rows: tuple[TailRow, ...], nu: float) -> TailReport:
-    """List ``rows`` by their radius at ``nu``, smallest first."""
-    nu = checks.real(nu, "nu", "(0, 1)", of="mean_tail_report")
-    radii = sorted(((row.tail.radius(nu), row) for row in rows), key=lambda pair: pair[0])
-    lines = (ReportRow(row.name, row.theorem, radius, chosen=i == 0) for i, (radius, row) in enumerate(radii))
-    return TailReport(model, nu, tuple(lines))
 
 
 @dataclass(frozen=True, repr=False, eq=False)

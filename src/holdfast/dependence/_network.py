@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.dependence._forgetting import dobrushin
 from holdfast.dependence._graph import DependencyGraph
-from holdfast.dependence._model import Split, TailRow, check_split
+from holdfast.dependence._model import Split, check_split
 from holdfast.dependence._network_base import (
     Arrows,
     Network,
@@ -22,6 +22,7 @@ from holdfast.dependence._network_base import (
     refuse_model,
 )
 from holdfast.dependence._quilts import Factor, factor, log_joint
+from holdfast.tails import TailRow
 
 _BAYESIAN = "BayesianNetwork"
 _BAYESIAN_FORM = (
@@ -94,13 +95,21 @@ class BayesianNetwork(Network):
             factors[rows[node]] = factor([*(rows[parent] for parent in parents), rows[node]], table / sums)
         return tuple(cards[node] for node in rows), tuple(factors)
 
+    @property
+    def _tables(self) -> dict[Any, tuple[tuple[Any, ...], Any]]:
+        """(parents, table) of each node, as the model was read."""
+        tables: Any = self.model
+        return dict(tables)
+
     def _restricted(self, nodes: Sequence[Hashable]) -> Any:
-        return {node: self.model[node] for node in nodes}
+        tables = self._tables
+        return {node: tables[node] for node in nodes}
 
     @cached_property
     def parents(self) -> dict[Any, tuple[Any, ...]]:
         """The parents of each node."""
-        return {node: self.model[node][0] for node in self.nodes}
+        tables = self._tables
+        return {node: tables[node][0] for node in self.nodes}
 
     @cached_property
     def _order(self) -> list[int]:
@@ -127,7 +136,7 @@ class BayesianNetwork(Network):
 
     def _arrows(self) -> tuple[Sequence[int], Arrows]:
         children: dict[int, list[tuple[int, float]]] = {row: [] for row in range(self.n)}
-        for node, (parents, table) in self.model.items():
+        for node, (parents, table) in self._tables.items():
             for axis, parent in enumerate(parents):
                 moved = np.moveaxis(table, axis, 0)
                 theta = max(
@@ -169,11 +178,14 @@ class BayesianNetwork(Network):
         rows = super()._rows(lo, hi)
         return rows if self._sharing is None else (*rows, *self._sharing._rows(lo, hi))
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """Whole components at random; in one component, two parts without a common root, the others dropped.
 
         Proof that the bias is 0: components are independent, and so are rows without a common root; either
         choice is made from the network alone.
+
+        Args:
+            rng: The source of random numbers.
 
         >>> coin, either = [0.5, 0.5], [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
         >>> net = BayesianNetwork({0: ([], coin), 1: ([0, 2], either), 2: ([], coin)})
@@ -315,7 +327,8 @@ class MarkovNetwork(Network):
 
     def _restricted(self, nodes: Sequence[Hashable]) -> Any:
         kept = set(nodes)
-        return [(scope, table) for scope, table in self.model if scope[0] in kept]
+        factors: Any = self.model
+        return [(scope, table) for scope, table in factors if scope[0] in kept]
 
     def _arrows(self) -> tuple[Sequence[int], Arrows] | None:
         """A tree hangs from any of its nodes, and each follows its parent."""

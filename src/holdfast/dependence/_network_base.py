@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
@@ -20,7 +20,6 @@ from holdfast.dependence._model import (
     GIVEN_TRAINING,
     Dependence,
     Split,
-    TailRow,
     check_split,
     from_squared_differences,
     row_differences,
@@ -54,7 +53,8 @@ from holdfast.dependence._quilts import (
     side_of,
 )
 from holdfast.errors import InvalidArgument
-from holdfast.tails import SubGaussian
+from holdfast.tails import SubGaussian, TailRow
+from holdfast.typing import HasEdges
 
 if TYPE_CHECKING:
     pass
@@ -77,7 +77,7 @@ class Network(Dependence):
     them, or by number where they are the numbers 0 to n − 1. States are numbered from 0.
     """
 
-    model: Any = field(compare=False)
+    model: Mapping[Any, Any] | Iterable[Any] | HasEdges = field(compare=False)
     nodes: tuple[Any, ...] = None  # type: ignore[assignment]  # read from the model where not given
     _content: bytes = field(init=False, repr=False)
     _cards: tuple[int, ...] = field(init=False, repr=False, compare=False)
@@ -485,7 +485,7 @@ def by_comparison(
 
     Start from any coupling of the rows after i under two values of row i, and resample one row after the
     other by a maximal coupling of its law given the others. The probabilities r_j that row j differs come
-    down to r ≤ Dr + D_·i on those rows, hence r ≤ (1 − D)⁻¹D_·i.
+    down to r ≤ Dr + D_·i on those rows, so r ≤ (1 − D)⁻¹D_·i.
     """
     reached = np.empty(len(c))
     for component in components:

@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from holdfast import checks, rounding
 from holdfast.dependence._quilts import Array, log_sum, refuse_large, with_unknown
@@ -238,6 +239,10 @@ def chain_law(start: Array, transition: Array, n: int) -> Array:
     return normalised
 
 
+# A function of the rows' states, or its values with an axis for each row.
+StateFunction: TypeAlias = Callable[[tuple[int, ...]], Any] | ArrayLike
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class LaplaceAnswer(Record):
     """``statistic`` of the rows, with Laplace noise of the given ``scale`` on it.
@@ -246,7 +251,7 @@ class LaplaceAnswer(Record):
     row.
     """
 
-    statistic: Any = field(repr=False)
+    statistic: StateFunction = field(repr=False)
     scale: float
 
     def __post_init__(self) -> None:
@@ -257,6 +262,9 @@ class LaplaceAnswer(Record):
 
         Between two neighbouring values of the statistic every mixture of densities is Ae^{−y/b} + Be^{y/b},
         so the ratio of two is monotone there, and constant beyond the last: the values see the supremum.
+
+        Args:
+            cards: How many states each row has.
         """
         values = _evaluate(self.statistic, cards, 0, of="LaplaceAnswer")
         logs: Array = -np.abs(values[..., None] - np.unique(values)) / self.scale
@@ -269,9 +277,13 @@ class ExponentialChoice(Record):
 
     ``scores`` takes the rows' states as a tuple of whole numbers and returns one score for each output, or is
     an array with an axis for each row and a last one for the outputs.
+
+    Args:
+        epsilon: The privacy parameter of the choice.
+        sensitivity: How far one row can move a score.
     """
 
-    scores: Any = field(repr=False)
+    scores: StateFunction = field(repr=False)
     epsilon: float
     sensitivity: float = 1.0
 
@@ -283,7 +295,11 @@ class ExponentialChoice(Record):
         )
 
     def log_likelihoods(self, cards: tuple[int, ...]) -> Array:
-        """ln of the probability of each output."""
+        """ln of the probability of each output.
+
+        Args:
+            cards: How many states each row has.
+        """
         scores = _evaluate(self.scores, cards, 1, of="ExponentialChoice")
         logs = self.epsilon * scores / (2.0 * self.sensitivity)
         logs -= logs.max(axis=-1, keepdims=True)
@@ -291,7 +307,11 @@ class ExponentialChoice(Record):
         return normalised
 
 
-def read_mechanism(mechanism: Any, cards: tuple[int, ...]) -> Array:
+# A mechanism on few rows: one of the two above, or the probability of each output on each dataset.
+MechanismLike: TypeAlias = LaplaceAnswer | ExponentialChoice | Mapping[tuple[int, ...], Any] | ArrayLike
+
+
+def read_mechanism(mechanism: MechanismLike, cards: tuple[int, ...]) -> Array:
     """ln of how likely each output (last axis) is on each dataset (one axis a row), up to a constant for
     each output."""
     if isinstance(mechanism, (LaplaceAnswer, ExponentialChoice)):
@@ -318,7 +338,7 @@ def read_mechanism(mechanism: Any, cards: tuple[int, ...]) -> Array:
     return logs
 
 
-def table_shape(mechanism: Any) -> tuple[int, ...]:
+def table_shape(mechanism: MechanismLike) -> tuple[int, ...]:
     """How many states each row has, read off a mechanism, for models that do not say."""
     if isinstance(mechanism, Mapping):
         keys = [key for key in mechanism if isinstance(key, tuple) and all(isinstance(x, int) for x in key)]

@@ -5,34 +5,64 @@ Names that are imported ``as`` themselves are for other packages of Holdfast.
 
 from typing import TYPE_CHECKING
 
-from holdfast.guard._answer import Answer, Certificate, Left, Preview
-from holdfast.guard._curve import Curve
-from holdfast.guard._diagnosis import Diagnosis, Likeness, Neighbours
+from holdfast.answers import (
+    Answer,
+    Certificate,
+    Curve,
+    Diagnosis,
+    GroupAnswer,
+    Left,
+    Likeness,
+    Neighbours,
+    Preview,
+    Table,
+)
+from holdfast.guard._asking import Member as Member
+from holdfast.guard._asking import answer_together as answer_together
+from holdfast.guard._clean_room import Failed as Failed
+from holdfast.guard._clean_room import may_be_alive as may_be_alive
+from holdfast.guard._clean_room import read_protected as read_protected
+from holdfast.guard._clean_room import reader as reader
+from holdfast.guard._code import CodeStrategy as CodeStrategy
+from holdfast.guard._code import PreparedCode as PreparedCode
+from holdfast.guard._content import Content as Content
+from holdfast.guard._content import open_session as open_session
 from holdfast.guard._discover import Discovery
 from holdfast.guard._epoch import Epoch
 from holdfast.guard._guard import Guard
+from holdfast.guard._metrics import METRICS as METRICS
+from holdfast.guard._metrics import Scale as Scale
+from holdfast.guard._metrics import compare_query as compare_query
+from holdfast.guard._metrics import score_query as score_query
+from holdfast.guard._question import Moments as Moments
+from holdfast.guard._question import Part as Part
+from holdfast.guard._question import Question as Question
+from holdfast.guard._readings import BoundedMean as BoundedMean
+from holdfast.guard._readings import Reading as Reading
+from holdfast.guard._readings import Share as Share
+from holdfast.guard._release import released as released
 from holdfast.guard._report import Report
+from holdfast.guard._scores import ScoreQuestion as ScoreQuestion
+from holdfast.guard._scores import score_question as score_question
+from holdfast.guard._session import NOBODY as NOBODY
+from holdfast.guard._session import Asked as Asked
 from holdfast.guard._session import Asker
-from holdfast.guard._table import GroupAnswer, Table
+from holdfast.guard._session import Released as Released
+from holdfast.guard._session import Settled as Settled
+from holdfast.guard._setup import require_columns as require_columns
+from holdfast.guard._strategy import TRAINING_SHARES as TRAINING_SHARES
+from holdfast.guard._strategy import Outcome as Outcome
 from holdfast.guard._verbs import Verbs
 from holdfast.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from holdfast.guard._board import Board, FinalScore, Submission
-    from holdfast.guard._board_rules import LadderStrategy as LadderStrategy
-    from holdfast.guard._code import CodeStrategy as CodeStrategy
-    from holdfast.guard._code import PreparedCode as PreparedCode
-    from holdfast.guard._gate import Gate
+    from holdfast.boards import Board, FinalScore, Submission
+    from holdfast.gates import Gate, GateReport, Verdict, Version
     from holdfast.guard._noise import promised_with as promised_with
     from holdfast.guard._noise import transfer_noise as transfer_noise
     from holdfast.guard._noise import typical_noise as typical_noise
     from holdfast.guard._noise import typical_plan as typical_plan
-    from holdfast.guard._question import Moments as Moments
-    from holdfast.guard._question import Part as Part
-    from holdfast.guard._question import Question as Question
-    from holdfast.guard._reusable_holdout import CodeHoldout, ReusableHoldout
-    from holdfast.guard._strategy import TRAINING_SHARES as TRAINING_SHARES
-    from holdfast.guard._verdict import GateReport, Verdict, Version
+    from holdfast.holdout import CodeHoldout, ReusableHoldout
 
 __all__ = [
     "Answer",
@@ -67,23 +97,16 @@ if not TYPE_CHECKING:
     __getattr__, _ = lazy_names(
         __name__,
         {
-            "Board": "_board",
-            "CodeHoldout": "_reusable_holdout",
-            "FinalScore": "_board",
-            "Gate": "_gate",
-            "GateReport": "_verdict",
-            "ReusableHoldout": "_reusable_holdout",
-            "Submission": "_board",
-            "Verdict": "_verdict",
-            "Version": "_verdict",
+            "Board": "holdfast.boards",
+            "CodeHoldout": "holdfast.holdout",
+            "FinalScore": "holdfast.boards",
+            "Gate": "holdfast.gates",
+            "GateReport": "holdfast.gates",
+            "ReusableHoldout": "holdfast.holdout",
+            "Submission": "holdfast.boards",
+            "Verdict": "holdfast.gates",
+            "Version": "holdfast.gates",
             # For holdfast.planning and holdfast.audit.
-            "CodeStrategy": "_code",
-            "LadderStrategy": "_board_rules",
-            "Moments": "_question",
-            "Part": "_question",
-            "PreparedCode": "_code",
-            "Question": "_question",
-            "TRAINING_SHARES": "_strategy",
             "promised_with": "_noise",
             "transfer_noise": "_noise",
             "typical_noise": "_noise",

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.answers import Left, Preview
 from holdfast.coding import Account, Schedule, checked_schedule, grid_schedule, price
 from holdfast.dependence import Independent
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.guard._answer import Left, Preview
 from holdfast.guard._expectation import Public, expect, look
 from holdfast.guard._hints import require_values_inside
 from holdfast.guard._left import tail_of_bounded_mean

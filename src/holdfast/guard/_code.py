@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from holdfast.answers import Left, Preview, perhaps_too_wide, tells_nothing
 from holdfast.coding import (
     Account,
     Alphabet,
@@ -24,7 +25,6 @@ from holdfast.coding import (
 )
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, QueryRejected
-from holdfast.guard._answer import Left, Preview, perhaps_too_wide, tells_nothing
 from holdfast.guard._clipping import Clipping, clipping_of, counted_by_cells, kept_clipping
 from holdfast.guard._curve import CurveQuestion, CurveReading, curve_by_bets, curve_reading
 from holdfast.guard._discover import ClaimQuestion, PreparedClaim, claim_level, require_one_rate

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from holdfast import queries
 from holdfast.coding import ArmClasses
 from holdfast.engines import Rows
-from holdfast.errors import MissingExtra, QueryRejected
-from holdfast.guard._answer import Answer
+from holdfast.errors import QueryRejected
 from holdfast.guard._by_cells import HALVES, share_up_to
 from holdfast.guard._question import Part, TableQuestion
 from holdfast.guard._readings import Measured, Reading
-from holdfast.guard._table import GroupAnswer, Table
 from holdfast.intervals import Interval
 from holdfast.queries import CheckedQuery, Expression, Query
-from holdfast.records import Record
 from holdfast.statistics import Bets, Cells, Mean
 
 # The band is told at so many quantiles of the training part; fewer where rows depend on each other, because
@@ -210,80 +206,3 @@ def curve_by_bets(
     expected = min(1.0, max(arms) + typical)
     error = min(max(0.3 * typical / expected, 0.01), 0.5)
     return replace(reading, expected=expected, arms=ArmClasses.predicted(error, 1 / expected))
-
-
-@dataclass(frozen=True, repr=False)
-class Curve(Record):
-    """The distribution of a value: at each of ``points``, the share of rows that is at most that, between
-    ``low`` and ``high``.
-
-    Guarantee: that of the guard; all points hold together. Between two points the share lies between the
-    lower end at the one before and the upper end at the one after.
-    """
-
-    answer: Answer
-    points: tuple[float, ...] = field(repr=False)
-    value: tuple[float, ...] = field(repr=False)
-    low: tuple[float, ...] = field(repr=False)
-    high: tuple[float, ...] = field(repr=False)
-
-    @classmethod
-    def of(cls, question: CurveQuestion, answer: Answer) -> Curve:
-        """The curve that an answer stands for."""
-        low, high = (
-            tuple(min(max(share + end, 0.0), 1.0) for share in question.trained)
-            for end in (answer.low, answer.high)
-        )
-        return cls(answer, question.points, question.trained, low, high)
-
-    def at(self, t: float) -> Interval:
-        """The share of rows that is at most ``t``."""
-        before = [low for point, low in zip(self.points, self.low, strict=True) if point <= t]
-        after = [high for point, high in zip(self.points, self.high, strict=True) if point >= t]
-        return Interval(before[-1] if before else 0.0, after[0] if after else 1.0)
-
-    def histogram(self, bins: Any = 10) -> Table:
-        """The share of rows in each bin, read off the curve for nothing. ``bins`` is their number, over what
-        the training part shows, or their edges."""
-        asked = self.answer.query
-        query = queries.histogram(asked.expression, bins, where=asked.where, nulls=asked.nulls)
-        edges = edges_of(query.bins or 10, self.points)
-        ends = [self.at(edge) for edge in edges]
-        rows = []
-        for place in range(len(edges) - 1):
-            below, above = ends[place], ends[place + 1]
-            low, high = max(0.0, above.low - below.high), max(0.0, above.high - below.low)
-            value = (low + high) / 2
-            answer = replace(self.answer, value=value, low=low, high=high, cost=0.0, guess=math.nan)
-            rows.append(GroupAnswer((f"({edges[place]:g}, {edges[place + 1]:g}]",), answer))
-        return Table(query, ("between",), tuple(rows))
-
-    def to_frame(self) -> Any:
-        """The curve as a pandas data frame."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtra("pandas", what="curve.to_frame()") from None
-        return pandas.DataFrame(
-            {"at most": self.points, "value": self.value, "low": self.low, "high": self.high}
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The curve as plain values."""
-        return {
-            "answer": self.answer.to_dict(),
-            "points": list(self.points),
-            "value": list(self.value),
-            "low": list(self.low),
-            "high": list(self.high),
-        }
-
-    def __repr__(self) -> str:
-        return f"{self.answer.query}: {len(self.points)} points, each ±{self.answer.half_width:.3g}"
-
-
-def edges_of(bins: int | tuple[float, ...], points: Sequence[float]) -> list[float]:
-    """The edges of a histogram: as they are given, or so many bins over what the training part shows."""
-    if isinstance(bins, int):
-        return [float(edge) for edge in np.linspace(points[0], points[-1], bins + 1)]
-    return list(bins)

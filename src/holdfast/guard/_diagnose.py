@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.dependence import Clusters
-from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
-from holdfast.guard._diagnosis import (
+from holdfast.answers import (
     MATTERS,
     SHUFFLED,
     TIMES,
@@ -31,6 +29,8 @@ from holdfast.guard._diagnosis import (
     group_sentence,
     sentences_of,
 )
+from holdfast.dependence import Clusters
+from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._resemblance import (
     FEWEST,

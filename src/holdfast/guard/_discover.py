@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from holdfast import checks
+from holdfast.answers import Preview
 from holdfast.coding import Account, Learned, Weights
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.guard._answer import Preview
 from holdfast.guard._question import Part, Question, TableQuestion
 from holdfast.guard._readings import Reading
 from holdfast.guard._strategy import Outcome

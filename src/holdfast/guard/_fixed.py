@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import intervals
+from holdfast.answers import Left, Preview, perhaps_too_wide
 from holdfast.coding import Account
 from holdfast.dependence import Dependence, Independent
 from holdfast.errors import BudgetSpent, NotEnoughRows, QueryRejected
-from holdfast.guard._answer import Left, Preview, perhaps_too_wide
 from holdfast.guard._question import Part, Question, TableQuestion
 from holdfast.guard._release import released
 from holdfast.guard._strategy import Outcome

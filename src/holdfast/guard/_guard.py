@@ -14,16 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from holdfast import checks, queries
+from holdfast.answers import (
+    Answer,
+    Certificate,
+    Curve,
+    Diagnosis,
+    GroupAnswer,
+    History,
+    Left,
+    Preview,
+    Table,
+    account_html,
+    plot_answers,
+)
 from holdfast.coding import MICRO, PRECISE_NATS, Account
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
-from holdfast.guard._answer import Answer, Certificate, Left, Preview
 from holdfast.guard._asking import Member, answer_apart, answer_together, read_interrupted
 from holdfast.guard._code import CodeStrategy
 from holdfast.guard._content import bound_later
-from holdfast.guard._curve import Curve, CurveQuestion, curve_question
+from holdfast.guard._curve import CurveQuestion, curve_question
 from holdfast.guard._diagnose import Doubts, diagnosed
-from holdfast.guard._diagnosis import Diagnosis
 from holdfast.guard._discover import CLAIM, ClaimQuestion, Discovery, split_claim, whole_rate
 from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import (
@@ -48,7 +59,6 @@ from holdfast.guard._metrics import (
     score_query,
     scored_expression,
 )
-from holdfast.guard._plot import History, guard_html, plot_answers
 from holdfast.guard._question import CellQuestion, Question, StatisticQuestion, TableQuestion, custom_question
 from holdfast.guard._release import INTERRUPTED, Answered, Records, not_computed, too_wide
 from holdfast.guard._report import FIXED, REPORTED, Report, citable, fix_report, read_report
@@ -72,8 +82,6 @@ from holdfast.guard._strategy import (
 from holdfast.guard._table import (
     NOT_SEEN,
     OTHERS,
-    GroupAnswer,
-    Table,
     by_groups,
     members,
     resolved,
@@ -561,7 +569,7 @@ class Guard(Verbs):
         if record.kind != "cdf":
             raise InvalidArgument("query", "a question such as cdf(income)", str(record), of="Guard.curve")
         question = self._finer(self._curve(record), precise=precise, nats=nats)
-        return Curve.of(question, self._answer(question, asker or NOBODY))
+        return Curve.of(self._answer(question, asker or NOBODY), question.points, question.trained)
 
     def histogram(
         self,
@@ -1065,7 +1073,13 @@ class Guard(Verbs):
         )
 
     def _repr_html_(self) -> str:
-        return guard_html(self)
+        return account_html(
+            self.history,
+            self.left,
+            spent=amount(self.spent, self.unit),
+            rows=self.rows,
+            training=self.certificate.numbers.get("training rows", 0),
+        )
 
     def _question(
         self, query: Query | str | Question, *, precise: bool = False, nats: float | None = None

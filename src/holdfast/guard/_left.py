@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.answers import Left
 from holdfast.coding import Account
 from holdfast.dependence import Dependence
 from holdfast.errors import QueryRejected
-from holdfast.guard._answer import Left
 from holdfast.guard._question import Moments, Part, Question, StatisticQuestion
 from holdfast.intervals import clopper_pearson
 from holdfast.tails import SubGaussian, Tail

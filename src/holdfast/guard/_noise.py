@@ -16,11 +16,11 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast import rounding
+from holdfast.answers import Preview
 from holdfast.coding import Account
 from holdfast.dependence import Dependence, Independent
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import QueryRejected
-from holdfast.guard._answer import Preview
 from holdfast.guard._fixed import FixedNumber, outcome_of, preview_of
 from holdfast.guard._left import tail_of_bounded_mean, widest_tail
 from holdfast.guard._question import Part, Question, StatisticQuestion

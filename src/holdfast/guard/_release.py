@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import queries
+from holdfast.answers import Answer, Certificate
 from holdfast.coding import MICRO
 from holdfast.errors import BudgetSpent, QueryRejected
-from holdfast.guard._answer import Answer, Certificate
 from holdfast.guard._hints import not_in_training
 from holdfast.guard._question import Question, TableQuestion
 from holdfast.guard._session import Released, Session

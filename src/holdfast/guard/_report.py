@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from holdfast.answers import Answer, Certificate
 from holdfast.coding import Account
 from holdfast.errors import MissingExtra, QueryRejected
-from holdfast.guard._answer import Answer, Certificate
 from holdfast.guard._asking import with_sums
 from holdfast.guard._clean_room import Failed, read_protected
 from holdfast.guard._clipping import clipping_of

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast import checks
+from holdfast.answers import Left, Preview
 from holdfast.coding import PROMISES, Account, Learned, Weights, training_share
 from holdfast.dependence import Independent
 from holdfast.errors import InvalidArgument
-from holdfast.guard._answer import Left, Preview
 from holdfast.guard._former import share_in
 from holdfast.guard._question import Part, Question
 

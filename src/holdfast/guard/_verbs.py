@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from holdfast import queries
 
 if TYPE_CHECKING:
-    from holdfast.guard._answer import Answer
-    from holdfast.guard._table import Table
+    from holdfast.answers import Answer, Table
     from holdfast.queries import Query
     from holdfast.typing import BoundsLike, ExpressionLike, NullValue
 

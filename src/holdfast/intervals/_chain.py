@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
@@ -35,7 +34,7 @@ _NEAR = 1e-10
 _PASSES = 8
 
 
-def chain_share(count: Any, rows: Any, nats: float, *, norm: Any) -> Interval:
+def chain_share(count: int, rows: int, nats: float, *, norm: float) -> Interval:
     """The relative-entropy interval for a share of a stationary Markov chain, from ``count`` among ``rows``.
 
     ``norm`` is the norm of the chain's operator on mean-zero functions, λ = 1 −
@@ -48,6 +47,9 @@ def chain_share(count: Any, rows: Any, nats: float, *, norm: Any) -> Interval:
     Assumes: the rows are consecutive states of a Markov chain that starts in its stationary law, with an
     operator of at most this norm (not checkable); the share is that of a fixed set of states.
     Reference: Holdfast, ``docs/theory/intervals.md``; the operator is that of Fan, Jiang and Sun 2021.
+
+    Args:
+        nats: ln of one over the probability that the interval may miss.
 
     >>> chain_share(100, 400, 3.0, norm=0.5)
     Interval(low=0.155995, high=0.358325)
@@ -66,16 +68,16 @@ def chain_share(count: Any, rows: Any, nats: float, *, norm: Any) -> Interval:
 
 
 def chain_mean(
-    mean: Any,
-    square: Any,
-    rows: Any,
+    mean: float,
+    square: float,
+    rows: int,
     nats: float,
     *,
-    norm: Any,
-    lo: Any = 0.0,
-    hi: Any = 1.0,
-    centre: Any,
-    share: Any = 1.0,
+    norm: float,
+    lo: float = 0.0,
+    hi: float = 1.0,
+    centre: float,
+    share: float = 1.0,
 ) -> Interval:
     """An interval for a mean of values in [lo, hi] of a stationary Markov chain, which follows their spread.
 
@@ -97,6 +99,11 @@ def chain_mean(
     in [lo, hi] (checked of ``mean`` only).
     Reference: Holdfast, ``docs/theory/intervals.md``; never wider than the Bernstein inequality of Jiang, Sun
     and Fan, arXiv:1805.10721, with the same variance and range.
+
+    Args:
+        nats: ln of one over the probability that the interval may miss.
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
 
     >>> chain_mean(0.25, 0.01, 1000, 3.0, norm=0.5, centre=0.25)
     Interval(low=0.220836, high=0.276048)
@@ -143,7 +150,7 @@ def chain_mean(
 
 
 def chain_mean_radius(
-    spread: Any, rows: Any, nats: float, *, norm: Any, width: Any = 1.0, share: Any = 1.0
+    spread: float, rows: int, nats: float, *, norm: float, width: float = 1.0, share: float = 1.0
 ) -> float:
     """What :func:`chain_mean` leads to: its ends are at most this far from the mean.
 
@@ -154,6 +161,11 @@ def chain_mean_radius(
     spread², wherever mean and centre lie in the range.
     Assumes: as :func:`chain_mean`.
     Reference: Holdfast, ``docs/theory/intervals.md``.
+
+    Args:
+        rows: How many rows there are.
+        nats: ln of one over the probability that the interval may miss.
+        norm: The operator norm of the chain, below 1.
 
     >>> round(chain_mean_radius(0.1, 1000, 3.0, norm=0.5), 6)
     0.033841

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.intervals._interval import Interval, around, bounds, inside, radius_at
@@ -11,13 +9,16 @@ from holdfast.intervals._shares import kl
 from holdfast.tails import Tail
 
 
-def from_tail(value: Any, tail: Tail, nats: float) -> Interval:
+def from_tail(value: float, tail: Tail, nats: float) -> Interval:
     """value ± the radius of ``tail`` at ``nats``: for any statistic, and for dependent rows.
 
     Guarantee: holds the expectation of the statistic with probability ≥ 1 − exp(−nats), for a query fixed in
     advance.
     Assumes: that ``tail`` is a tail of the statistic (what its own class or dependence model assumes).
     Reference: the definition of a tail, ``docs/theory/concentration.md``.
+
+    Args:
+        value: The value of the statistic on the sample.
 
     >>> from holdfast.tails import SubGaussian
     >>> from_tail(0.25, SubGaussian(0.025), 3.0)
@@ -35,6 +36,10 @@ def difference(first: Interval, second: Interval) -> Interval:
     Assumes: what the two intervals assume.
     Reference: the union bound.
 
+    Args:
+        first: The interval of the first number.
+        second: The interval of the second number.
+
     >>> difference(Interval(0.5, 0.75), Interval(0.25, 0.375))
     Interval(low=0.125, high=0.5)
     """
@@ -42,7 +47,7 @@ def difference(first: Interval, second: Interval) -> Interval:
     return Interval(rounding.down(first.low - second.high), rounding.up(first.high - second.low))
 
 
-def ratio(numerator: Interval, denominator: Interval, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
+def ratio(numerator: Interval, denominator: Interval, *, lo: float = 0.0, hi: float = 1.0) -> Interval:
     """The interval for E[f·1]/E[1], the mean of f in [lo, hi] over the rows where a condition holds.
 
     ``numerator`` is an interval for E[f·1], ``denominator`` one for E[1], the share of the rows where it
@@ -69,7 +74,9 @@ def ratio(numerator: Interval, denominator: Interval, *, lo: Any = 0.0, hi: Any 
     return Interval(low, high).clip(lo, hi)
 
 
-def of_filtered_mean(mean: Any, count: Any, nats: float, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
+def of_filtered_mean(
+    mean: float | None, count: int, nats: float, *, lo: float = 0.0, hi: float = 1.0
+) -> Interval:
     """The :func:`kl` interval for the mean of f over the rows where a condition holds, ``count`` of them.
 
     With no such row ``mean`` is not used (it may be None) and the interval is [lo, hi]. Every interval of
@@ -83,6 +90,11 @@ def of_filtered_mean(mean: Any, count: Any, nats: float, *, lo: Any = 0.0, hi: A
     Assumes: independent rows of one distribution (not checkable), f in [lo, hi] (checked of ``mean`` only).
     Reference: ``docs/theory/code-guard.md`` (what it costs); the proof above (that it holds).
 
+    Args:
+        nats: ln of one over the probability that the interval may miss.
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
+
     >>> of_filtered_mean(0.25, 400, 3.0)
     Interval(low=0.194449, high=0.311671)
     >>> of_filtered_mean(None, 0, 3.0)
@@ -91,11 +103,13 @@ def of_filtered_mean(mean: Any, count: Any, nats: float, *, lo: Any = 0.0, hi: A
     if checks.whole(count, "count", at_least=0, of="of_filtered_mean") == 0:
         checks.real(nats, "nats", "[0, inf)", of="of_filtered_mean")
         return Interval(*bounds(lo, hi, of="of_filtered_mean"))
+    if mean is None:
+        raise InvalidArgument("mean", "a number where rows pass the filter", None, of="of_filtered_mean")
     return kl(mean, count, nats, lo=lo, hi=hi)
 
 
 def filtered_from_tail(
-    mean: Any, share: Any, tail: Tail, nats: float, *, lo: Any = 0.0, hi: Any = 1.0
+    mean: float, share: float, tail: Tail, nats: float, *, lo: float = 0.0, hi: float = 1.0
 ) -> Interval:
     """The interval for the mean of f over the rows where a condition holds, for dependent rows.
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, search
 from holdfast.errors import InvalidArgument
@@ -77,7 +77,7 @@ class _Units:
         return largest + math.log(math.fsum(math.exp(log - largest) for log in logs)) - _ROUNDING
 
 
-def sign_test(wins: Any, losses: Any, nats: float) -> bool:
+def sign_test(wins: int, losses: int, nats: float) -> bool:
     """Whether ``wins`` against ``losses`` show that a win is likelier than a loss.
 
     Guarantee: if a win is not likelier, the answer is True with probability at most exp(−nats), given the
@@ -103,12 +103,12 @@ def sign_test(wins: Any, losses: Any, nats: float) -> bool:
 
 
 def gain_steps(
-    differences: Any,
+    differences: ArrayLike,
     *,
     nats: float,
-    step: Any,
-    least: Any = 0.0,
-    sizes: Any = None,
+    step: float,
+    least: float = 0.0,
+    sizes: ArrayLike | None = None,
     binary: bool = False,
 ) -> int | None:
     """How many steps above ``least`` the mean of ``differences`` is shown to be; None where it is not shown
@@ -157,7 +157,7 @@ def gain_steps(
     return most if not_shown is None else not_shown - 1
 
 
-def units_needed(nats: float, *, least: Any = 0.0, binary: bool = True) -> int:
+def units_needed(nats: float, *, least: float = 0.0, binary: bool = True) -> int:
     """The least number of units, all of the same size, on which a candidate that gains 1 on each of them is
     shown to gain more than ``least``.
 
@@ -190,13 +190,13 @@ def units_needed(nats: float, *, least: Any = 0.0, binary: bool = True) -> int:
 
 
 def certified_gain(
-    tasks: Any,
+    tasks: int,
     nats: float,
     *,
-    baseline: Any = 0.0,
-    ratio: Any = 4,
+    baseline: float = 0.0,
+    ratio: float = 4,
     binary: bool = True,
-    least: Any = 0.0,
+    least: float = 0.0,
 ) -> float:
     """The smallest observed gain that is shown at this error probability, if ``ratio`` tasks are fixed for
     each that is broken; infinity where the tasks are too few.
@@ -239,7 +239,9 @@ def certified_gain(
     return math.inf if fewest is None else float((ratio - 1) * fewest / tasks)
 
 
-def mean_interval(values: Any, nats: float, *, lo: Any = 0.0, hi: Any = 1.0, sizes: Any = None) -> Interval:
+def mean_interval(
+    values: ArrayLike, nats: float, *, lo: float = 0.0, hi: float = 1.0, sizes: ArrayLike | None = None
+) -> Interval:
     """An interval for the mean of values in [lo, hi] over independent units, without other rows to learn
     rates from.
 

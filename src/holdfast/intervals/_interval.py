@@ -20,6 +20,10 @@ from holdfast.tails import Tail
 class Interval(Record):
     """The closed interval [low, high]; an end may be infinite, where the data say nothing on that side.
 
+    Args:
+        low: The lower end.
+        high: The upper end.
+
     >>> Interval(0.25, 0.5).hull(Interval(0.4, 0.75))
     Interval(low=0.25, high=0.75)
     """
@@ -62,11 +66,20 @@ class Interval(Record):
         return self.low <= x <= self.high
 
     def hull(self, other: Interval) -> Interval:
-        """The smallest interval that holds both."""
+        """The smallest interval that holds both.
+
+        Args:
+            other: Another interval.
+        """
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def clip(self, lo: float, hi: float) -> Interval:
-        """The part in [lo, hi], for a quantity known to lie there; the nearest end where there is none."""
+        """The part in [lo, hi], for a quantity known to lie there; the nearest end where there is none.
+
+        Args:
+            lo: The least value possible.
+            hi: The largest value possible.
+        """
         return Interval(min(max(self.low, lo), hi), min(max(self.high, lo), hi))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
@@ -37,13 +37,18 @@ _NEAR = 1e-7
 _ROUNDING = 1e-13
 
 
-def hoeffding(mean: Any, n: int, nats: float, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
+def hoeffding(mean: float, n: int, nats: float, *, lo: float = 0.0, hi: float = 1.0) -> Interval:
     """Hoeffding's interval for the mean of ``n`` values in [lo, hi]: mean ± (hi − lo) √((nats + ln 2) / 2n).
 
     Guarantee: holds with probability ≥ 1 − exp(−nats) over the sample, for a query fixed in advance. Its
     width does not depend on the data; :func:`kl` lies within it.
     Assumes: independent values (not checkable) that stay in [lo, hi] (checked of ``mean`` only).
     Reference: Hoeffding 1963, theorem 1, inequality (2.3); a union bound joins the sides.
+
+    Args:
+        nats: ln of one over the probability that the interval may miss.
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
 
     >>> hoeffding(0.25, 400, 3.0)
     Interval(low=0.182056, high=0.317944)
@@ -55,7 +60,7 @@ def hoeffding(mean: Any, n: int, nats: float, *, lo: Any = 0.0, hi: Any = 1.0) -
     return around(mean, (hi - lo) * math.sqrt((nats + _LN2) / (2.0 * n))).clip(lo, hi)
 
 
-def empirical_bernstein_radius(variance: Any, n: int, nats: float, *, width: Any = 1.0) -> float:
+def empirical_bernstein_radius(variance: float, n: int, nats: float, *, width: float = 1.0) -> float:
     """The half-width of :func:`empirical_bernstein` for ``n`` values in a range of this ``width``.
 
     Guarantee: with L = nats + ln 3, it is √(2 variance L / n) + width · L (2/√(n(n−1)) + 1/(3n)), which
@@ -80,7 +85,7 @@ def empirical_bernstein_radius(variance: Any, n: int, nats: float, *, width: Any
 
 
 def empirical_bernstein(
-    mean: Any, variance: Any, n: int, nats: float, *, lo: Any = 0.0, hi: Any = 1.0
+    mean: float, variance: float, n: int, nats: float, *, lo: float = 0.0, hi: float = 1.0
 ) -> Interval:
     """The empirical Bernstein interval for the mean of ``n`` values in [lo, hi] that vary little.
 
@@ -94,6 +99,11 @@ def empirical_bernstein(
     Assumes: independent values (not checkable) that stay in [lo, hi] (checked of ``mean`` only).
     Reference: Maurer and Pontil 2009, theorems 3, 4 and 10.
 
+    Args:
+        nats: ln of one over the probability that the interval may miss.
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
+
     >>> empirical_bernstein(0.25, 0.01, 1000, 3.0)
     Interval(low=0.231379, high=0.268621)
     """
@@ -102,7 +112,7 @@ def empirical_bernstein(
     return around(mean, empirical_bernstein_radius(variance, n, nats, width=hi - lo)).clip(lo, hi)
 
 
-def betting(values: Any, nats: float, *, lo: Any = 0.0, hi: Any = 1.0) -> Interval:
+def betting(values: ArrayLike, nats: float, *, lo: float = 0.0, hi: float = 1.0) -> Interval:
     """The hedged-capital interval for the mean of ``values`` in [lo, hi]: the means that no bet refutes.
 
     For each candidate mean m one gambler bets that the rows lie above m, another that they lie below. Before
@@ -119,6 +129,10 @@ def betting(values: Any, nats: float, *, lo: Any = 0.0, hi: Any = 1.0) -> Interv
     Assumes: rows in a fixed order, each with the same mean given the rows before it, as independent rows of
     one distribution have (not checkable), values in [lo, hi] (checked).
     Reference: Waudby-Smith and Ramdas 2024, theorem 3.
+
+    Args:
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
 
     >>> betting([0.2, 0.3, 0.25, 0.2, 0.3] * 80, 3.0)
     Interval(low=0.243507, high=0.260198)
@@ -180,15 +194,15 @@ def _least(rows: NDArray[np.float64], stakes: NDArray[np.float64], target: float
 
 
 def e_mean(
-    mean: Any,
-    variance: Any,
+    mean: float,
+    variance: float,
     n: int,
     nats: float,
     *,
-    lo: Any = 0.0,
-    hi: Any = 1.0,
+    lo: float = 0.0,
+    hi: float = 1.0,
     rates: tuple[Any, Any],
-    norm: Any = 0.0,
+    norm: float = 0.0,
 ) -> Interval:
     """An interval for the mean of ``n`` values in [lo, hi] that follows their variance, on each side by
     itself.
@@ -209,6 +223,11 @@ def e_mean(
     most this norm, and value and filter look at one row (not checkable).
     Reference: Holdfast, ``docs/theory/intervals.md``; the bets are those of Waudby-Smith and Ramdas 2024 with
     one rate for all rows.
+
+    Args:
+        nats: ln of one over the probability that the interval may miss.
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
 
     >>> rates = e_mean_rates(0.25, 0.01, 1000, 3.0)
     >>> e_mean(0.25, 0.01, 1000, 3.0, rates=rates)
@@ -233,15 +252,15 @@ def e_mean(
 
 
 def e_mean_rates(
-    guess: Any,
-    variance: Any,
+    guess: float,
+    variance: float,
     n: int,
     nats: float,
     *,
-    lo: Any = 0.0,
-    hi: Any = 1.0,
-    reach: Any = 0.0,
-    norm: Any = 0.0,
+    lo: float = 0.0,
+    hi: float = 1.0,
+    reach: float = 0.0,
+    norm: float = 0.0,
 ) -> tuple[float, float]:
     """The rates that make :func:`e_mean` narrow if the mean is near ``guess`` and the variance as given, both
     from other rows.
@@ -252,6 +271,13 @@ def e_mean_rates(
     Guarantee: none is needed; any rates are valid.
     Assumes: nothing. The arguments must not come from the sample that :func:`e_mean` is then given.
     Reference: Holdfast, ``docs/theory/intervals.md``.
+
+    Args:
+        variance: The variance that is expected.
+        n: How many rows there are.
+        nats: ln of one over the probability that the interval may miss.
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
 
     >>> lower, upper = e_mean_rates(0.25, 0.01, 1000, 3.0)
     >>> round(lower, 4), round(upper, 4)

@@ -8,9 +8,9 @@ intervals of this file hold **every** q-quantile, at once.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
@@ -21,7 +21,7 @@ from holdfast.tails import Tail
 _LN2 = math.log(2.0)
 
 
-def quantile_ranks(n: int, q: Any, nats: float) -> tuple[int, int]:
+def quantile_ranks(n: int, q: float, nats: float) -> tuple[int, int]:
     """The ranks (l, u) of the order statistics between which every ``q``-quantile lies.
 
     Ranks count from 1; l = 0 stands for −∞ and u = n + 1 for +∞.
@@ -35,6 +35,10 @@ def quantile_ranks(n: int, q: Any, nats: float) -> tuple[int, int]:
     Assumes: independent rows of one distribution (not checkable).
     Reference: David and Nagaraja 2003, section 7.1.
 
+    Args:
+        n: How many rows there are.
+        nats: ln of one over the probability that the interval may miss.
+
     >>> quantile_ranks(400, 0.5, 3.0)
     (180, 221)
     """
@@ -44,13 +48,16 @@ def quantile_ranks(n: int, q: Any, nats: float) -> tuple[int, int]:
     return _rare(n, q, 1.0 - q, nats) + 1, n - _rare(n, 1.0 - q, q, nats)
 
 
-def quantile(sorted_values: Any, q: Any, nats: float) -> Interval:
+def quantile(sorted_values: ArrayLike, q: float, nats: float) -> Interval:
     """The interval between two of the ``sorted_values`` that holds every ``q``-quantile, or a half-line.
 
     Guarantee: as :func:`quantile_ranks`. The ends are values of the sample: nothing is rounded, but for
     integers that no float can hold.
     Assumes: independent rows of one distribution (not checkable); values in increasing order (checked).
     Reference: as :func:`quantile_ranks`.
+
+    Args:
+        nats: ln of one over the probability that the interval may miss.
 
     >>> quantile(range(1, 401), 0.5, 3.0)
     Interval(low=180, high=221)
@@ -71,12 +78,12 @@ def quantile(sorted_values: Any, q: Any, nats: float) -> Interval:
 
 
 def _as_float(value: float, side: int) -> float:
-    """``value`` itself, or the next float on that side of an integer that has too many digits for one."""
+    """``value`` itself, or the next float on that side of an integer that has too many digits."""
     number = float(value)
     return number if side * number >= side * value else math.nextafter(number, side * math.inf)
 
 
-def quantile_ranks_from_tail(n: int, q: Any, tail: Tail, nats: float) -> tuple[int, int]:
+def quantile_ranks_from_tail(n: int, q: float, tail: Tail, nats: float) -> tuple[int, int]:
     """The ranks of :func:`quantile_ranks` for dependent rows, from the ``tail`` of the mean of an indicator.
 
     Guarantee: P(X_(l) ≤ every q-quantile ≤ X_(u)) ≥ 1 − exp(−nats) over the sample, for a query fixed in
@@ -86,6 +93,10 @@ def quantile_ranks_from_tail(n: int, q: Any, tail: Tail, nats: float) -> tuple[i
     1)`` of a dependence model does (not checkable). Rows of different distributions: the quantiles of their
     average.
     Reference: as :func:`quantile_ranks`, with the tail in place of the binomial law.
+
+    Args:
+        q: The level of the quantile, in (0, 1).
+        nats: ln of one over the probability that the interval may miss.
 
     >>> from holdfast.tails import BoundedDifferences
     >>> quantile_ranks_from_tail(400, 0.5, BoundedDifferences.of_mean(0, 1, 400), 3.0)

@@ -9,7 +9,6 @@ shares are carried as a pair of distances, (p, w) with p the distance from 0 and
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from holdfast import checks, rounding
 from holdfast.intervals._interval import Interval, bounds, inside, placed
@@ -22,7 +21,9 @@ _NOTHING = 1e-290
 _EPS = 2.0**-52
 
 
-def kl(mean: Any, n: int, nats: float, *, lo: Any = 0.0, hi: Any = 1.0, most: Any = None) -> Interval:
+def kl(
+    mean: float, n: int, nats: float, *, lo: float = 0.0, hi: float = 1.0, most: float | None = None
+) -> Interval:
     """The binary relative-entropy (Chernoff) interval for the mean of ``n`` values in [lo, hi].
 
     With ``most``, the least interval that contains those of every mean from ``mean`` to ``most``: both ends
@@ -34,6 +35,11 @@ def kl(mean: Any, n: int, nats: float, *, lo: Any = 0.0, hi: Any = 1.0, most: An
     Assumes: independent values, not necessarily of one distribution (not checkable), that stay in [lo, hi]
     (checked of ``mean`` only); p is the average of their expectations.
     Reference: Hoeffding 1963, theorem 1, inequality (2.1); a union bound joins the sides.
+
+    Args:
+        nats: ln of one over the probability that the interval may miss.
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
 
     >>> kl(0.25, 400, 3.0)
     Interval(low=0.194449, high=0.311671)
@@ -49,7 +55,7 @@ def kl(mean: Any, n: int, nats: float, *, lo: Any = 0.0, hi: Any = 1.0, most: An
     return placed(lo, hi, (to_lo, to_hi), reach((most - lo) / span, (hi - most) / span, level))
 
 
-def clopper_pearson(successes: Any, n: int, nats: float, *, most: Any = None) -> Interval:
+def clopper_pearson(successes: int, n: int, nats: float, *, most: int | None = None) -> Interval:
     """The exact binomial interval for a share, from ``successes`` among ``n`` rows; [0, 1] for no rows.
 
     With ``most``, the least interval that contains those of every count from ``successes`` to ``most``: both
@@ -61,6 +67,9 @@ def clopper_pearson(successes: Any, n: int, nats: float, *, most: Any = None) ->
     at the same nats.
     Assumes: independent rows of one distribution (not checkable).
     Reference: Clopper and Pearson 1934.
+
+    Args:
+        nats: ln of one over the probability that the interval may miss.
 
     >>> clopper_pearson(100, 400, 3.0)
     Interval(low=0.208265, high=0.295484)

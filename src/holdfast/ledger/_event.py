@@ -73,9 +73,12 @@ class Event(Record):
     request: str = ""
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(body: dict[str, Any]) -> str:
     """The one text of a body: equal bodies give equal bytes."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(body)
 
 
 def digest_of(previous: str, sequence: int, kind: str, subject: str, request: str, body: str) -> str:

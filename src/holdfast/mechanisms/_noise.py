@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy
+from numpy.typing import ArrayLike
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms._coins import MOST_STEPS, Coins, choose_coins, rounded_noise, single_noise
 from holdfast.records import Record
+from holdfast.typing import Seed
 
 __all__ = ["Noise", "gaussian", "laplace"]
 
@@ -38,6 +40,9 @@ class Noise(Record):
     Assumes: ``grid`` is a power of two and ``scale`` a whole number of grid steps, both checked.
     Reference: Holdfast, ``docs/theory/mechanisms.md``.
 
+    Args:
+        kind: "laplace" or "gaussian".
+
     >>> Noise.of("laplace", 0.5)
     Noise(kind='laplace', scale=0.5, grid=4.54747e-13)
     """
@@ -60,10 +65,13 @@ class Noise(Record):
         object.__setattr__(self, "grid", grid)
 
     @classmethod
-    def of(cls, kind: str, scale: Any) -> Noise:
+    def of(cls, kind: str, scale: float) -> Noise:
         """The narrowest noise on its grid with at least this scale, which is at most 2^-40 wider.
 
         The grid depends on the scale alone: it says nothing about the data.
+
+        Args:
+            kind: "laplace" or "gaussian".
         """
         scale = checks.real(scale, "scale", WIDTHS, of="Noise.of")
         grid = _grid(scale, RESOLUTION)
@@ -71,12 +79,16 @@ class Noise(Record):
 
     @classmethod
     def hiding(
-        cls, kind: str, shift: Any, ratio: Any, *, dimensions: Any = 1, resolution: Any = RESOLUTION
+        cls, kind: str, shift: float, ratio: float, *, dimensions: int = 1, resolution: int = RESOLUTION
     ) -> Noise:
         """The narrowest noise for which a move by ``shift``, rounding included, is at most ``ratio`` scales.
 
         ``shift`` is an L1 distance for Laplace and an L2 distance for Gaussian noise; the grid step is
         ``resolution`` powers of two below the scale.
+
+        Args:
+            kind: "laplace" or "gaussian".
+            dimensions: How many numbers the value has.
         """
         checks.choice(kind, "kind", KINDS, of="Noise.hiding")
         shift = checks.real(shift, "shift", WIDTHS, of="Noise.hiding")
@@ -98,13 +110,16 @@ class Noise(Record):
         """The scale in grid steps."""
         return int(self.scale / self.grid)
 
-    def ratio(self, shift: Any, *, dimensions: Any = 1) -> float:
+    def ratio(self, shift: float, *, dimensions: int = 1) -> float:
         """How far a value that moves by ``shift`` moves the answer, in scales, rounding to the grid included.
 
         Guarantee: (shift + d·grid)/scale for Laplace, (shift + ⌈√d⌉·grid)/sd for Gaussian noise, rounded up:
         the number to give to ``laplace_delta``, ``gaussian_delta`` or ``adaptive_failure``.
         Assumes: ``shift`` bounds the L1 (Laplace) or L2 (Gaussian) distance.
         Reference: ``docs/theory/adaptive-validity.md``.
+
+        Args:
+            dimensions: How many numbers the value has.
 
         >>> round(Noise.of("gaussian", 2.0).ratio(1.0), 9)
         0.5
@@ -113,7 +128,7 @@ class Noise(Record):
         dimensions = checks.whole(dimensions, "dimensions", of="Noise.ratio")
         return rounding.up((shift + _rounding_steps(self.kind, dimensions) * self.grid) / self.scale)
 
-    def error(self, beta: float, *, answers: Any = 1) -> float:
+    def error(self, beta: float, *, answers: int = 1) -> float:
         """No one of ``answers`` answers is farther than this from its exact value, except with ``beta``.
 
         Guarantee: with p = 1 − (1 − β)^{1/answers}, scale·ln(1/p) + grid for Laplace, sd·Φ⁻¹(1 − p/2) + grid
@@ -131,13 +146,19 @@ class Noise(Record):
         widths = -math.log(each) if self.kind == "laplace" else -float(scipy.special.ndtri(each / 2.0))
         return rounding.up(self.scale * widths * (1.0 + 1e-12) + self.grid)
 
-    def add(self, value: Any, *, simulation: bool = False, seed: Any = None) -> Any:
-        """The value, rounded to the grid, plus fresh noise: a float for a number, an array for an array."""
+    def add(self, value: ArrayLike, *, simulation: bool = False, seed: Seed = None) -> Any:
+        """The value, rounded to the grid, plus fresh noise: a float for a number, an array for an array.
+
+        Args:
+            value: A number or an array.
+            simulation: Whether this is an experiment in which nothing is protected.
+            seed: A seed for the noise. It needs ``simulation=True``.
+        """
         coins = choose_coins(simulation, seed, of=self.kind)
         return noisy_values(checked_values(value, of=self.kind), self, coins)
 
 
-def laplace(value: Any, scale: Any, *, simulation: bool = False, seed: Any = None) -> Any:
+def laplace(value: ArrayLike, scale: float, *, simulation: bool = False, seed: Seed = None) -> Any:
     """The value plus Laplace noise of at least this ``scale``, on a grid that depends on the scale alone.
 
     Guarantee: the law of ``Noise.of("laplace", scale)``, exactly (total variation below 1e-868 for each
@@ -146,6 +167,9 @@ def laplace(value: Any, scale: Any, *, simulation: bool = False, seed: Any = Non
     ``simulation=True``, for experiments in which nothing is protected.
     Reference: TS Algorithm 2 uses it; the sampler is proved in ``docs/theory/mechanisms.md``.
 
+    Args:
+        value: A number or an array.
+
     >>> abs(laplace(10.0, 0.5) - 10.0) < 400
     True
     """
@@ -153,7 +177,7 @@ def laplace(value: Any, scale: Any, *, simulation: bool = False, seed: Any = Non
     return Noise.of("laplace", scale).add(value, simulation=simulation, seed=seed)
 
 
-def gaussian(value: Any, sd: Any, *, simulation: bool = False, seed: Any = None) -> Any:
+def gaussian(value: ArrayLike, sd: float, *, simulation: bool = False, seed: Seed = None) -> Any:
     """The value plus Gaussian noise of at least this ``sd``, on a grid that depends on the sd alone.
 
     Guarantee: the law of ``Noise.of("gaussian", sd)``, exactly (total variation below 1e-868 for each
@@ -161,6 +185,9 @@ def gaussian(value: Any, sd: Any, *, simulation: bool = False, seed: Any = None)
     Assumes: finite values of at most 1e300 in size (others are refused). ``seed`` works only together with
     ``simulation=True``, for experiments in which nothing is protected.
     Reference: TS Algorithm 3 uses it; the sampler is proved in ``docs/theory/mechanisms.md``.
+
+    Args:
+        value: A number or an array.
 
     >>> abs(gaussian([10.0, 20.0], 0.5) - [10.0, 20.0]).max() < 30
     np.True_

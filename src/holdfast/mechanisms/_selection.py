@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms._coins import Coins, UniformReal, choose_coins, rounded_noise
 from holdfast.mechanisms._noise import WIDTHS, checked_values
 from holdfast.stability import selection_threshold
+from holdfast.typing import Seed
 
 # Noise lives on multiples of 2^-20: the bound then exceeds A by at most 2^-21.
 _STEPS_A_COUNT = 2**20
@@ -28,7 +30,7 @@ _MOST_AT_ONCE = 2**20
 
 
 def select_mode(
-    items: Any, epsilon: float, delta: float, *, simulation: bool = False, seed: Any = None
+    items: Iterable[Any], epsilon: float, delta: float, *, simulation: bool = False, seed: Seed = None
 ) -> Any:
     """An item that occurs almost as often as the most frequent one, or None if none occurs often enough.
 
@@ -37,6 +39,13 @@ def select_mode(
     only if the mode occurs at most 2A times.
     Assumes: hashable items, none of them None or NaN (checked). The time it takes is not protected.
     Reference: SIS Theorem 3.2, with the constant and the truncated noise of Holdfast.
+
+    Args:
+        items: The items, one for each row.
+        epsilon: The privacy parameter ε.
+        delta: The privacy parameter δ.
+        simulation: Whether this is an experiment in which nothing is protected.
+        seed: A seed for the noise. It needs ``simulation=True``.
 
     >>> select_mode(["a"] * 500 + ["b"] * 20, epsilon=1.0, delta=1e-6)
     'a'
@@ -104,7 +113,7 @@ def _counts(items: Any) -> Counter[Any]:
 
 
 def exponential(
-    scores: Any, epsilon: float, sensitivity: Any, *, simulation: bool = False, seed: Any = None
+    scores: ArrayLike, epsilon: float, sensitivity: float, *, simulation: bool = False, seed: Seed = None
 ) -> int:
     """The index of a score that is almost the largest, chosen with weight exp(ε u/(2Δ)).
 
@@ -113,6 +122,12 @@ def exponential(
     Assumes: each score, as a floating-point number, moves by at most ``sensitivity`` between neighbouring
     data, and their number does not depend on the data (not checkable). The time it takes is not protected.
     Reference: McSherry and Talwar 2007; SIS Lemma 2.7.
+
+    Args:
+        scores: A score for each candidate.
+        epsilon: The privacy parameter ε.
+        simulation: Whether this is an experiment in which nothing is protected.
+        seed: A seed for the noise. It needs ``simulation=True``.
 
     >>> exponential([0.0, 1000.0, 0.0], epsilon=1.0, sensitivity=1.0)
     1

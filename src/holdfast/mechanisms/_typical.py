@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from holdfast import checks, rounding, search
 from holdfast.errors import BudgetSpent, InvalidArgument
@@ -20,6 +21,7 @@ from holdfast.mechanisms._noise import WIDTHS, Floats, Noise, checked_values, no
 from holdfast.records import Record
 from holdfast.stability import TwoSampleStability, TypicalStability, gaussian_delta
 from holdfast.tails import Tail
+from holdfast.typing import Seed
 
 _Output = TypeVar("_Output")
 
@@ -32,6 +34,9 @@ class Release(Record):
     Assumes: the tail the answer was given with (not checkable). A ``simulated`` release was drawn from a
     seed: whoever knows the seed can subtract the noise, so it protects nothing.
     Reference: TS Theorems 5.1 to 5.4.
+
+    Args:
+        noise: The noise that was added.
 
     >>> from holdfast.tails import SubGaussian
     >>> typical_laplace(0.25, SubGaussian(0.01), eta=0.5, nu=1e-6).stability
@@ -70,14 +75,14 @@ class Release(Record):
 
 
 def typical_laplace(
-    value: Any,
+    value: ArrayLike,
     tail: Tail,
     eta: float,
     nu: float,
     *,
     form: str = "oracle",
     simulation: bool = False,
-    seed: Any = None,
+    seed: Seed = None,
 ) -> Release:
     """The value with Laplace noise of scale α(ν)/η: a purely typically stable answer.
 
@@ -86,6 +91,12 @@ def typical_laplace(
     Assumes: ``value`` is q(x) for a query fixed before the data were seen, or chosen through stable answers,
     with this ``tail``; for d numbers, the tail of the L1 distance ‖q(X) − E q‖₁ (not checkable).
     Reference: TS Algorithm 2 and Theorem 5.1; two-sample: TS1 Theorem 4.1.
+
+    Args:
+        eta: The stability parameter η.
+        nu: The stability parameter ν.
+        simulation: Whether this is an experiment in which nothing is protected.
+        seed: A seed for the noise. It needs ``simulation=True``.
 
     >>> from holdfast.tails import SubGaussian
     >>> release = typical_laplace(0.25, SubGaussian(0.01), eta=0.5, nu=1e-6)
@@ -105,7 +116,7 @@ def typical_laplace(
 
 
 def typical_gaussian(
-    value: Any,
+    value: ArrayLike,
     tail: Tail,
     eta: float,
     tau: float,
@@ -114,7 +125,7 @@ def typical_gaussian(
     *,
     form: str = "oracle",
     simulation: bool = False,
-    seed: Any = None,
+    seed: Seed = None,
 ) -> Release:
     """The value with the least Gaussian noise that makes it (η, τ, ν)-typically stable.
 
@@ -126,6 +137,14 @@ def typical_gaussian(
     refused where δ(η) > τ, which is where the printed theorem fails.
     Reference: TS Algorithm 3 and Theorem 5.3, printed for all η; two-sample: TS1 Algorithm 3, Theorems 4.3
     and 4.4; sharp: the profile of Balle and Wang 2018.
+
+    Args:
+        eta: The stability parameter η.
+        tau: The stability parameter τ.
+        nu: The stability parameter ν.
+        method: "sharp" or "paper".
+        simulation: Whether this is an experiment in which nothing is protected.
+        seed: A seed for the noise. It needs ``simulation=True``.
 
     >>> from holdfast.tails import SubGaussian
     >>> sharp = typical_gaussian(0.25, SubGaussian(0.01), eta=0.5, tau=1e-6, nu=1e-6)
@@ -208,6 +227,14 @@ class AdaptiveSession:
     printed before it (not checkable). A step counts from the moment it starts, also if it fails.
     Reference: TS Algorithm 1; TS Theorems 4.2 and 4.8 ("paper"), Holdfast's composition ("sharp").
 
+    Args:
+        data: The rows.
+        steps: How many steps there may be.
+        slack: The probability that composition may spend.
+        method: "sharp" or "paper".
+        simulation: Whether this is an experiment in which nothing is protected.
+        seed: A seed for the noise. It needs ``simulation=True``.
+
     >>> import numpy as np
     >>> from holdfast.tails import SubGaussian
     >>> heights = np.linspace(1.5, 1.9, 1001)
@@ -221,14 +248,14 @@ class AdaptiveSession:
 
     def __init__(
         self,
-        data: Any,
-        steps: Any,
+        data: object,
+        steps: int,
         step: TypicalStability,
         *,
         slack: float,
         method: str = "sharp",
         simulation: bool = False,
-        seed: Any = None,
+        seed: Seed = None,
     ) -> None:
         of = "AdaptiveSession"
         if not isinstance(step, TypicalStability):
@@ -268,6 +295,9 @@ class AdaptiveSession:
         ``step``.
         Assumes: the query has this ``tail`` whatever was printed before (not checkable).
         Reference: TS Algorithms 1, 2 and 3.
+
+        Args:
+            query: Takes the data and returns a number or an array.
         """
         if not isinstance(tail, Tail):
             raise InvalidArgument("tail", "a tail from holdfast.tails", tail, of="AdaptiveSession.ask")

@@ -126,7 +126,7 @@ def gate_gain(
         candidates: which candidate it is, from 1.
         differing: the share of tasks on which candidate and incumbent differ. Always think about it: it
             decides the power. None takes four tasks fixed for one broken.
-        power: how likely the promotion shall be.
+        power: how likely the promotion must be.
         confidence: the gate's confidence.
         expect: the gate's hint about how many candidates there will be.
         baseline: the incumbent's score, for ``certified`` only.
@@ -165,10 +165,10 @@ def gate_tasks(
     Reference: docs/theory/gate.md, "Power".
 
     Args:
-        gain: the true gain that shall be seen.
+        gain: the true gain to be seen.
         candidates: which candidate it is, from 1.
         differing: the share of tasks on which candidate and incumbent differ; None: 5/3 of the gain.
-        power: how likely the promotion shall be.
+        power: how likely the promotion must be.
         confidence: the gate's confidence.
         expect: the gate's hint about how many candidates there will be.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,11 @@ _FINEST = 1e15  # cells: as fine as digits go
 
 @dataclass(frozen=True, repr=False)
 class Rounding(Record):
-    """Scores printed as the middle of one of ``cells`` equal cells, and the half-width that then holds."""
+    """Scores printed as the middle of one of ``cells`` equal cells, and the half-width that then holds.
+
+    Args:
+        half_width: Half the width of the interval.
+    """
 
     cells: int
     half_width: float
@@ -46,6 +49,10 @@ class Leak(Record):
     printing would have given; ``by_digits``: the same for each number of digits. ``with_noise``: Gaussian
     noise on every score, certified (plan's transfer-gaussian). ``with_guard``: a code guard with honest
     guesses from a third of the rows, a forecast (plan's code).
+
+    Args:
+        rows: How many rows there are.
+        values: How many values a printed score can take.
     """
 
     queries: int
@@ -68,11 +75,14 @@ class Leak(Record):
         """Whether the published scores, as they are, say nothing that is certain."""
         return self.score >= 0.5
 
-    def at(self, place: Any) -> float:
+    def at(self, place: int) -> float:
         """The half-width of the score at this place of the order in which they came, all holding at once.
 
         Guarantee: √((ln(2k/β) + (place − 1) ln values)/2n) and half a unit of the last digit: earlier scores
         could use less of what leaked.
+
+        Args:
+            place: The place, counted from 1.
         """
         place = checks.whole(place, "place", at_most=self.queries, of="Leak.at")
         beta = 1.0 - self.confidence
@@ -80,7 +90,7 @@ class Leak(Record):
         return _half_width(nats, self.rows, 0.5 / (self.values - 1))
 
 
-def leak(queries: Any, digits: Any, rows: Any, *, confidence: float = 0.95) -> Leak:
+def leak(queries: float, digits: float, rows: float, *, confidence: float = 0.95) -> Leak:
     """How much ``queries`` scores in [0, 1], printed with ``digits`` digits, could have leaked about ``rows``
     rows, which interval still holds, and what rounding or a guard would have given.
 

@@ -76,6 +76,10 @@ class PlanEntry(Record):
     of all rows. ``note`` says where another method is the better choice. ``parameters`` are all numbers
     needed to compute the promise again. ``paper`` is the printed route and ``variants`` other ways to the
     same promise, both entries of their own.
+
+    Args:
+        name: The name of the method.
+        assumptions: What the method assumes, in sentences.
     """
 
     name: str
@@ -146,7 +150,11 @@ class Plan(Record):
         return self.table[0]
 
     def method(self, name: str) -> PlanEntry:
-        """The entry of a method by its name."""
+        """The entry of a method by its name.
+
+        Args:
+            name: The name of the method.
+        """
         names = tuple(entry.name for entry in self.table)
         checks.choice(name, "name", names, of="Plan.method")
         return self.table[names.index(name)]
@@ -158,6 +166,9 @@ class Plan(Record):
         Of those that may be recommended, it is the one with the best promise about means and shares. A
         filtered question counts as two answers where noise is added, and its width depends on how many rows
         pass; a statistic of your own is as wide as its tail makes it.
+
+        Args:
+            kind: "means", "filtered", "quantiles" or "custom".
         """
         checks.choice(kind, "kind", KINDS, of="Plan.best_for")
         return next((entry for entry in self.table if entry.valid and kind in entry.answers), None)
@@ -167,7 +178,11 @@ class Plan(Record):
         return {**super().to_dict(), "best": self.best.name, "table": [plain(entry) for entry in self.table]}
 
     def cells(self, entry: PlanEntry) -> tuple[str, str, str, str, str]:
-        """An entry as a line of a table: name, error, rows, queries, remark."""
+        """An entry as a line of a table: name, error, rows, queries, remark.
+
+        Args:
+            entry: One of ``entries``.
+        """
         rows = "—" if entry.rows is None else f"{entry.rows:,}"
         queries = f"{entry.queries:,}" if entry.queries else "none"
         if entry.queries == MOST_QUERIES:
@@ -357,6 +372,9 @@ def plot_plan(plan: Plan) -> Any:
     only an error was given, the rows it needs.
 
     Solid: may be recommended. Dashed: not valid here, or it needs something that was not stated.
+
+    Args:
+        plan: The plan.
     """
     try:
         from matplotlib.figure import Figure

@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from holdfast import checks, intervals, rounding, search
 from holdfast.errors import InvalidArgument
@@ -77,6 +76,9 @@ class RecipeLimit(Record):
 
     ``nats`` is None if no recipe is short enough: the rows are too few even for a single one. ``length`` is
     the same in bytes after compression, 0 if not even one byte is short enough.
+
+    Args:
+        half_width: Half the width of the interval.
     """
 
     half_width: float
@@ -95,6 +97,10 @@ class RecipeLeak(Record):
     ``limits``: the longest recipes worth writing for ±0.05 and ±0.1. ``nothing``: the longest one whose
     interval still leaves out ``baseline``, the score that takes no skill; a longer one could have got its
     score by luck. ``assumptions``: what must be true; the program can check none of it.
+
+    Args:
+        rows: How many rows there are.
+        binary: Whether every row scores 0 or 1.
     """
 
     rows: int
@@ -127,14 +133,14 @@ class RecipeLeak(Record):
 def recipe(
     file: bytes | str | os.PathLike[str] | None = None,
     *,
-    rows: Any,
-    score: Any,
+    rows: float,
+    score: float,
     confidence: float = 0.95,
     binary: bool = True,
-    digits: Any = None,
+    digits: float | None = None,
     compressor: str = _BEST,
-    choices: Any = None,
-    baseline: Any = 0.5,
+    choices: float | None = None,
+    baseline: float = 0.5,
 ) -> RecipeLeak:
     """How far the score of a recipe on ``rows`` rows can be from its true score, after any number of looks at
     those rows.

@@ -115,7 +115,7 @@ class Algorithm(Record):
         output = self.run(rows, tape)
         return settled(output if self.discretise is None else self.discretise(output))
 
-    def law(self, rows: Any, tape: Tape | None = None) -> Floats:
+    def law(self, rows: object, tape: Tape | None = None) -> Floats:
         """The probabilities of ``outcomes`` on these rows, over the algorithm's coins.
 
         Exact where ``probabilities`` is, otherwise within ``stated_error`` of the truth in expected total

@@ -96,7 +96,7 @@ def correlated_choice(probabilities: npt.ArrayLike, tape: Tape) -> int:
 def correlated_log_choice(log_weights: npt.ArrayLike, tape: Tape) -> int:
     """An outcome drawn with probabilities in proportion to exp(``log_weights``), from shared coins.
 
-    Guarantee: the index is the argmin of ln E_i − ln w_i, hence that of :func:`correlated_choice` for the
+    Guarantee: the index is the argmin of ln E_i − ln w_i, which is that of :func:`correlated_choice` for the
     normalised weights; nothing overflows, whatever their size.
     Assumes: the same order on both sides; numbers below +∞, −∞ for weight zero, at least one finite.
     Reference: SIS 2.5; shared exponentials as in

@@ -1,27 +1,329 @@
-"""The way in: who asks is checked before the body is read, and the body before a turn is taken.
+"""The way in: limits, turns, and the order in which a request is checked.
 
 1. A path that is open to everybody is answered at once. 2. The token is checked by the headers alone. A
 stranger's body is never read. 3. The body is read within its route's limit and at a minimum rate. It holds no
 turn and no thread meanwhile. 4. The request waits for a turn of its dataset, board or gate, and runs.
 
 Whoever is refused before the body was read gets ``Connection: close``: the rest is not wanted.
+
+New questions are counted in the account's book: every process counts the same, and so does the next start.
+Previews and rejected requests write nothing, so they are counted in memory, which all workers of a machine
+share without locks. They charge nothing and tell nothing about the rows: this limit saves time, and no
+promise rests on it. In shared memory, names share slots by a keyed digest, so nobody can choose names that
+fall together. Two that do are counted together.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import math
+import re
+import secrets
+import time
+from array import array
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.server._limits import Limits, largest_body, needs_token, place_of
-from holdfast.server._people import Forbidden, Person, Refused
-from holdfast.server._rate import FreeRate, TooMany
+from holdfast.errors import HoldfastError
+from holdfast.server._people import ROUTES, Forbidden, Person, Refused
+from holdfast.server._policy import TooMany
 from holdfast.server._routing import PERSON, identify, problem
 from holdfast.server._service import Service
 from holdfast.server._short_way import AskedRoute, Gathering, PlainQuestion, plain_question
-from holdfast.server._turns import Busy, Turns
+
+_KB, _MB = 2**10, 2**20
+
+OPEN_PATHS = frozenset(path for (_, path), rule in ROUTES.items() if rule.public)
+"""The paths that need no token. They have no body, and they never wait for other requests."""
+
+# The largest body of each kind of request; the first row that matches counts. What is not listed is small.
+# Uploads are parsed in a process of their own, everything else on the event loop: 64 KB take about 1 ms.
+_BODIES: tuple[tuple[str, str, int], ...] = (
+    ("POST", r"/v1/boards/[^/]+/submissions", 64 * _MB),
+    ("POST", r"/v1/gates/[^/]+/submissions", 32 * _MB),
+    ("POST", r"/v1/gates", 32 * _MB),
+    ("POST", r"/v1/imports", 64 * _MB),
+    ("POST", r"/v1/datasets/[^/]+/(batches|report)", 2 * _MB),
+    ("PATCH", r"/v1/datasets/[^/]+/terms", 1 * _MB),
+    ("POST", r"/v1/datasets(/[^/]+/epochs)?", 1 * _MB),
+    ("POST", r"/v1/datasets/[^/]+/(preview|questions|tables|curves|discoveries)", 64 * _KB),
+    ("POST", r"/v1/boards", 64 * _KB),
+)
+_OTHER_BODIES = 16 * _KB
+_COMPILED = [(method, re.compile(pattern), most) for method, pattern, most in _BODIES]
+
+# Requests about the same dataset, board or gate wait for each other, and for nobody else.
+_PLACE = re.compile(r"/v1/(datasets|boards|gates)/([^/@]+)")
+
+
+def largest_body(method: str, path: str) -> int:
+    """How many bytes the body of a request may have.
+
+    >>> largest_body("POST", "/v1/datasets/people/questions"), largest_body("POST", "/v1/tokens")
+    (65536, 16384)
+    """
+    rows = (most for verb, pattern, most in _COMPILED if verb == method and pattern.fullmatch(path))
+    return next(rows, _OTHER_BODIES)
+
+
+def needs_token(path: str) -> bool:
+    """Whether a path belongs to the API and is not open to everybody."""
+    return (path == "/v1" or path.startswith("/v1/")) and path not in OPEN_PATHS
+
+
+def place_of(path: str) -> str:
+    """What a request is about: one dataset with all its epochs, one board, one gate, or none of these.
+
+    >>> place_of("/v1/datasets/people@2/questions"), place_of("/v1/me")
+    ('datasets/people', '')
+    """
+    match = _PLACE.match(path)
+    return f"{match[1]}/{match[2]}" if match else ""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one client, and all of them together, may ask of a service at a time.
+
+    Args:
+        connections: Open connections in all.
+        connections_per_address: Open connections from one address (for IPv6: one /64 network). A proxy is one
+            address.
+        header_seconds: How long a client may take to send the header of a request.
+        header_bytes: How long a header may be.
+        body_seconds: How long a body may take to arrive, besides ``body_rate``.
+        body_rate: How many bytes of a body must arrive in a second.
+        stalled_seconds: How long a client may leave an answer unread.
+        body_bytes: How many bytes of bodies are held at a time, in all.
+        running: How many requests run at a time, in all.
+        running_per_place: How many requests about one dataset, board or gate run at a time.
+        waiting_per_place: How many more wait for their turn there; further ones get 503.
+        free_per_minute: How many previews and rejected questions a person has in a minute. They cost nothing,
+            so they are counted in memory, by all workers of a machine together.
+    """
+
+    connections: int = 1_000
+    connections_per_address: int = 200
+    header_seconds: float = 10.0
+    header_bytes: int = 32 * _KB
+    body_seconds: float = 10.0
+    body_rate: int = 16 * _KB
+    stalled_seconds: float = 30.0
+    body_bytes: int = 256 * _MB
+    running: int = 96
+    running_per_place: int = 16
+    waiting_per_place: int = 64
+    free_per_minute: int = 600
+
+    def of_one_in(self, processes: int) -> Limits:
+        """The limits of one of so many processes of a service. What they hold in all is shared out among
+        them. A place may be busy in one of them alone, and an address is counted in all of them together."""
+        return replace(
+            self,
+            connections=math.ceil(self.connections / processes),
+            body_bytes=math.ceil(self.body_bytes / processes),
+            running=max(self.running_per_place, math.ceil(self.running / processes)),
+        )
+
+
+_SLOTS = 8_192
+
+
+class SharedCounts:
+    """One process's view of how many connections each address has in all of them.
+
+    Every process writes to a row of its own and reads the others. The row of a process that died is emptied.
+
+    Args:
+        numbers: Whole numbers in shared memory, :meth:`size` of them.
+        rows: How many processes there are.
+        key: Random bytes, the same in all processes.
+    """
+
+    def __init__(self, numbers: Any, rows: int, key: bytes) -> None:
+        self._numbers, self._rows, self._key = numbers, rows, key
+        self.row = 0
+
+    @staticmethod
+    def size(rows: int) -> int:
+        """How many numbers so many processes need."""
+        return rows * _SLOTS
+
+    def add(self, address: str, change: int) -> None:
+        """Count a connection of this process that came or went."""
+        self._numbers[self.row * _SLOTS + _slot(address, self._key)] += change
+
+    def total(self, address: str) -> int:
+        """How many connections an address has, in all processes."""
+        slot = _slot(address, self._key)
+        return sum(self._numbers[row * _SLOTS + slot] for row in range(self._rows))
+
+    def clear(self, row: int) -> None:
+        """Forget what a process counted that is gone."""
+        self._numbers[row * _SLOTS : (row + 1) * _SLOTS] = [0] * _SLOTS
+
+
+class SharedMoments:
+    """A moment for each person, by the clock that all processes of a machine have (``time.monotonic``).
+
+    Two processes that change the same moment at once can lose one of the two changes.
+
+    Args:
+        numbers: Floating point numbers in shared memory, :meth:`size` of them (default: memory of this
+            process alone).
+        key: Random bytes, the same in all processes.
+    """
+
+    def __init__(self, numbers: Any = None, key: bytes | None = None) -> None:
+        self._numbers = array("d", bytes(8 * self.size())) if numbers is None else numbers
+        self._key = secrets.token_bytes(16) if key is None else key
+
+    @staticmethod
+    def size() -> int:
+        """How many numbers are needed."""
+        return _SLOTS
+
+    def get(self, person: str) -> float:
+        """The moment of a person; 0 at first."""
+        return float(self._numbers[_slot(person, self._key)])
+
+    def set(self, person: str, moment: float) -> None:
+        """Change the moment of a person, in all processes."""
+        self._numbers[_slot(person, self._key)] = moment
+
+
+def _slot(name: str, key: bytes) -> int:
+    digest = hashlib.blake2s(name.encode(), key=key, digest_size=4).digest()
+    return int.from_bytes(digest) % _SLOTS
+
+
+_MINUTE = 60.0
+_shared_buckets: SharedMoments | None = None
+
+
+def share_buckets(buckets: SharedMoments) -> None:
+    """Count free requests together with other processes. A worker calls this once, before it serves."""
+    global _shared_buckets
+    _shared_buckets = buckets
+
+
+class FreeRate:
+    """A bucket of tokens for each person: what is free takes some out, and time puts them back.
+
+    A bucket is written down as the moment at which it is full again: one number, which processes can share.
+
+    Args:
+        per_minute: How many come back in a minute, and how many a full bucket has.
+        buckets: Where the buckets are (default: those of :func:`share_buckets`, or else memory of its own).
+    """
+
+    def __init__(self, per_minute: float, buckets: SharedMoments | None = None) -> None:
+        self._most = float(per_minute)
+        self._full_again = buckets or _shared_buckets or SharedMoments()
+
+    def require(self, person: str) -> None:
+        """Refuse a person whose bucket is empty."""
+        missing = (self._full_again.get(person) - time.monotonic()) * self._most / _MINUTE
+        if missing > self._most - 1.0:
+            wait = (missing - self._most + 1.0) * _MINUTE / self._most
+            raise TooMany(int(self._most), wait, what="previews and rejected requests")
+
+    def take(self, person: str, tokens: float) -> None:
+        """Take tokens out; a bucket can owe some."""
+        start = max(self._full_again.get(person), time.monotonic())
+        self._full_again.set(person, start + tokens * _MINUTE / self._most)
+
+
+class Busy(HoldfastError):
+    """Too many requests run or wait already; ``wait`` says after how many seconds to try again."""
+
+    def __init__(self, message: str, wait: float) -> None:
+        self.wait = wait
+        super().__init__(message)
+
+
+class _Place:
+    """The requests about one dataset, board or gate."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
+
+
+class Turns:
+    """Hands out turns on the event loop, so that no thread waits for one.
+
+    Guarantee: at most ``running_per_place`` requests about one place run at a time, whatever the others do,
+    and ``running`` in all. A place with slow requests leaves the turns of all other places alone as long as
+    fewer than ``running / running_per_place`` places are slow. One person holds at most half of the places in
+    a queue, so that another one can still get in line.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._running = 0
+        self._places: dict[str, _Place] = {}
+
+    @asynccontextmanager
+    async def turn(self, name: str, person: str) -> AsyncIterator[None]:
+        """Wait for a turn at a place and hold it. Raises :class:`Busy` where the queue is full."""
+        place = self._places.setdefault(name, _Place())
+        try:
+            await self._begin(place, person)
+            try:
+                yield
+            finally:
+                place.running -= 1
+                self._running -= 1
+                self._wake()
+        finally:
+            if not place.running and not place.waiting:
+                self._places.pop(name, None)
+
+    async def _begin(self, place: _Place, person: str) -> None:
+        limits = self._limits
+        if place.running < limits.running_per_place and self._running < limits.running and not place.waiting:
+            place.running += 1
+            self._running += 1
+            return
+        own = sum(holder == person for holder, _ in place.waiting)
+        if len(place.waiting) >= limits.waiting_per_place or own >= max(1, limits.waiting_per_place // 2):
+            raise Busy("Too many requests about this wait already. Try again in a moment.", 1.0)
+        turn = asyncio.get_running_loop().create_future()
+        entry = (person, turn)
+        place.waiting.append(entry)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                place.running -= 1  # The turn came at the same moment; the next one takes it.
+                self._running -= 1
+                self._wake()
+            else:
+                place.waiting.remove(entry)
+            raise
+
+    def _wake(self) -> None:
+        """Give free turns to whoever waits, one to each place in order."""
+        limits = self._limits
+        for place in list(self._places.values()):
+            if self._running >= limits.running:
+                return
+            while place.waiting and place.running < limits.running_per_place:
+                _, turn = place.waiting.popleft()
+                if not turn.done():
+                    place.running += 1
+                    self._running += 1
+                    turn.set_result(None)
+                    break
+
 
 _API_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _CLOSE = {"Connection": "close"}
@@ -54,7 +356,7 @@ class Admission:
     def __init__(self, app: ASGIApp, *, service: Service, limits: Limits) -> None:
         self._app, self._service, self._limits = app, service, limits
         self._turns = Turns(limits)
-        self._gathering = Gathering(service)
+        self._gathering = Gathering(service, limits.running)
         self._free = FreeRate(limits.free_per_minute)
         self._held = 0  # bytes of all bodies that are being read or worked on
 

@@ -1,30 +1,279 @@
-"""The HTTP application: routes, limits and problems around one service."""
+"""The HTTP application around one service: all routes, the page, and probes for operators.
+
+``/v1/live`` says that the process runs, and touches nothing. ``/v1/ready`` says whether the service can take
+requests now: its books can be reached, its disk written, its datasets opened, and it is not about to stop. It
+runs these checks in a thread of their own, at most once a second, and gives up after two: a probe neither
+waits for people who ask nor keeps them waiting. Replies name no dataset and no path: probes have no token.
+
+The page is some files that need no build step, sent with headers that allow nothing but themselves.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
+import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import resources
+from typing import Any
 
 import anyio.to_thread
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
 
 import holdfast
-from holdfast.server import (
-    _admin_routes,
-    _asking,
-    _batch_routes,
-    _board_routes,
-    _epoch_routes,
-    _operator_routes,
-    _page,
-    _report_routes,
-)
-from holdfast.server._admission import Admission
-from holdfast.server._limits import Limits
-from holdfast.server._observation import Tracing
+from holdfast.errors import HoldfastError
+from holdfast.ledger import read_heads
+from holdfast.server import _admin_routes, _asking, _board_routes
+from holdfast.server._admission import Admission, Limits
+from holdfast.server._observation import CONTENT_TYPE, COUNTED, Metrics, Observation, Tracing
 from holdfast.server._replies import describe_replies
 from holdfast.server._routing import TheService, authorize, install_problems
 from holdfast.server._service import Service
+
+_AGE = 1.0
+_PATIENCE = 2.0
+_log = logging.getLogger("holdfast.server")
+
+
+class Readiness:
+    """The checks of one service.
+
+    ``checks`` maps a name to a function that returns nothing, or what is wrong in words that anyone may read;
+    an exception counts as "failed".
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._draining = False
+        self._opened: set[str] = set()
+        self._broken: set[str] = set()
+        self._result: tuple[float, dict[str, str]] = (-_AGE, {})
+        self._running: asyncio.Future[dict[str, str]] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
+        self.checks: dict[str, Callable[[], str | None]] = {
+            "disk": self._disk,
+            "books": self._books,
+            "datasets": self._datasets,
+            "service": self._ready,
+        }
+
+    def drain(self) -> None:
+        """From now on the service is not ready: it is about to stop."""
+        self._draining = True
+
+    def close(self) -> None:
+        """End the thread of the checks; one that hangs is not waited for."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def reply(self) -> tuple[int, dict[str, Any]]:
+        """The status, 200 or 503, and each check by its name: "ok", or what is wrong."""
+        if self._draining:
+            return 503, {"status": "not ready", "checks": {"draining": "the service is about to stop"}}
+        at, checks = self._result
+        if time.monotonic() - at > _AGE:
+            checks = await self._checked()
+        ready = all(words == "ok" for words in checks.values())
+        return 200 if ready else 503, {"status": "ready" if ready else "not ready", "checks": checks}
+
+    async def _checked(self) -> dict[str, str]:
+        if self._running is None or self._running.done():
+            self._running = asyncio.get_running_loop().run_in_executor(self._thread, self.run)
+        finished, _ = await asyncio.wait([self._running], timeout=_PATIENCE)
+        if not finished:
+            return {"checks": f"not finished within {_PATIENCE:g} s"}
+        return self._running.result()
+
+    def run(self) -> dict[str, str]:
+        """Run all checks now."""
+        checks = {name: self._outcome(name, check) for name, check in self.checks.items()}
+        self._result = time.monotonic(), checks
+        return checks
+
+    @staticmethod
+    def _outcome(name: str, check: Callable[[], str | None]) -> str:
+        try:
+            return check() or "ok"
+        except Exception as error:
+            words = str(error) if isinstance(error, HoldfastError) else type(error).__name__
+            _log.warning("the check %r of readiness failed: %s", name, words)
+            return "failed; the log says more"
+
+    def _disk(self) -> str | None:
+        """Write, sync and remove a small file in the service's folder."""
+        with tempfile.NamedTemporaryFile(dir=self._service.home, prefix=".ready-") as file:
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+        return None
+
+    def _books(self) -> str | None:
+        read_heads(self._service.places.all_books)
+        return None
+
+    def _datasets(self) -> str | None:
+        """Open what was not opened yet. A dataset that cannot be opened does not keep people from the others:
+        only where none can be opened is the service not ready."""
+        names = set(self._service.datasets.names())
+        for name in sorted(names - self._opened):
+            try:
+                self._service.datasets.get(name)
+                self._opened.add(name)
+            except HoldfastError as error:
+                if name not in self._broken:
+                    _log.error("dataset %s cannot be opened: %s", name, error)
+                self._broken.add(name)
+        self._broken &= names - self._opened
+        if self._broken and self._broken == names:
+            return f"none of {len(names)} datasets can be opened; the log says more"
+        return None
+
+    def _ready(self) -> str | None:
+        """What the service itself says: its store and the database of its books can be reached."""
+        problems = self._service.ready()
+        if not problems:
+            return None
+        _log.warning("the service is not ready: %s", problems)
+        return "not ready; the log says more"
+
+
+operator_router = APIRouter(prefix="/v1")
+
+
+# Not in a thread: a probe is answered while all threads are busy.
+@operator_router.get("/live")
+async def live() -> dict[str, str]:
+    """Whether the process runs. Touches nothing."""
+    return {"status": "live"}
+
+
+@operator_router.get(
+    "/ready", response_model=None, responses={503: {"description": "Not ready; checks say why."}}
+)
+async def ready(request: Request) -> JSONResponse:
+    """Whether the service can take requests: 200 or 503, and each check."""
+    readiness: Readiness = request.app.state.readiness
+    status, checks = await readiness.reply()
+    return JSONResponse(checks, status, headers={"Cache-Control": "no-store"})
+
+
+@operator_router.get("/metrics", response_class=Response)
+def metrics(request: Request) -> Response:
+    """What the service does, in Prometheus' text format. For owners whose token reaches everything: metrics
+    speak of all datasets."""
+    all_metrics: Metrics = request.app.state.metrics
+    return Response(all_metrics.text(), media_type=CONTENT_TYPE)
+
+
+def _observe(app: FastAPI, service: Service, tracing: Tracing) -> None:
+    """Observe every request of an app, and add these routes. Call it after all other middleware: every reply
+    has a request id then, those of the others included."""
+    app.state.metrics = Metrics(lambda: service.places.all_books, counted=os.environ.get(COUNTED))
+    app.state.readiness = Readiness(service)
+    app.include_router(operator_router)
+    app.add_middleware(Observation, observe=app.state.metrics.observe, tracing=tracing)
+
+
+page_router = APIRouter(include_in_schema=False)
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+
+
+def _file(name: str, kind: str) -> Response:
+    content = resources.files("holdfast.server").joinpath("page", name).read_bytes()
+    return Response(content, media_type=kind, headers=_HEADERS)
+
+
+_SCRIPT = "text/javascript; charset=utf-8"
+
+
+@page_router.get("/")
+def index() -> Response:
+    """The page itself."""
+    return _file("index.html", "text/html; charset=utf-8")
+
+
+@page_router.get("/page.css")
+def style() -> Response:
+    """How it looks."""
+    return _file("page.css", "text/css; charset=utf-8")
+
+
+@page_router.get("/page.js")
+def script() -> Response:
+    """Signing in, and the way from one dataset, board or gate to another."""
+    return _file("page.js", _SCRIPT)
+
+
+@page_router.get("/tools.js")
+def tools() -> Response:
+    """What all parts use: elements, numbers, tables and pictures."""
+    return _file("tools.js", _SCRIPT)
+
+
+@page_router.get("/dataset.js")
+def dataset() -> Response:
+    """One dataset: its account, its epochs, previews and questions."""
+    return _file("dataset.js", _SCRIPT)
+
+
+@page_router.get("/columns.js")
+def columns() -> Response:
+    """The table of columns, which can be searched."""
+    return _file("columns.js", _SCRIPT)
+
+
+@page_router.get("/answers.js")
+def answers() -> Response:
+    """The answers of an account, as a picture and a table."""
+    return _file("answers.js", _SCRIPT)
+
+
+@page_router.get("/results.js")
+def results() -> Response:
+    """Answers with many numbers: curves, histograms and tables."""
+    return _file("results.js", _SCRIPT)
+
+
+@page_router.get("/report.js")
+def report() -> Response:
+    """The report that ends an account."""
+    return _file("report.js", _SCRIPT)
+
+
+@page_router.get("/owner.js")
+def owner() -> Response:
+    """What an owner does with one dataset."""
+    return _file("owner.js", _SCRIPT)
+
+
+@page_router.get("/administration.js")
+def administration() -> Response:
+    """The administration of the service, for owners."""
+    return _file("administration.js", _SCRIPT)
+
+
+@page_router.get("/boards.js")
+def boards() -> Response:
+    """One board."""
+    return _file("boards.js", _SCRIPT)
+
+
+@page_router.get("/gates.js")
+def gates() -> Response:
+    """One gate."""
+    return _file("gates.js", _SCRIPT)
+
 
 # For the page and for answers that are sent in blocks.
 _SPARE_THREADS = 16
@@ -80,12 +329,9 @@ def create_app(service: Service, *, limits: Limits | None = None, tracing: Traci
 
     app.include_router(_admin_routes.router)
     app.include_router(_asking.router)
-    app.include_router(_batch_routes.router)
-    app.include_router(_epoch_routes.router)
-    app.include_router(_report_routes.router)
     app.include_router(_board_routes.boards_router)
     app.include_router(_board_routes.gates_router)
-    app.include_router(_page.router)
-    _operator_routes.install(app, service, tracing or Tracing())
+    app.include_router(page_router)
+    _observe(app, service, tracing or Tracing())
     describe_replies(app)
     return app

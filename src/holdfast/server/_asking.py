@@ -1,4 +1,8 @@
-"""Routes about datasets: registering, previews, questions, history, certificate, ledger, close."""
+"""Routes about datasets: registering, previews, questions, batches, epochs, history, certificate, book,
+report.
+
+Questions of a batch are asked together, so that none pays for what the others reveal.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +18,26 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from holdfast import ledger
+from holdfast.coding import PRECISE_NATS
 from holdfast.engines import shown
+from holdfast.errors import HoldfastError
 from holdfast.guard import Answer
 from holdfast.server._datasets import Dataset
 from holdfast.server._observation import count_outcomes, watch_answers
 from holdfast.server._people import Person
-from holdfast.server._policy import Policy
-from holdfast.server._requests import AskBody, ClaimBody, DatasetBody
+from holdfast.server._policy import Arrived, Policy
+from holdfast.server._requests import (
+    AskBody,
+    BatchBody,
+    BatchQuestion,
+    ClaimBody,
+    DatasetBody,
+    EpochBody,
+    ReportBody,
+)
 from holdfast.server._routing import KNOWN, TheService, Who, in_place
 from holdfast.server._service import Service
-from holdfast.server._storage import named
+from holdfast.server._storage import Unknown, named
 
 router = APIRouter(prefix="/v1/datasets")
 
@@ -54,8 +68,8 @@ def dataset(name: str, service: TheService, person: Who) -> dict[str, Any]:
 @router.post("/{name}/preview", response_model=dict[str, Any])
 def preview(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
     """What a question would cost and show. Never opens the protected rows, charges nothing."""
-    found = service.dataset(person, name)
-    return JSONResponse(found.preview(person, body.query, precise=body.precise, nats=body.nats).to_dict())
+    dataset = service.dataset(person, name)
+    return JSONResponse(dataset.preview(person, body.query, precise=body.precise, nats=body.nats).to_dict())
 
 
 @router.post("/{name}/questions", response_model=dict[str, Any])
@@ -64,13 +78,13 @@ def ask(
 ) -> JSONResponse:
     """Answer a question. The same question, or the same Idempotency-Key, returns the recorded answer and
     costs nothing."""
-    request = hashlib.sha256(f"{person.identity}\n{key}".encode()).hexdigest() if key else ""
-    found = service.dataset(person, name)
-    watch_answers(found.guard)
-    answer = found.ask(person, body.query, request, precise=body.precise, nats=body.nats)
+    request = _request(person.identity, key)
+    dataset = service.dataset(person, name)
+    watch_answers(dataset.guard)
+    answer = dataset.ask(person, body.query, request, precise=body.precise, nats=body.nats)
     if request or body.nats is not None or body.precise:
         return JSONResponse(answer.to_dict())
-    return reply_to(service, found, body.query, answer)
+    return reply_to(service, dataset, body.query, answer)
 
 
 def reply_to(service: Service, dataset: Dataset, question: str, answer: Answer) -> JSONResponse:
@@ -84,9 +98,9 @@ def reply_to(service: Service, dataset: Dataset, question: str, answer: Answer) 
 def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
     """Answer a question by the values of a column, such as share(late, by = carrier): one question for each
     value, asked together. Those that were answered before cost nothing."""
-    found = service.dataset(person, name)
-    watch_answers(found.guard)
-    answers = found.table(person, body.query, precise=body.precise, nats=body.nats)
+    dataset = service.dataset(person, name)
+    watch_answers(dataset.guard)
+    answers = dataset.table(person, body.query, precise=body.precise, nats=body.nats)
     count_outcomes(len(answers))
     return JSONResponse(answers.to_dict())
 
@@ -95,23 +109,23 @@ def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONRes
 def curve(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
     """Tell a whole distribution, such as cdf(income): the share of rows up to each of 64 points, in one
     band."""
-    found = service.dataset(person, name)
-    return JSONResponse(found.curve(person, body.query, precise=body.precise, nats=body.nats).to_dict())
+    dataset = service.dataset(person, name)
+    return JSONResponse(dataset.curve(person, body.query, precise=body.precise, nats=body.nats).to_dict())
 
 
 @router.post("/{name}/discoveries", response_model=dict[str, Any])
 def discover(name: str, body: ClaimBody, service: TheService, person: Who) -> JSONResponse:
     """Test a claim, such as mean(income, 0, 1e5) > 3e4: of all that is found, few are false, in
     expectation."""
-    found = service.dataset(person, name)
-    return JSONResponse(found.discover(person, body.claim, body.rate).to_dict())
+    dataset = service.dataset(person, name)
+    return JSONResponse(dataset.discover(person, body.claim, body.rate).to_dict())
 
 
 @router.get("/{name}/discoveries")
 def discoveries(name: str, service: TheService, person: Who) -> list[dict[str, Any]]:
     """Every claim of the account that was tested, in order."""
-    found = service.dataset(person, name)
-    return [one.to_dict() for one in found.guard.discoveries]
+    dataset = service.dataset(person, name)
+    return [discovery.to_dict() for discovery in dataset.guard.discoveries]
 
 
 @router.get("/{name}/history")
@@ -123,9 +137,9 @@ def history(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> dict[str, Any]:
     """Answers of the account in order, a page at a time; ``after`` is the last line of the page before."""
-    found = service.dataset(person, name).guard.history_page(after, limit)
-    answers = [{"line": line, **answer.to_dict()} for line, answer in found.items()]
-    return {"answers": answers, "after": max(found, default=after)}
+    page = service.dataset(person, name).guard.history_page(after, limit)
+    answers = [{"line": line, **answer.to_dict()} for line, answer in page.items()]
+    return {"answers": answers, "after": max(page, default=after)}
 
 
 @router.get("/{name}/train")
@@ -155,9 +169,11 @@ def certificate(
 ) -> dict[str, Any]:
     """What all answers together rest on; as ``in-toto`` in a signed DSSE envelope that also says how the book
     ends, for people who verify without Holdfast."""
-    found = service.dataset(person, name)
-    said = found.guard.certificate.to_dict()
-    return ledger.envelope(found.book, certificate=said, name=name) if form == "in-toto" else said
+    dataset = service.dataset(person, name)
+    certificate = dataset.guard.certificate.to_dict()
+    if form == "json":
+        return certificate
+    return ledger.envelope(dataset.book, certificate=certificate, name=name)
 
 
 @router.get("/{name}/ledger")
@@ -174,11 +190,11 @@ def verify(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """The book as the service itself verifies it, and that it goes on where the epoch before it says; anyone
     can do the same offline."""
     last = service.dataset(person, name).guard.epoch.number
-    books = [one.book for one in service.datasets.epochs(name)[:last]]
+    books = [epoch.book for epoch in service.datasets.epochs(name)[:last]]
     with ExitStack() as at_end:
         exports = [at_end.enter_context(_exported(book)) for book in books[-2:]]
-        found = ledger.verify_epochs(exports, service.key.public)[-1]
-    return {**found.to_dict(), "whole": found.whole, "key": service.key.public}
+        verification = ledger.verify_epochs(exports, service.key.public)[-1]
+    return {**verification.to_dict(), "whole": verification.whole, "key": service.key.public}
 
 
 def streamed(book: ledger.Book, name: str, *, close: bool = False) -> StreamingResponse:
@@ -214,25 +230,102 @@ def _listed(service: Service, person: Person, name: str) -> dict[str, Any]:
 
 def described(service: Service, person: Person, name: str) -> dict[str, Any]:
     """A dataset as a person sees it: its columns, its promise, what is spent and what is left."""
-    found = service.dataset(person, name)
-    guard, left, closed = found.guard, found.guard.left, found.guard.closed
+    dataset = service.dataset(person, name)
+    guard, left, closed = dataset.guard, dataset.guard.left, dataset.guard.closed
     return {
         "name": name,
         "rows": guard.rows,
         "columns": {column: about.kind for column, about in guard.schema.items()},
         "confidence": guard.confidence,
         "error": guard.error,
-        "strategy": found.policy.strategy,
-        "promise": found.policy.promise,
-        "expect": found.policy.expect,
+        "strategy": dataset.policy.strategy,
+        "promise": dataset.policy.promise,
+        "expect": dataset.policy.expect,
         "spent": guard.spent,
         **left.to_dict(),
-        "share": found.policy.shares.get(person.account),
-        "share_left": found.share_left(person),
-        "share_unit": found.policy.share_unit,
+        "share": dataset.policy.shares.get(person.account),
+        "share_left": dataset.share_left(person),
+        "share_unit": dataset.policy.share_unit,
         "closed": closed,
         "reported": closed and guard.reported is not None,
-        "may_report": found.policy.may_report(person),
+        "may_report": dataset.policy.may_report(person),
         "epoch": guard.epoch.to_dict(),
-        "epochs": [one.standing() for one in service.datasets.epochs(name)],
+        "epochs": [epoch.standing() for epoch in service.datasets.epochs(name)],
     }
+
+
+@router.post("/{name}/batches", response_model=dict[str, Any])
+def ask_all(name: str, body: BatchBody, service: TheService, person: Who) -> JSONResponse:
+    """Answer several questions together: none pays for what the others reveal, and whoever asks later pays
+    for all of them.
+
+    All are read before the first is asked: a question that cannot be asked as written refuses them all, and
+    nothing is charged. What is refused later is told in its place, under ``problem``; with ``stop`` nothing
+    is asked after it. A question with a ``key`` returns the recorded answer when it is sent again with it.
+    """
+    asked = [
+        (question.query, _request(person.identity, question.key), _wished(question))
+        for question in body.questions
+    ]
+    dataset = service.dataset(person, name)
+    watch_answers(dataset.guard)
+    outcomes = dataset.ask_all(person, asked, stop=body.stop)
+    answers = sum(isinstance(outcome, Answer) for outcome in outcomes)
+    count_outcomes(answers, len(outcomes) - answers)
+    return JSONResponse({"outcomes": [_outcome(outcome) for outcome in outcomes]})
+
+
+def _wished(question: BatchQuestion) -> float | None:
+    return PRECISE_NATS if question.precise and question.nats is None else question.nats
+
+
+def _outcome(outcome: Answer | HoldfastError) -> dict[str, Any]:
+    if isinstance(outcome, Answer):
+        return {"answer": outcome.to_dict()}
+    return {"problem": in_place(outcome)}
+
+
+def _request(identity: str, key: str) -> str:
+    return hashlib.sha256(f"{identity}\n{key}".encode()).hexdigest() if key else ""
+
+
+@router.post("/{name}/epochs", status_code=201)
+def open_epoch(
+    name: str,
+    body: EpochBody,
+    service: TheService,
+    person: Who,
+    key: _IdempotencyKey = "",
+) -> dict[str, Any]:
+    """Open an epoch for rows that arrived since the newest one. It has an account of its own, and no earlier
+    account changes; the same Idempotency-Key returns the epoch that was opened. From then on NAME is the new
+    epoch, and NAME@1 the first."""
+    service.dataset(person, name)
+    arrived = Arrived(**body.model_dump())
+    return service.datasets.next_epoch(name, arrived, _request(person.identity, key)).standing()
+
+
+@router.get("/{name}/epochs")
+def epochs(name: str, service: TheService, person: Who) -> list[dict[str, Any]]:
+    """Every epoch of a dataset: since when it is open, and what is left of its account."""
+    service.dataset(person, name)
+    return [epoch.standing() for epoch in service.datasets.epochs(name)]
+
+
+@router.post("/{name}/report")
+def give(name: str, body: ReportBody, service: TheService, person: Who) -> dict[str, Any]:
+    """Give the last word: close the account for everyone, then read the questions exactly.
+
+    The policy says who may. A question that cannot be asked refuses the report, and the account stays open.
+    A report is given once; the same questions return it again.
+    """
+    return service.dataset(person, name).report(person, body.questions).to_dict()
+
+
+@router.get("/{name}/report")
+def given(name: str, service: TheService, person: Who) -> dict[str, Any]:
+    """The report that was given."""
+    report = service.dataset(person, name).guard.reported
+    if report is None:
+        raise Unknown(f"There is no report on {name!r}: nobody has given one yet.")
+    return report.to_dict()

@@ -20,7 +20,7 @@ from holdfast.guard import Asker, Board, Gate, Submission, Verdict
 from holdfast.ledger import Balance, Book
 from holdfast.records import Record
 from holdfast.server._people import Person
-from holdfast.server._rate import RATE, SECONDS, TooMany, require_rate
+from holdfast.server._policy import RATE, SECONDS, TooMany, require_rate
 from holdfast.server._storage import Contents, Places, Unknown, adopt, require_name
 
 BOARDS_SCHEMA = """

@@ -31,10 +31,10 @@ from holdfast.server._policy import (
     Planned,
     Policy,
     States,
+    require_rate,
     standing,
     with_terms,
 )
-from holdfast.server._rate import require_rate
 from holdfast.server._storage import Broken, Contents, Places, Store, Unknown, adopt, named, require_name
 from holdfast.server._training_view import column_data
 

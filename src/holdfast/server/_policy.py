@@ -29,13 +29,34 @@ from holdfast.guard import Guard
 from holdfast.ledger import Balance, Book
 from holdfast.records import Record
 from holdfast.server._people import Forbidden, Person
-from holdfast.server._rate import RATE, SECONDS
 from holdfast.server._storage import Store
 
 if TYPE_CHECKING:
     from holdfast.typing import PromiseKind, StrategyName
 
+RATE = 600
+SECONDS = 30.0
 _MICRO = 1_000_000
+
+
+class TooMany(HoldfastError):
+    """More in a minute than is allowed; ``wait`` is in seconds."""
+
+    def __init__(self, rate: int, wait: float, *, what: str = "new questions") -> None:
+        self.wait = wait
+        super().__init__(f"At most {rate} {what} a minute; try again in {wait:.0f} s.")
+
+
+def require_rate(rate: int, person: str, balance: Balance) -> None:
+    """Refuse a question of someone who reserved as many as ``rate`` in the last minute.
+
+    A time that lies further ahead than a minute was written before the clock went back, and does not count:
+    nobody is locked out for longer than two minutes.
+    """
+    now, times = time.time(), balance.recent.get(person, ())
+    lately = [at for at in times if abs(now - at) < balance.window] if len(times) >= rate else []
+    if len(lately) >= rate:
+        raise TooMany(rate, balance.window - max(0.0, now - min(lately)))
 
 
 @dataclass(frozen=True, repr=False)

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from holdfast.errors import QueryRejected
 from holdfast.isolated import MOST_MEMORY, Exhausted, run_isolated
 from holdfast.results import Results, read_results
-from holdfast.server._rate import RATE, SECONDS
+from holdfast.server._policy import RATE, SECONDS
 
 
 class _Strict(BaseModel):

@@ -22,8 +22,7 @@ from holdfast import errors
 from holdfast.ledger import BookError, Closed
 from holdfast.server._archives import ArchiveError
 from holdfast.server._people import Forbidden, Person, Refused, rule_of
-from holdfast.server._policy import Archived, Deleted, Overtaken
-from holdfast.server._rate import TooMany
+from holdfast.server._policy import Archived, Deleted, Overtaken, TooMany
 from holdfast.server._service import Service
 from holdfast.server._sign_in import COOKIE, PAGE_HEADER, NoProvider
 from holdfast.server._storage import Broken, Conflict, StoreError, Unknown

@@ -13,19 +13,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from holdfast.errors import HoldfastError, InvalidArgument
-from holdfast.guard import Board
+from holdfast.guard import Board, Guard
 from holdfast.ledger import HANDED_OVER, TAKEN_OVER, Balance, Book, BookError, Entry, Marks, SigningKey, Stale
 from holdfast.server._archives import Bundles
 from holdfast.server._boards import Boards, Gates, OpenGate, unknown_gate
 from holdfast.server._datasets import Dataset, Datasets
 from holdfast.server._people import Person, Tokens
 from holdfast.server._policy import ARCHIVED, DELETED, TERMS_SUBJECT, Policy, changed_terms
-from holdfast.server._recorded import Recorded
 from holdfast.server._sign_in import SignIn
 from holdfast.server._storage import Conflict, Contents, Places, PostgresStore, Store, Unknown, named
 
+# So many replies of each dataset are kept, and none that is longer than this.
+_MOST_REPLIES = 4_096
+_MOST_BYTES = 16 * 2**10
 _KEY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS [key] (
     id INTEGER PRIMARY KEY,
@@ -197,6 +200,34 @@ BOOK = "service.admin"
 _ACTS = "administration"
 _FORMAT = 2
 _TRIES = 100
+
+
+class Recorded:
+    """The replies that one process has sent, as bytes, by guard and question.
+
+    An answer never changes once it is in the book. So the reply to a question in the same words is the same
+    for everybody who may ask the dataset. The caller checks that they may.
+    """
+
+    def __init__(self) -> None:
+        self._replies: WeakKeyDictionary[Guard, dict[str, bytes]] = WeakKeyDictionary()
+
+    def keep(self, guard: Guard, question: str, reply: bytes) -> None:
+        """Keep the reply to a question that has its answer in the book."""
+        if len(reply) > _MOST_BYTES:
+            return
+        replies = self._replies.setdefault(guard, {})
+        if len(replies) >= _MOST_REPLIES:
+            replies.pop(next(iter(replies)), None)
+        replies[question] = reply
+
+    def has(self, question: str) -> bool:
+        """Whether any dataset has a reply to a question in these words."""
+        return any(question in replies for replies in list(self._replies.values()))
+
+    def reply(self, guard: Guard, question: str) -> bytes | None:
+        """The reply of a guard; None if it is not at hand."""
+        return self._replies.get(guard, {}).get(question)
 
 
 class Administration:

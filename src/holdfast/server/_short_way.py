@@ -14,6 +14,8 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -31,6 +33,8 @@ from holdfast.server._requests import AskBody
 from holdfast.server._routing import KNOWN, problem_of
 from holdfast.server._service import Service
 
+# An event loop, and the name of a dataset.
+_Place = tuple[asyncio.AbstractEventLoop, str]
 _PATH = re.compile(r"/v1/datasets/([^/]+)/questions")
 
 
@@ -83,7 +87,7 @@ class _Waiting:
     reply: asyncio.Future[Response]
     context: Context = field(default_factory=copy_context)
 
-    def settle(self, reply: Response | Exception) -> None:
+    def settle(self, reply: Response | BaseException) -> None:
         """Hand over the reply, or the error that nobody expected, unless whoever asked has gone."""
         if self.reply.done():
             return
@@ -95,16 +99,17 @@ class _Waiting:
 
 class Gathering:
     """Questions on their way, by dataset: one thread answers those that wait, then those that came
-    meanwhile.
+    meanwhile. ``threads`` is how many datasets can have one at a time.
 
     Guarantee: each has the reply that it would have by itself.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, threads: int) -> None:
         self._service = service
+        # Of our own: a pool that can cancel what it runs needs several turns of the event loop for a call.
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="questions")
         # What waits, by event loop and dataset; it is listed here as long as a thread answers its questions.
-        self._waiting: dict[tuple[asyncio.AbstractEventLoop, str], list[_Waiting]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: dict[_Place, list[_Waiting]] = {}
 
     async def reply(self, question: PlainQuestion, person: Person) -> Response:
         """The reply to a question, once there is one."""
@@ -113,27 +118,33 @@ class Gathering:
         if place in self._waiting:
             self._waiting[place].append(waiting)
         else:
-            self._waiting[place] = [waiting]
-            task = loop.create_task(self._answer(place))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._begin(place, [waiting])
         return await waiting.reply
 
-    async def _answer(self, place: tuple[asyncio.AbstractEventLoop, str]) -> None:
-        group: list[_Waiting] = []
+    def _begin(self, place: _Place, group: list[_Waiting]) -> None:
+        self._waiting[place] = []
+        self._threads.submit(self._answer, place, group)
+
+    def _answer(self, place: _Place, group: list[_Waiting]) -> None:
+        """Answer a group in a thread, and hand its replies to the event loop."""
+        replies: list[Response | BaseException]
         try:
-            while group := self._waiting[place]:
-                self._waiting[place] = []
-                try:
-                    work = group[0].context.copy().run  # Each of them is entered again, for its own answer.
-                    replies = await run_in_threadpool(work, _replies, self._service, group)
-                except Exception as error:
-                    replies = [error] * len(group)
-                for waiting, reply in zip(group, replies, strict=True):
-                    waiting.settle(reply)
-        finally:
-            for waiting in (*group, *self._waiting.pop(place)):
-                waiting.reply.cancel()  # Of those without a reply: nobody waits for ever.
+            work = group[0].context.copy().run  # Each of them is entered again, for its own answer.
+            replies = [*work(_replies, self._service, group)]
+        except BaseException as error:  # Nobody waits for ever.
+            replies = [error] * len(group)
+        with suppress(RuntimeError):  # The loop has ended, and with it whoever waited.
+            place[0].call_soon_threadsafe(self._settle, place, group, replies)
+
+    def _settle(
+        self, place: _Place, group: list[_Waiting], replies: Sequence[Response | BaseException]
+    ) -> None:
+        for waiting, reply in zip(group, replies, strict=True):
+            waiting.settle(reply)
+        if following := self._waiting[place]:
+            self._begin(place, following)
+        else:
+            del self._waiting[place]
 
 
 def _replies(service: Service, group: Sequence[_Waiting]) -> list[Response | Exception]:
@@ -183,9 +194,9 @@ def plain_question(method: str, path: str, headers: Mapping[str, str], body: byt
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return None
     try:
-        said = json.loads(body)
-        if type(said) is not dict or list(said) != ["query"]:
+        fields = json.loads(body)
+        if type(fields) is not dict or list(fields) != ["query"]:
             return None
-        return PlainQuestion(address[1], AskBody.model_validate(said))
+        return PlainQuestion(address[1], AskBody.model_validate(fields))
     except (ValueError, ValidationError, RecursionError):
         return None

@@ -9,6 +9,7 @@ with a range for every step, and their example, the Pólya urn (L5).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ _CERTAIN = 800.0
 _AZUMA = "Azuma–Hoeffding, L5 theorem 1"
 
 
-def adaptive_failure(k: int, nu: float, noise: Gaussian | Laplace, *, event: Any = 0.0) -> float:
+def adaptive_failure(k: int, nu: float, noise: Gaussian | Laplace, *, event: float = 0.0) -> float:
     """The chance that any of k adaptive queries misses the radius that each, if fixed, misses with ``nu``.
 
     Guarantee: P(E or some |q_j(X) − μ_j| > α) ≤ T(P_ideal(E) + kν), with T the trade-off curve of k answers
@@ -35,6 +36,9 @@ def adaptive_failure(k: int, nu: float, noise: Gaussian | Laplace, *, event: Any
     Assumes: ``noise.ratio`` = α divided by the noise's sd or scale; fresh symmetric noise on every answer;
         the analyst's coins and prior knowledge independent of the data (not checkable).
     Reference: Holdfast; proof in ``docs/theory/adaptive-validity.md``.
+
+    Args:
+        k: How many steps or queries there are.
 
     >>> round(adaptive_failure(100, 1e-20, Gaussian(0.5)), 12)
     8.5881582e-05
@@ -129,7 +133,7 @@ class _LaplaceCurve:
         return 0 if direction < 0 else len(epsilon) - 1
 
 
-def azuma(t: Any, steps: Any) -> float:
+def azuma(t: float, steps: Iterable[float]) -> float:
     """A martingale whose i-th increment is at most ``steps[i]`` in size ends ``t`` or more above its start.
 
     Guarantee: P(Σ X_i ≥ t) ≤ exp(−t² / (2 Σ a_i²)) where |X_i| ≤ a_i and E[X_i | past] ≤ 0; one-sided.
@@ -143,13 +147,16 @@ def azuma(t: Any, steps: Any) -> float:
     return _gaussian_tail(t, checks.reals(steps, "steps", "[0, inf)", of="azuma", by=_AZUMA))
 
 
-def azuma_intervals(t: Any, lengths: Any) -> float:
+def azuma_intervals(t: float, lengths: Iterable[float]) -> float:
     """Azuma–Hoeffding where the i-th increment, given the past, lies in an interval of ``lengths[i]``.
 
     Guarantee: P(Σ X_i ≥ t) ≤ exp(−2t² / Σ c_i²) where E[X_i | past] ≤ 0; the interval may depend on the past,
         its length may not. With c_i = 2a_i it is :func:`azuma`.
     Assumes: the lengths are fixed in advance (not checkable).
     Reference: L5 theorem 1 with Hoeffding's lemma for intervals (McDiarmid 1989).
+
+    Args:
+        t: How far above its start.
 
     >>> round(azuma_intervals(3.0, [1.0, 1.0, 1.0, 1.0]), 6)
     0.011109
@@ -159,13 +166,16 @@ def azuma_intervals(t: Any, lengths: Any) -> float:
     return _gaussian_tail(t, [length / 2.0 for length in lengths])
 
 
-def azuma_with_drift(total: Any, k: int, bound: Any, drift: Any = 0.0) -> float:
+def azuma_with_drift(total: float, k: int, bound: float, drift: float = 0.0) -> float:
     """k increments within ``bound``, each with conditional mean at most ``drift``, sum to ``total`` or more.
 
     Guarantee: P(Σ X_i ≥ kμ + z√k a) ≤ e^{−z²/2}, here solved for z; 1 where the total does not exceed the
         drift. For independent increments this is Hoeffding's bound (L5 theorem 0).
     Assumes: |X_i| ≤ a and E[X_i | past] ≤ μ (not checkable).
     Reference: L5 theorems 0 and 1.
+
+    Args:
+        k: How many steps or queries there are.
 
     >>> round(azuma_with_drift(30.0, k=100, bound=1.0, drift=0.1), 6)
     0.135335
@@ -181,13 +191,18 @@ def azuma_with_drift(total: Any, k: int, bound: Any, drift: Any = 0.0) -> float:
     return _gaussian_tail(max(0.0, excess), [math.sqrt(k) * bound])
 
 
-def hoeffding_lemma(rate: Any, low: Any, high: Any, mean: Any, *, known: str = "exactly") -> float:
+def hoeffding_lemma(rate: float, low: float, high: float, mean: float, *, known: str = "exactly") -> float:
     """The logarithm of E exp(rate · X) is at most rate · mean + rate² (high − low)² / 8 for X in [low, high].
 
     Guarantee: an upper bound on ln E exp(λX). ``known="exactly"``: E X = mean, every λ. ``known="above"``:
         only E X ≤ mean is known, and then λ must not be negative.
     Assumes: P(low ≤ X ≤ high) = 1 (not checkable).
     Reference: L5 theorem 2, which prints E X ≤ μ for every real λ; X = −1 with μ = 1, λ = −1 breaks it.
+
+    Args:
+        rate: The rate λ.
+        low: The least value of X.
+        high: The largest value of X.
 
     >>> round(hoeffding_lemma(2.0, -1.0, 1.0, 0.0), 6)
     2.0
@@ -214,6 +229,9 @@ def expected_loss(epsilon: float, *, method: str = "sharp") -> float:
     Assumes: the step is ε-private (not checkable).
     Reference: L5 claim 4; sharp: the loss lies in [−ε, ε] with E e^-loss = 1, extreme at the two ends.
 
+    Args:
+        method: "sharp" for the best constants, "paper" for those printed.
+
     >>> round(expected_loss(0.1), 9), round(expected_loss(0.1, method="paper"), 9)
     (0.004995837, 0.02)
     """
@@ -222,13 +240,18 @@ def expected_loss(epsilon: float, *, method: str = "sharp") -> float:
     return rounding.up(epsilon * math.tanh(epsilon / 2.0) if method == "sharp" else 2.0 * epsilon * epsilon)
 
 
-def polya_variance(red: Any, blue: Any, draws: Any) -> float:
+def polya_variance(red: int, blue: int, draws: int) -> float:
     """The variance of the number of red draws from a Pólya urn, which gains a ball of each drawn colour.
 
     Guarantee: Var S_k = pq k(N + k)/(N + 1), N = red + blue, p = red/N, q = blue/N; exact, not a bound.
     Assumes: nothing else.
     Reference: the moments of the beta-binomial law. L5 remarks that S_k stays within √k + k/N of its mean;
         the standard deviation is of the order √(k + k²/N), which is larger once k exceeds N.
+
+    Args:
+        red: How many red balls there are at first.
+        blue: How many blue balls there are at first.
+        draws: How many balls are drawn.
 
     >>> polya_variance(1, 1, 10)
     10.0
@@ -239,12 +262,17 @@ def polya_variance(red: Any, blue: Any, draws: Any) -> float:
     return variance
 
 
-def polya_lengths(red: Any, blue: Any, draws: Any) -> list[float]:
+def polya_lengths(red: int, blue: int, draws: int) -> list[float]:
     """The lengths (N + k)/(N + ℓ), ℓ = 1..k, of the increments of F_ℓ = E[red draws of k | the first ℓ].
 
     Guarantee: given the past, F_ℓ takes two values this far apart; exact.
     Assumes: nothing else.
     Reference: L5, the urn without k ≪ N; there each increment is bounded by 2 + k/N in size.
+
+    Args:
+        red: How many red balls there are at first.
+        blue: How many blue balls there are at first.
+        draws: How many balls are drawn.
 
     >>> polya_lengths(1, 1, 2)
     [1.3333333333333333, 1.0]
@@ -254,12 +282,17 @@ def polya_lengths(red: Any, blue: Any, draws: Any) -> list[float]:
     return [(balls + draws) / (balls + step) for step in range(1, draws + 1)]
 
 
-def polya_tail(t: Any, red: Any, blue: Any, draws: Any) -> float:
+def polya_tail(t: float, red: int, blue: int, draws: int) -> float:
     """The chance that a Pólya urn shows ``t`` or more red draws above the mean: Azuma on its own martingale.
 
     Guarantee: P(S_k − kp ≥ t) ≤ exp(−2t² / Σ ((N+k)/(N+ℓ))²).
     Assumes: nothing else.
     Reference: L5, the urn, with a length for every step instead of the largest for all.
+
+    Args:
+        red: How many red balls there are at first.
+        blue: How many blue balls there are at first.
+        draws: How many balls are drawn.
 
     >>> round(polya_tail(20.0, 50, 50, 100), 6)
     0.017772

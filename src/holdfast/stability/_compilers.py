@@ -33,6 +33,10 @@ class PrivatePlan(Record):
     Guarantee: the result is (epsilon, delta)-DP, and wrong or missing with probability at most ``failure``.
     ``threshold`` is the A of the selection, ``votes`` the number of equal outputs that the analysis waits
     for.
+
+    Args:
+        epsilon: The parameter ε.
+        delta: The parameter δ.
     """
 
     epsilon: float
@@ -61,6 +65,10 @@ class PerfectPlan(Record):
     Guarantee: the result is (2 delta, epsilon, 2 delta)-sample perfectly generalising, and wrong with
     probability at most ``failure``. ``deviation`` is γ: how far the share of an output may move from one
     sample to another. The mechanism's weights are exp(epsilon·score/(2·``sensitivity``)).
+
+    Args:
+        epsilon: The parameter ε.
+        delta: The parameter δ.
     """
 
     epsilon: float
@@ -95,7 +103,9 @@ def _usable(coins: Any, of: str, by: str) -> GoodCoins:
     return coins
 
 
-def perfect_plan(epsilon: float, delta: float, *, coins: Any = None, failure: float = 0.0) -> PerfectPlan:
+def perfect_plan(
+    epsilon: float, delta: float, *, coins: GoodCoins | None = None, failure: float = 0.0
+) -> PerfectPlan:
     """Algorithm 3 with constants: from replicable to (2δ, ε, 2δ)-sample perfectly generalising.
 
     Guarantee: with good coins (η, ν), k = ⌈2 ln(1/δ)/ln(1/ν)⌉ seeds, γ = √(Λ/t) with Λ = ln((4k + 3)/δ²),
@@ -105,6 +115,11 @@ def perfect_plan(epsilon: float, delta: float, *, coins: Any = None, failure: fl
     Assumes: good coins; the default (0.01, 0.01) is SIS's.
     Reference: SIS Theorem 3.19, whose printed deviation is too small for its own union bound; constants:
     Holdfast.
+
+    Args:
+        epsilon: The parameter ε.
+        delta: The parameter δ.
+        coins: The good coins of the algorithm. None takes the best.
 
     >>> perfect_plan(epsilon=1.0, delta=0.01).runs
     6534
@@ -154,7 +169,7 @@ def _vote_failure(parts: int, threshold: float, coins: GoodCoins, wrong: float) 
 
 
 def private_plan(
-    epsilon: float, delta: float, *, coins: Any = None, beta: float = 0.05, failure: float = 0.0
+    epsilon: float, delta: float, *, coins: GoodCoins | None = None, beta: float = 0.05, failure: float = 0.0
 ) -> PrivatePlan:
     """Algorithm 1 with constants: from replicable to (ε, δ)-DP, at failure probability ``beta``.
 
@@ -165,6 +180,11 @@ def private_plan(
     s·t this search finds.
     Assumes: good coins; the default (0.1, 0.1) is SIS's.
     Reference: SIS Theorem 3.1 and Algorithm 1, constants: Holdfast (selection) and this derivation.
+
+    Args:
+        epsilon: The parameter ε.
+        delta: The parameter δ.
+        coins: The good coins of the algorithm. None takes the best.
 
     >>> private_plan(epsilon=1.0, delta=1e-6)
     PrivatePlan(epsilon=1, delta=1e-06, seeds=2, parts=65, threshold=26.7655, votes=54, failure=0.0364239)
@@ -276,12 +296,15 @@ def estimation_distance(outcomes: int, draws: int, runs: int) -> float:
     return math.sqrt((outcomes - 1) / (2.0 * draws * runs)) if runs else 0.0
 
 
-def exponential_excess(epsilon: float, sensitivity: Any, outcomes: Any, failure: float) -> float:
+def exponential_excess(epsilon: float, sensitivity: float, outcomes: float, failure: float) -> float:
     """How far below the best the exponential mechanism's choice scores, except with probability ``failure``.
 
     Guarantee: 2Δ(ln|L| + ln(1/failure))/ε for weights exp(ε u/(2Δ)) over |L| = ``outcomes`` candidates.
     Assumes: each score moves by at most ``sensitivity`` between neighbouring data (not checkable).
     Reference: SIS Lemma 2.7 (McSherry and Talwar 2007).
+
+    Args:
+        epsilon: The parameter ε.
 
     >>> round(exponential_excess(epsilon=1.0, sensitivity=1.0, outcomes=10, failure=0.05), 6)
     10.596635
@@ -303,6 +326,10 @@ def selection_threshold(epsilon: float, delta: float) -> float:
     (2/ε) ln(1 + (e^{ε/2} − 1)/δ).
     Assumes: nothing about the items. A smaller A breaks (ε, δ).
     Reference: SIS Theorem 3.2, with the constant of Holdfast.
+
+    Args:
+        epsilon: The parameter ε.
+        delta: The parameter δ.
 
     >>> round(selection_threshold(epsilon=1.0, delta=1e-6), 6)
     26.76552

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,10 @@ def composed_delta(dp: HasEpsilonDelta, k: int, epsilon: float) -> float:
     Assumes: every step is (ε₁, δ₁)-private whatever was answered before (not checkable).
     Reference: Kairouz, Oh and Viswanath 2015, theorem 3.3.
 
+    Args:
+        k: How many steps or queries there are.
+        epsilon: The parameter ε.
+
     >>> from types import SimpleNamespace
     >>> round(composed_delta(SimpleNamespace(epsilon=0.1, delta=0.0), k=50, epsilon=2.0), 12)
     0.001021380745
@@ -75,12 +79,15 @@ def composed_delta(dp: HasEpsilonDelta, k: int, epsilon: float) -> float:
     return rounding.probability(outright + (1.0 - outright) * pure)
 
 
-def log_composed_delta_pure(epsilon_step: Any, k: int, epsilon: float) -> float:
+def log_composed_delta_pure(epsilon_step: float, k: int, epsilon: float) -> float:
     """ln δ of k-fold randomised response with ``epsilon_step`` at ``epsilon``; −inf from k · epsilon_step on.
 
     Guarantee: an upper bound within 2e-12 + 1e-14 |ln δ| of the exact value, however small δ is.
     Assumes: every step is purely ``epsilon_step``-private whatever was answered before (not checkable).
     Reference: Kairouz, Oh and Viswanath 2015, theorem 3.3.
+
+    Args:
+        k: How many steps or queries there are.
 
     >>> round(log_composed_delta_pure(0.01, 1_000_000, 5000.0), 3)
     -128335.725
@@ -98,12 +105,15 @@ def log_composed_delta_pure(epsilon_step: Any, k: int, epsilon: float) -> float:
     return min(0.0, _safe(_log_tail(k, step, last, float(min(room - 2 * last * lattice, Fraction(_FAR))))))
 
 
-def optimal_epsilon(epsilon_step: Any, k: int, slack: float) -> float:
+def optimal_epsilon(epsilon_step: float, k: int, slack: float) -> float:
     """The smallest total ε at which k pure steps of ``epsilon_step`` have δ ≤ ``slack``.
 
     Guarantee: the composition is (result, slack)-private; rounded up by at most some 1e-10 of a step.
     Assumes: every step is purely ``epsilon_step``-private whatever was answered before (not checkable).
     Reference: Kairouz, Oh and Viswanath 2015, theorem 3.3, solved for ε on each piece of the loss lattice.
+
+    Args:
+        k: How many steps or queries there are.
 
     >>> round(optimal_epsilon(0.1, 50, 1e-6), 6)
     3.172903

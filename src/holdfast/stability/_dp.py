@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Protocol
 
 import numpy as np
 
@@ -36,6 +36,10 @@ class DP(Notion):
     Assumes: nothing about the rows. Post-processing is free (SIS Lemma 2.5).
     Reference: SIS Definition 2.4.
 
+    Args:
+        epsilon: The parameter ε.
+        delta: The parameter δ.
+
     >>> DP(0.1).compose(50, slack=1e-6, method="advanced")
     DP(epsilon=4.71692, delta=1e-06)
     """
@@ -63,6 +67,9 @@ class DP(Notion):
         ε is kε.
         Assumes: nothing further. "advanced" without slack takes slack = kδ, which must be in (0, 1).
         Reference: L5 Theorems 1 and 2 (its ε ≤ 1 is not needed); Kairouz, Oh and Viswanath 2015, Theorem 3.3.
+
+        Args:
+            method: "basic", "advanced" or "optimal".
 
         >>> DP(0.1).compose(50, slack=1e-6)
         DP(epsilon=3.1729, delta=1e-06)
@@ -93,7 +100,7 @@ class DP(Notion):
             return self
         return self._bound(epsilon=rounding.up(k * self.epsilon), delta=rounding.probability(k * self.delta))
 
-    def _advanced(self, k: int, slack: Any) -> DP:
+    def _advanced(self, k: int, slack: float | None) -> DP:
         of, by = "DP.compose", "L5 Theorem 1"
         if slack is None:
             if self.delta == 0.0:
@@ -114,7 +121,7 @@ class DP(Notion):
         delta = rounding.probability(k * self.delta + slack) if self.delta > 0.0 else slack
         return self._bound(epsilon=rounding.up(2.0 * k * self.epsilon * self.epsilon + spread), delta=delta)
 
-    def group(self, size: Any) -> DP:
+    def group(self, size: int) -> DP:
         """Protection of ``size`` rows at once: (kε, δ(e^{kε} − 1)/(e^ε − 1)), and kδ at ε = 0.
 
         Guarantee: for all data that differ in at most ``size`` rows.
@@ -134,13 +141,16 @@ class DP(Notion):
             epsilon=rounding.up(total), delta=exp_up(log(self.delta), (size - 1) * self.epsilon, growth)
         )
 
-    def subsample(self, n: int, m: Any, method: str = "sharp") -> DP:
+    def subsample(self, n: int, m: int, method: str = "sharp") -> DP:
         """The mechanism run on ``n`` rows drawn without replacement from ``m``.
 
         Guarantee: "sharp": (ln(1 + (n/m)(e^ε − 1)), (n/m)δ); "paper": ((n/m)(e^ε − 1), (n/m)δ).
         Assumes: a uniformly random subset that stays secret, handed over in random order (or to a mechanism
         that ignores the order: in the order of the data, one new row may move others, and the lemma fails).
         Reference: SIS Lemma 2.9; sharp: Balle, Barthe and Gaboardi 2018.
+
+        Args:
+            method: "sharp" for the best constants, "paper" for those printed.
 
         >>> DP(1.0, 1e-6).subsample(100, 10_000)
         DP(epsilon=0.0170369, delta=1e-08)
@@ -174,8 +184,8 @@ class DP(Notion):
         beta: float,
         *,
         method: str = "sharp",
-        c: Any = None,
-        C: Any = None,  # noqa: N803 — SIS names the two constants c and C
+        c: float | None = None,
+        C: float | None = None,  # noqa: N803 — SIS names the two constants c and C
     ) -> MaxInformation:
         """Max-information between ``n`` independent rows and the output, at ``beta``.
 
@@ -185,6 +195,9 @@ class DP(Notion):
         constants ``c`` and ``C``, which SIS leaves open.
         Assumes: independent rows (not checkable). "paper": delta = 0. "sis": ε ≤ 1/2 and δ ≤ ε/15.
         Reference: Dwork et al. 2015; SIS Lemma 3.11 (Rogers, Roth, Smith and Thakkar 2016); sharp: Holdfast.
+
+        Args:
+            method: "sharp", "paper" or "sis".
 
         >>> DP(0.01).max_information(n=1000, beta=0.01)
         MaxInformation(bits=0.710315, beta=0.01)
@@ -221,7 +234,7 @@ class DP(Notion):
         return rounding.up(float(checks.whole(n, "n", of=of)) * self.epsilon * self.epsilon / 8.0)
 
     def perfect_generalization(
-        self, n: int, beta: float, outcomes: Any, *, method: str = "sharp"
+        self, n: int, beta: float, outcomes: float, *, method: str = "sharp"
     ) -> PerfectGeneralization:
         """The same algorithm generalises perfectly, both ways: (β, ε', 0) on ``n`` rows.
 
@@ -229,6 +242,11 @@ class DP(Notion):
         smaller.
         Assumes: delta is 0; independent rows from one distribution (not checkable).
         Reference: SIS Theorem 3.9 (Cummings et al. 2016); sharp: Holdfast.
+
+        Args:
+            beta: The probability β that may fail.
+            outcomes: How many outputs the algorithm can have.
+            method: "sharp" for the best constants, "paper" for those printed.
 
         >>> DP(0.001).perfect_generalization(n=1000, beta=0.01, outcomes=16)
         PerfectGeneralization(beta=0.01, epsilon=0.0636502, delta=0, kind='two-way')
@@ -246,6 +264,14 @@ class DP(Notion):
         )
 
 
+class BayesianModel(Protocol):
+    """A model of dependence that knows what a private mechanism reveals about its rows."""
+
+    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+        """The Bayesian DP of a pure DP mechanism on these rows."""
+        ...
+
+
 @dataclass(frozen=True, repr=False)
 class BayesianDP(Notion):
     """Who knows some rows learns at most a factor e^epsilon about another, whatever the dependence.
@@ -254,6 +280,9 @@ class BayesianDP(Notion):
     values.
     Assumes: the dependence model under which ε was established (``holdfast.dependence``).
     Reference: BDP Definition 2.
+
+    Args:
+        epsilon: The parameter ε.
 
     >>> BayesianDP(0.01).max_information(n=1000, beta=0.01)
     MaxInformation(bits=0.710315, beta=0.01)
@@ -271,7 +300,7 @@ class BayesianDP(Notion):
         """Never: a finite epsilon always says something."""
         return False
 
-    def compose(self, k: int, *, model: Any) -> BayesianDP:
+    def compose(self, k: int, *, model: BayesianModel) -> BayesianDP:
         """``k`` such analyses of the same rows, each chosen after seeing the outputs before it.
 
         ``model`` is the dependence model of the rows (``holdfast.dependence``).
@@ -290,13 +319,12 @@ class BayesianDP(Notion):
         """
         of = "BayesianDP.compose"
         k = checks.whole(k, "k", of=of)
-        bayesian_dp = getattr(model, "bayesian_dp", None)
-        if not callable(bayesian_dp):
+        if not callable(getattr(model, "bayesian_dp", None)):
             expected = "a dependence model with bayesian_dp, such as MarkovChain(...)"
             raise InvalidArgument("model", expected, model, of=of)
         if k == 1:
             return self
-        return cast(BayesianDP, bayesian_dp(DP(self.epsilon).compose(k, method="basic")))
+        return model.bayesian_dp(DP(self.epsilon).compose(k, method="basic"))
 
     def max_information(self, n: int, beta: float, *, method: str = "sharp") -> MaxInformation:
         """Max-information between ``n`` rows and the output, under any correlation.
@@ -304,6 +332,10 @@ class BayesianDP(Notion):
         Guarantee: "sharp": log₂e (nε²/8 + ε√(n ln(1/β)/2)) bits; "paper": log₂e (2ε²n + ε√(2n ln(2/β))).
         Assumes: the dependence model of this record.
         Reference: BDP Theorem 3, whose (46)–(47) move a logarithm through an expectation; sharp: Holdfast.
+
+        Args:
+            beta: The probability β that may fail.
+            method: "sharp" for the best constants, "paper" for those printed.
         """
         of = "BayesianDP.max_information"
         if checks.choice(method, "method", ("paper", "sharp"), of=of) == "paper":

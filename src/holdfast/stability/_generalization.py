@@ -33,6 +33,12 @@ class PerfectGeneralization(Notion):
     Assumes: rows drawn independently from D.
     Reference: SIS Definitions 1.2, 3.7 and 3.4 (Cummings, Ligett, Nissim, Roth and Wu 2016).
 
+    Args:
+        beta: The probability β that may fail.
+        epsilon: The parameter ε.
+        delta: The parameter δ.
+        kind: "two-way", "one-way" or "sample".
+
     >>> PerfectGeneralization(0.01, 0.02, 0.001, kind="one-way").replicability()
     Replicability(rho=0.0624739)
     """
@@ -68,6 +74,9 @@ class PerfectGeneralization(Notion):
         Guarantee: the same algorithm, compared on two independent samples.
         Assumes: kind "two-way".
         Reference: SIS Lemma 3.5; its printed β in place of 2β − β² is false, and so is 3δ beyond ε = ln 2.
+
+        Args:
+            method: "sharp" for the best constants, "paper" for those printed.
 
         >>> PerfectGeneralization(0.01, 0.1, 1e-6).sample()
         PerfectGeneralization(beta=0.0199, epsilon=0.2, delta=2.10517e-06, kind='sample')
@@ -107,6 +116,10 @@ class PerfectGeneralization(Notion):
         + d) for every d > 0, by default (and always for "paper") d = √β.
         Assumes: kind "one-way" or "sample".
         Reference: SIS Lemmas 3.8 and 3.6; sharp form of 3.8: Holdfast.
+
+        Args:
+            d: A number of the proof. None takes the best.
+            method: "sharp" for the best constants, "paper" for those printed.
 
         >>> PerfectGeneralization(0.01, 0.1, 0.0, kind="one-way").two_way()
         PerfectGeneralization(beta=0.01, epsilon=0, delta=0.0951626, kind='two-way')
@@ -175,6 +188,9 @@ class PerfectGeneralization(Notion):
         Assumes: kind "one-way" or "two-way".
         Reference: SIS Lemma 3.8; sharp: Holdfast.
 
+        Args:
+            method: "sharp" for the best constants, "paper" for those printed.
+
         >>> round(PerfectGeneralization(0.0, 0.1, 0.0, kind="one-way").total_variation(method="paper"), 9)
         0.2
         """
@@ -192,6 +208,9 @@ class PerfectGeneralization(Notion):
         Assumes: kind "one-way" or "two-way"; finitely many outcomes; the sampling is explicit but not
         efficient.
         Reference: SIS Theorem 3.17; sharp: Holdfast.
+
+        Args:
+            method: "sharp" for the best constants, "paper" for those printed.
         """
         of = self._of_kind("replicability", ("one-way", "two-way"), "SIS Theorem 3.17")
         if checks.choice(method, "method", _METHODS, of=of) == "paper":
@@ -215,6 +234,9 @@ class MaxInformation(Notion):
     Assumes: what the theorem it came from assumed about the rows.
     Reference: SIS Definition 3.10 (Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015).
 
+    Args:
+        beta: The probability β that may fail.
+
     >>> round(MaxInformation(bits=2.0, beta=0.01).failure(0.001), 6)
     0.014
     """
@@ -233,7 +255,7 @@ class MaxInformation(Notion):
         """Whether ``beta`` has reached 1, or ``bits`` infinity."""
         return self.beta >= 1.0 or math.isinf(self.bits)
 
-    def failure(self, p: Any) -> float:
+    def failure(self, p: float) -> float:
         """An event of probability ``p`` were data and output independent really has at most this probability.
 
         Guarantee: min(1, 2^bits p + beta).
@@ -253,6 +275,9 @@ class MaxInformation(Notion):
         output of b bits has b bits of max-information at β = 0). Bounds for independent rows are not of that
         kind: given an output, the rows depend on each other.
         Reference: Dwork et al. 2015 for every law; for a fixed law of the rows: Holdfast.
+
+        Args:
+            d: A number of the proof. None takes the best.
 
         >>> MaxInformation(bits=3.0, beta=0.0).compose(10, any_data=True)
         MaxInformation(bits=30, beta=0)
@@ -287,6 +312,10 @@ class MaxInformation(Notion):
         Assumes: rows drawn independently from one distribution, for every such distribution. "paper": bits >
         0.
         Reference: SIS Lemma 3.14 (its printed 2·bits reads bits as nats: valid, looser); sharp: Holdfast.
+
+        Args:
+            d: A number of the proof. None takes the best.
+            method: "sharp" for the best constants, "paper" for those printed.
 
         >>> MaxInformation(bits=0.5, beta=1e-4).one_way()
         PerfectGeneralization(beta=0.01, epsilon=0.346574, delta=0.01, kind='one-way')

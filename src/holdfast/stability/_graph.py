@@ -53,13 +53,16 @@ _CONTEXT: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def convert(notion: Any, to: Any, **context: Any) -> Any:
+def convert(notion: Notion, to: str | type[Notion], **context: Any) -> Any:
     """The notion ``to`` that ``notion`` implies, by the path that :func:`explain` shows.
 
     Guarantee: the tightest result over all paths of published arrows that apply, optimised over what the
     context leaves open.
     Assumes: the conditions of every arrow on the path; ``explain`` lists them.
     Reference: SIS figure 1 and the lemmas around it.
+
+    Args:
+        context: Numbers that steps need: ``n``, ``beta``, ``outcomes``, …
 
     >>> from holdfast.stability import DP
     >>> convert(DP(1e-4), "max-information", n=1000, beta=0.01)
@@ -68,7 +71,7 @@ def convert(notion: Any, to: Any, **context: Any) -> Any:
     return explain(notion, to, **context).result
 
 
-def explain(notion: Any, to: Any, **context: Any) -> Path:
+def explain(notion: Notion, to: str | type[Notion], **context: Any) -> Path:
     """The path by which ``notion`` implies ``to``: each step's theorem, conditions, price and numbers.
 
     ``to`` is a name ("dp", "bayesian-dp", "typical", "two-sample", "max-information",
@@ -85,6 +88,9 @@ def explain(notion: Any, to: Any, **context: Any) -> Path:
     at most two parameters to search.
     Assumes: the conditions listed on the path.
     Reference: SIS figure 1 and the lemmas around it.
+
+    Args:
+        context: Numbers that steps need: ``n``, ``beta``, ``outcomes``, …
 
     >>> from holdfast.stability import DP
     >>> print(explain(DP(1e-5), "replicable", n=1000).summary)

@@ -92,8 +92,11 @@ def node_of(notion: Any, *, argument: str, of: str) -> Node:
     raise InvalidArgument(argument, "a notion of stability, such as DP(0.1)", notion, of=of)
 
 
-def parse_notion(text: Any) -> Any:
+def parse_notion(text: str) -> Any:
     """Read a notion as it is written on the command line: a name and its numbers, by position or by name.
+
+    Args:
+        text: A name and its numbers, such as "dp(0.1, 1e-9)".
 
     >>> parse_notion("dp(0.01, 1e-9)")
     DP(epsilon=0.01, delta=1e-09)

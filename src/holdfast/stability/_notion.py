@@ -85,7 +85,14 @@ def _row(cells: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Step(Record):
-    """One arrow, applied: ``result`` holds by ``theorem`` under ``conditions``; ``rows`` is its factor."""
+    """One arrow, applied: ``result`` holds by ``theorem`` under ``conditions``; ``rows`` is its factor.
+
+    Args:
+        source: The notion before the step.
+        target: The notion after the step.
+        kind: What kind of step it is.
+        parameters: The numbers of the step by name.
+    """
 
     source: str
     target: str
@@ -126,6 +133,9 @@ class Path(Record):
     ``rows`` is the number of rows the transformed algorithm reads (if ``n`` was given), ``factor`` how many
     times more than the original. ``assumptions`` collects the conditions that no number can check. Where
     ``result`` is vacuous, ``advice`` says what would make it useful.
+
+    Args:
+        to: The notion that is reached.
     """
 
     start: Notion

@@ -30,7 +30,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +82,7 @@ class Laplace(Record):
         object.__setattr__(self, "ratio", checks.real(self.ratio, "ratio", "[0, inf)", of="Laplace"))
 
 
-def gaussian_delta(epsilon: float, ratio: Any, k: int = 1) -> float:
+def gaussian_delta(epsilon: float, ratio: float, k: int = 1) -> float:
     """The exact δ at ``epsilon`` of k adaptive Gaussian answers with shift/sd = ``ratio``.
 
     Guarantee: δ = Φ(a/2 − ε/a) − e^ε Φ(−a/2 − ε/a), a = ratio·√k, for adaptively chosen shifts of at most
@@ -107,7 +106,7 @@ def gaussian_delta(epsilon: float, ratio: Any, k: int = 1) -> float:
     return rounding.probability(from_log(min(0.0, log_delta + 1e-12 + 2e-15 * abs(min(log_delta, 0.0)))))
 
 
-def laplace_delta(epsilon: float, ratio: Any, k: int = 1) -> float:
+def laplace_delta(epsilon: float, ratio: float, k: int = 1) -> float:
     """The δ at ``epsilon`` of k adaptive Laplace answers with shift/scale = ``ratio``.
 
     Guarantee: an upper bound on the hockey-stick divergence of k-fold (Lap, Lap + ratio), within a relative

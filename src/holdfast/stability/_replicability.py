@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,6 +48,9 @@ class Replicability(Notion):
         Guarantee: "paper": η = ρ/ν; "sharp": η = (1 − √(1 − 2ρ/ν))/2 where ν ≥ 2ρ, and ρ/ν elsewhere.
         Assumes: nothing further ("paper" is printed for ρ ≤ ν; beyond, η is 1).
         Reference: SIS Claim 2.12.1; sharp: Holdfast.
+
+        Args:
+            method: "sharp" for the best constants, "paper" for those printed.
         """
         of = "Replicability.good_coins"
         nu = checks.real(nu, "nu", "(0, 1]", of=of, by="SIS Claim 2.12")
@@ -61,6 +65,9 @@ class Replicability(Notion):
         Guarantee: for every d > 0, by default √ρ; the simulator is the law of the output over data and coins.
         Assumes: nothing further. The expected total variation from the simulator is at most ρ; then Markov.
         Reference: SIS 3.4 states it up to constants; the constants are Holdfast's.
+
+        Args:
+            d: A number of the proof. None takes the best.
 
         >>> Replicability(0.01).perfect_generalization()
         PerfectGeneralization(beta=0.1, epsilon=0, delta=0.1, kind='two-way')
@@ -91,12 +98,12 @@ class Replicability(Notion):
 
     def under_shift(
         self,
-        total_variation: Any = None,
-        m: Any = None,
+        total_variation: float | None = None,
+        m: int | None = None,
         *,
         everywhere: bool = True,
-        shift: Any = None,
-        width: Any = None,
+        shift: float | None = None,
+        width: float | None = None,
     ) -> float:
         """How often runs on two distributions agree: a lower bound.
 
@@ -183,6 +190,9 @@ class GoodCoins(Notion):
         Guarantee: "sharp": ρ = 1 − (1−ν)(1−η)²; "paper": η + 2ν.
         Assumes: "paper": η ≤ ν (outside it the printed formula is false).
         Reference: SIS Claim 2.12.2; sharp: Holdfast.
+
+        Args:
+            method: "sharp" for the best constants, "paper" for those printed.
         """
         of = "GoodCoins.replicability"
         if checks.choice(method, "method", _METHODS, of=of) == "paper":
@@ -195,12 +205,15 @@ class GoodCoins(Notion):
         return Replicability(rounding.probability(self.nu * stays * stays + self.eta * (1.0 + stays)))
 
 
-def disagreement_bound(total_variation: Any) -> float:
+def disagreement_bound(total_variation: float) -> float:
     """Correlated sampling from two laws at total variation d differs with probability at most 2d/(1+d).
 
     Guarantee: an upper bound over the shared coins, the best possible as a function of d alone.
     Assumes: both sides sample by argmin E_i/p_i with the same exponentials E_i.
     Reference: SIS 2.5 (Holenstein 2009).
+
+    Args:
+        total_variation: The total variation distance.
 
     >>> round(disagreement_bound(0.1), 6)
     0.181818
@@ -211,7 +224,7 @@ def disagreement_bound(total_variation: Any) -> float:
     return rounding.probability(2.0 * d / (1.0 + d))
 
 
-def collision_probability(p: Any, q: Any) -> float:
+def collision_probability(p: Iterable[float], q: Iterable[float]) -> float:
     """The exact probability that correlated sampling from ``p`` and from ``q`` gives the same outcome.
 
     Guarantee: Σ_j 1/Σ_i max(p_i/p_j, q_i/q_j) over the j with p_j q_j > 0, for argmin E_i/p_i with shared

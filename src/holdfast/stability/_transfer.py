@@ -37,6 +37,11 @@ class TransferError(Record):
     where rows and answers are independent. jung: the answers are within ``noise`` of the sample with
     probability 1 − ``b1``; the mechanism is (``epsilon``, ``delta``)-private; b1/c + delta/d = ``b2`` = β and
     ``generalization`` = e^ε − 1 + c + 2d.
+
+    Args:
+        method: The proof that was used.
+        n: How many rows there are.
+        k: How many steps or queries there are.
     """
 
     method: str
@@ -68,6 +73,11 @@ def transfer_error(n: int, k: int, beta: float, *, method: str = "information") 
         ``jung``: Jung et al. 2019, theorem 3.5, with the exact (ε, δ) of √k/(n·sd)-Gaussian privacy and the
         best split.
 
+    Args:
+        n: How many rows there are.
+        k: How many steps or queries there are.
+        method: The proof: "information" or "jung".
+
     >>> round(transfer_error(10_000, 10, 0.05).error, 4)
     0.0746
     """
@@ -86,6 +96,11 @@ def split_error(n: int, k: int, beta: float) -> float:
     Guarantee: √(ln(2k/β) / (2⌊n/k⌋)) with probability 1 − β, at most 1; exactly 1 when k > n.
     Assumes: independent rows; queries with values in [0, 1] (not checkable).
     Reference: Hoeffding 1963, at β/k for each query.
+
+    Args:
+        n: How many rows there are.
+        k: How many steps or queries there are.
+        beta: The probability β that may fail.
 
     >>> round(split_error(10_000, 10, 0.05), 4)
     0.0547

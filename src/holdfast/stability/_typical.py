@@ -83,6 +83,11 @@ class TypicalStability(_Typical):
     Assumes: P from the family the mechanism was built for; rows may depend on each other.
     Reference: TS Definition 2.2 (TS1 Definition 2.3). Post-processing is free (TS Lemma 3.1).
 
+    Args:
+        eta: The parameter η.
+        tau: The parameter τ.
+        nu: The parameter ν.
+
     >>> TypicalStability(0.01, nu=1e-12).compose(100, slack=1.65e-5)
     TypicalStability(eta=0.341271, tau=1.65e-05, nu=1.68808e-05)
     """
@@ -98,6 +103,10 @@ class TypicalStability(_Typical):
         names one that suffices.
         Reference: TS Theorems 4.2 and 4.8; sharp: Holdfast with Kairouz, Oh and Viswanath's exact
         composition.
+
+        Args:
+            slack: The probability that composition may spend.
+            method: "sharp" for the best constants, "paper" for those printed.
 
         >>> TypicalStability(0.01, nu=1e-12).compose(100, slack=1e-9, method="paper")
         TypicalStability(eta=1.96152, tau=0.0158237, nu=0.0158237)
@@ -163,6 +172,11 @@ class TwoSampleStability(_Typical):
     Reference: TS Definition 2.3. TS1 Definition 2.2 asks for a set of data all of whose pairs are close,
     which is more.
 
+    Args:
+        eta: The parameter η.
+        tau: The parameter τ.
+        nu: The parameter ν.
+
     >>> TwoSampleStability(0.2, nu=1e-9).near_independence()
     (0.2, 1e-09)
     """
@@ -174,6 +188,9 @@ class TwoSampleStability(_Typical):
         Assumes: nothing further; any law of the rows. At most a share ν/d of the data have more than a share
         d of bad partners; for the others, average over the partner.
         Reference: SIS Lemma 3.6, whose proof needs no independence.
+
+        Args:
+            d: A number of the proof. None takes the best.
 
         >>> TwoSampleStability(0.1, 0.0, 1e-8).oracle()
         TypicalStability(eta=0.1, tau=0.0001, nu=0.0001)
@@ -224,6 +241,9 @@ class TwoSampleStability(_Typical):
         X; "paper" has τ + 5ν.
         Assumes: "paper": η < 1 and ν < 1/10; "sharp": nothing.
         Reference: TS Lemma 3.3 (TS1 Lemma 2.6 prints τ + 4ν); sharp: Holdfast.
+
+        Args:
+            method: "sharp" for the best constants, "paper" for those printed.
         """
         of = "TwoSampleStability.near_independence"
         if checks.choice(method, "method", _METHODS, of=of) == "paper":
@@ -242,6 +262,11 @@ class SetStability(_Typical):
     with probability ≥ 1 − ν.
     Assumes: P from the family the mechanism was built for; rows may depend on each other.
     Reference: TS1 Definition 2.2. TS1 calls the two-sample form equivalent; it is weaker.
+
+    Args:
+        eta: The parameter η.
+        tau: The parameter τ.
+        nu: The parameter ν.
 
     >>> SetStability(0.2, nu=1e-9).two_sample()
     TwoSampleStability(eta=0.2, tau=0, nu=1e-09)
@@ -263,6 +288,9 @@ class SetStability(_Typical):
         Assumes: "paper": η < 1 and ν < 1/10; "sharp": nothing.
         Reference: TS1 Lemma 2.6; sharp: Holdfast.
 
+        Args:
+            method: "sharp" for the best constants, "paper" for those printed.
+
         >>> eta, added = SetStability(0.2, nu=0.001).near_independence(method="paper")
         >>> eta, round(added, 9)
         (0.2, 0.004)
@@ -275,7 +303,7 @@ class SetStability(_Typical):
 
 
 def conditioned(
-    epsilon: float, delta: float, kept: Any, *, same_marginal: bool = False
+    epsilon: float, delta: float, kept: float, *, same_marginal: bool = False
 ) -> tuple[float, float]:
     """From closeness of two pairs to closeness given one part of them: (ε', how often it fails).
 
@@ -284,6 +312,10 @@ def conditioned(
     it is 2δ/kept + 2δ/(1 − e^−ε). With ``same_marginal=True``: ε' = ε and 2δ/kept.
     Assumes: ``same_marginal``: V and V' have the same law. Otherwise ε > 0.
     Reference: TS Lemma 4.6 (Kasiviswanathan and Smith 2014); for equal marginals: Holdfast.
+
+    Args:
+        epsilon: The parameter ε.
+        delta: The parameter δ.
 
     >>> epsilon, failure = conditioned(0.1, 1e-8, 1e-4, same_marginal=True)
     >>> epsilon, round(failure, 9)

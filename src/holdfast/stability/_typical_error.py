@@ -40,6 +40,9 @@ class TypicalError(Record):
     most, and ``b2`` ≥ T(k·ν) for k − 1 answers with noise of ``scale`` (Gaussian: the standard deviation)
     that move by ``radius``; none of k noises exceeds ``noise`` except with probability ``b1``; ``b1`` +
     ``b2`` ≤ ``beta``. Laplace: T is bounded by exp(``epsilon``)·k·ν + δ, δ the composed one at ``epsilon``.
+
+    Args:
+        kind: "laplace" or "gaussian".
     """
 
     kind: str
@@ -63,6 +66,9 @@ def typical_gaussian_error(tail: Tail, k: int, beta: float) -> TypicalError:
     Assumes: every query, fixed in advance, has ``tail``; the analyst's coins and prior knowledge are
         independent of the rows (not checkable). The rows may depend on one another.
     Reference: Holdfast, ``docs/theory/adaptive-validity.md``; T(p) = Φ(Φ⁻¹(p) + √(k−1)·radius/scale).
+
+    Args:
+        k: How many steps or queries there are.
 
     >>> from holdfast.tails import SubGaussian
     >>> round(typical_gaussian_error(SubGaussian(1.0), 10, 0.05).error, 2)
@@ -98,6 +104,11 @@ def typical_laplace_error(tail: Tail, k: int, beta: float) -> TypicalError:
     Reference: TS Theorem 6.1; Holdfast, ``docs/theory/adaptive-validity.md``: T(p) ≤ e^ε p + δ(ε), δ the
     exact composition of k − 1
         Laplace answers that each move by the radius.
+
+    Args:
+        tail: The tail of every query.
+        k: How many steps or queries there are.
+        beta: The probability β that may fail.
 
     >>> from holdfast.tails import SubGaussian
     >>> round(typical_laplace_error(SubGaussian(1.0), 10, 0.05).error, 1)

@@ -71,25 +71,48 @@ class Steps(NamedTuple):
 
     @classmethod
     def between(cls, axis: Axis, low: float, high: float, count: int) -> Steps:
-        """At most so many steps over a part of the range."""
+        """At most so many steps over a part of the range.
+
+        Args:
+            axis: The axis.
+            low: The lower end.
+            high: The upper end.
+            count: How many steps.
+        """
         unit = axis.width / axis.units if axis.width > 0 else 1.0
         first, last = (min(max((end - axis.low) / unit, 0.0), float(axis.units)) for end in (low, high))
         return cls(int(first), max(0, math.ceil(math.log2(max(1.0, (last - first) / count)))), count)
 
     @classmethod
     def over(cls, axis: Axis, count: int) -> Steps:
-        """Steps over the whole range."""
+        """Steps over the whole range.
+
+        Args:
+            axis: The axis.
+            count: How many steps.
+        """
         return cls.between(axis, axis.low, axis.high, count)
 
     @classmethod
     def where_values_are(cls, axis: Axis, mean: float, deviation: float, count: int) -> Steps:
         """Steps over the values within five standard deviations of the mean; both are those of the training
-        rows."""
+        rows.
+
+        Args:
+            axis: The axis.
+            mean: The mean that is expected.
+            deviation: The standard deviation that is expected.
+            count: How many steps.
+        """
         reach = _DEVIATIONS * deviation
         return cls.between(axis, mean - reach, mean + reach, count)
 
     def place(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The step that each number of units belongs to."""
+        """The step that each number of units belongs to.
+
+        Args:
+            units: Values in the axis's units.
+        """
         return np.asarray(np.minimum(np.maximum(units - self.start, 0) >> self.bits, self.number - 1))
 
 
@@ -111,6 +134,9 @@ class Cells:
     the operator norm of the stationary chain whose states the rows are; 0 stands for independent rows.
     ``all_rows`` is the number of rows that were read, those included that do not enter: public, where the
     number of those that enter is not (0: nobody needs it).
+
+    Args:
+        group: The number of the group of each cell, or one such number.
     """
 
     axes: tuple[Axis, Axis]
@@ -124,7 +150,11 @@ class Cells:
 
     @classmethod
     def of(cls, axes: tuple[Axis, Axis], read: Iterable[Sequence[int]]) -> Cells:
-        """The cells that were read, around the lower ends of their ranges."""
+        """The cells that were read, around the lower ends of their ranges.
+
+        Args:
+            read: Lines of whole numbers as an engine returns them.
+        """
         table = np.array([[float(number) for number in cell] for cell in read], dtype=np.float64)
         table = table.reshape(-1, len(CellSums._fields))
         width_x, width_z = (axis.width / axis.units for axis in axes)
@@ -147,7 +177,14 @@ class Cells:
         z: NDArray[np.int64] | None = None,
         group: NDArray[np.int64] | None = None,
     ) -> Cells:
-        """The cells of rows whose values, in units, are at hand."""
+        """The cells of rows whose values, in units, are at hand.
+
+        Args:
+            steps: The steps of both axes.
+            x: The first value of each row, in units.
+            z: The second value of each row, in units.
+            group: The group of each row.
+        """
         z, group = (np.zeros_like(x) if column is None else column for column in (z, group))
         key = (group * steps[0].number + steps[0].place(x)) * steps[1].number + steps[1].place(z)
         keys, where = np.unique(key, return_inverse=True)
@@ -163,7 +200,12 @@ class Cells:
         return cls.of(axes, list(zip(groups, *sums, *ends, strict=True)))
 
     def around(self, x: float, z: float = 0.0) -> Cells:
-        """The same rows, with values counted from another centre."""
+        """The same rows, with values counted from another centre.
+
+        Args:
+            x: The centre of the first value.
+            z: The centre of the second value.
+        """
         by_x, by_z = x - self.centre[0], z - self.centre[1]
         count, sum_x, sum_z, xx, xz, zz = self.sums.T
         moved = np.stack(
@@ -182,7 +224,13 @@ class Cells:
 
     def moved(self, x: float, z: float, stretch: float) -> Cells:
         """The rows as another sample of the same law might have them: values are moved, after the first value
-        was stretched around its mean."""
+        was stretched around its mean.
+
+        Args:
+            x: How far the first value moves.
+            z: How far the second value moves.
+            stretch: By which factor the first value is stretched around its mean.
+        """
         around = self.around(*self.mean)
         powers = np.array([1.0, stretch, 1.0, stretch**2, stretch, 1.0])
         sides = np.array([stretch, 1.0])
@@ -197,7 +245,11 @@ class Cells:
 
     def times(self, factor: float) -> Cells:
         """So many times as many rows with the same distribution: what a small part predicts for a large
-        one."""
+        one.
+
+        Args:
+            factor: How many times as many rows.
+        """
         return replace(self, sums=self.sums * factor)
 
     @property
@@ -222,7 +274,11 @@ class Cells:
         return math.sqrt(self.variance_factor), math.sqrt(self.variance_factor)
 
     def rows_in(self, group: int) -> float:
-        """How many rows a group has."""
+        """How many rows a group has.
+
+        Args:
+            group: The number of the group of each cell, or one such number.
+        """
         return float(self.sums[self.group == group, ONE].sum())
 
     @cached_property
@@ -231,7 +287,11 @@ class Cells:
         return np.asarray(self.sums.sum(axis=0))
 
     def totals_of(self, group: int) -> Floats:
-        """The sums over the rows of one group."""
+        """The sums over the rows of one group.
+
+        Args:
+            group: The number of the group of each cell, or one such number.
+        """
         return np.asarray(self.sums[self.group == group].sum(axis=0))
 
     @property
@@ -242,7 +302,11 @@ class Cells:
         return float(x), float(z)
 
     def only(self, group: int) -> Cells:
-        """The rows of one group."""
+        """The rows of one group.
+
+        Args:
+            group: The number of the group of each cell, or one such number.
+        """
         kept = self.group == group
         return replace(
             self,
@@ -260,6 +324,10 @@ class Cells:
         return x, z
 
     def mean_of(self, group: int) -> float:
-        """The mean of the first value in one group, in the question's units; NaN where it has no rows."""
+        """The mean of the first value in one group, in the question's units; NaN where it has no rows.
+
+        Args:
+            group: The number of the group of each cell, or one such number.
+        """
         totals = self.totals_of(group)
         return float(self.centre[0] + totals[X] / totals[ONE]) if totals[ONE] else float("nan")

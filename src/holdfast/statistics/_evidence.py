@@ -41,20 +41,41 @@ class Evidence(ABC):
     @abstractmethod
     def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
         """A number below the place where the mean of the form crosses ``offset``, except with probability
-        exp(−level)."""
+        exp(−level).
+
+        Args:
+            form: u and v, whose quotient of means is looked for.
+            level: The evidence that is needed, in nats.
+            lowest: The least value possible.
+        """
 
     def upper(self, form: Form, level: float, *, offset: float = 0.0, highest: float = math.inf) -> float:
         """A number above the place where the mean of the form crosses −``offset``, except with probability
-        exp(−level)."""
+        exp(−level).
+
+        Args:
+            form: u and v, whose quotient of means is looked for.
+            level: The evidence that is needed, in nats.
+            highest: The largest value possible.
+        """
         return -self.lower(form.mirrored, level, offset=offset, lowest=-highest)
 
     def around(self, x: float, z: float = 0.0) -> Evidence:
-        """The same evidence with values counted from another centre."""
+        """The same evidence with values counted from another centre.
+
+        Args:
+            x: The centre of the first value.
+            z: The centre of the second value.
+        """
         trained = None if self.trained is None else self.trained.around(x, z)
         return self._with(self.cells.around(x, z), trained)
 
     def only(self, group: int) -> Evidence:
-        """The evidence of one group of rows."""
+        """The evidence of one group of rows.
+
+        Args:
+            group: The number of the group of each cell, or one such number.
+        """
         trained = None if self.trained is None else self.trained.only(group)
         return self._with(self.cells.only(group), trained)
 

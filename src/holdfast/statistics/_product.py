@@ -34,14 +34,24 @@ _MOST_STEPS = 60
 @dataclass(frozen=True)
 class Form:
     """u − a·v as polynomials of degree two in both values, one row of coefficients for each group; their
-    order is 1, x, z, x², xz, z², the values less the centre of the cells."""
+    order is 1, x, z, x², xz, z², the values less the centre of the cells.
+
+    Args:
+        u: The coefficients of u for 1, x, z, x², xz, z².
+        v: The coefficients of v for 1, x, z, x², xz, z².
+    """
 
     u: Floats
     v: Floats
 
     @classmethod
     def of(cls, u: Sequence[float], v: Sequence[float]) -> Form:
-        """The same form for every group; there is one."""
+        """The same form for every group; there is one.
+
+        Args:
+            u: The coefficients of u for 1, x, z, x², xz, z².
+            v: The coefficients of v for 1, x, z, x², xz, z².
+        """
         return cls(np.array([u], dtype=np.float64), np.array([v], dtype=np.float64))
 
     @property
@@ -50,11 +60,21 @@ class Form:
         return Form(-self.u, self.v)
 
     def at(self, a: float) -> Floats:
-        """The coefficients of u − a·v."""
+        """The coefficients of u − a·v.
+
+        Args:
+            a: A value of the statistic.
+        """
         return np.asarray(self.u - a * self.v)
 
     def least(self, a: float, axes: tuple[Axis, Axis], centre: tuple[float, float]) -> float:
-        """The least that u − a·v can be by the declared ranges."""
+        """The least that u − a·v can be by the declared ranges.
+
+        Args:
+            a: A value of the statistic.
+            axes: The two axes.
+            centre: Where values are measured from, on each axis.
+        """
         (x_low, x_high), (z_low, z_high) = (
             (axis.low - middle, axis.high - middle) for axis, middle in zip(axes, centre, strict=True)
         )
@@ -93,7 +113,11 @@ class _Linear:
 
 @dataclass(frozen=True)
 class Crossing:
-    """The rows' evidence about where the mean of a form crosses ``offset``; ``cells`` are its rows."""
+    """The rows' evidence about where the mean of a form crosses ``offset``; ``cells`` are its rows.
+
+    Args:
+        form: u and v, whose quotient of means is looked for.
+    """
 
     cells: Cells
     form: Form
@@ -117,13 +141,17 @@ class Crossing:
         return u, v
 
     def second_moment(self, a: float) -> float:
-        """The mean over the rows of (u − a·v − offset)², up to what cells hide of it."""
+        """The mean over the rows of (u − a·v − offset)², up to what cells hide of it.
+
+        Args:
+            a: A value of the statistic.
+        """
         mean, variance = self._mean.at(a) - self.offset, self._variance(a)
         rows = self.cells.sums[:, ONE]
         return float(np.sum(rows * mean**2 + variance) / rows.sum())
 
     def heaviness(self, a: float) -> float:
-        """The relative variance of (u − a·v − offset)² over the rows, by the means of the cells."""
+        """The relative variance of (u − ``a``·v − offset)² over the rows, by the means of the cells."""
         rows, squares = self.cells.sums[:, ONE], (self._mean.at(a) - self.offset) ** 2
         mean = float(np.sum(rows * squares) / rows.sum())
         return float(np.sum(rows * (squares / mean) ** 2) / rows.sum()) - 1 if mean > 0 else 1.0
@@ -134,12 +162,21 @@ class Crossing:
         return self._mean_u_and_v[1]
 
     def least(self, a: float) -> float:
-        """The least that u − a·v − offset can be by the declared ranges."""
+        """The least that u − a·v − offset can be by the declared ranges.
+
+        Args:
+            a: A value of the statistic.
+        """
         return self.form.least(a, self.cells.axes, self.cells.centre) - self.offset
 
     def log_product(self, a: float, rate: float) -> float:
         """A lower bound on Σ ln(1 + rate·(u − a·v − offset)); −∞ where the declared ranges allow a factor
-        below zero."""
+        below zero.
+
+        Args:
+            a: A value of the statistic.
+            rate: How much is bet.
+        """
         least = self.least(a)
         if not rate * least > -1 + 1e-9:
             return -math.inf

@@ -57,18 +57,36 @@ class Statistic(ABC):
     @abstractmethod
     def form(self, cells: Cells, trained: Cells | None) -> tuple[Cells, Form]:
         """The form whose crossing is the statistic, or nearly, and the cells around the centre it is
-        about."""
+        about.
+
+        Args:
+            cells: The sums over the protected rows, by cell.
+            trained: The same over the training rows. None where there are none.
+        """
 
     @abstractmethod
     def estimate(self, cells: Cells) -> float:
-        """The statistic of the rows; NaN where they have none."""
+        """The statistic of the rows; NaN where they have none.
+
+        Args:
+            cells: The sums over the protected rows, by cell.
+        """
 
     @abstractmethod
     def interval(self, evidence: Evidence, nats: float) -> Interval:
-        """The interval for a query fixed in advance: it holds with probability ≥ 1 − exp(−nats)."""
+        """The interval for a query fixed in advance: it holds with probability ≥ 1 − exp(−nats).
+
+        Args:
+            evidence: What the rows say, with the bets on it.
+            nats: ln of one over the probability that the interval may miss.
+        """
 
     def deviation(self, cells: Cells) -> float:
-        """About the standard deviation of the estimate from such rows; infinite where they say nothing."""
+        """About the standard deviation of the estimate from such rows; infinite where they say nothing.
+
+        Args:
+            cells: The sums over the protected rows, by cell.
+        """
         crossing = crossing_of(*self.form(cells, cells))
         if not (crossing.slope > 0 and math.isfinite(crossing.estimate)):
             return math.inf
@@ -77,7 +95,11 @@ class Statistic(ABC):
 
     def heaviness(self, cells: Cells) -> float:
         """About the relative variance of a squared term of the form: 1 for flat ones, more for heavy
-        tails."""
+        tails.
+
+        Args:
+            cells: The sums over the protected rows, by cell.
+        """
         crossing = crossing_of(*self.form(cells, cells))
         return crossing.heaviness(crossing.estimate) if math.isfinite(crossing.estimate) else math.inf
 
@@ -185,7 +207,11 @@ class WeightedMean(Statistic):
 @dataclass(frozen=True)
 class Contrast(Statistic):
     """Σ α_g·μ_g over groups of rows, given who belongs to which: a difference of two groups, a mean over
-    classes."""
+    classes.
+
+    Args:
+        weights: The weight of each group.
+    """
 
     weights: tuple[float, ...] = (1.0, -1.0)
     conditions = True
@@ -264,7 +290,11 @@ def _means_of_groups(evidence: Evidence, groups: int, nats: float) -> list[Inter
 
 @dataclass(frozen=True)
 class Variance(Statistic):
-    """Var X, or its root."""
+    """Var X, or its root.
+
+    Args:
+        root: Whether the standard deviation is meant, the root of the variance.
+    """
 
     root: bool = False
     needs_training = True

@@ -28,6 +28,9 @@ class UnitCells(Cells):
 
     No unit has more than ``largest`` rows, those included that do not enter the question. Each entry stands
     for ``copies`` units: 1 where the rows were read, other numbers where a prediction is made of them.
+
+    Args:
+        group: The number of the group of each cell, or one such number.
     """
 
     largest: int = 1
@@ -37,7 +40,11 @@ class UnitCells(Cells):
     def of_units(
         cls, axes: tuple[Axis, Axis], read: Iterable[Sequence[int]], largest: int, all_rows: int
     ) -> UnitCells:
-        """The sums that were read unit by unit, around the lower ends of their ranges."""
+        """The sums that were read unit by unit, around the lower ends of their ranges.
+
+        Args:
+            read: Lines of whole numbers as an engine returns them.
+        """
         # Databases give units in any order, and sums of floats must not depend on it.
         plain = Cells.of(axes, sorted(map(tuple, read)))
         sums = plain.axes, plain.group, plain.sums, plain.least, plain.greatest, plain.centre
@@ -54,7 +61,14 @@ class UnitCells(Cells):
         z: NDArray[np.int64] | None = None,
         group: NDArray[np.int64] | None = None,
     ) -> UnitCells:
-        """The units of rows whose values, in whole numbers of the axes' units, are at hand."""
+        """The units of rows whose values, in whole numbers of the axes' units, are at hand.
+
+        Args:
+            unit: The number of the unit of each row.
+            x: The first value of each row, in units of its axis.
+            z: The second value of each row.
+            group: The group of each row.
+        """
         z, group = (np.zeros_like(x) if given is None else given for given in (z, group))
         keys, place = np.unique(np.stack([group, unit], axis=1), axis=0, return_inverse=True)
         terms = (np.ones_like(x), x, z, x * x, x * z, z * z)
@@ -169,7 +183,12 @@ class UnitCrossing:
 
 
 def crossing_of(cells: Cells, form: Form, offset: float = 0.0) -> Crossing | UnitCrossing:
-    """What cells or units say about where the mean of a form crosses ``offset``."""
+    """What cells or units say about where the mean of a form crosses ``offset``.
+
+    Args:
+        cells: The sums over the protected rows, by cell.
+        form: u and v, whose quotient of means is looked for.
+    """
     if isinstance(cells, UnitCells):
         return UnitCrossing(cells, form, offset)
     return Crossing(cells, form, offset)

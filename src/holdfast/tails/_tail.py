@@ -1,8 +1,8 @@
 """Tails: how far a statistic may be from its mean, and with which probability.
 
-What a tail is, the tails with a closed form, the exact normal tail, a tail given as a function, and uniform
-convergence: how far the shares of all events of a class are from their probabilities at once. Errata to TS
-2.2 are in ``docs/theory/concentration.md``.
+What a tail is, the tails with a closed form, the exact normal tail and a tail given as a function. Then
+uniform convergence: how far the shares of all events of a class are from their probabilities at once. Last,
+several bounds on one tail, of which the best counts. Errata to TS 2.2: ``docs/theory/concentration.md``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Tail(Record, ABC):
     """P(|q(X) − E q| > α) ≤ exp(−γ(α)) for every α > 0, for a statistic q fixed in advance."""
 
     @abstractmethod
-    def gamma(self, alpha: Any) -> float:
+    def gamma(self, alpha: float) -> float:
         """Nats of surprise at distance ``alpha``: the statistic is farther from its mean with probability ≤
         exp(−γ)."""
 
@@ -105,8 +105,13 @@ class BoundedDifferences(OneSidedExponent):
         )
 
     @classmethod
-    def of_mean(cls, lo: Any, hi: Any, n: int) -> BoundedDifferences:
-        """The mean of ``n`` independent values in [lo, hi]: sensitivity (hi − lo)/n."""
+    def of_mean(cls, lo: float, hi: float, n: int) -> BoundedDifferences:
+        """The mean of ``n`` independent values in [lo, hi]: sensitivity (hi − lo)/n.
+
+        Args:
+            lo: The least value that a row can have.
+            hi: The largest value that a row can have.
+        """
         lo = checks.real(lo, "lo", "(-inf, inf)", of="BoundedDifferences.of_mean")
         hi = checks.real(hi, "hi", "(-inf, inf)", of="BoundedDifferences.of_mean")
         if not lo < hi:
@@ -253,7 +258,7 @@ class Normal(Tail):
         """The mean of ``n`` independent values that are each normal with this standard deviation."""
         return Normal(self.sigma / math.sqrt(checks.whole(n, "n", of="Normal.of_mean")))
 
-    def gamma(self, alpha: Any) -> float:
+    def gamma(self, alpha: float) -> float:
         """Nats of surprise at distance ``alpha``: −ln(2Φ(−α/σ)), rounded down."""
         alpha = checks.real(alpha, "alpha", "[0, inf)", of="Normal")
         return rounding.down(_nats(alpha / self.sigma))
@@ -318,7 +323,7 @@ class Custom(Tail):
             )
         return value
 
-    def gamma(self, alpha: Any) -> float:
+    def gamma(self, alpha: float) -> float:
         """Nats of surprise at distance ``alpha``, as the given function says, floored at 0."""
         alpha = checks.real(alpha, "alpha", "[0, inf)", of="Custom")
         return self._two_sided(alpha) if alpha > 0 else 0.0
@@ -332,7 +337,7 @@ class Custom(Tail):
         return math.inf if radius is None else radius
 
 
-def uniform_convergence(*, vc: Any, n: int, deviation: Any, method: str = "sharp") -> float:
+def uniform_convergence(*, vc: int, n: int, deviation: float, method: str = "sharp") -> float:
     """Some event of a class of VC dimension ``vc`` has a share off by ``deviation`` or more: how likely.
 
     Guarantee: P(sup |share − probability| ≥ γ) ≤ 4 Π(2n) e^{−nγ²/8} for ``n`` independent rows. "sharp": Π is
@@ -341,6 +346,9 @@ def uniform_convergence(*, vc: Any, n: int, deviation: Any, method: str = "sharp
     2, where (2n)^vc is above Sauer's sum.
     Reference: SIS Theorem 2.16 (Vapnik and Chervonenkis 1971; Blumer, Ehrenfeucht, Haussler and Warmuth
     1989).
+
+    Args:
+        method: "sharp" or "paper".
 
     >>> round(uniform_convergence(vc=3, n=30_000, deviation=0.1), 6)
     0.007453
@@ -357,12 +365,17 @@ def uniform_convergence(*, vc: Any, n: int, deviation: Any, method: str = "sharp
     return 1.0 if exponent + slip >= 0.0 else rounding.probability(math.exp(exponent + slip))
 
 
-def uniform_convergence_rows(*, vc: Any, deviation: Any, beta: float, method: str = "sharp") -> int:
+def uniform_convergence_rows(*, vc: int, deviation: float, beta: float, method: str = "sharp") -> int:
     """The fewest rows for which :func:`uniform_convergence` is at most ``beta``.
 
     Guarantee: as :func:`uniform_convergence`, for this many rows and more.
     Assumes: as :func:`uniform_convergence`.
     Reference: SIS Theorem 2.16.
+
+    Args:
+        vc: The VC dimension of the class.
+        deviation: How far a share may be off.
+        method: "sharp" or "paper".
 
     >>> uniform_convergence_rows(vc=3, deviation=0.1, beta=0.05)
     28341
@@ -388,3 +401,122 @@ def _log_sauer(points: int, vc: int) -> float:
         special.gammaln(points + 1.0) - special.gammaln(chosen + 1.0) - special.gammaln(points - chosen + 1.0)
     )
     return float(np.logaddexp.reduce(terms))
+
+
+@dataclass(frozen=True, repr=False)
+class TailRow(Record):
+    """One bound that applies to a model: what it is called, the theorem behind it, and the tail it gives.
+
+    Args:
+        name: A short name.
+        theorem: The theorem behind it.
+        tail: The tail.
+    """
+
+    name: str
+    theorem: str
+    tail: Tail
+
+
+@dataclass(frozen=True, repr=False)
+class BestTail(Tail):
+    """The best of several valid tails at every distance.
+
+    Guarantee: each row bounds the same probability, so the largest exponent does too; nothing is paid for
+    choosing, because the choice depends on the distance alone and never on the data.
+
+    Args:
+        rows: The bounds, in order.
+
+    >>> from holdfast.tails import SubExponential, SubGaussian
+    >>> best = BestTail((TailRow("a", "", SubGaussian(2.0)), TailRow("b", "", SubExponential(1.0, 1.0))))
+    >>> best.best_at(1.0).name, best.best_at(10.0).name
+    ('b', 'a')
+    """
+
+    rows: tuple[TailRow, ...]
+
+    def gamma(self, alpha: float) -> float:
+        """Nats of surprise at distance ``alpha``: the most that any row proves."""
+        return max(row.tail.gamma(alpha) for row in self.rows)
+
+    def radius_at(self, nats: float) -> float:
+        """The smallest distance that any row proves to be exceeded with probability at most exp(−nats)."""
+        return self.best_at(nats).tail.radius_at(nats)
+
+    def best_at(self, nats: float) -> TailRow:
+        """The row that gives the smallest radius at probability exp(−nats).
+
+        Args:
+            nats: ln of one over the probability.
+        """
+        return min(self.rows, key=lambda row: row.tail.radius_at(nats))
+
+
+@dataclass(frozen=True, repr=False)
+class ShiftedTail(Tail):
+    """A tail about another centre: the statistic's mean is within ``shift`` of it.
+
+    Guarantee: |q − centre| ≤ |q − E q| + shift, so every radius grows by ``shift``.
+
+    Args:
+        tail: The tail.
+    """
+
+    tail: Tail
+    shift: float
+
+    def gamma(self, alpha: float) -> float:
+        """Nats of surprise at distance ``alpha`` from the centre: none within ``shift`` of it."""
+        alpha = checks.real(alpha, "alpha", "[0, inf)", of=type(self).__name__)
+        return self.tail.gamma(max(0.0, rounding.down(alpha - rounding.up(self.shift))))
+
+    def radius_at(self, nats: float) -> float:
+        """The radius about the statistic's own mean, and the shift."""
+        return rounding.up(self.tail.radius_at(nats) + self.shift)
+
+
+@dataclass(frozen=True, repr=False)
+class ReportRow(Record):
+    """One line of a :class:`TailReport`.
+
+    Args:
+        name: A short name.
+        theorem: The theorem behind it.
+        radius: The radius at the report's probability.
+        chosen: Whether it is the smallest.
+    """
+
+    name: str
+    theorem: str
+    radius: float
+    chosen: bool
+
+
+@dataclass(frozen=True, repr=False)
+class TailReport(Record):
+    """Every bound that applies to a model, with its theorem and its radius at ``nu``; the best is marked.
+
+    Args:
+        model: The model in words.
+        rows: A line for each bound.
+    """
+
+    model: str
+    nu: float
+    rows: tuple[ReportRow, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.model}: distance exceeded with probability at most {self.nu:g}"]
+        for row in self.rows:
+            mark = "→" if row.chosen else " "
+            lines.append(f"{mark} {row.radius:.6g}  {row.name}: {row.theorem}")
+        return "\n".join(lines)
+
+
+def tail_report(model: str, rows: tuple[TailRow, ...], nu: float) -> TailReport:
+    """List ``rows`` by their radius at ``nu``, smallest first."""
+    nu = checks.real(nu, "nu", "(0, 1)", of="mean_tail_report")
+    radii = sorted(((row.tail.radius(nu), row) for row in rows), key=lambda pair: pair[0])
+    lines = (ReportRow(row.name, row.theorem, radius, chosen=i == 0) for i, (radius, row) in enumerate(radii))
+    return TailReport(model, nu, tuple(lines))

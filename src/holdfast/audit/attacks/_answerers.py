@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from holdfast.audit.attacks._protocol import Answerer, AttackQuestion, Rows
+from holdfast.boards import LadderStrategy
 from holdfast.coding import Account, Output, Weights
 from holdfast.errors import InvalidArgument
-from holdfast.guard import CodeStrategy, LadderStrategy, Moments, Part, PreparedCode, Question
+from holdfast.guard import CodeStrategy, Moments, Part, PreparedCode, Question
 from holdfast.intervals import Interval, hoeffding
 from holdfast.records import Record
 from holdfast.tails import BoundedDifferences, Tail
@@ -37,7 +38,11 @@ class Told(Record):
 
 def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
     """Plain averages over the same rows, again and again; with ``failure``, each with a Hoeffding interval
-    that takes no notice of the others."""
+    that takes no notice of the others.
+
+    Args:
+        rows: The rows.
+    """
 
     def answer(question: AttackQuestion) -> Any:
         value = float(question(rows).mean())
@@ -60,6 +65,10 @@ class CodeAnswerer:
     Guarantee: that of ``Guard``, whose code decides everything but how rows are counted.
     Assumes: independent rows, or rows with this ``tail`` (not checkable).
     Reference: ``docs/theory/code-guard.md``, "The theorem".
+
+    Args:
+        failure: The probability that any interval may miss.
+        charges: Whether questions cost nats. False removes the protection, for experiments.
     """
 
     def __init__(

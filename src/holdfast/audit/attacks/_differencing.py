@@ -25,7 +25,7 @@ from holdfast.audit.attacks._protocol import (
 from holdfast.errors import InvalidArgument
 
 
-def differencing_attack(answer: Answerer, rows: Rows, *, targets: Any) -> Attack:
+def differencing_attack(answer: Answerer, rows: Rows, *, targets: int) -> Attack:
     """For each of ``targets`` people ask for the share with a secret, and for the share with it who are not
     that person: the difference tells the secret.
 
@@ -37,6 +37,9 @@ def differencing_attack(answer: Answerer, rows: Rows, *, targets: Any) -> Attack
     intervals, and secrecy only where they add noise.
     Assumes: secrets that are fair coins, numbers that nobody shares: the truth of every question is ½.
     Reference: Dwork and Roth 2014, section 1.1.
+
+    Args:
+        answer: Answers one question.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -81,7 +84,7 @@ def _but_one_condition(person: Any, names: Sequence[str]) -> str:
     return f"{quoted(names[1])} = 1 and {quoted(names[0])} <> {float(person)!r}"
 
 
-def fingerprint_attack(answer: Answerer, *, columns: Any, inside: Rows, outside: Rows) -> Attack:
+def fingerprint_attack(answer: Answerer, *, columns: int, inside: Rows, outside: Rows) -> Attack:
     """Ask for the mean of each of ``columns`` columns, score rows by how far the answers lean towards them,
     and ask for the share of rows with a positive score.
 
@@ -94,6 +97,9 @@ def fingerprint_attack(answer: Answerer, *, columns: Any, inside: Rows, outside:
     several times n.
     Assumes: rows of fair signs (:func:`fair_signs`): every truth is ½.
     Reference: SIS 5.1; Dwork, Smith, Steinke, Ullman and Vadhan 2015.
+
+    Args:
+        answer: Answers one question.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import fair_signs, naive

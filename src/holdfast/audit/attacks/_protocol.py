@@ -24,6 +24,10 @@ class AttackQuestion:
     An answerer calls the question with the rows it holds. ``guess`` is what the attacker suggests, for
     answerers that take guesses. ``condition`` writes a question whose values are 0 and 1 as a condition on
     one row, given the names of the columns, for answerers that read text.
+
+    Args:
+        values: Takes the rows and returns a value in [0, 1] for each of them.
+        name: A short name.
     """
 
     values: Callable[[Rows], Any]
@@ -38,7 +42,12 @@ class AttackQuestion:
 
 
 class Answerer(Protocol):
-    """The side that is attacked. It returns a number, or an answer with ``value``, ``low`` and ``high``."""
+    """The side that is attacked. It returns a number, or an answer with ``value``, ``low`` and ``high``.
+
+    Args:
+        args: Ignored.
+        kwargs: Ignored.
+    """
 
     def __call__(self, question: AttackQuestion, /) -> Any:
         """The answer to one question; :class:`~holdfast.errors.BudgetSpent` ends the attack."""
@@ -51,6 +60,12 @@ class Attack(Record):
     ``lows`` and ``highs`` are NaN where the answerer gave no interval. Where it refused to go on, ``refused``
     is the refusal and the answers are those before it. Iterating gives (interval, truth) pairs, which is what
     ``coverage`` takes.
+
+    Args:
+        name: A short name.
+        answers: The answers in order.
+        truths: The true value of each question.
+        details: Further numbers of the attack by name.
     """
 
     name: str

@@ -67,6 +67,9 @@ def sign_attack(
     Reference: ``docs/theory/code-guard.md``; Freedman 1983 for the paradox, Blum and Hardt 2015 for the
     attack on a holdout.
 
+    Args:
+        columns: The columns of 0 and 1 to search.
+
     >>> import numpy as np
     >>> from holdfast import Guard
     >>> coins = np.random.default_rng(1).integers(0, 2, (600, 6))

@@ -36,7 +36,7 @@ _RULES = ("scores", "steps")
 _MOST_BITS = 12
 
 
-def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: Any, reach: Any = 4.0) -> Attack:
+def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: int, reach: float = 4.0) -> Attack:
     """Ask how each column correlates with the label, keep the ``kept`` largest of those that training part
     and answers agree on, and ask how often the sign of their sum is the label.
 
@@ -48,6 +48,9 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: Any, reach:
     than 63 % for 500 columns.
     Assumes: columns symmetric about 0 and independent of the label and of each other: every truth is ½.
     Reference: Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015.
+
+    Args:
+        answer: Answers one question.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -112,11 +115,17 @@ def _right_condition(chosen: Any, signs: Floats, names: Sequence[str]) -> str:
 
 
 def fair_signs(rng: np.random.Generator, rows: int, columns: int) -> npt.NDArray[np.int8]:
-    """Rows of fair signs, −1 and 1: every vote of columns agrees with another column half of the time."""
+    """Rows of fair signs, −1 and 1: every vote of columns agrees with another column half of the time.
+
+    Args:
+        rng: The source of random numbers.
+        rows: How many rows.
+        columns: How many columns.
+    """
     return (2 * rng.integers(0, 2, (rows, columns), dtype=np.int8) - 1).astype(np.int8)
 
 
-def vote_attack(answer: Answerer, *, columns: Any, rows: Any = None) -> Attack:
+def vote_attack(answer: Answerer, *, columns: int, rows: int | None = None) -> Attack:
     """Ask how often each of ``columns`` columns agrees with the last one, weigh each by the log odds of its
     answer, and ask how often the vote agrees.
 
@@ -125,6 +134,9 @@ def vote_attack(answer: Answerer, *, columns: Any, rows: Any = None) -> Attack:
     Guarantee: none of its own. Plain averages over n rows are too high by about 0.32 √(columns/n) at the end.
     Assumes: rows of fair signs, ``columns`` + 1 of them (:func:`fair_signs`): every truth is ½.
     Reference: Rogers, Roth, Smith, Srebro, Thakkar and Woodworth 2020.
+
+    Args:
+        answer: Answers one question.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -135,7 +147,7 @@ def vote_attack(answer: Answerer, *, columns: Any, rows: Any = None) -> Attack:
     return _voted("vote", answer, columns, rows, 1, of="vote_attack")
 
 
-def averaging_attack(answer: Answerer, *, columns: Any, repeats: Any, rows: Any = None) -> Attack:
+def averaging_attack(answer: Answerer, *, columns: int, repeats: int, rows: int | None = None) -> Attack:
     """The vote attack, but each column is asked about ``repeats`` times, in words that no cache recognises,
     and its answers are averaged: fresh noise is averaged away.
 
@@ -145,6 +157,11 @@ def averaging_attack(answer: Answerer, *, columns: Any, repeats: Any, rows: Any 
     Guarantee: none of its own; noise of standard deviation s counts as s/√repeats.
     Assumes: as :func:`vote_attack`.
     Reference: Dinur and Nissim 2003, for answers that are asked again.
+
+    Args:
+        answer: Answers one question.
+        columns: How many columns are asked about.
+        rows: How many rows the attacker thinks there are. Without it no guess is given.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -223,11 +240,11 @@ def _agreement_condition(weights: Floats, names: Sequence[str]) -> str:
 def ladder_boosting_attack(
     submit: Callable[[Labels], Any],
     *,
-    rows: Any,
-    rounds: Any,
+    rows: int,
+    rounds: int,
     rng: np.random.Generator,
     rule: str = "scores",
-    start: Any = 0.5,
+    start: float = 0.5,
 ) -> Attack:
     """Submit ``rounds`` random predictions of 0 and 1 for ``rows`` rows, keep those that did well, and submit
     their majority.
@@ -240,6 +257,9 @@ def ladder_boosting_attack(
     predictions are kept, each better than luck by 0.4/√rows.
     Assumes: labels that are fair coins: every truth is ½.
     Reference: Blum and Hardt 2015, section 4.
+
+    Args:
+        rng: The source of random numbers.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -272,13 +292,18 @@ def ladder_boosting_attack(
 
 
 def sticky_states(rng: np.random.Generator, rows: int, *, bits: int, stay: float) -> npt.NDArray[np.int64]:
-    """A chain of states of ``bits`` bits that stays with probability ``stay`` and else draws a new state."""
+    """A chain of states of ``bits`` bits that stays with probability ``stay`` and else draws a new state.
+
+    Args:
+        rng: The source of random numbers.
+        rows: How many rows.
+    """
     moves = np.flatnonzero(rng.random(rows) >= stay)
     starts = np.concatenate(([0], moves[moves > 0]))
     return np.repeat(rng.integers(0, 2**bits, len(starts)), np.diff(np.append(starts, rows)))
 
 
-def chain_attack(answer: Answerer, *, bits: Any, rows: Any = None) -> Attack:
+def chain_attack(answer: Answerer, *, bits: int, rows: float | None = None) -> Attack:
     """Ask how often each parity of a state's bits is even, turn each the way its answer points, and ask how
     often the vote of all of them is positive.
 
@@ -289,6 +314,9 @@ def chain_attack(answer: Answerer, *, bits: Any, rows: Any = None) -> Attack:
     Guarantee: none of its own. An interval for independent rows is too narrow by √((1 + λ)/(1 − λ)).
     Assumes: a chain that is uniform over its states (:func:`sticky_states`); the truths are then exact.
     Reference: ``docs/theory/dependence.md``, "The tail of a mean" for the tail that withstands it.
+
+    Args:
+        answer: Answers one question.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive

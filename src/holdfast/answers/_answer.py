@@ -1,0 +1,330 @@
+"""What a person gets: an answer, the certificate that says what it rests on, a preview, and what is left."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast import checks
+from holdfast.ledger import Receipt
+from holdfast.records import Record, amount, framed_html, interval_words, plain, show
+
+# An interval that covers more of the range than this tells nothing.
+_NOTHING = 0.8
+
+
+@dataclass(frozen=True, repr=False)
+class Answer(Record):
+    """One answer: ``value`` with an interval that holds together with all other answers of the account.
+
+    The interval goes from ``low`` to ``high``. ``query`` is the question, and ``certificate`` the statement
+    that is certified.
+
+    Guarantee: with probability ``confidence`` every interval ever released from this account contains its
+    true value, however the questions were chosen. ``cost`` is what this answer took from the account, counted
+    in ``unit``: nats, or answers where their number is agreed on. ``guess`` is what was expected (NaN where
+    the strategy expects nothing) and ``confirmed`` whether the rows agreed with it. ``notes`` say in words
+    what else to know. ``receipt`` shows that the account's book has this answer, where the book is signed.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    cost: float
+    query: Any
+    certificate: Certificate = field(repr=False)
+    guess: float
+    confirmed: bool
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    receipt: Receipt | None = field(default=None, repr=False)
+    unit: str = "nats"
+
+    def __float__(self) -> float:
+        return self.value
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+    def __repr__(self) -> str:
+        value, interval = interval_words(self.value, self.low, self.high)
+        return f"{self.query} = {value} in {interval} ({self._how}; {self._promise})"
+
+    @property
+    def _shown_guess(self) -> str:
+        return interval_words(self.guess, self.low, self.high)[0]
+
+    @property
+    def _promise(self) -> str:
+        if self.certificate.statement.startswith("Each"):
+            return f"each answer holds with probability {self.confidence:.6g}"
+        return f"all answers hold together with probability {self.confidence:.6g}"
+
+    @property
+    def _how(self) -> str:
+        """How the answer came about, and what it cost."""
+        if math.isnan(self.guess):
+            noisy = self.certificate.interval.lower().endswith("noise")
+            how = "with noise" if noisy else "without a guess, no noise added"
+        elif self.confirmed:
+            how = "as guessed" if self.value == self.guess else f"near the guess {self._shown_guess}"
+        elif self.value == self.guess:
+            how = "a surprise: as guessed, but wider than expected"
+        else:
+            how = f"a surprise: the protected rows disagree with the guess {self._shown_guess}"
+        return f"{how}; cost {amount(self.cost, self.unit)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values, the question as text."""
+        shown = self._visible() | {"query": str(self.query)}
+        return {
+            **{name: plain(value) for name, value in shown.items()},
+            "certificate": self.certificate.to_dict(),
+            "notes": list(self.notes),
+            "receipt": None if self.receipt is None else self.receipt.to_dict(),
+        }
+
+    def to_brief_dict(self) -> dict[str, Any]:
+        """The same without the sentences that all answers share: of the certificate only its own numbers."""
+        own = {"interval": self.certificate.interval, "numbers": plain(self.certificate.numbers)}
+        return {**self.to_dict(), "certificate": own}
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in self.notes)
+        value, interval = interval_words(self.value, self.low, self.high)
+        return framed_html(
+            f"<code>{html.escape(str(self.query))}</code><br><b>{value}</b> in {interval}<br>"
+            f"<small>{html.escape(self._how)}; {self._promise}</small>{notes}"
+        )
+
+
+def tells_nothing(low: float, high: float, least: float, most: float) -> str:
+    """What a preview says where the interval would cover nearly all that the statistic can be."""
+    if not math.isfinite(most - least) or high - low <= _NOTHING * (most - least):
+        return ""
+    return (
+        f"This would tell you nothing: the interval would cover {(high - low) / (most - least):.0%} of the "
+        f"range from {least:g} to {most:g}. Ask about more rows, about a narrower range, or with nats=3."
+    )
+
+
+def perhaps_too_wide(error: float) -> str:
+    """What a preview says where the rows decide whether a promised error can be kept."""
+    return (
+        f"If the rows are not as expected, the interval could be wider than the promised ±{error:g}. Then no "
+        "answer is released, and finding that out is charged as an answer."
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Preview(Record):
+    """What a question would cost and show, from public facts alone.
+
+    ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. Where
+    the strategy expects nothing, ``guess`` is NaN and the interval is shown around the middle of the range:
+    only its width counts. ``query`` is the question. The three prices are counted in ``unit``:
+    ``if_confirmed``, ``if_surprised`` for the nearest surprise, and ``at_most`` for the dearest output there
+    is. ``known`` says whether the answer is recorded already and costs nothing.
+
+    Guarantee: ``allowed`` is False if and only if asking now would be refused before any protected row is
+    read, by the same rule and the same account; ``why`` says the reason. An allowed question can still turn
+    out too wide for a promised error: that depends on the rows and is charged as an answer, and where it can
+    happen ``why`` says so. There it also says what the training part shows about the question.
+
+    ``failure_closes`` warns that the account ends, for everyone, if the question cannot be computed on the
+    protected rows.
+    """
+
+    query: Any
+    guess: float
+    low: float
+    high: float
+    cell: float = 0.0
+    if_confirmed: float = 0.0
+    if_surprised: float = 0.0
+    at_most: float = 0.0
+    allowed: bool = True
+    known: bool = False
+    failure_closes: bool = False
+    unit: str = "nats"
+    why: str = ""
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval if the guess is confirmed."""
+        return (self.high - self.low) / 2
+
+    @property
+    def expected_half_width(self) -> float:
+        """The half-width to expect, the cell included; infinite where nothing can be said beforehand."""
+        return self.half_width
+
+    def to_dict(self) -> dict[str, Any]:
+        """The preview as plain values, the question as text."""
+        return {**super().to_dict(), "query": str(self.query)}
+
+    def __repr__(self) -> str:
+        if self.known:
+            return f"{self.query}: answered before, costs nothing"
+        if not self.allowed:
+            return f"{self.query}: would be refused. {self.why}".rstrip()
+        guess, interval = interval_words(self.guess, self.low, self.high)
+        shown = f"guess {guess}, then {interval};"
+        alone = f"{self.width_alone} for"
+        words = f"{self.query}: {alone if self.width_alone else shown} {self.prices}{self._warning}"
+        return f"{words}. {self.why}" if self.why else words
+
+    def _repr_html_(self) -> str:
+        question = f"<p><code>{html.escape(str(self.query))}</code></p>"
+        why = f"<p>{html.escape(self.why)}</p>" if self.why else ""
+        if self.known:
+            return framed_html(question, "<p>Answered before: costs nothing.</p>")
+        if not self.allowed:
+            return framed_html(question, "<p><b>Would be refused, and nothing charged.</b></p>", why)
+        guess, interval = interval_words(self.guess, self.low, self.high)
+        expected = self.width_alone or f"guess {guess}, and {interval} if it is confirmed"
+        rows = [("expected", expected), ("price", self.prices)]
+        if self.failure_closes:
+            rows.append(("if it fails", "the account is closed"))
+        body = "".join(f"<tr><th>{name}</th><td>{html.escape(words)}</td></tr>" for name, words in rows)
+        return framed_html(question, f"<table>{body}</table>", why)
+
+    @property
+    def width_alone(self) -> str:
+        """The width in words, where the strategy expects no value; empty where there is a guess."""
+        if not math.isnan(self.guess):
+            return ""
+        return f"about ±{self.half_width:.3g}" if math.isfinite(self.half_width) else "unknown width"
+
+    @property
+    def prices(self) -> str:
+        """The prices in words."""
+        if self.if_confirmed == self.at_most:
+            return amount(self.at_most, self.unit)
+        return (
+            f"{amount(self.if_confirmed, self.unit)} if confirmed, {self.if_surprised:.3g} for the nearest "
+            f"surprise, at most {self.at_most:.3g}"
+        )
+
+    @property
+    def _warning(self) -> str:
+        return "; if it fails on the protected rows, the account is closed" if self.failure_closes else ""
+
+
+class Left(float):
+    """What is left of the account: a number of nats or answers, and the same in words.
+
+    Infinite where no error was promised: nothing is ever refused then, the intervals only widen. ``total`` is
+    what there was before the first question, and ``share_half_width`` the half-width that a share near one
+    half, the widest share, gets if it is asked now and its guess is confirmed (NaN where that is not known).
+    """
+
+    words: str
+    confirmed: int
+    surprises: int
+    unit: str
+    total: float
+    share_half_width: float
+    _after: Callable[[int], float] | None
+
+    def __new__(
+        cls,
+        number: float,
+        *,
+        words: str,
+        confirmed: int,
+        surprises: int,
+        unit: str = "nats",
+        total: float = math.inf,
+        share_half_width: float = math.nan,
+        after: Callable[[int], float] | None = None,
+    ) -> Left:
+        """A number of nats or answers, what it buys in confirmed guesses or in surprises, and the sentence
+        that says so."""
+        left = super().__new__(cls, number)
+        left.words, left.confirmed, left.surprises, left.unit = words, confirmed, surprises, unit
+        left.total, left.share_half_width, left._after = total, share_half_width, after
+        return left
+
+    def share_half_width_after(self, questions: int) -> float:
+        """The half-width that a share near one half would get after so many more questions whose guesses are
+        as good as expected; NaN where that is not known."""
+        if self._after is None:
+            return math.nan
+        return self._after(checks.whole(questions, "questions", at_least=0, of="Left.share_half_width_after"))
+
+    @property
+    def fraction(self) -> float:
+        """How much of the total is left, in [0, 1]; 1 where nothing is ever refused."""
+        if math.isinf(self):
+            return 1.0
+        return min(1.0, float(self) / self.total) if self.total > 0 else 0.0
+
+    def __repr__(self) -> str:
+        if self.unit != "nats" or math.isinf(self):
+            return self.words
+        return f"{float(self):.4g} nats: {self.words}"
+
+    __str__ = __repr__
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values; ``left`` is None where nothing is ever refused."""
+        return {
+            "left": None if math.isinf(self) else float(self),
+            "unit": self.unit,
+            "words": self.words,
+            "confirmed": self.confirmed,
+            "surprises": self.surprises,
+            "total": plain(float(self.total)),
+            "share_half_width": plain(float(self.share_half_width)),
+        }
+
+    def _repr_html_(self) -> str:
+        return framed_html(self._as_html())
+
+    def _as_html(self) -> str:
+        """The sentence, with a bar where there is an end."""
+        bar = ""
+        if math.isfinite(self):
+            bar = f"<meter min='0' max='1' value='{self.fraction:.4f}'></meter> {self.fraction:.0%} left<br>"
+        return f"<p>{bar}{html.escape(repr(self))}</p>"
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Record):
+    """The statement that is certified and what it rests on.
+
+    ``statement`` is the promise in words, ``theorem`` what proves it, ``numbers`` the numbers that enter it,
+    and ``interval`` how the interval was read.
+    ``checked`` are conditions the software enforces; ``assumed`` are those no software can check from the
+    data.
+    """
+
+    statement: str
+    theorem: str
+    numbers: dict[str, Any] = field(hash=False)
+    checked: tuple[str, ...]
+    assumed: tuple[str, ...]
+    interval: str = field(default="")
+
+    def __str__(self) -> str:
+        lines = [self.statement, f"Theorem: {self.theorem}."]
+        if self.interval:
+            lines.append(f"Interval for a query fixed in advance: {self.interval}.")
+        lines += [f"  {name}: {show(value)}" for name, value in self.numbers.items()]
+        lines += ["Checked by the software:", *(f"  - {sentence}" for sentence in self.checked)]
+        lines += [
+            "Assumed, and not checkable from the data:",
+            *(f"  - {sentence}" for sentence in self.assumed),
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return framed_html(f"<pre>{html.escape(str(self))}</pre>")

@@ -1,0 +1,637 @@
+"""A board: many people submit predictions, scores stay valid, and a sealed part decides once at the end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import checks
+from holdfast.boards._predictions import (
+    Checked,
+    Expected,
+    Predictions,
+    fingerprint,
+    require_different,
+)
+from holdfast.boards._rules import (
+    COMPARED,
+    STEPS,
+    Best,
+    ComparisonStrategy,
+    LadderStrategy,
+    score_reading,
+)
+from holdfast.coding import MICRO, Account
+from holdfast.engines import Column, open_rows
+from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
+from holdfast.guard import (
+    NOBODY,
+    Asker,
+    Content,
+    Failed,
+    Member,
+    Part,
+    Question,
+    Released,
+    ScoreQuestion,
+    answer_together,
+    open_session,
+    read_protected,
+    score_question,
+)
+from holdfast.intervals import Interval
+from holdfast.ledger import Balance, Book, BookError, Receipt
+from holdfast.records import Record
+
+# Whether more is better, and where a board starts before anyone has submitted.
+_METRICS = {"accuracy": (True, 0.0), "brier": (False, 1.0)}
+_COMPARISONS = ("paired", "scores")
+# In a line of the book about the finalists that a person chose: their keys.
+_CHOSEN = "chosen finalists"
+_NO_SEALED_PART = "This board has no sealed part; its standing is all there is."
+
+
+@dataclass(frozen=True, repr=False)
+class Submission(Record):
+    """What a submission is told: whether it is better than the best, and an interval for its true score.
+
+    Guarantee: with probability ``confidence`` every interval the board ever released contains its true score,
+    and every submission with a ``margin`` is better than the one it was ``compared_with`` by more than that,
+    on new rows; whatever was tried in between.
+
+    On a board that compares row by row, ``margin`` is None if the submission was not shown to be better, and
+    ``steps`` times the board's step if it was. ``value`` is then the score that it is shown to reach, and the
+    interval goes from there to the best score there is. ``compared_with`` is the key of the best submission
+    at that time; empty for the board's start. On a board that compares scores both are None: ``steps`` is how
+    many steps the score on the live rows is better, 0 for "not better", and the interval is around it.
+
+    ``key`` names the submission and ``by`` the person. The interval goes from ``low`` to ``high``, ``cost``
+    is what the account paid, and ``receipt`` shows that the book has it, where the book is signed.
+    """
+
+    key: str
+    by: str
+    value: float
+    low: float
+    high: float
+    steps: int
+    confidence: float
+    cost: float
+    receipt: Receipt | None = field(default=None, repr=False)
+    margin: float | None = None
+    compared_with: str | None = None
+
+    @property
+    def better(self) -> bool:
+        """Whether it beat the best there was."""
+        return self.margin is not None or (self.compared_with is None and self.steps > 0)
+
+
+@dataclass(frozen=True, repr=False)
+class FinalScore(Record):
+    """A score on the sealed part: the plain ``value``, and an interval from ``low`` to ``high`` that holds
+    with those of all finalists, with probability ``confidence``.
+
+    ``key`` names the submission and ``by`` the person.
+    """
+
+    key: str
+    by: str
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+class Board:
+    """A leaderboard whose scores stay valid however often people submit.
+
+    ``labels`` is a table with a column of row ids and the ``target``; a share of its rows (``sealed``) is set
+    aside for one final evaluation, and submissions are scored on the rest, the live rows. A submission is a
+    table with every id once and a prediction for it. A table that is no submission is refused before a label
+    is read, and costs nothing. Labels that the database does not hand over within ``seconds`` are not waited
+    for: the submission is charged as one that failed.
+
+    With ``compare="paired"`` a submission is compared with the best one row by row, and climbs if it is shown
+    to be better: on new rows, and by how many steps at least. With ``compare="scores"`` it climbs if its
+    score on the live rows is a step above the best value, and an interval is told for the score: this sees
+    only larger gains, and does not show that the true score is better. A book goes on as it was opened.
+
+    A submission is who submitted and every prediction. Two that agree on the live rows are told the same and
+    paid for once; each has its own place in the standing and its own score in the final.
+
+    Each person may choose up to ``most_finalists`` of their own submissions for the final
+    (:meth:`choose_finalists`). The best of whoever chooses none is in it.
+
+    Guarantee: with probability ``confidence`` all intervals and margins of the standing hold; with the same
+    probability all intervals of the final hold. Neither rests on people not knowing which rows are sealed.
+    Assumes: the labelled rows are independent draws from one distribution, and predictions were made without
+    them but for what the board released.
+    Reference: docs/theory/code-guard.md, "Boards"; the sealed part is a fixed query for each finalist.
+
+    >>> rng = np.random.default_rng(0)
+    >>> labels = {"id": np.arange(4000), "y": rng.integers(0, 2, 4000)}
+    >>> board = Board(labels, target="y", start=0.5)
+    >>> guess = {"id": np.arange(4000), "prediction": np.ones(4000, dtype=int)}
+    >>> board.submit(guess).better
+    False
+    """
+
+    def __init__(
+        self,
+        labels: Any,
+        *,
+        target: str,
+        id: str = "id",
+        metric: str = "accuracy",
+        compare: str | None = None,
+        confidence: float = 0.95,
+        step: float | None = None,
+        start: float | None = None,
+        sealed: float = 0.5,
+        most_finalists: int = 2,
+        split_seed: int = 0,
+        seconds: float | None = None,
+        ledger: str | Path | Book | None = None,
+        keep: str | Path | None = None,
+    ) -> None:
+        checks.choice(metric, "metric", tuple(_METRICS), of="Board")
+        self.metric, self.target = metric, target
+        self.confidence = checks.real(confidence, "confidence", "(0, 1)", of="Board")
+        sealed = checks.real(sealed, "sealed", "[0, 1)", of="Board")
+        self.most_finalists = checks.whole(most_finalists, "most_finalists", of="Board")
+        seed = checks.whole(split_seed, "split_seed", at_least=0, of="Board")
+        rows = open_rows(labels)
+        for column in (id, target):
+            if column not in rows.schema:
+                raise QueryRejected(
+                    f"The labels have no column {column!r}; there are {', '.join(rows.schema)}."
+                )
+        self._expected = _expected(rows.schema[target], target, metric)
+        table = rows.frame([id, target])
+        require_different(table[id])
+        if len(table) < 4:
+            raise NotEnoughRows(4, len(table), what="A board")
+        limit = None if seconds is None else checks.real(seconds, "seconds", "(0, inf)", of="Board")
+        self.upward, first = _METRICS[metric]
+        self.start = first if start is None else checks.real(start, "start", "[0, 1]", of="Board")
+        hidden = np.random.default_rng(seed).permutation(len(table)) < round(sealed * len(table))
+        count = int((~hidden).sum())
+        self.step = 1 / math.sqrt(count) if step is None else checks.real(step, "step", "(0, 1]", of="Board")
+        self._book = ledger if isinstance(ledger, Book) else Book(ledger)
+        self.compare, compare_term = _comparison(compare, self._book)
+        table = _by_id(table, id, self._book)
+        self._predictions = Predictions(table[id], self._expected, keep)
+        self._sealed_mask: NDArray[np.bool_] = hidden
+        self._live = _part(table, target, metric, ~hidden)
+        self._sealed = _part(table, target, metric, hidden) if hidden.any() else None
+        for part in (self._live, self._sealed):
+            if part is not None:
+                part.rows.limit(limit)
+        agreed = {
+            "strategy": "board",
+            "target": target,
+            "metric": metric,
+            **compare_term,
+            "confidence": self.confidence,
+            "step": self.step,
+            "start": self.start,
+            "sealed": {"share": sealed, "seed": seed},
+            "rows": count,
+            "ids": fingerprint(table[id]),
+            "labels": replace(Content.of(table, open_rows(table)), former=None),
+        }
+        self._session = open_session(self._book, Account(1 - self.confidence), agreed)
+        self._strategy: LadderStrategy | ComparisonStrategy
+        if self.compare == "paired":
+            self._strategy = ComparisonStrategy(self.step, self.upward, self._best_for)
+        else:
+            self._strategy = LadderStrategy(count, self.step, self.upward, lambda: self.best)
+        self._lock = RLock()
+        self._seen = 0  # the line of the book up to which the following are known
+        self._scored: list[Submission] = []  # in the order of the book
+        self._better: list[Submission] = []  # those of the standing, in the same order
+        self._lines: dict[str, int] = {}  # the line that told each of these, by key
+        self._promotions: dict[str, int] = {}  # how many promotions led to each of these, by key
+        self._chosen: dict[str, tuple[str, ...]] = {}  # finalists that people chose
+
+    @property
+    def rows(self) -> int:
+        """How many rows a submission is scored on before the final."""
+        return self._live.rows.count
+
+    @property
+    def sealed_rows(self) -> int:
+        """How many rows decide the final; 0 where there is none."""
+        return 0 if self._sealed is None else self._sealed.rows.count
+
+    @property
+    def ids(self) -> list[Any]:
+        """Every id that a submission has to have a prediction for, in an order that says nothing about the
+        labels."""
+        return list(self._predictions.ids)
+
+    @property
+    def labels_are_text(self) -> bool:
+        """Whether the labels are texts; predictions have to be, too."""
+        return self._expected.text
+
+    @property
+    def best(self) -> float:
+        """The best value released so far, or where the board started. Row by row it is the score that the
+        best submission is shown to reach."""
+        standing = self.standing
+        return standing[0].value if standing else self.start
+
+    @property
+    def standing(self) -> tuple[Submission, ...]:
+        """Every submission that beat the best of its time, the best first, and of equal ones the earliest.
+
+        Where two processes score at once, a submission may beat the best of its time and still come after
+        another one that was scored meanwhile.
+        """
+        with self._lock:
+            self._read_book()
+            return tuple(sorted(self._better, key=self._place))
+
+    def submissions(self, by: str | None = None) -> tuple[Submission, ...]:
+        """Every submission that was scored, with what it was told, in the order of the book.
+
+        Args:
+            by: Only the submissions of this person; None for those of all.
+
+        >>> labels = {"id": [1, 2, 3, 4], "y": [0, 1, 0, 1]}
+        >>> board = Board(labels, target="y")
+        >>> told = board.submit({"id": [1, 2, 3, 4], "prediction": [0, 0, 0, 0]}, asker=Asker("ann"))
+        >>> board.submissions("ann") == (told,), board.submissions("bob")
+        (True, ())
+        """
+        with self._lock:
+            self._read_book()
+            return tuple(entry for entry in self._scored if by is None or entry.by == by)
+
+    def _read_book(self) -> None:
+        """Apply the lines that were added to the book since the last look; the caller holds the lock."""
+        for event in self._session.events(self._seen):
+            self._seen = event.sequence
+            released = self._session.released_by(event)
+            if released is not None:
+                entry = self._submission(released)
+                self._scored.append(entry)
+                if entry.better:
+                    self._better.append(entry)
+                    self._lines[entry.key] = event.sequence
+                    self._promotions[entry.key] = self._promotions.get(entry.compared_with or "", 0) + 1
+            elif event.kind == "act" and _CHOSEN in event.body:
+                self._chosen[event.body["by"]] = tuple(event.body[_CHOSEN])
+
+    @property
+    def spent(self) -> float:
+        """Nats spent so far."""
+        self._session.read()
+        return self._session.account.spent
+
+    def submit(self, predictions: Any, *, asker: Asker = NOBODY) -> Submission:
+        """Score a table of predictions. The same predictions again cost nothing and say the same."""
+        return self._score(self._predictions.check(predictions, asker.name), asker)
+
+    def take_in(self, predictions: Any, *, by: str = "", permit: Callable[[str], None] | None = None) -> str:
+        """Check and keep predictions without scoring them, for a blind phase; returns their key.
+
+        ``permit`` is asked with the key before anything is kept, and refuses by raising.
+        """
+        submission = self._predictions.check(predictions, by)
+        if permit is not None:
+            permit(submission.key)
+        self._predictions.keep(submission)
+        return submission.key
+
+    def score(self, key: str, *, asker: Asker | None = None) -> Submission:
+        """Score predictions that were taken in: reserve, read, record, release. The submission stays that of
+        whoever submitted it; ``asker`` says who pays, if that is somebody else."""
+        submission = self._predictions.read(key)
+        return self._score(submission, Asker(submission.by) if asker is None else asker)
+
+    def score_all(self, keys: Sequence[str]) -> list[Submission | None]:
+        """Score predictions that were taken in before any of them is scored; None stands for one that could
+        not be scored.
+
+        They are one batch: none pays for what the others are told, and whoever submits later pays for all.
+        Each is settled by itself. Call it again with the same keys after a crash: it goes on where it
+        stopped, and what was settled, a failure too, is not charged again.
+
+        Guarantee: that of the board.
+        Assumes: none of them was made with the help of what another one was told.
+        Reference: docs/theory/code-guard.md, "Asked together".
+        """
+        submissions = {key: self._taken_in(key) for key in keys}
+        members = [self._member(submission) for submission in submissions.values() if submission is not None]
+        with self._lock:
+            answer_together(self._session, self._strategy, members, self._live)
+            verdicts = {member.facts["submission"]: self._verdict(member) for member in members}
+        return [verdicts.get(key) for key in keys]
+
+    def choose_finalists(
+        self, keys: Sequence[str], *, by: str = "", permit: Callable[[], None] | None = None
+    ) -> tuple[str, ...]:
+        """Choose which of a person's own submissions are scored in the final, in place of any that the
+        person chose before. The choice is written to the book, and can be changed until the final.
+
+        Without a choice, or with an empty one, it is the person's best submission.
+
+        Guarantee: that of the final, because the finalists are fixed before a sealed row is read.
+
+        Args:
+            keys: Keys of at most ``most_finalists`` submissions of this person, better than the best or not.
+            by: Who chooses.
+            permit: Is called before a choice is written that differs from the last one; refuses by raising.
+
+        >>> labels = {"id": [1, 2, 3, 4], "y": [0, 1, 0, 1]}
+        >>> board = Board(labels, target="y")
+        >>> told = board.submit({"id": [1, 2, 3, 4], "prediction": [0, 0, 0, 0]}, asker=Asker("ann"))
+        >>> board.choose_finalists([told.key], by="ann") == board.finalists("ann") == (told.key,)
+        True
+        """
+        chosen = tuple(dict.fromkeys(keys))
+        if self._sealed is None:
+            raise QueryRejected(_NO_SEALED_PART)
+        if len(chosen) > self.most_finalists:
+            most = "1 submission" if self.most_finalists == 1 else f"{self.most_finalists:,} submissions"
+            raise QueryRejected(f"Choose at most {most} for the final; got {len(chosen):,}.")
+        for key in chosen:
+            submission = self._taken_in(key)
+            # Whether somebody else submitted it is not told.
+            if submission is None or submission.by != by:
+                raise QueryRejected(f"You have no submission {key!r} on this board.")
+        if permit is not None and chosen != self.finalists(by):
+            permit()
+
+        def line() -> dict[str, Any] | None:
+            if self.finished:
+                raise QueryRejected("The final was held; its finalists cannot be changed any more.")
+            self._read_book()
+            if self._chosen.get(by, ()) == chosen:
+                return None
+            return {_CHOSEN: list(chosen), "by": by, "at": int(time.time())}
+
+        with self._lock:
+            self._session.record_newest(line, f"finalists of {by}")
+            self._read_book()
+            return self._chosen.get(by, ())
+
+    def finalists(self, by: str) -> tuple[str, ...]:
+        """The keys that a person chose for the final; empty where their best submission is taken."""
+        with self._lock:
+            self._read_book()
+            return self._chosen.get(by, ())
+
+    def final(self, finalists: Sequence[str] | None = None) -> tuple[FinalScore, ...]:
+        """Score the finalists on the sealed part, once. Unless keys are given these are the submissions that
+        each person chose, and the best of whoever chose none: of equal ones the latest.
+
+        The finalists are written down before the sealed rows are read, and nobody else is ever scored on
+        them; asking again returns the same.
+        """
+        if self._sealed is None:
+            raise QueryRejected(_NO_SEALED_PART)
+        written = self._book.about("final scores", "act")
+        if written is None:
+            scores = self._final_scores(self._sealed, self._recorded_finalists(finalists))
+            body = self._session.record(
+                "act", {"scores": [score.to_dict() for score in scores]}, "final scores"
+            )
+        else:
+            body = written.body
+        return tuple(FinalScore(**score) for score in body["scores"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether the sealed part was used."""
+        return self._book.about("final", "act") is not None
+
+    def close(self) -> None:
+        """Close the account book's file."""
+        self._session.close()
+
+    def _recorded_finalists(self, finalists: Sequence[str] | None) -> list[str]:
+        """The finalists in the book; if it has none yet, these are checked and written down."""
+
+        def line() -> dict[str, Any] | None:
+            if self.finished:
+                return None
+            keys = self._finalists() if finalists is None else list(dict.fromkeys(finalists))
+            if not keys:
+                raise QueryRejected(
+                    "There is nobody to score: no submission has beaten the start, and nobody chose one."
+                )
+            for key in keys:
+                self._predictions.read(key)
+            return {"finalists": keys}
+
+        with self._lock:
+            # Made from the newest book, so that a choice is either in it before the final or refused.
+            self._session.record_newest(line, "final")
+        written = self._book.about("final", "act")
+        return [] if written is None else list(written.body["finalists"])
+
+    def _finalists(self) -> list[str]:
+        """What each person chose, or their best submission, and of equal ones the latest."""
+        self._read_book()
+        best: dict[str, Submission] = {}
+        for entry in self._better:
+            if self._place(entry) <= self._place(best.get(entry.by, entry)):
+                best[entry.by] = entry
+        keys: dict[str, tuple[str, ...]] = {by: (entry.key,) for by, entry in best.items()}
+        keys.update({by: chosen for by, chosen in self._chosen.items() if chosen})
+        return sorted(key for chosen in keys.values() for key in chosen)
+
+    def _final_scores(self, sealed: Part, finalists: list[str]) -> list[FinalScore]:
+        nats = -math.log((1 - self.confidence) / max(1, len(finalists)))
+        submissions = [self._taken_in(key) for key in finalists]
+        scores = [
+            self._final_score(submission, sealed, nats)
+            for submission in submissions
+            if submission is not None
+        ]
+        return sorted(scores, key=lambda score: self._rank(score.value))
+
+    def _rank(self, value: float) -> float:
+        """Smaller is better."""
+        return -value if self.upward else value
+
+    def _place(self, entry: Submission) -> tuple[float, int]:
+        """What the standing is ordered by. A submission that is better than another one by an unknown part of
+        a step has the same value; more promotions led to it."""
+        return self._rank(entry.value), -self._promotions[entry.key]
+
+    def _best_for(self, question: Question, account: Account) -> Best:
+        """What a submission is compared with: the best one when its reservation was written, which is now if
+        there is none yet. So all of a batch are compared with the best before the batch: the others of the
+        batch must not decide which claim is tested, because nobody of the batch pays for what they are told.
+
+        A submission whose file cannot be read any more is passed over; what a submission is compared with
+        still follows from public facts.
+        """
+        reserved = self._book.about(question.key, "reserve") if account.together > 1 else None
+        best, standing = Best("", self.start, None), self.standing
+        for entry in standing:
+            if reserved is None or self._lines[entry.key] < reserved.sequence:
+                submission = self._taken_in(entry.key)
+                if submission is not None:
+                    scored = self._question(submission, self._live, ~self._sealed_mask)
+                    best = Best(entry.key, entry.value, scored)
+                    break
+        if reserved is None or not standing or standing[0].key == best.key:
+            return best
+        gain = self._rank(best.bound) - self._rank(standing[0].value)
+        return replace(best, reached=max(0, round(gain / self.step)))
+
+    def _score(self, submission: Checked, asker: Asker) -> Submission:
+        """Score a submission that passed the door; it is kept once it may be scored, and before it is."""
+
+        def permit(balance: Balance, price: int) -> None:
+            if asker.permit is not None:
+                asker.permit(balance, price)
+            self._predictions.keep(submission)
+
+        member = self._member(submission, replace(asker, permit=permit))
+        with self._lock:
+            failed = answer_together(self._session, self._strategy, [member], self._live)
+            verdict, price = self._verdict(member), failed.get(member.question.key, 0.0)
+        if verdict is None:
+            raise QueryRejected(
+                f"The predictions could not be scored. This attempt cost {price:.3g} nats.",
+                asked=price,
+                spent=self.spent,
+            )
+        return verdict
+
+    def _member(self, submission: Checked, asker: Asker | None = None) -> Member:
+        question = self._question(submission, self._live, ~self._sealed_mask)
+        facts = {"submission": submission.key, "by": submission.by}
+        return Member(question, Asker(submission.by) if asker is None else asker, facts)
+
+    def _verdict(self, member: Member) -> Submission | None:
+        """What a submission that was scored, or one with the same live predictions, is told; None if that
+        failed."""
+        released = self._session.released(member.question.key)
+        if released is None:
+            return None
+        if released.answer is not None and released.answer["submission"] != member.facts["submission"]:
+            subject = f"submission {member.facts['submission']}"
+            released = self._session.repeat(released, subject, member.asker, **member.facts)
+        return self._submission(released)
+
+    def _taken_in(self, key: str) -> Checked | None:
+        """A submission that was kept; None where it cannot be read, or would not pass the door now."""
+        try:
+            return self._predictions.read(key)
+        except QueryRejected:
+            return None
+
+    def _final_score(self, submission: Checked, sealed: Part, nats: float) -> FinalScore:
+        question = self._question(submission, sealed, self._sealed_mask)
+        count = sealed.rows.count
+        reading = score_reading(question, nats, count)
+        value = read_protected(lambda: question.moments(sealed).mean, float)
+        if isinstance(value, Failed):
+            raise QueryRejected("The sealed labels could not be read. Nothing was released; try again.")
+        interval: Interval = reading.around(value - question.resolution, value + question.resolution)
+        return FinalScore(submission.key, submission.by, value, interval.low, interval.high, self.confidence)
+
+    def _question(self, submission: Checked, part: Part, mask: NDArray[np.bool_]) -> ScoreQuestion:
+        return score_question(
+            submission.values[mask],
+            target=self.target,
+            metric=self.metric,
+            guess=None,
+            name=None,
+            protected=part,
+        )
+
+    def _submission(self, released: Released) -> Submission:
+        answer = released.answer
+        if answer is None:
+            raise BookError("The account book has a line about a submission that is no score.")
+        numbers, margin = answer["numbers"], None
+        if self.compare == "paired":
+            steps = numbers[STEPS]
+            margin = None if steps is None else steps * self.step
+        else:
+            steps = numbers["cells from the guess"]
+        return Submission(
+            key=answer["submission"],
+            by=answer["by"],
+            value=answer["value"],
+            low=answer["low"],
+            high=answer["high"],
+            steps=steps or 0,
+            confidence=self.confidence,
+            cost=released.micro_nats / MICRO,
+            receipt=released.receipt,
+            margin=margin,
+            compared_with=numbers.get(COMPARED),
+        )
+
+
+def _expected(column: Column, target: str, metric: str) -> Expected:
+    """What predictions have to be, by the type of the target column."""
+    kind = column.kind
+    if metric == "brier" and kind not in ("number", "boolean"):
+        raise QueryRejected(f"The Brier score needs labels of 0 and 1; the column {target!r} is of {kind}s.")
+    if kind not in ("number", "boolean", "text"):
+        raise QueryRejected(
+            f"A board scores labels that are numbers, booleans or texts; the column {target!r} is of another "
+            "kind. Write its values as texts."
+        )
+    whole = metric == "accuracy" and (column.whole or kind == "boolean")
+    return Expected(text=kind == "text", unit=metric == "brier", whole=whole)
+
+
+def _comparison(compare: str | None, book: Book) -> tuple[str, dict[str, str]]:
+    """How submissions are compared, and the term that says so in the book. Books of earlier versions compare
+    scores and have no such term."""
+    if compare is not None:
+        checks.choice(compare, "compare", _COMPARISONS, of="Board")
+    opening = book.opening
+    agreed = None if opening is None else str(opening.body.get("compare", "scores"))
+    if agreed is not None and compare not in (None, agreed):
+        raise InvalidArgument("compare", f"{agreed!r}, as the book was opened", compare, of="Board")
+    chosen = compare or agreed or _COMPARISONS[0]
+    written = opening is None or "compare" in opening.body
+    return chosen, {"compare": chosen} if written else {}
+
+
+def _by_id(table: Any, id: str, book: Book) -> Any:
+    """The labels in the order of their ids: the order of the table may say something about the labels, and
+    keys and lists of ids would tell it.
+
+    A book that was opened for the table as it came goes on with that order, because rows were sealed by their
+    place.
+    """
+    ids = table[id]
+    numbers = isinstance(ids.dtype, np.dtype) and ids.dtype.kind in "iuf"
+    ordered = table.sort_values(id, key=None if numbers else lambda column: column.map(str))
+    opening = book.opening
+    if opening is not None and opening.body.get("ids") == fingerprint(ids):
+        return table
+    return ordered.reset_index(drop=True)
+
+
+def _part(table: Any, target: str, metric: str, mask: NDArray[np.bool_]) -> Part:
+    import pandas
+
+    chosen = table.loc[mask, [target]].reset_index(drop=True)
+    if metric == "brier":  # Booleans with nulls come as objects.
+        chosen[target] = pandas.to_numeric(chosen[target])
+    rows = open_rows(chosen).stored()
+    rows.seal()
+    return Part(rows, training=False, data_rows=int(mask.sum()))
