@@ -322,7 +322,11 @@ class EngineContract:
     def test_a_question_is_one_statement(self, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[str] = []
         execute = rows._database._execute
-        monkeypatch.setattr(rows._database, "_execute", lambda text: seen.append(text) or execute(text))
+        monkeypatch.setattr(
+            rows._database,
+            "_execute",
+            lambda text, *numbers: seen.append(text) or execute(text, *numbers),
+        )
         self.ask(rows, "mean(x * y, 0, 7, where = k > 0, nulls = skip)", squares=True)
         self.ask(rows, "share(b and x > 1, where = s <> 'F', nulls = true)")
         rows.order_statistics(queries.read("quantile(y, 0.5)").check(rows.schema), lambda count: [1, count])

@@ -114,8 +114,8 @@ def test_filters_of_their_own_in_one_statement(rows, monkeypatch):
 def test_few_statements_run(rows, monkeypatch):
     ran = []
     database = rows._database
-    original = database.run
-    monkeypatch.setattr(database, "run", lambda statement: ran.append(statement) or original(statement))
+    original = database.ask
+    monkeypatch.setattr(database, "ask", lambda *asked: ran.append(asked) or original(*asked))
     sums_of_all(rows, checked(rows, [f"share(x > {place / 100})" for place in range(40)]), [False] * 40)
     assert len(ran) == 3
 

@@ -121,8 +121,8 @@ def test_the_order_in_which_groups_come_back_does_not_matter(monkeypatch, seed):
     forwards = [released(Guard(protected(seed), train=known(seed)), line) for line in BY_CELLS]
     execute = DuckDB._execute
 
-    def reversed_groups(database, statement):
-        rows = execute(database, statement)
+    def reversed_groups(database, statement, *numbers):
+        rows = execute(database, statement, *numbers)
         return rows[::-1] if "GROUP BY" in statement else rows
 
     monkeypatch.setattr(DuckDB, "_execute", reversed_groups)

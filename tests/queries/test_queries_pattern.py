@@ -41,26 +41,47 @@ def plainly(checked):
     return ROWS._database.compile(checked.values(ROWS._table(checked.reads)))
 
 
+def with_parameters(checked):
+    return ROWS._database.statement(ROWS.values_tree(checked))
+
+
 @given(form=FORMS, first=NUMBERS, second=NUMBERS)
-def test_the_statement_is_the_one_that_compiling_gives(form, first, second):
+def test_every_row_has_the_value_that_compiling_the_question_itself_gives(form, first, second):
     checked = queries.read(form.format(first, second)).check(ROWS.schema)
-    assert ROWS._values(checked) == plainly(checked)
+    statement, numbers = with_parameters(checked), checked.pattern.named()
+    plain = repr(ROWS._database.run(plainly(checked)))
+    assert repr(ROWS._database.ask(statement, numbers)) == plain
+    assert repr(ROWS._database.run(statement.with_numbers(numbers))) == plain
+
+
+def test_the_comparison_notices_another_number():
+    checked = queries.read("share(a > 3 and x < 0.25)").check(ROWS.schema)
+    plain = ROWS._database.run(plainly(checked))
+    for wrong in ({"n0_": 4}, {"n1_": 0.5}):
+        assert ROWS._database.ask(with_parameters(checked), checked.pattern.named() | wrong) != plain
+
+
+def test_a_text_that_looks_like_a_parameter_is_a_text():
+    checked = queries.read("share(s = '$n0_' or s = 'holdfast_number(''n0_'')' or a > 3)").check(ROWS.schema)
+    assert with_parameters(checked).names == ("n0_",)
+    plain = ROWS._database.run(plainly(checked))
+    assert ROWS._database.ask(with_parameters(checked), checked.pattern.named()) == plain
 
 
 def test_questions_that_differ_in_constants_are_compiled_once(monkeypatch):
     rows = ROWS.stored()
     compiled = []
-    original = type(rows._database).compile
+    original = type(rows._database).tree
     monkeypatch.setattr(
         type(rows._database),
-        "compile",
+        "tree",
         lambda self, expression: (compiled.append(1), original(self, expression))[1],
     )
     values = RNG.normal(size=20).tolist()
     x = rows.frame(["x"])["x"].to_numpy()
     for value in values:
-        found = rows.sums(queries.read(f"share(x > {value!r})").check(rows.schema))
-        assert found.total == (x > value).sum()
+        sums = rows.sums(queries.read(f"share(x > {value!r})").check(rows.schema))
+        assert sums.total == (x > value).sum()
     assert len(compiled) <= 2  # The expressions, and the sums around them.
 
 

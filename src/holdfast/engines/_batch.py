@@ -14,7 +14,7 @@ in PostgreSQL, 10 in Spark), clipped means hardly faster: their arithmetic is th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from holdfast.engines import _sums
 from holdfast.engines._database import DuckDB
 from holdfast.engines._dialect import SCALE_BITS, Dialect
 from holdfast.engines._spark import Spark
+from holdfast.engines._statements import Statement, renamed
 from holdfast.engines._sums import Question, Shape, Sums
 
 if TYPE_CHECKING:
@@ -33,28 +34,33 @@ MOST_TOGETHER = 16
 """So many questions go into one statement at most."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Side:
-    """A question's own expressions, taken out of the statement that computes them row by row."""
+    """A question's own expressions, out of the tree that computes them row by row."""
 
-    value: str
-    passes: str
-    source: str
+    value: Any
+    passes: Any | None
+    source: Any
 
     @classmethod
-    def of(cls, statement: str, dialect: Dialect) -> _Side | None:
-        """None for a statement of several stages, or one that cannot be taken apart without doubt."""
-        value, passes = (f" AS {dialect.quoted(name)}" for name in ("value", "passes"))
-        plain = statement.startswith("SELECT ") and statement.count(" FROM ") == statement.count(value) == 1
-        if not plain or statement.count(passes) > 1:
+    def of(cls, tree: Any) -> _Side | None:
+        """None for a tree of several stages."""
+        from sqlglot import exp
+
+        source = tree.find(exp.From)
+        named = {part.alias_or_name: part.unalias() for part in tree.expressions}
+        several = {key for key, part in tree.args.items() if part} - {
+            "expressions",
+            source.key,
+            source.arg_key,
+        }
+        if (
+            several
+            or not isinstance(source.this, exp.Table)
+            or not {"value"} <= set(named) <= {"value", "passes"}
+        ):
             return None
-        inside, source = statement.removeprefix("SELECT ").split(" FROM ")
-        own, rest = inside.split(value)
-        if not rest:
-            return cls(own, "", source)
-        if not (rest.startswith(", ") and rest.endswith(passes)):
-            return None
-        return cls(own, rest.removeprefix(", ").removesuffix(passes), source)
+        return cls(named["value"], named.get("passes"), source)
 
 
 @dataclass(frozen=True)
@@ -71,15 +77,15 @@ class _Asked:
 def sums_of_all(rows: Rows, questions: Sequence[Question], squares: Sequence[bool]) -> list[Sums]:
     """The exact sums of several checked queries, the same integers as one by one, in few statements."""
     rows.require_readable()
-    found = _sums_of_tables(rows, questions)
-    alone = [place for place in range(len(questions)) if place not in found]
-    for group in _groups(rows, questions, squares, alone):
+    sums = _sums_of_tables(rows, questions)
+    others = [place for place in range(len(questions)) if place not in sums]
+    for group in _groups(rows, questions, squares, others):
         if len(group) == 1:
-            (one,) = group
-            found[one.place] = rows.sums(one.question, squares=one.squares)
+            (alone,) = group
+            sums[alone.place] = rows.sums(alone.question, squares=alone.squares)
         else:
-            found |= _together(rows, group)
-    return [found[place] for place in range(len(questions))]
+            sums |= _together(rows, group)
+    return [sums[place] for place in range(len(questions))]
 
 
 def _sums_of_tables(rows: Rows, questions: Sequence[Question]) -> dict[int, Sums]:
@@ -114,12 +120,12 @@ def _groups(
     for place in range(len(questions)) if places is None else places:
         question, wanted = questions[place], squares[place]
         shape = _sums.shape_of(question, squares=wanted, count=rows.count)
-        side = _Side.of(rows.values_statement(question), rows._database.dialect)
+        side = _Side.of(rows.values_tree(question))
         key: Hashable = place
         if side is not None:
             columns = question.reads if isinstance(rows._database, DuckDB) else None
-            passes = None if isinstance(rows._database.dialect, Spark) else side.passes
-            key = (passes, side.source, columns)
+            passes = None if isinstance(rows._database.dialect, Spark) else question.nodes.get("passes")
+            key = (passes, rows.read_by(question), columns)
         groups.setdefault(key, []).append(_Asked(place, question, wanted, shape, side))
     return [
         group[start : start + MOST_TOGETHER]
@@ -129,35 +135,50 @@ def _groups(
 
 
 def _together(rows: Rows, group: list[_Asked]) -> dict[int, Sums]:
-    database, shapes = rows._database, tuple(one.shape for one in group)
-    sides = [one.side for one in group if one.side is not None]
-    shared = len({side.passes for side in sides}) == 1
-    before, after = database.prepared((shapes, shared), lambda: _aggregate(shapes, shared, database.dialect))
-    for mark, one in enumerate(group):
-        before, after = (_sums.fill(part, one.question, str(mark)) for part in (before, after))
-    values = ", ".join(_values(sides, shared, database.dialect))
-    (row,) = database.run(f"{before}(SELECT {values} FROM {sides[0].source}){after}")
+    database, shapes = rows._database, tuple(asked.shape for asked in group)
+    shared = len({asked.question.nodes.get("passes") for asked in group}) == 1
+    patterns = tuple(asked.question.pattern for asked in group)
+    statement: Statement = rows.compiled(
+        (patterns, shapes, shared),
+        lambda: database.around(
+            _values([asked.side for asked in group if asked.side is not None], shared),
+            (shapes, shared),
+            lambda: _aggregate(shapes, shared, database.dialect),
+        ),
+    )
+    numbers: dict[str, float] = {}
+    for mark, asked in enumerate(group):
+        numbers |= _sums.numbers_of(asked.question, str(mark))
+    (row,) = database.ask(statement, numbers)
     named = dict(zip(_names(shapes, shared), row, strict=True))
     return {
-        one.place: _sums.collect(
-            one.question,
-            one.shape,
-            tuple(named[_name(name, mark, shared)] for name in one.shape.names),
+        asked.place: _sums.collect(
+            asked.question,
+            asked.shape,
+            tuple(named[_name(name, mark, shared)] for name in asked.shape.names),
             count=rows.count,
-            squares=one.squares,
+            squares=asked.squares,
         )
-        for mark, one in enumerate(group)
+        for mark, asked in enumerate(group)
     }
 
 
-def _values(sides: list[_Side], shared: bool, dialect: Dialect) -> Iterator[str]:
+def _values(sides: list[_Side], shared: bool) -> Any:
     """The questions' expressions side by side; where each has a filter of its own, null for who does not
     pass."""
+    from sqlglot import exp
+
+    listed = []
     for mark, side in enumerate(sides):
-        own = side.value if shared or not side.passes else f"CASE WHEN {side.passes} THEN {side.value} END"
-        yield f"{own} AS {dialect.quoted(f'value{mark}')}"
-        if side.passes and not (shared and mark):
-            yield f"{side.passes} AS {dialect.quoted(_name('passes', mark, shared))}"
+        value, passes = (
+            None if part is None else renamed(part, lambda name, mark=mark: f"{name}{mark}")  # type: ignore[misc]
+            for part in (side.value, side.passes)
+        )
+        own = value if shared or passes is None else exp.Case().when(passes, value)
+        listed.append(exp.alias_(own, f"value{mark}", quoted=True))
+        if passes is not None and not (shared and mark):
+            listed.append(exp.alias_(passes, _name("passes", mark, shared), quoted=True))
+    return exp.select(*listed).from_(sides[0].source.this.copy())
 
 
 def _name(name: str, mark: int, shared: bool) -> str:
@@ -171,7 +192,7 @@ def _names(shapes: tuple[Shape, ...], shared: bool) -> list[str]:
 
 
 def _aggregate(shapes: tuple[Shape, ...], shared: bool, dialect: Dialect) -> Any:
-    """One aggregate over the stand-in table, with a value for each question."""
+    """One aggregate over the table ``VALUES``, with a value for each question."""
     import ibis
 
     kinds = {f"value{m}": "boolean" if s.kind == "share" else "float64" for m, s in enumerate(shapes)}

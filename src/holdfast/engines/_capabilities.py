@@ -16,6 +16,7 @@ from typing import Any
 
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._dialect import Dialect, exact
+from holdfast.engines._statements import as_query
 from holdfast.errors import QueryRejected
 
 __all__ = ["probe"]
@@ -86,14 +87,17 @@ def _outcomes(database: Database) -> dict[str, Any]:
 
 def _computed(database: Database, constants: Sequence[Any], makes: Sequence[Make]) -> Any:
     import ibis
+    from sqlglot import exp
 
     pairs = [constant if isinstance(constant, tuple) else (constant, constant) for constant in constants]
     kind = "string" if isinstance(pairs[0][0], str) else "float64"
     table = ibis.table({"place": "int64", "a": kind, "b": kind}, name=_CONSTANTS)
     values = {f"c{i}": make(database.dialect, table.a, table.b) for i, make in enumerate(makes)}
     chosen = table.select(place=table.place, **values) if values else table
-    written = f"({_rows(database, pairs, kind)})"
-    statement = database.compile(chosen).replace(database.dialect.quoted(_CONSTANTS), written)
+    tree = database.tree(chosen)
+    for constant_table in list(tree.find_all(exp.Table)):
+        as_query(constant_table, _rows(database, pairs, kind))
+    statement = database.statement(tree).text
     if not values:
         return _ranked(database, statement, len(pairs))
     rows = database.run(statement)
@@ -101,20 +105,15 @@ def _computed(database: Database, constants: Sequence[Any], makes: Sequence[Make
 
 
 def _rows(database: Database, pairs: Sequence[tuple[Any, Any]], kind: str) -> str:
-    """The constants as a query: one is compiled, and the others are written like it, but for those with a
-    backslash, which not every database takes for itself."""
+    """The constants as a query. Each is the same cast, of another text."""
     import ibis
 
-    def compiled(text: str) -> str:
-        written = database.compile(ibis.literal(text).cast(kind).name("a").as_table())
-        return written.removeprefix("SELECT ").rpartition(" AS ")[0]
+    cell = database.tree(ibis.literal("").cast(kind).name("a").as_table()).expressions[0].unalias()
 
-    cell = compiled("@constant")
-    texts = [[value if isinstance(value, str) else repr(value) for value in pair] for pair in pairs]
-    cells = [
-        [compiled(text) if "\\" in text else cell.replace("@constant", text) for text in pair]
-        for pair in texts
-    ]
+    def written(value: Any) -> str:
+        return database.cast_text(cell, value if isinstance(value, str) else repr(value))
+
+    cells = [[written(value) for value in pair] for pair in pairs]
     return database.dialect.constants([(str(place), *pair) for place, pair in enumerate(cells)])
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.engines import _sums
 from holdfast.engines._dialect import Dialect, Edges, exact
-from holdfast.engines._sums import VALUES, scaled
+from holdfast.engines._statements import number
+from holdfast.engines._sums import VALUES, edge_places, scaled
 
 if TYPE_CHECKING:
     from holdfast.engines._rows import Rows
@@ -91,32 +92,25 @@ def _read(
     rows.require_readable()
     database = rows._database
     bounds = [question.bounds, *([] if question.other_bounds is None else [question.other_bounds])]
-    before, after = database.prepared(shape, lambda: _aggregate(shape, database.dialect))
+    numbers = question.pattern.named()
     for mark, (own, (start, bits, count)) in enumerate(zip(bounds, steps, strict=False)):
         missing = question.missing if mark == 0 else own[0]
-        numbers = {"start": start, "bits": bits, "last": count - 1, "missing": scaled(missing, *own)}
-        before, after = (
-            _fill(Edges.of(*own).fill(part, str(mark)), numbers, mark) for part in (before, after)
-        )
-    values = rows.values_statement(question, with_unit=shape.units)
+        numbers |= Edges.of(*own).named(str(mark))
+        numbers |= {f"start{mark}": start, f"bits{mark}": bits, f"last{mark}": count - 1}
+        numbers[f"missing{mark}"] = scaled(missing, *own)
+    statement = rows.statement_of(
+        question, shape, lambda: _aggregate(shape, database.dialect), with_unit=shape.units
+    )
     # A database returns groups in any order. One order makes every float that is computed from them the same.
-    return sorted(_whole(cell, shape) for cell in database.run(f"{before}({values}){after}"))
+    return sorted(_whole(cell, shape) for cell in database.ask(statement, numbers))
 
 
-def _fill(template: str, numbers: dict[str, int], mark: int) -> str:
-    for name, value in numbers.items():
-        template = template.replace(f"'@{name}{mark}'", f"'{value}'")
-    return template
-
-
-def _stand_in(name: str, mark: int) -> Any:
-    import ibis
-
-    return ibis.literal(f"@{name}{mark}").cast("int64")
+def _whole_number(name: str, mark: int) -> Any:
+    return number(f"{name}{mark}", whole=True).cast("int64")
 
 
 def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
-    """One grouped aggregate over the stand-in table, with stand-ins for bounds and steps."""
+    """One grouped aggregate over the table ``VALUES``, with places for bounds and steps."""
     import ibis
 
     names = ("value", "other")[: shape.values]
@@ -136,7 +130,7 @@ def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
     known = {f"known{mark}": _known(values[name], shape) for mark, name in enumerate(names)}
     below = {
         f"below{mark}": dialect.below(
-            dialect.as_number(values[name]) if shape.share else values[name], Edges.stand_ins(str(mark))
+            dialect.as_number(values[name]) if shape.share else values[name], edge_places(str(mark))
         )
         for mark, name in enumerate(names)
     }
@@ -144,9 +138,9 @@ def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
     values = dialect.stage(values.select(**apart, **known, **below, **outside))
     units = {}
     for mark in range(shape.values):
-        edges = Edges.stand_ins(str(mark))
+        edges = edge_places(str(mark))
         clipped = dialect.nearest(dialect.clipped(values[f"below{mark}"], edges) * edges.slope)
-        units[f"units{mark}"] = values[f"known{mark}"].ifelse(clipped, _stand_in("missing", mark))
+        units[f"units{mark}"] = values[f"known{mark}"].ifelse(clipped, _whole_number("missing", mark))
     values = dialect.stage(values.select(*apart, *outside, **units))
     places = {}
     if not shape.units:
@@ -162,7 +156,7 @@ def _outside(values: Any, names: Sequence[str]) -> Any:
 
     clipped = []
     for mark, name in enumerate(names):
-        edges, value = Edges.stand_ins(str(mark)), values[name].nullif(exact(math.nan))
+        edges, value = edge_places(str(mark)), values[name].nullif(exact(math.nan))
         clipped += [value < edges.lo, value > edges.hi]
     one, zero = (ibis.literal(number, type="int64") for number in (1, 0))
     return ibis.cases(*((condition, one) for condition in clipped), else_=zero)
@@ -176,9 +170,9 @@ def _known(value: Any, shape: _Shape) -> Any:
 def _place(units: Any, mark: int) -> Any:
     import ibis
 
-    from_start = ibis.greatest(units - _stand_in("start", mark), ibis.literal(0, type="int64"))
+    from_start = ibis.greatest(units - _whole_number("start", mark), ibis.literal(0, type="int64"))
     # PostgreSQL shifts by 32-bit numbers only.
-    return ibis.least(from_start >> _stand_in("bits", mark).cast("int32"), _stand_in("last", mark))
+    return ibis.least(from_start >> _whole_number("bits", mark).cast("int32"), _whole_number("last", mark))
 
 
 def _kept(shape: _Shape) -> tuple[str, ...]:

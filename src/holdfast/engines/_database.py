@@ -9,20 +9,19 @@ steps, and a step counts for as much of it as the process could really use.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-from holdfast.engines import _sums
 from holdfast.engines._dialect import Dialect
 from holdfast.engines._schema import PLAIN, Schema
-from holdfast.engines._sums import Question, Shape
+from holdfast.engines._statements import Statement, in_place_of, written
+from holdfast.engines._sums import VALUES
 from holdfast.errors import QueryRejected
 
 __all__ = ["Database", "Deadline", "DuckDB"]
@@ -43,12 +42,9 @@ _running: set[int] = set()
 _Result = TypeVar("_Result")
 _MOST_PREPARED = 1_000
 # What our own databases have compiled: they all speak the same SQL, so a new one need not compile it again.
-_PREPARED: dict[Hashable, tuple[str, str]] = {}
+_TREES: dict[Hashable, Any] = {}
 # Those that make a statement compute less for each row; the others weigh ways to read.
 _OPTIMIZERS_FOR_FEW = ("expression_rewriter", "common_subexpressions", "unused_columns", "column_lifetime")
-# Quoted names and texts, which are left as they are, and numbers as ibis writes them.
-_NUMBER = re.compile(r"""CAST\('(-?[0-9.]+(?:e[+-]?[0-9]+)?)' AS DOUBLE\)|"[^"]*"|'[^']*'""")
-_MOST_PARSED = 256
 # The database behind ``DuckDB.shared``, by process: a forked process lacks the threads of its parent's.
 _SHARED: dict[int, Any] = {}
 
@@ -141,16 +137,29 @@ class Database(ABC):
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self._lock = threading.RLock()
-        self._prepared: dict[Hashable, tuple[str, str]] = {}
+        self._trees: dict[Hashable, Any] = {}
         self._deadline: Deadline | None = None
 
     @abstractmethod
-    def compile(self, expression: Any) -> str:
-        """An ibis expression as SQL."""
+    def tree(self, expression: Any) -> Any:
+        """An ibis expression as a tree of SQL."""
+
+    @property
+    @abstractmethod
+    def _writes(self) -> Any:
+        """The dialect of sqlglot in which trees are written."""
 
     @abstractmethod
     def define(self, name: str, query: str) -> None:
         """Let what a query returns be read under a name."""
+
+    @abstractmethod
+    def source(self, name: str) -> str:
+        """What is read under a name, as SQL that can follow FROM."""
+
+    @abstractmethod
+    def ask(self, statement: Statement, numbers: Mapping[str, float]) -> list[tuple[Any, ...]]:
+        """Run a statement with these numbers in its places; refused if it takes longer than it may."""
 
     @abstractmethod
     def arrow(self, query: str, schema: Schema) -> Any:
@@ -190,26 +199,35 @@ class Database(ABC):
             None if seconds is None else Deadline(seconds, self._interrupt, elsewhere=self.elsewhere)
         )
 
-    def aggregate(self, shape: Shape, question: Question, values: str) -> tuple[Any, ...]:
-        """Run a question's sums as one statement around ``values``, its own expressions.
+    def compile(self, expression: Any) -> str:
+        """An ibis expression as SQL."""
+        return written(self.tree(expression), self._writes)
 
-        The statement around them is compiled once for each of the few shapes there are, which halves what a
-        question costs besides its rows.
+    def cast_text(self, cast: Any, text: str) -> str:
+        """The tree of a text that is cast, as SQL, with another text in it."""
+        from sqlglot import exp
+
+        return written(
+            cast.transform(lambda node: exp.Literal.string(text) if isinstance(node, exp.Literal) else node),
+            self._writes,
+        )
+
+    def statement(self, tree: Any) -> Statement:
+        """A tree with places for numbers as a statement."""
+        return Statement(tree, self._writes)
+
+    def around(self, values: Any, key: Hashable, make: Callable[[], Any]) -> Statement:
+        """A statement around the tree of a question's own expressions.
+
+        ``make`` makes the expression around them, on the table ``VALUES``. It is compiled once for each
+        ``key``, and a session needs few.
         """
-        around = self.prepared(shape, lambda: _sums.aggregate(shape, self.dialect))
-        before, after = (_sums.fill(part, question) for part in around)
-        (row,) = self.run(f"{before}({values}){after}")
-        return row
-
-    def prepared(self, key: Hashable, make: Callable[[], Any]) -> tuple[str, str]:
-        """What stands before and after the values in the statement that ``make`` makes, compiled once."""
-        around = self._prepared.get(key)
-        if around is None:
-            before, after = re.split(rf"[\"`]{_sums.VALUES}[\"`]", self.compile(make()))
-            if len(self._prepared) >= _MOST_PREPARED:
-                self._prepared.clear()
-            around = self._prepared[key] = before, after
-        return around
+        outside = self._trees.get(key)
+        if outside is None:
+            if len(self._trees) >= _MOST_PREPARED:
+                self._trees.clear()
+            outside = self._trees[key] = self.tree(make())
+        return self.statement(in_place_of(outside, VALUES, values))
 
 
 def _connection_to_shared() -> Any:
@@ -228,23 +246,6 @@ def _connection_to_shared() -> Any:
     return database.cursor()
 
 
-def _with_parameters(statement: str) -> tuple[str, list[float]]:
-    """A statement with a parameter for each number of it, and the numbers.
-
-    >>> _with_parameters("SELECT x > CAST('0.5' AS DOUBLE) FROM rows")
-    ('SELECT x > CAST($1 AS DOUBLE) FROM rows', [0.5])
-    """
-    places: dict[str, int] = {}
-
-    def parameter(match: re.Match[str]) -> str:
-        number = match[1]
-        if number is None:
-            return match[0]
-        return f"CAST(${places.setdefault(number, len(places) + 1)} AS DOUBLE)"
-
-    return _NUMBER.sub(parameter, statement), [float(number) for number in places]
-
-
 class DuckDB(Database):
     """A DuckDB database of our own, in memory, or what one connection to a shared one sees.
 
@@ -255,8 +256,7 @@ class DuckDB(Database):
         import duckdb
 
         super().__init__(PLAIN)
-        self._prepared = _PREPARED
-        self._few_rows = False
+        self._trees = _TREES
         self._parsed: dict[str, Any] = {}
         # Without replacements no name in a statement means a variable of the program.
         self._connection = connection or duckdb.connect(config={"python_enable_replacements": False})
@@ -272,26 +272,36 @@ class DuckDB(Database):
         """
         return cls(_connection_to_shared())
 
-    def compile(self, expression: Any) -> str:
-        import ibis
+    def tree(self, expression: Any) -> Any:
+        import ibis.backends.sql.compilers as compilers
 
-        return str(ibis.duckdb.compile(expression))
+        return compilers.duckdb.compiler.to_sqlglot(expression)
 
-    def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
-        # Fetched without ibis, whose conversion to pandas takes longer than a small question.
-        connection = self._connection
-        if not self._few_rows or not statement.startswith("SELECT"):
-            return connection.execute(statement).fetchall()  # type: ignore[no-any-return]
-        # To parse a statement and to fold its numbers takes longer than to read few rows. So numbers are
-        # parameters, and statements that differ in nothing else are parsed once.
-        text, numbers = _with_parameters(statement)
-        parsed = self._parsed.get(text)
+    @property
+    def _writes(self) -> Any:
+        return "duckdb"
+
+    def source(self, name: str) -> str:
+        return self.dialect.quoted(name)
+
+    def ask(self, statement: Statement, numbers: Mapping[str, float]) -> list[tuple[Any, ...]]:
+        given = {name: numbers[name] for name in statement.names}
+        return self._in_time(lambda: list(self._execute(statement.text, given)))
+
+    def _execute(
+        self, statement: str, numbers: Mapping[str, float] | None = None
+    ) -> Sequence[tuple[Any, ...]]:
+        """Fetched without ibis, whose conversion to pandas takes longer than a small question. A statement
+        with numbers is parsed once, because parsing takes a third of a small question."""
+        if numbers is None:
+            return self._connection.execute(statement).fetchall()  # type: ignore[no-any-return]
+        parsed = self._parsed.get(statement)
         if parsed is None:
-            (parsed,) = connection.extract_statements(text)
-            if len(self._parsed) >= _MOST_PARSED:
+            if len(self._parsed) >= _MOST_PREPARED:
                 self._parsed.clear()
-            self._parsed[text] = parsed
-        return connection.execute(parsed, numbers).fetchall()  # type: ignore[no-any-return]
+            (parsed,) = self._connection.extract_statements(statement)
+            self._parsed[statement] = parsed
+        return self._connection.execute(parsed, numbers).fetchall()  # type: ignore[no-any-return]
 
     @property
     def _stopped(self) -> tuple[type[BaseException], ...]:
@@ -310,7 +320,6 @@ class DuckDB(Database):
         them."""
         known = (name for (name,) in self.run("SELECT name FROM duckdb_optimizers()"))
         spared = ",".join(name for name in known if name not in _OPTIMIZERS_FOR_FEW)
-        self._few_rows = True
         self.run("SET threads = 1")
         self.run(f"SET disabled_optimizers = '{spared}'")
 

@@ -79,7 +79,7 @@ def exact(value: float) -> Any:
 
 
 class Edges(NamedTuple):
-    """Numbers, or what stands for them in a statement.
+    """Numbers, or their places in a statement (:func:`holdfast.engines._sums.edge_places`).
 
     Values lie between ``lo`` and ``hi``; counted downwards from ``lo`` that is 0 to ``far``, and times
     ``slope`` it is 0 to 2**24. Up to ``low`` it is a quarter of a unit and 0 still: for more the product is
@@ -98,18 +98,10 @@ class Edges(NamedTuple):
         quarter = width * 2.0 ** -(SCALE_BITS + 2)
         return cls(lo, lo + quarter, hi, -width, -(2.0**SCALE_BITS) / width)
 
-    @classmethod
-    def stand_ins(cls, mark: str) -> Edges:
-        """Names in their places; ``mark`` tells several questions apart."""
-        import ibis
-
-        return cls(*(ibis.literal(f"@{name}{mark}").cast("float64") for name in cls._fields))
-
-    def fill(self, template: str, mark: str) -> str:
-        """A statement with these numbers in place of the names."""
-        for name, value in self._asdict().items():
-            template = template.replace(f"'@{name}{mark}'", f"'{value!r}'")
-        return template
+    def named(self, mark: str) -> dict[str, float]:
+        """These numbers by the names that they have in a statement; ``mark`` tells several questions
+        apart."""
+        return {f"{name}{mark}": value for name, value in self._asdict().items()}
 
 
 class Dialect:
@@ -126,6 +118,7 @@ class Dialect:
     repeats = False
     keeps_nan = True
     lot: str | None = "random()"
+    text_type = "VARCHAR"
 
     def __init__(self) -> None:
         self.lacking: frozenset[str] = frozenset()
@@ -254,7 +247,7 @@ class Dialect:
 
     def marked(self, key: str, salt: str) -> str:
         """The SQL of the first eight hexadecimal digits of a keyed hash of a column, the same everywhere."""
-        return f"substr(md5('{salt}' || coalesce(CAST({key} AS VARCHAR), '')), 1, 8)"
+        return f"substr(md5('{salt}' || coalesce(CAST({key} AS {self.text_type}), '')), 1, 8)"
 
     def constants(self, rows: Sequence[Sequence[str]]) -> str:
         """The SQL of a query that returns these rows of three constants, as place, a and b."""

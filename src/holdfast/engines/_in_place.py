@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,6 +17,7 @@ from holdfast.engines._postgres import Postgres
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import Column, Schema, kind_of_storage
 from holdfast.engines._spark import Spark
+from holdfast.engines._statements import Statement, as_query
 from holdfast.errors import DatabaseAway, QueryRejected
 
 __all__ = ["Borrowed", "TableWatch", "backend_of", "open_table"]
@@ -60,17 +61,15 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
     database.define(raw, f"SELECT {', '.join(with_nan)} FROM {source}")
 
     def count() -> int:
-        ((found,),) = database.run(f"SELECT count(*) FROM {dialect.quoted(name)} AS counted")
-        return int(found)
+        ((rows,),) = database.run(f"SELECT count(*) FROM {database.source(name)} AS counted")
+        return int(rows)
 
-    known = count()
-    if known == 0:
+    rows = count()
+    if rows == 0:
         raise QueryRejected("The table has no rows; give at least one.")
-    watch, where = TableWatch(count, known, database.reach), f"{_named(table)} of {dialect.engine}"
+    watch, where = TableWatch(count, rows, database.reach), f"{_named(table)} of {dialect.engine}"
     schema = Schema(columns, dialect)
-    return Rows(
-        database, name, schema, known, IBIS, table, watch=watch, with_nan=raw, where=where, stays=True
-    )
+    return Rows(database, name, schema, rows, IBIS, table, watch=watch, with_nan=raw, where=where, stays=True)
 
 
 def _named(table: Any) -> str:
@@ -103,23 +102,32 @@ class Borrowed(Database):
         :class:`~holdfast.errors.DatabaseAway` where it is known that the database does not answer."""
         return True
 
-    def compile(self, expression: Any) -> str:
-        return str(self._backend.compile(expression))
+    def tree(self, expression: Any) -> Any:
+        """With the query of each name in its place."""
+        from sqlglot import exp
+
+        tree = self._backend.compiler.to_sqlglot(expression)
+        for table in list(tree.find_all(exp.Table)):
+            if table.name in self._defined:
+                as_query(table, self._defined[table.name])
+        return tree
+
+    @property
+    def _writes(self) -> Any:
+        return self._backend.dialect
 
     def types(self, table: Any) -> dict[str, Any]:
         """The ibis type of each column of a table."""
         return dict(table.schema().items())
 
     def define(self, name: str, query: str) -> None:
-        self._defined[self.dialect.quoted(name)] = self._written_out(query)
+        self._defined[name] = query
 
-    def run(self, statement: str) -> list[tuple[Any, ...]]:
-        return super().run(self._written_out(statement))
+    def source(self, name: str) -> str:
+        return f"({self._defined[name]})"
 
-    def _written_out(self, statement: str) -> str:
-        for name, query in self._defined.items():
-            statement = statement.replace(name, f"({query})")
-        return statement
+    def ask(self, statement: Statement, numbers: Mapping[str, float]) -> list[tuple[Any, ...]]:
+        return self.run(statement.with_numbers(numbers))
 
     def arrow(self, query: str, schema: Schema) -> Any:
         import pyarrow as pa
@@ -180,9 +188,11 @@ class BorrowedDuckDB(Borrowed):
 class BorrowedPostgres(Borrowed):
     kind = Postgres
 
-    def _written_out(self, statement: str) -> str:
+    def tree(self, expression: Any) -> Any:
         assert isinstance(self.dialect, Postgres)
-        return super()._written_out(self.dialect.fenced(statement))
+        tree = super().tree(expression)
+        self.dialect.fence(tree)
+        return tree
 
     def reach(self) -> bool:
         """Send a statement about nothing, over a new connection where the old one is lost."""

@@ -167,7 +167,7 @@ def _hashed_place(rows: Rows, source: str) -> str:
     many small ones."""
     database = rows._database
     row, file = map(database.dialect.quoted, FILE_PLACE)
-    ((files,),) = database.run(f"SELECT count(DISTINCT {file}) FROM {database.dialect.quoted(source)}")
+    ((files,),) = database.run(f"SELECT count(DISTINCT {file}) FROM {database.source(source)} AS counted")
     return f"hash({row})" if rows.count >= _ROWS_OF_A_FILE * files else f"hash({row}, {file})"
 
 
@@ -219,7 +219,7 @@ def _parts(
     database = rows._database
     quoted = database.dialect.quoted
     ((chosen,),) = database.run(
-        f"SELECT sum(CASE WHEN {marks[0]} THEN 1 ELSE 0 END) FROM {quoted(source)} AS counted"
+        f"SELECT sum(CASE WHEN {marks[0]} THEN 1 ELSE 0 END) FROM {database.source(source)} AS counted"
     )
     counts = int(chosen), rows.count - int(chosen)
     if 0 in counts:
@@ -230,11 +230,13 @@ def _parts(
     for count, mark in zip(counts, marks, strict=True):
         name = f"part {secrets.token_hex(8)}"
         own = listed if unit is None else f"{listed}, {quoted(unit)} AS {quoted(UNIT)}"
-        database.define(name, f"SELECT {own} FROM {quoted(source)} AS whole WHERE {mark}")
+        database.define(name, f"SELECT {own} FROM {database.source(source)} AS whole WHERE {mark}")
         part = rows.part(name, schema, count)
         part.unit = None if unit is None else UNIT
         parts.append(part)
-    parts[0].chosen = lambda part: f"SELECT {listed} FROM {quoted(source)} AS whole WHERE {some(part)}"
+    parts[0].chosen = lambda part: (
+        f"SELECT {listed} FROM {database.source(source)} AS whole WHERE {some(part)}"
+    )
     return parts[0], parts[1]
 
 
@@ -323,7 +325,7 @@ def _with_unit(rows: Rows, name: str, count: int) -> Rows:
 def sizes_of(rows: Rows) -> UnitSizes:
     """How many rows the units have. Refused where a row has no unit. Reads the column of units only."""
     database = rows._database
-    unit, source = database.dialect.quoted(str(rows.unit)), database.dialect.quoted(rows._name)
+    unit, source = database.dialect.quoted(str(rows.unit)), rows._source
     ((missing,),) = database.run(f"SELECT count(*) FROM {source} AS counted WHERE {unit} IS NULL")
     if missing:
         raise QueryRejected(

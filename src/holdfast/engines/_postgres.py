@@ -63,9 +63,13 @@ class Postgres(Dialect):
         they are used, unless it has an offset."""
         return table.limit(None, offset=self._fence)
 
-    def fenced(self, statement: str) -> str:
-        """The statement with offsets of nothing, which ibis does not write."""
-        return statement.replace(f"OFFSET {self._fence}", "OFFSET '0'")
+    def fence(self, tree: Any) -> None:
+        """Let the offsets of a tree that :meth:`stage` made be offsets of nothing, which ibis leaves out."""
+        from sqlglot import exp
+
+        for offset in tree.find_all(exp.Offset):
+            if offset.expression == exp.convert(self._fence):
+                offset.set("expression", exp.Literal.string("0"))
 
     def add(self, left: Any, right: Any) -> Any:
         huge, matters = exact(2.0**1023), exact(2.0**900)

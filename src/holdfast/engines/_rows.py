@@ -8,7 +8,7 @@ else is a fault of the program, and fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -37,6 +37,7 @@ from holdfast.engines._parts import (
 )
 from holdfast.engines._row_digests import content_of, digests_of, hashes_of, numbering_of, plain_columns
 from holdfast.engines._schema import Schema, by_kind_only, first_that_fails, unstorable_column
+from holdfast.engines._statements import Statement
 from holdfast.engines._sums import Question, Sums
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 
@@ -133,7 +134,7 @@ class Rows:
         self.stays = stays
         self.public_categories = public_categories
         self._sealed = False
-        self._compiled: dict[Any, str] = {}
+        self._compiled: dict[Hashable, Any] = {}
         # All rows as an arrow table, kept from the digest of a small table to the copy that follows it.
         self._in_memory: Any | None = None
         # The SQL of a query for a part of these rows, chosen without their values; None without a rule.
@@ -174,7 +175,8 @@ class Rows:
             raise InvalidArgument("question", "a checked mean or share", question.kind, of="sums")
         self.require_readable()
         shape = _sums.shape_of(question, squares=squares, count=self.count)
-        row = self._database.aggregate(shape, question, self.values_statement(question))
+        statement = self.statement_of(question, shape, lambda: _sums.aggregate(shape, self._database.dialect))
+        (row,) = self._database.ask(statement, _sums.numbers_of(question))
         return _sums.collect(question, shape, row, count=self.count, squares=squares)
 
     def cells(
@@ -208,32 +210,49 @@ class Rows:
         """The unit of each row, as a number, in order. Reads every row."""
         return unit_codes(self)
 
-    def values_statement(self, question: Question, *, with_unit: bool = False) -> str:
-        """The question's own expressions as SQL, compiled once for each table; with the unit of each row."""
-        known = (self._name, self.schema, self._database.dialect, self.unit if with_unit else None)
-        if known not in question.statements:
-            question.statements[known] = self._values(question, with_unit=with_unit)
-        return question.statements[known]
+    def statement_of(
+        self, question: Question, shape: Hashable, around: Callable[[], Any], *, with_unit: bool = False
+    ) -> Statement:
+        """The statement of a question: its own expressions, inside what ``around`` makes for their
+        ``shape``; with the unit of each row.
 
-    def _values(self, question: Question, *, with_unit: bool = False) -> str:
-        """The question's own expressions as SQL: its value and, where it has a filter, who passes.
-
-        They are compiled once for all questions that differ in the numbers they compare with: compiling takes
+        It is compiled once for all questions that differ in the numbers they compare with: compiling takes
         longer than a small question.
         """
-        pattern, unit = question.pattern, self.unit if with_unit else None
-        statement = self._compiled.get((pattern, unit))
+        unit = self.unit if with_unit else None
+        here = (self._name, self.schema, self._database.dialect, unit, shape)
+        statement: Statement | None = question.statements.get(here)
         if statement is None:
-            table = self._table(question.reads, self._read_by(question), unit)
-            statement = self._database.compile(question.values(table, self.schema, pattern, unit))
+            key = (question.pattern, unit, shape)
+            statement = self.compiled(
+                key,
+                lambda: self._database.around(self.values_tree(question, unit), shape, around),
+            )
+            question.statements[here] = statement
+        return statement
+
+    def compiled(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What ``make`` makes, kept by a key."""
+        kept = self._compiled.get(key)
+        if kept is None:
             if len(self._compiled) >= _MOST_COMPILED:
                 self._compiled.clear()
-            self._compiled[pattern, unit] = statement
-        return str(pattern.fill(statement))
+            kept = self._compiled[key] = make()
+        return kept
 
-    def _read_by(self, question: Question) -> str:
-        """The name to read a question's columns under: where NaN can only be in the values of a mean, which
-        are looked at for it later, that of the rows with NaN in them."""
+    def values_tree(self, question: Question, unit: str | None = None) -> Any:
+        """The question's own expressions as a tree of SQL: its value and, where it has a filter, who
+        passes."""
+
+        def make() -> Any:
+            table = self._table(question.reads, self.read_by(question), unit)
+            return self._database.tree(question.values(table, self.schema, question.pattern, unit))
+
+        return self.compiled((question.pattern, unit), make)
+
+    def read_by(self, question: Question) -> str:
+        """The name to read a question's columns under: that of the rows with NaN in them where only the
+        averaged column can hold NaN, because a mean looks for it later."""
         floats = {name for name in question.reads if self.schema[name].storage.startswith("float")}
         return self._with_nan if self._with_nan and floats == {question.column} else self._name
 
@@ -391,7 +410,7 @@ class Rows:
 
     @property
     def _source(self) -> str:
-        return self._database.dialect.quoted(self._name)
+        return self._database.source(self._name)
 
     def block(self, start: int, count: int) -> Rows:
         """The ``count`` rows from place ``start`` on, in the order they came in; of stored rows only."""
@@ -477,8 +496,8 @@ class Rows:
         if self.chosen is not None:
             query = self.chosen(part)
         elif self._placed is not None:
-            placed = self._database.dialect.quoted(self._placed)
-            query = f"SELECT {listed} FROM {placed} WHERE {some_by_place(self, self._placed, part)}"
+            placed = self._database.source(self._placed)
+            query = f"SELECT {listed} FROM {placed} AS whole WHERE {some_by_place(self, self._placed, part)}"
         elif (lot := self._database.dialect.lot) is not None:
             query = f"SELECT {listed} FROM {self._source} AS whole WHERE {lot} < {float(part)!r}"
         else:

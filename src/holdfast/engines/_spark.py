@@ -24,6 +24,7 @@ __all__ = ["Spark"]
 class Spark(Dialect):
     engine = "Spark"
     lot = "rand()"
+    text_type = "STRING"
 
     def quoted(self, name: str) -> str:
         return "`" + name.replace("`", "``") + "`"
@@ -87,9 +88,6 @@ class Spark(Dialect):
     def ranked(self, column: str, fractions: Sequence[float]) -> str:
         listed = ", ".join(f"CAST('{fraction!r}' AS DOUBLE)" for fraction in fractions)
         return f"percentile_disc(array({listed})) WITHIN GROUP (ORDER BY {column})"
-
-    def marked(self, key: str, salt: str) -> str:
-        return super().marked(key, salt).replace("VARCHAR", "STRING")
 
     def constants(self, rows: Sequence[Sequence[str]]) -> str:
         """A list of values, which takes no job; a union takes a task for every row."""

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from holdfast.checks import whole
 from holdfast.engines._dialect import SCALE_BITS, Dialect, Edges, exact
+from holdfast.engines._statements import number
 from holdfast.records import Record
 
 __all__ = [
@@ -22,9 +23,10 @@ __all__ = [
     "clipped",
     "collect",
     "counted",
-    "fill",
+    "edge_places",
     "fractions_of",
     "lowered",
+    "numbers_of",
     "scaled",
     "shape_of",
     "summed",
@@ -36,7 +38,7 @@ __all__ = [
 _MOST_IN_64_BITS = 2 ** (63 - SCALE_BITS) - 1
 
 VALUES = "@values"
-"""The name that stands for the question's own values in a prepared statement."""
+"""The table that stands for the question's own values in the statement around them."""
 
 
 class Question(Protocol):
@@ -71,13 +73,17 @@ class Question(Protocol):
         """What a row without a value counts as, unless it is left out."""
 
     @property
-    def statements(self) -> dict[Any, str]:
+    def statements(self) -> dict[Any, Any]:
         """What was compiled for this question so far, by table."""
 
     @property
     def pattern(self) -> Any:
-        """The question's expressions without the numbers that columns are compared with; ``fill`` puts the
-        numbers into a compiled statement."""
+        """The question's expressions without the numbers that columns are compared with; ``named`` are the
+        numbers, by their names in the compiled statement."""
+
+    @property
+    def nodes(self) -> dict[str, Any]:
+        """What is computed for each row, by name, in canonical form."""
 
     @property
     def column(self) -> str | None:
@@ -150,7 +156,7 @@ def shape_of(question: Question, *, squares: bool, count: int) -> Shape:
 
 
 def aggregate(shape: Shape, dialect: Dialect) -> Any:
-    """One aggregate over the stand-in table ``VALUES``, with stand-ins for the bounds."""
+    """One aggregate over the table ``VALUES``, which stands for the question's own values."""
     import ibis
 
     kind = "boolean" if shape.kind == "share" else "float64"
@@ -174,7 +180,7 @@ def lowered(value: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
     have one, the value, null for NaN; ``mark`` tells several questions apart."""
     below, known = value, value
     if shape.kind == "mean":
-        below, known = dialect.below(value, Edges.stand_ins(mark)), value.nullif(exact(math.nan))
+        below, known = dialect.below(value, edge_places(mark)), value.nullif(exact(math.nan))
     return {f"value{mark}": below, **({f"known{mark}": known} if shape.known else {})}
 
 
@@ -183,7 +189,7 @@ def clipped(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict
     value, known = values[f"value{mark}"], f"known{mark}"
     kept = {f"value{mark}": value, **({known: values[known]} if shape.known else {})}
     if shape.kind == "mean":
-        kept[f"clipped{mark}"] = dialect.clipped(value, Edges.stand_ins(mark))
+        kept[f"clipped{mark}"] = dialect.clipped(value, edge_places(mark))
     return kept
 
 
@@ -194,7 +200,7 @@ def counted(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict
     kept = {known: values[known]} if shape.known else {}
     if shape.kind == "share":
         return {f"units{mark}": value, **kept}
-    edges, inside = Edges.stand_ins(mark), values[f"clipped{mark}"]
+    edges, inside = edge_places(mark), values[f"clipped{mark}"]
     if shape.squares:
         kept[f"outside{mark}"] = dialect.outside(value, inside, edges)
     return {f"units{mark}": dialect.nearest(inside * edges.slope), **kept}
@@ -217,9 +223,14 @@ def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
     return {**known, f"total{mark}": total, **squares}
 
 
-def fill(template: str, question: Question, mark: str = "") -> str:
-    """The statement with the question's bounds in place of the stand-ins."""
-    return Edges.of(*question.bounds).fill(template, mark)
+def numbers_of(question: Question, mark: str = "") -> dict[str, float]:
+    """The numbers that the statement of a question is given, by name."""
+    return {**question.pattern.named(mark), **Edges.of(*question.bounds).named(mark)}
+
+
+def edge_places(mark: str) -> Edges:
+    """The places of a question's edges in a statement; ``mark`` tells several questions apart."""
+    return Edges(*(number(f"{name}{mark}") for name in Edges._fields))
 
 
 def _scale(question: Question) -> int:

@@ -4,7 +4,6 @@ row."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +15,7 @@ from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import COMPARISONS
 from holdfast.queries._compile import Compiler, dialect_of, expanded_size, is_exact
 from holdfast.queries._kinds import check_kinds, kind_of, misfit
-from holdfast.queries._nodes import Call, Column, Literal, Node, number, text_of, walk
+from holdfast.queries._nodes import Call, Column, Literal, Node, Parameter, number, text_of, walk
 from holdfast.queries._nulls import Gap, gap, when_true
 
 if TYPE_CHECKING:
@@ -25,57 +24,26 @@ if TYPE_CHECKING:
 __all__ = ["MOST_OPERATIONS", "CheckedQuery", "Pattern", "check"]
 
 
-# Stand-ins: whole numbers that floats hold exactly, and fractions. A question that contains anything that
-# looks like one, also in a text or in the name of a column, is compiled without stand-ins.
-_WHOLE = 4_503_599_627_370_001
-_FRACTION = "5e-290"
-_LOOKS_LIKE_STAND_IN = ("4503599627", "e-28")
-
-
 @dataclass(frozen=True)
 class Pattern:
-    """The expressions of a question with stand-ins for the numbers that columns are compared with.
-
-    Nothing else about such a number shows in the compiled statement but whether floats hold it as a whole
-    number, and the stand-in is one exactly if it is. ``numbers`` are what the stand-ins stand for.
-    """
+    """The expressions of a question with parameters for the ``numbers`` that columns are compared with."""
 
     nodes: tuple[tuple[str, Node], ...]
     numbers: tuple[float, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, nodes: Mapping[str, Node], columns: Mapping[str, engines.Column]) -> Pattern:
-        """The pattern of named expressions; with every number in place where one could be taken for a
-        stand-in."""
-        texts = [text_of(node) for node in nodes.values()]
-        if any(part in text for text in texts for part in _LOOKS_LIKE_STAND_IN):
-            return cls(tuple(nodes.items()))
+        """The pattern of named expressions."""
         numbers: list[float] = []
         lifted = tuple((name, _lift(node, columns, numbers)) for name, node in nodes.items())
         return cls(lifted, tuple(numbers))
 
-    def fill(self, statement: str) -> str:
-        """The statement that was compiled with stand-ins, with the numbers in their place."""
-        if not self.numbers:
-            return statement
-        texts = self._texts
-        return re.sub("|".join(map(re.escape, texts)), lambda match: texts[match.group()], statement)
-
-    @cached_property
-    def _texts(self) -> dict[str, str]:
-        """What each stand-in looks like in a statement, as a float and as an integer, and what belongs
-        there."""
-        texts = {}
-        for place, value in enumerate(self.numbers):
-            stand_in = _stand_in(place, value)
-            texts[f"'{stand_in!r}'"] = f"'{value!r}'"
-            if is_exact(value):
-                texts[str(int(stand_in))] = str(int(value))
-        return texts
-
-
-def _stand_in(place: int, number: float) -> float:
-    return float(_WHOLE + place) if is_exact(number) else float(f"{place + 1}{_FRACTION}")
+    def named(self, mark: str = "") -> dict[str, float]:
+        """The numbers by the names of their parameters; ``mark`` tells several questions apart."""
+        return {
+            f"n{place}_{mark}": int(value) if is_exact(value) else value
+            for place, value in enumerate(self.numbers)
+        }
 
 
 def _lift(node: Node, columns: Mapping[str, engines.Column], numbers: list[float]) -> Node:
@@ -94,7 +62,7 @@ def _replaced(node: Node, numbers: list[float]) -> Node:
     if not (isinstance(node, Literal) and isinstance(node.value, float) and math.isfinite(node.value)):
         return node
     numbers.append(node.value)
-    return Literal(node.kind, _stand_in(len(numbers) - 1, node.value))
+    return Parameter(node.kind, 0.0 if is_exact(node.value) else 0.5, len(numbers) - 1)
 
 
 MOST_OPERATIONS = 5_000
@@ -113,7 +81,7 @@ class CheckedQuery:
     query: Query
     counts: bool
     columns: Mapping[str, engines.Column] = field(repr=False)
-    statements: dict[Any, str] = field(default_factory=dict, repr=False, compare=False)
+    statements: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     member: tuple[CheckedQuery, int] | None = field(default=None, repr=False, compare=False)
 
     @property

@@ -16,9 +16,10 @@ from typing import Any
 from holdfast import engines
 from holdfast.engines._dialect import Dialect, exact
 from holdfast.engines._schema import PLAIN
+from holdfast.engines._statements import number as statement_number
 from holdfast.queries._canonical import COMPARISONS
 from holdfast.queries._kinds import is_whole, kind_of, moment_of, order_in
-from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node
+from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, Parameter
 from holdfast.queries._nulls import limits
 
 __all__ = ["Compiler", "expanded_size", "is_exact"]
@@ -192,6 +193,8 @@ class Compiler:
         return column
 
     def _literal(self, literal: Literal) -> Any:
+        if isinstance(literal, Parameter):
+            return statement_number(literal.name)
         if isinstance(literal.value, float):
             return exact(literal.value)
         return self._ibis.literal(literal.value)
@@ -253,6 +256,8 @@ class Compiler:
         return column is not None and column.whole and column.limits[1] < _LARGEST_EXACT
 
     def _whole(self, node: Node) -> Any:
+        if isinstance(node, Parameter):
+            return statement_number(node.name, whole=True)
         if isinstance(node, Literal) and isinstance(node.value, float):
             return self._ibis.literal(int(node.value))
         return self.table[node.name] if isinstance(node, Column) else self._compile(node)

@@ -10,7 +10,6 @@ texts that are refused, because a refusal quotes the text.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,41 +22,52 @@ from holdfast.queries._canonical import canonical
 from holdfast.queries._kinds import CONDITIONS
 from holdfast.queries._measure import MOST_CHARACTERS
 from holdfast.queries._nodes import Call, Column, Literal, Node, number, text_of, walk
-from holdfast.queries._reader import is_float, read_nodes, read_tree, reading_dialect
+from holdfast.queries._reader import comparison_numbers, is_float, read_nodes, read_tree, reading_dialect
 
 __all__ = ["Expression", "read_text"]
 
 
-_QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
-_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-# Skips quoted texts and names, and anything that is not a plain decimal number.
-_COMPARED = re.compile(rf"{_QUOTED}|(?<=[<>=])(\s*-?\s*)({_NUMBER})(?![\w.])")
-# Placeholder for a number; user input cannot contain it.
+# Stands for a number in a text; no question contains it.
 _MARK = "\0"
-# Comments, and quotes that follow other rules than those above.
-_UNCERTAIN = re.compile(rf"--|/[*/]|[#$\\`{_MARK}]")
+_DECIMAL = frozenset("0123456789.eE+-")
 
 
 def read_text(text: str) -> Node:
     """Return the nodes of a text, as :func:`read_nodes` makes them from its tree."""
-    numbers: list[float] = []
-    exact = True
-
-    def lifted(match: re.Match[str]) -> str:
-        if match[2] is None:
-            return match[0]
-        nonlocal exact
-        numbers.append(float(match[2]))
-        exact = exact and (not math.isfinite(numbers[-1]) or is_float(match[2], numbers[-1]))
-        return f"{match[1]}{_MARK}"
-
-    if len(text) <= MOST_CHARACTERS and not _UNCERTAIN.search(text):
-        marked = _COMPARED.sub(lifted, text)
-        if numbers and exact and all(map(math.isfinite, numbers)):
-            pattern = _pattern(marked)
-            if pattern is not None:
-                return _filled(pattern, numbers)
+    if len(text) <= MOST_CHARACTERS and _MARK not in text:
+        marked, numbers = _without_numbers(text)
+        pattern = _pattern(marked) if numbers else None
+        if pattern is not None:
+            return _filled(pattern, numbers)
     return read_nodes(read_tree(text))
+
+
+def _without_numbers(text: str) -> tuple[str, list[float]]:
+    """A text with marks for the numbers that follow a comparison sign, and the numbers; none where one of
+    them is not a plain decimal that a float holds."""
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = comparison_numbers(text)
+    except TokenError:
+        return text, []
+    parts, numbers, end = [], [], 0
+    for token in tokens:
+        value = _decimal(token.text)
+        if not (math.isfinite(value) and is_float(token.text, value)):
+            return text, []
+        parts.append(text[end : token.start])
+        numbers.append(value)
+        end = token.end + 1
+    return _MARK.join([*parts, text[end:]]), numbers
+
+
+def _decimal(text: str) -> float:
+    """The value of a plain decimal; infinite for what is written in another way, as 1_000 or 5e."""
+    try:
+        return float(text) if _DECIMAL.issuperset(text) else math.inf
+    except ValueError:
+        return math.inf
 
 
 @lru_cache(1_000)

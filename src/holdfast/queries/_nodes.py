@@ -12,6 +12,7 @@ __all__ = [
     "Column",
     "Literal",
     "Node",
+    "Parameter",
     "children",
     "number",
     "show",
@@ -44,6 +45,18 @@ class Literal:
 
     kind: str
     value: float | str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Literal):
+    """A number that a statement is given when it runs. Its ``value`` is 0 where the number is a whole one
+    that floats hold exactly, and 0.5 elsewhere: nothing else about it shows in the statement."""
+
+    place: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"n{self.place}_"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,15 @@ from holdfast.queries._canonical import canonical
 from holdfast.queries._measure import MOST_DEEP, measure, require_few_nodes, too_deep
 from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, number, truth
 
-__all__ = ["ALLOWED", "is_float", "read_node", "read_nodes", "read_tree", "reading_dialect"]
+__all__ = [
+    "ALLOWED",
+    "comparison_numbers",
+    "is_float",
+    "read_node",
+    "read_nodes",
+    "read_tree",
+    "reading_dialect",
+]
 
 ALLOWED = (
     "columns, numbers, 'text', true and false, + - * / %, comparisons, and, or, not, between, in (a list), "
@@ -244,6 +252,34 @@ def _literal(tree: Any, deep: int) -> Node:
             f"{value:.0f}. Whole numbers up to 2**53 are exact; give longer ids as a column of text."
         )
     return number(value)
+
+
+@cache
+def _tokenizer() -> Any:
+    from sqlglot import Dialect
+
+    return Dialect.get_or_raise(reading_dialect()).tokenize
+
+
+@cache
+def _comparison_tokens() -> tuple[Any, frozenset[Any], Any]:
+    from sqlglot.tokens import TokenType
+
+    signs = (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
+    return TokenType.NUMBER, frozenset(signs), TokenType.DASH
+
+
+def comparison_numbers(text: str) -> list[Any]:
+    """The tokens of a text that are numbers after a comparison sign, or after that and one minus."""
+    number_token, signs, minus = _comparison_tokens()
+    kinds = [(token.token_type, token) for token in _tokenizer()(text)]
+    chosen = []
+    for place, (kind, token) in enumerate(kinds):
+        if kind is number_token and place:
+            before = place - 2 if kinds[place - 1][0] is minus else place - 1
+            if before >= 0 and kinds[before][0] in signs:
+                chosen.append(token)
+    return chosen
 
 
 def is_float(text: str, value: float) -> bool:
