@@ -266,6 +266,75 @@ def test_people_are_given_changed_and_revoked(house, visit):
     assert "red/bob" not in page.locator("#administration").inner_html()
 
 
+def registered(visit, kind, fields):
+    """Open the form for a dataset, a board or a gate, fill it and send it; returns the page."""
+    page = at(visit, "olga", "administration/service", viewport=WIDE)
+    panel = opened(page, f"Register a {kind}")
+    for label, value in fields.items():
+        panel.get_by_label(label).fill(value)
+    panel.get_by_role("button", name=f"Register the {kind}").click()
+    return page
+
+
+def test_an_owner_registers_a_dataset(house, visit):
+    rng = np.random.default_rng(31)
+    rows = pd.DataFrame({"person": np.repeat(np.arange(400), 2), "x": rng.random(800)})
+    rows.to_parquet(house.sources / "visits.parquet")
+    fields = {
+        "Name: small": "visits",
+        "File or table with the rows": "visit.parquet",
+        "Largest half-width": "0.2",
+    }
+    page = registered(visit, "dataset", fields)
+    problem = page.locator("#administration-problem")
+    expect(problem).to_contain_text("visit.parquet")  # There is no such file, and what was typed stays.
+    panel = opened(page, "Register a dataset")
+    expect(panel.get_by_label("Name: small")).to_have_value("visits")
+    panel.get_by_label("File or table with the rows").fill("visits.parquet")
+    panel.get_by_label("Column that names the unit").fill("person")
+    panel.get_by_label("Who may give the report").select_option("analyst")
+    panel.get_by_role("button", name="Register the dataset").click()
+    expect(page.locator("#dataset-name")).to_have_text("visits")
+    expect(page.locator("#dataset-name")).to_be_focused()
+    expect(page.locator("#dataset-list")).to_contain_text("visits")
+    page.get_by_label("Question", exact=True).fill("share(x > 0.5)")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#answers")).to_contain_text("share(x > 0.5)")
+    assert house("/datasets/visits/terms")["report"] == "analyst"
+    assert house.acts()[-1] == "register"
+
+
+def test_an_owner_registers_a_board(house, visit):
+    labels = pd.DataFrame({"key": np.arange(600), "y": np.random.default_rng(32).integers(0, 2, 600)})
+    labels.to_csv(house.sources / "sprint.csv", index=False)
+    fields = {
+        "Name: small": "sprint",
+        "File or table with the labels": "sprint.csv",
+        "Column with the labels": "y",
+    }
+    page = registered(visit, "board", {**fields, "Column with the ids": "key"})
+    expect(page.locator("#board-name")).to_have_text("sprint")
+    board = house("/boards/sprint")
+    assert (board["metric"], board["blind"]) == ("accuracy", False)
+    assert house("/boards/sprint/ids")[:3] == [0, 1, 2]
+
+
+def test_an_owner_registers_a_gate(house, visit, tmp_path):
+    scores = tmp_path / "v1.csv"
+    scores.write_text("task,score\n" + "".join(f"t{i},{i % 2}\n" for i in range(200)), encoding="utf-8")
+    page = at(visit, "olga", "administration/service", viewport=WIDE)
+    panel = opened(page, "Register a gate")
+    panel.get_by_label("Name: small").fill("nightly")
+    panel.get_by_label("Name of the incumbent").fill("v1")
+    panel.get_by_label("Its scores").set_input_files(scores)
+    panel.get_by_label("Least gain that counts").fill("0.01")
+    panel.get_by_role("button", name="Register the gate").click()
+    expect(page.locator("#gate-name")).to_have_text("nightly")
+    gate = house("/gates/nightly")
+    assert (gate["tasks"], gate["minimum"]) == (200, 0.01)
+    assert [version["name"] for version in gate["versions"]] == ["v1"]
+
+
 def test_nobody_but_an_owner_sees_any_of_it(house, visit):
     for name in ("ann", "ada"):
         page = at(visit, name, "dataset/people")
@@ -282,7 +351,7 @@ def test_nobody_but_an_owner_sees_any_of_it(house, visit):
     panel = opened(page, "People and their tokens")
     expect(panel.get_by_role("row").filter(has_text="one")).to_have_count(1)
     expect(panel.get_by_role("row").filter(has_text="olga")).to_have_count(0)
-    for everything in ("#import", "#acts"):
+    for everything in ("#import", "#acts", "#register-dataset", "#register-board", "#register-gate"):
         expect(page.locator(everything)).to_be_hidden()
 
 

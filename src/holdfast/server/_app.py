@@ -257,6 +257,12 @@ def owner() -> Response:
     return _file("owner.js", _SCRIPT)
 
 
+@page_router.get("/registering.js")
+def registering() -> Response:
+    """Registering datasets, boards and gates."""
+    return _file("registering.js", _SCRIPT)
+
+
 @page_router.get("/administration.js")
 def administration() -> Response:
     """The administration of the service, for owners."""

@@ -360,6 +360,7 @@ ROUTES: dict[tuple[str, str], Rule] = {
     ("GET", "/answers.js"): _PUBLIC,
     ("GET", "/report.js"): _PUBLIC,
     ("GET", "/owner.js"): _PUBLIC,
+    ("GET", "/registering.js"): _PUBLIC,
     ("GET", "/administration.js"): _PUBLIC,
     ("GET", "/tools.js"): _PUBLIC,
     ("GET", "/v1/metrics"): Rule(_OWNER, "everything"),

@@ -1,6 +1,7 @@
 // The administration of the service, for owners: people and their tokens, datasets that are not served, imports, and what owners did.
 
 import { archiveDataset, deleteDataset } from "/owner.js";
+import * as registering from "/registering.js";
 import { $, call, confirmed, element, ownsDataset, ownsEverything, table, workplace } from "/tools.js";
 
 const ROLES = {
@@ -19,12 +20,14 @@ const work = workplace("administration");
 
 export function begin(offered) {
   page = offered;
+  registering.begin(offered, work);
   for (const id of ["change-role", "give-role"]) {
     $(id).replaceChildren(...Object.entries(ROLES).map(([role, words]) => element("option", words, { value: role })));
   }
 }
 
 export async function openAdministration() {
+  registering.openRegistering();
   for (const id of ["import", "acts"]) $(id).hidden = !ownsEverything();
   $("reaches").replaceChildren(...[...(ownsEverything() ? ["*"] : []), ...page.reaches()].map((reach) => element("option", undefined, { value: reach })));
 }
@@ -35,6 +38,7 @@ export function forget() {
   people = [];
   stopChanging();
   hideGiven();
+  registering.forget();
   for (const details of $("administration").querySelectorAll("details")) details.open = false;
   for (const id of ["token-list", "state-list", "act-list"]) $(id).replaceChildren();
   for (const id of ["give-token-form", "import-form"]) $(id).reset();

@@ -153,7 +153,7 @@ async function submit() {
   }
 }
 
-function readScores(fileName, text) {
+export function readScores(fileName, text) {
   if (/\.json$/i.test(fileName)) {
     let read;
     try {
