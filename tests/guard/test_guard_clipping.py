@@ -117,14 +117,13 @@ def test_missing_values_are_not_clipped(rng):
 
 
 def test_one_scan_reads_the_mean_and_what_is_clipped(rng, monkeypatch):
-    seen, run = [], _database.Database.run
+    seen, ask = [], _database.DuckDB.ask
 
-    def noted(self, statement):
-        seen.append(statement)
-        return run(self, statement)
+    def noted(self, statement, numbers):
+        seen.append(statement.text)
+        return ask(self, statement, numbers)
 
-    monkeypatch.setattr(_database.Database, "run", noted)
+    monkeypatch.setattr(_database.DuckDB, "ask", noted)
     guard = Guard({"x": rng.random(9_000)})
-    seen.clear()
     guard.mean("x", bounds=(0, 1))
-    assert len(seen) == 2
+    assert len(seen) == 2  # One of the training rows, one of the protected rows.

@@ -40,6 +40,7 @@ from holdfast.engines._schema import Schema, by_kind_only, first_that_fails, uns
 from holdfast.engines._statements import Statement
 from holdfast.engines._sums import Question, Sums
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
+from holdfast.lazy import load_sql
 
 __all__ = ["Rows", "require_unsealed", "unsealed"]
 
@@ -213,8 +214,8 @@ class Rows:
     def statement_of(
         self, question: Question, shape: Hashable, around: Callable[[], Any], *, with_unit: bool = False
     ) -> Statement:
-        """The statement of a question: its own expressions, inside what ``around`` makes for their
-        ``shape``; with the unit of each row.
+        """The statement of a ``question``: its own expressions, inside what ``around`` makes for their
+        ``shape``; if ``with_unit``, with the unit of each row.
 
         It is compiled once for all questions that differ in the numbers they compare with: compiling takes
         longer than a small question.
@@ -223,7 +224,7 @@ class Rows:
         here = (self._name, self.schema, self._database.dialect, unit, shape)
         statement: Statement | None = question.statements.get(here)
         if statement is None:
-            key = (question.pattern, unit, shape)
+            key = (question.pattern, self.read_by(question), unit, shape)
             statement = self.compiled(
                 key,
                 lambda: self._database.around(self.values_tree(question, unit), shape, around),
@@ -232,7 +233,7 @@ class Rows:
         return statement
 
     def compiled(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What ``make`` makes, kept by a key."""
+        """What ``make`` makes, kept by a ``key``."""
         kept = self._compiled.get(key)
         if kept is None:
             if len(self._compiled) >= _MOST_COMPILED:
@@ -241,18 +242,18 @@ class Rows:
         return kept
 
     def values_tree(self, question: Question, unit: str | None = None) -> Any:
-        """The question's own expressions as a tree of SQL: its value and, where it has a filter, who
-        passes."""
+        """The own expressions of a ``question`` as a tree of SQL: its value and, where it has a filter, who
+        passes; with the column ``unit``, if one is named."""
 
         def make() -> Any:
             table = self._table(question.reads, self.read_by(question), unit)
             return self._database.tree(question.values(table, self.schema, question.pattern, unit))
 
-        return self.compiled((question.pattern, unit), make)
+        return self.compiled((question.pattern, self.read_by(question), unit), make)
 
     def read_by(self, question: Question) -> str:
-        """The name to read a question's columns under: that of the rows with NaN in them where only the
-        averaged column can hold NaN, because a mean looks for it later."""
+        """The name to read the columns of a ``question`` under: that of the rows with NaN in them where only
+        the averaged column can hold NaN, because a mean looks for it later."""
         floats = {name for name in question.reads if self.schema[name].storage.startswith("float")}
         return self._with_nan if self._with_nan and floats == {question.column} else self._name
 
@@ -386,6 +387,7 @@ class Rows:
 
     def _table(self, columns: Collection[str], name: str | None = None, unit: str | None = None) -> Any:
         """The table with only the columns that are needed: ibis takes time for every column it is told of."""
+        load_sql()
         import ibis
 
         described = dict(self.schema.to_ibis(columns or self.columns[:1]).items())
