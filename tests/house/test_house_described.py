@@ -9,8 +9,8 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 98
-MOST_UNDOCUMENTED = 281
+MOST_ANY = 94
+MOST_UNDOCUMENTED = 278
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",
