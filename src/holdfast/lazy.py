@@ -1,19 +1,14 @@
-"""What is imported on first use, so that a part that is not used costs nothing: names of a package, and the
-libraries that read and write SQL."""
+"""Names of a package that are imported on first use, so that a part that is not used costs nothing."""
 
 from __future__ import annotations
 
 import importlib
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.errors import MissingExtra
 
-__all__ = ["lazy_names", "load_sql"]
-
-_loading = threading.Lock()
-_loaded = False
+__all__ = ["lazy_names"]
 
 
 def lazy_names(
@@ -44,19 +39,3 @@ def lazy_names(
         return sorted(homes)
 
     return __getattr__, __dir__
-
-
-def load_sql() -> None:
-    """Import sqlglot and ibis, which take longer than to open a guard.
-
-    Call it before the first import of either on the way of a question. Their modules import each other, so
-    two threads that begin with different ones see modules that are only half loaded.
-    """
-    global _loaded
-    if _loaded:
-        return
-    with _loading:
-        importlib.import_module("sqlglot")
-        importlib.import_module("ibis")
-        importlib.import_module("ibis.backends.sql.compilers")
-        _loaded = True

@@ -8,6 +8,7 @@ Names that are imported ``as`` themselves are for other packages of Holdfast.
 
 from holdfast.engines._batch import sums_of_all
 from holdfast.engines._dialect import SCALE_BITS
+from holdfast.engines._dialect import load_sql as load_sql
 from holdfast.engines._files import is_database as is_database
 from holdfast.engines._files import shown as shown
 from holdfast.engines._open import open_rows

@@ -8,6 +8,8 @@ Dialects share the functions that ibis does not offer as they are, and the edges
 
 from __future__ import annotations
 
+import importlib
+import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache
@@ -25,6 +27,7 @@ __all__ = [
     "cases",
     "exact",
     "is_zoned",
+    "load_sql",
     "recased",
     "stored_as",
 ]
@@ -40,6 +43,24 @@ _SOME, _MORE = "[0-9]{1,150}[0-9]{0,150}", "[0-9]{0,150}[0-9]{0,150}"
 NUMBER_TEXT = rf"^[ \t]*[+-]?({_SOME}(\.{_MORE})?|\.{_SOME})([eE][+-]?[0-9]{{1,3}})?[ \t]*$"
 REMAINDER = "% of fractions"
 """What a database lacks that has a remainder of whole numbers only."""
+
+_loading = threading.Lock()
+_loaded = False
+
+
+def load_sql() -> None:
+    """Import sqlglot and ibis, which takes longer than to open a guard.
+
+    Call it before the first import of either on the way of a question. Their modules import each other, so
+    two threads that begin with different ones see modules that are only half loaded.
+    """
+    global _loaded
+    if _loaded:
+        return
+    with _loading:
+        for name in ("sqlglot", "ibis", "ibis.backends.sql.compilers"):
+            importlib.import_module(name)
+        _loaded = True
 
 
 @cache

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from holdfast.engines import _sums
 from holdfast.engines._cells import CellQuestion, cells_of, unit_sums_of
 from holdfast.engines._database import Database, DuckDB
+from holdfast.engines._dialect import load_sql
 from holdfast.engines._native import Native
 from holdfast.engines._parts import (
     UnitSizes,
@@ -40,7 +41,6 @@ from holdfast.engines._schema import Schema, by_kind_only, first_that_fails, uns
 from holdfast.engines._statements import Statement
 from holdfast.engines._sums import Question, Sums
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.lazy import load_sql
 
 __all__ = ["Rows", "require_unsealed", "unsealed"]
 

@@ -18,7 +18,6 @@ from typing import Any
 
 from holdfast import engines
 from holdfast.errors import QueryRejected
-from holdfast.lazy import load_sql
 from holdfast.queries._canonical import canonical
 from holdfast.queries._kinds import CONDITIONS
 from holdfast.queries._measure import MOST_CHARACTERS
@@ -35,7 +34,7 @@ _DECIMAL = frozenset("0123456789.eE+-")
 
 def read_text(text: str) -> Node:
     """Return the nodes of a text, as :func:`read_nodes` makes them from its tree."""
-    load_sql()
+    engines.load_sql()
     if len(text) <= MOST_CHARACTERS and _MARK not in text:
         marked, numbers = _without_numbers(text)
         pattern = _pattern(marked) if numbers else None
