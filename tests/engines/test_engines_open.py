@@ -344,24 +344,24 @@ def test_order_statistics_are_exact_among_many_ties(rng: np.random.Generator) ->
 
 def test_questions_leave_nothing_behind(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = open_rows({"x": rng.normal(size=100)}).stored()
-    monkeypatch.setattr(rows._database, "_prepared", {})
+    monkeypatch.setattr(rows._database, "_trees", {})
     for number in range(200):
         rows.sums(queries.mean(f"x + {number}", bounds=(0, number + 1)).check(rows.schema))
-    assert len(rows._database._prepared) == 1
+    assert len(rows._database._trees) == 1
     assert len(rows._database.run("SELECT * FROM duckdb_tables()")) == 1
     assert rows._database.run("SELECT count(*) FROM duckdb_views() WHERE NOT internal") == [(0,)]
 
 
 def test_a_second_table_compiles_no_statement_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.engines._database._PREPARED", {})
+    monkeypatch.setattr("holdfast.engines._database._TREES", {})
     asked = queries.mean("x", bounds=(0, 1))
     first, second = (open_rows({"x": values}).stored() for values in ([0.25, 0.5], [0.5, 1.0]))
     compiled = []
 
     def ask(rows):
-        compile = rows._database.compile
+        tree = rows._database.tree
         monkeypatch.setattr(
-            rows._database, "compile", lambda expression: compiled.append(expression) or compile(expression)
+            rows._database, "tree", lambda expression: compiled.append(expression) or tree(expression)
         )
         return rows.sums(asked.check(rows.schema)).total
 

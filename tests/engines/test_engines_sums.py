@@ -88,8 +88,12 @@ def test_one_value_is_scaled_as_by_the_engine(lo, width, place, odd) -> None:
 def test_a_question_is_one_statement(table, monkeypatch) -> None:
     rows = open_rows(table)
     seen: list[str] = []
-    run = rows._database.run
-    monkeypatch.setattr(rows._database, "run", lambda statement: seen.append(statement) or run(statement))
+    execute = rows._database._execute
+    monkeypatch.setattr(
+        rows._database,
+        "_execute",
+        lambda statement, numbers=None: seen.append(statement) or execute(statement, numbers),
+    )
     rows.sums(
         queries.mean("x", bounds=(0, 7), where="age > 3", nulls="skip").check(rows.schema), squares=True
     )

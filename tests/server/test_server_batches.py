@@ -196,7 +196,7 @@ def test_a_client_stops_at_a_refusal_and_waits_for_a_minute_that_is_full(
     client, sent = through("ann", "tight")
     slept, clock = [], time.time
     monkeypatch.setattr(time, "time", lambda: clock() + sum(slept))
-    monkeypatch.setattr("holdfast.client.time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr("holdfast.client._client.time", SimpleNamespace(sleep=slept.append))
     answers = client.ask_all([f"share(x > 0.{digit})" for digit in range(1, 10)])
     assert len(answers) == 9
     assert len(sent) == 3

@@ -29,7 +29,7 @@ def house(tmp_path):
 def open_epoch(page):
     """An owner opens an epoch, after a file that is not there."""
     for source, words in (("9.parquet", "9.parquet"), ("1.parquet", "The epoch is open.")):
-        page.get_by_label("File or table with the rows").fill(source)
+        page.get_by_label("File or table with the rows that arrived since").fill(source)
         page.get_by_role("button", name="Open an epoch").click()
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text(f"a new epoch of t for the rows in {source}")
