@@ -198,6 +198,17 @@ def test_persons_are_told_with_how_much_too_narrow_intervals_would_be():
     assert "2.1 times too narrow. Use Guard(data, dependence=Clusters(column='person'))." in sentence
 
 
+def test_no_correlation_inside_groups_is_above_one():
+    """One large group lies at the top of the range, so its pairs have larger products than all rows."""
+    rng = np.random.default_rng(3)
+    person = np.concatenate([np.arange(3_000) // 3, np.full(300, 5_000)])
+    income = np.concatenate([rng.random(3_000), np.full(300, 2.0)])
+    diagnosis = Guard({"person": person, "income": income}).diagnose(by="person")
+    (likeness,) = diagnosis.clusters
+    assert likeness.correlation == 1.0
+    assert likeness.design_effect == pytest.approx(likeness.rows_each)
+
+
 def test_families_of_equal_rows_without_an_id_are_told():
     rng = np.random.default_rng(5)
     family = np.repeat(rng.normal(size=1_500), 4)

@@ -229,14 +229,16 @@ def likeness(values: Values, labels: Values, looked: Looked, *, named: bool = Fa
         if smooth is not None and smooth.z > _MEASURED:
             return None
     rows_each = 1 + float((sizes * (sizes - 1)).sum()) / len(x) / looked.share
+    # The estimate is above 1 where large groups lie at the ends of the range. No correlation is.
+    correlation = min(1.0, alike.correlation)
     return Likeness(
         column=labels.name,
         name=values.name,
         groups=len(sizes),
         rows_each=rows_each,
-        correlation=alike.correlation,
+        correlation=correlation,
         z=alike.z,
-        design_effect=max(0.0, 1 + (rows_each - 1) * alike.correlation),
+        design_effect=max(0.0, 1 + (rows_each - 1) * correlation),
     )
 
 
