@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from holdfast import engines
-from holdfast.engines._dialect import REMAINDER, Dialect
+from holdfast.engines import REMAINDER, Dialect
 from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import COMPARISONS
 from holdfast.queries._compile import Compiler, dialect_of, expanded_size, is_exact

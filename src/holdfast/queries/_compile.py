@@ -14,9 +14,7 @@ from functools import reduce
 from typing import Any
 
 from holdfast import engines
-from holdfast.engines._dialect import Dialect, exact
-from holdfast.engines._schema import PLAIN
-from holdfast.engines._statements import number as statement_number
+from holdfast.engines import PLAIN, Dialect, exact
 from holdfast.queries._canonical import COMPARISONS
 from holdfast.queries._kinds import is_whole, kind_of, moment_of, order_in
 from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, Parameter
@@ -194,7 +192,7 @@ class Compiler:
 
     def _literal(self, literal: Literal) -> Any:
         if isinstance(literal, Parameter):
-            return statement_number(literal.name)
+            return engines.number(literal.name)
         if isinstance(literal.value, float):
             return exact(literal.value)
         return self._ibis.literal(literal.value)
@@ -257,7 +255,7 @@ class Compiler:
 
     def _whole(self, node: Node) -> Any:
         if isinstance(node, Parameter):
-            return statement_number(node.name, whole=True)
+            return engines.number(node.name, whole=True)
         if isinstance(node, Literal) and isinstance(node.value, float):
             return self._ibis.literal(int(node.value))
         return self.table[node.name] if isinstance(node, Column) else self._compile(node)
