@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.records import Record
 from holdfast.replicable import Tape
@@ -252,10 +252,11 @@ def padding_for(epsilon: float) -> int:
     """The least k with ln(1 + 1/k) ≤ ε."""
     if epsilon > math.log(2.0) + 1e-9:
         return 1
-    padding = max(1, math.ceil(1.0 / math.expm1(epsilon)) - 1)
-    while exact_privacy(padding).epsilon > epsilon:
-        padding += 1
-    return padding
+    least = max(1, math.ceil(1.0 / math.expm1(epsilon)) - 1)
+    # Rounding can make it a little too small, and never by half.
+    return search.whole_edge(
+        lambda padding: exact_privacy(padding).epsilon <= epsilon, 2 * least + 1, least - 1, guess=least
+    )
 
 
 def exact_privacy(padding: int) -> DP:

@@ -283,7 +283,11 @@ def budgets(counts: Counts, allowed: Mask, failure: float) -> Matrix:
 
 
 def highest(share: Matrix, budget: Matrix | float) -> Matrix:
-    """The largest q with kl(share ‖ q) ≤ budget, rounded up, elementwise."""
+    """The largest q with kl(share ‖ q) ≤ budget, rounded up, elementwise.
+
+    It searches for all elements at once, in numpy, so it cannot use ``holdfast.search``: a chain may have
+    thousands of shares.
+    """
     share, budget = np.broadcast_arrays(share, np.asarray(budget, dtype=float))
     limit = budget * (1.0 + 1e-9) + 1e-14
     low, high = share.astype(float), np.ones(share.shape)

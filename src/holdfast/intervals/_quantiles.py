@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast import checks
+from holdfast import checks, search
 from holdfast.errors import InvalidArgument
 from holdfast.intervals._interval import Interval, numbers, radius_at
 from holdfast.intervals._shares import binomial_log_tail
@@ -123,16 +123,7 @@ def _rare(n: int, p: float, w: float, nats: float) -> int:
     top = math.ceil(n * p) - 1
     if top < 0 or binomial_log_tail(0, n, p, w, nats) > -nats:
         return -1
-    # The normal approximation with its first correction is rarely off by more than a rank or two; from there
-    # the search gallops, and bisects what it has bracketed.
+    # The normal approximation with its first correction is rarely off by more than a rank or two.
     score = float(special.ndtri_exp(-nats))
     guess = math.floor(n * p + score * math.sqrt(n * p * w) + (score * score - 1.0) * (w - p) / 6.0)
-    low, high, step = 0, top + 1, 1
-    while high - low > 1:
-        k = guess if low < guess < high else (low + high) // 2
-        if binomial_log_tail(k, n, p, w, nats) <= -nats:
-            low, guess = k, k + step
-        else:
-            high, guess = k, k - step
-        step *= 4
-    return low
+    return search.whole_edge(lambda k: binomial_log_tail(k, n, p, w, nats) <= -nats, 0, top + 1, guess=guess)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.reductions._algorithm import (
@@ -37,7 +37,6 @@ from holdfast.reductions._vote import (
     cheapest,
     elect,
     expected_loss,
-    fewest,
     log_bad,
     lost,
     reserve,
@@ -288,7 +287,9 @@ def agnostic_plan(
 
             # As many blocks as would still be an improvement must be enough: one sum, where most plans end.
             improving = math.ceil(min(below * parts / (size + labelled), _MOST_BLOCKS + 1.0)) - 1
-            blocks = fewest(enough, improving) if improving > 0 and enough(improving) else None
+            if improving < 1 or not enough(improving):
+                return None
+            blocks = search.least_whole(enough, most=improving)
             if blocks is None:
                 return None
             return AgnosticPlan(

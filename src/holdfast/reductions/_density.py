@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import Algorithm, Floats, cut
 from holdfast.replicable import Tape, correlated_laplace, correlated_normal
@@ -97,7 +97,9 @@ def noise_to_replicable(
     def rho_with(parts: int) -> float:
         return noise_replicability(noise, n=n, **shared, parts=parts).rho
 
-    parts = _fewest(lambda count: rho_with(count) <= rho, rho, of)
+    parts = search.least_whole(lambda count: rho_with(count) <= rho, most=_MOST_PARTS)
+    if parts is None:
+        raise InvalidArgument("rho", f"one that {_MOST_PARTS:,} parts can reach", rho, of=of, reference=_BY)
     size = int(dimension)
     draw = correlated_normal if noise == "normal" else correlated_laplace
 
@@ -121,19 +123,3 @@ def _vector(value: Any, size: int, of: str) -> Floats:
     if vector.shape != (size,) or not np.isfinite(vector).all():
         raise InvalidArgument("location", f"a function that gives {size} finite numbers", value, of=of)
     return vector
-
-
-def _fewest(enough: Callable[[int], bool], rho: float, of: str) -> int:
-    """The least number of parts that is enough, by doubling and bisection."""
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > _MOST_PARTS:
-            raise InvalidArgument(
-                "rho", f"one that {_MOST_PARTS:,} parts can reach", rho, of=of, reference=_BY
-            )
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

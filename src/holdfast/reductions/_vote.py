@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy.special import gammaln
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import exponential
 from holdfast.records import Record
@@ -41,7 +41,6 @@ __all__ = [
     "cheapest_vote",
     "elect",
     "expected_loss",
-    "fewest",
     "log_bad",
     "lost",
     "reserve",
@@ -237,7 +236,7 @@ class _Vote:
 
     def fewest_parts(self, seeds: int, room: float, most: int) -> int | None:
         """The fewest parts, at most ``most``, for which what is missed fits into ``room``."""
-        return fewest(lambda parts: self.missed(seeds, parts)[0] < room, most)
+        return search.least_whole(lambda parts: self.missed(seeds, parts)[0] < room, most=most)
 
     def missed(self, seeds: int, parts: int) -> tuple[float, int]:
         """How often good coins are outvoted or wrong, and the wrong outputs that this is not prepared for."""
@@ -261,19 +260,6 @@ class _Vote:
 
         rest = float(expected_loss(parts, 1.0 - self.eta, loss_to_rest)) + self.failure / (1.0 - self.eta)
         return (rest, 0) if rest < total[place] else (float(total[place]), int(wrong[place]))
-
-
-def fewest(enough: Callable[[int], bool], most: int) -> int | None:
-    """The least count, at most ``most``, that is enough, found by doubling and bisection; None if none is."""
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-        if low >= most:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high if high <= most else None
 
 
 _COIN_CHOICES = 12

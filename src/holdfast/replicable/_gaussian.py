@@ -190,18 +190,12 @@ def _widest(promise: tuple[int, float, float, float], step: float, most: int) ->
         fewest = search.least_whole(lambda n: mismatch(n, index) <= rho, above=dimension + 2, most=most)
         return fewest or most
 
-    low = search.least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
-    if low is None or not accurate(most, low):
+    narrowest = search.least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
+    if narrowest is None or not accurate(most, narrowest):
         return None
-    high = _WIDTHS + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if accurate(needed(middle), middle):
-            low = middle
-        else:
-            high = middle
-    rows = needed(low)
-    return GaussianGrid(low * unit, step, rows) if accurate(rows, low) else None
+    widest = search.whole_edge(lambda index: accurate(needed(index), index), narrowest, _WIDTHS + 1)
+    rows = needed(widest)
+    return GaussianGrid(widest * unit, step, rows) if accurate(rows, widest) else None
 
 
 def round_in_turn(
@@ -378,16 +372,13 @@ def _eigenvalue_grid(dimension: int, accuracy: float, rho: float, beta: float) -
 
         return least_rows(enough, "rho", rho, of=of, start=dimension + 5, most=_MOST_ROWS)
 
-    low, high = 0, _EIGENVALUE_WIDTHS
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _eigenvalue_failure(needed(middle), dimension, middle * unit, accuracy) <= beta:
-            low = middle
-        else:
-            high = middle
-    if low == 0:
+    def accurate(index: int) -> bool:
+        return _eigenvalue_failure(needed(index), dimension, index * unit, accuracy) <= beta
+
+    widest = search.whole_edge(accurate, 0, _EIGENVALUE_WIDTHS)
+    if widest == 0:
         raise InvalidArgument("beta", "large enough for some sample below 2⁵³ rows", beta, of=of)
-    return EigenvalueDesign(accuracy, rho, beta, needed(low), dimension, low * unit)
+    return EigenvalueDesign(accuracy, rho, beta, needed(widest), dimension, widest * unit)
 
 
 def round_least(

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import bdtr, exp1, lambertw, ndtr, rel_entr
 
 from holdfast import rounding, search
@@ -371,15 +370,13 @@ def widest(failure: Callable[[float], float], beta: float, widest_of_all: float)
     """
     if failure(widest_of_all) <= beta:
         return widest_of_all
-    above = widest_of_all
+    above, at_above = widest_of_all, beta - failure(widest_of_all)
     for _ in range(30):
         below = 0.8 * above
-        if failure(below) <= beta:
-            break
-        above = below
-    else:
-        return None
-    width = float(brentq(lambda width: failure(width) - beta, below, above, xtol=1e-12 * above))
-    while failure(width) > beta:
-        width = max(below, width * (1.0 - 1e-10))
-    return width
+        at_below = beta - failure(below)
+        if at_below >= 0.0:
+            return search.safe_root(
+                lambda width: beta - failure(width), below, above, at_below, at_above, narrow=1e-12 * above
+            )
+        above, at_above = below, at_below
+    return None
