@@ -238,7 +238,8 @@ def _rate(p: float, q: float, d: float, rest: float, norm: float) -> float:
         return -d * math.log(max(norm, _NOTHING)) * (1.0 - _ROUNDING)
     first, middle, last = stay * rest, gap * p * (rest - d + norm * q), gap * gap * p * d
     root = math.sqrt(middle * middle + 4.0 * first * last)
-    rise = 2.0 * last / (middle + root) if middle > 0.0 else (root - middle) / (2.0 * first)
+    # ``first`` can be rounded to zero where the rest is below the least normal number.
+    rise = 2.0 * last / (middle + root) if middle > 0.0 else (root - middle) / max(2.0 * first, _NOTHING)
     s = min(math.log1p(rise * (gap + rise) / (gap * p + stay * rise)), _LARGEST_EXPONENT)
     growth = _log_growth(p, q, s, norm)
     return s * d - growth - _ROUNDING * (s * d + growth)
