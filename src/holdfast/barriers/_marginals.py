@@ -233,7 +233,7 @@ def _estimated(
         shared = tape_argument(tape, of=of)
         # The width belongs to the promise and not to the rows at hand, so that it is the same everywhere.
         width = task.width(needed, method)
-        value = rounded(means, width, method, shared)
+        value = rounded_means(means, width, method, shared)
     value = np.where(value < 0.0, -1.0, 1.0) if task.signs else np.clip(value, -1.0, 1.0)
     return Marginals(
         value=value,
@@ -247,7 +247,7 @@ def _estimated(
     )
 
 
-def rounded(means: Floats, width: float, method: str, tape: Tape) -> Floats:
+def rounded_means(means: Floats, width: float, method: str, tape: Tape) -> Floats:
     """Column means, rounded by the tape: each to its own grid, or all together."""
     if method == "joint":
         return correlated_normal(means, width, tape.branch("joint"))

@@ -203,7 +203,7 @@ class Forgetting:
         return min((n - first) * next_one, len(self.log_theta) * next_one / -math.expm1(self.log_block))
 
 
-def forgetting(transition: Matrix, n: int, stationary: Matrix | None) -> Forgetting:
+def tabulated_forgetting(transition: Matrix, n: int, stationary: Matrix | None) -> Forgetting:
     """Tabulate θ_k, and β(k) from ``stationary`` where the chain starts there (elsewhere β(k) ≤ θ_k)."""
     size = len(transition)
     most = int(min(max(n - 1, 1), _MOST_STEPS, max(1.0, _WORK / size**3)))

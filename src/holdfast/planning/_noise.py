@@ -193,7 +193,7 @@ def _at(tail: Tail, k: int, beta: float, share: float) -> PrintedError:
     )
 
 
-class Split(Method):
+class SplitMethod(Method):
     """Fresh rows for every question: n // k of them, Hoeffding at β/k (``docs/theory/transfer.md``,
     "Splitting")."""
 

@@ -36,9 +36,9 @@ from holdfast.reductions._vote import (
     budget_argument,
     cheapest,
     elect,
-    expected_loss,
     log_bad,
     lost,
+    mean_of_votes,
     reserve,
 )
 from holdfast.replicable import Tape
@@ -280,7 +280,7 @@ def agnostic_plan(
                     bad = log_bad(epsilon, held, off, outcomes, wrong)
                     return np.asarray(lost(epsilon, held, blocks - off, bad))
 
-                return float(expected_loss(blocks, unlucky, loss))
+                return float(mean_of_votes(blocks, unlucky, loss))
 
             def enough(blocks: int) -> bool:
                 return missed(blocks) < (beta - no_good_string) * (1.0 - 1e-12)

@@ -40,9 +40,9 @@ __all__ = [
     "cheapest",
     "cheapest_vote",
     "elect",
-    "expected_loss",
     "log_bad",
     "lost",
+    "mean_of_votes",
     "reserve",
     "run_seeds",
     "vote_plan",
@@ -128,7 +128,7 @@ def elect(
     return None if chosen == len(rungs) else items[int(np.searchsorted(np.cumsum(votes), chosen, "right"))]
 
 
-def expected_loss(trials: int, share: float, loss: Callable[[Floats], Floats]) -> Floats:
+def mean_of_votes(trials: int, share: float, loss: Callable[[Floats], Floats]) -> Floats:
     """The expectation of ``loss``, at most 1, of a binomial count; ``loss`` may have several lines."""
     if share <= 0.0 or share >= 1.0:
         return loss(np.array([float(trials if share >= 1.0 else 0)]))[..., 0]
@@ -249,7 +249,7 @@ class _Vote:
         def loss(votes: Floats) -> Floats:
             return np.where(votes < wrong[:, None], 1.0, lost(self.epsilon, self.held, votes, bad))
 
-        total = expected_loss(parts, 1.0 - self.eta, loss) + self.failure * seeds * parts / wrong
+        total = mean_of_votes(parts, 1.0 - self.eta, loss) + self.failure * seeds * parts / wrong
         place = int(np.argmin(total))
         if seeds > 1 or self.failure == 0.0:
             return float(total[place]), int(wrong[place])
@@ -258,7 +258,7 @@ class _Vote:
             bad = log_bad(self.epsilon, self.held, parts - votes, self.outcomes)
             return np.asarray(lost(self.epsilon, self.held, votes, bad))
 
-        rest = float(expected_loss(parts, 1.0 - self.eta, loss_to_rest)) + self.failure / (1.0 - self.eta)
+        rest = float(mean_of_votes(parts, 1.0 - self.eta, loss_to_rest)) + self.failure / (1.0 - self.eta)
         return (rest, 0) if rest < total[place] else (float(total[place]), int(wrong[place]))
 
 
