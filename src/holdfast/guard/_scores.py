@@ -34,7 +34,10 @@ class ScoreRequest:
 
 
 class ScoreVerbs(Verbs, Generic[Predicted]):
-    """Verbs that score predictions."""
+    """Verbs that score predictions; the other verbs are those of :class:`Verbs`.
+
+    Guarantee: as for the other verbs.
+    """
 
     @abstractmethod
     def _scores(self, requests: Sequence[ScoreRequest], *, precise: bool, nats: float | None) -> list[Answer]:
