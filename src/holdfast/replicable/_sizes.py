@@ -41,7 +41,7 @@ _MODULES = {
     "gaussian_mean": "_gaussian",
     "heavy_hitters": "_heavy",
     "histogram": "_histogram",
-    "identity_test": "_identity",
+    "identity_test": "_gaussian",
     "interior_point": "_interior",
     "learn_littlestone": "_learn_littlestone",
     "learn_represented": "_represented",
