@@ -141,12 +141,13 @@ def _compared_names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.compare)
 
 
-def _same_values(record: Any, other: object) -> bool:
+def _same_values(record: Any, other: object) -> Any:
     """Whether two records of one class have the same values. A guess that is NaN, which means that there is
     none, is the same as itself. Dataclasses of Python 3.13 and later would say that it is not."""
     if type(other) is not type(record):
         return NotImplemented
-    names = _compared_names(type(record))
+    kind: Any = type(record)
+    names = _compared_names(kind)
     return tuple(getattr(record, name) for name in names) == tuple(getattr(other, name) for name in names)
 
 
@@ -156,7 +157,7 @@ class Record:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "__eq__" not in vars(cls):  # A dataclass keeps the comparison that its class has.
-            cls.__eq__ = _same_values  # type: ignore[assignment, method-assign]
+            cls.__eq__ = _same_values  # type: ignore[method-assign]
 
     def _visible(self) -> dict[str, Any]:
         kind: Any = type(self)
