@@ -105,6 +105,10 @@ def set_up(
         raise InvalidArgument(
             "dependence", "a model from holdfast.dependence, or None", dependence, of="Guard"
         )
+    if isinstance(train, int | float):
+        raise InvalidArgument(
+            "train", "a table, or None; for a share of the rows, write training_share=0.25", train, of="Guard"
+        )
     share = checks.real(training_share, "training_share", "[0, 1)", of="Guard")
     seed = checks.whole(split_seed, "split_seed", at_least=0, of="Guard")
     limit = None if seconds is None else checks.real(seconds, "seconds", "(0, inf)", of="Guard")
