@@ -71,7 +71,7 @@ class Hints:
 
     def _columns(self, question: TableQuestion) -> Iterator[str]:
         """What is to be known about the columns that the question reads."""
-        columns = question.checked.columns
+        columns = question.checked.schema.columns
         reads = sorted(question.checked.reads)
         if self._training is not None and self._nullable.intersection(reads):
             if self._empty is None:
@@ -92,7 +92,7 @@ class Hints:
         """Texts that a column is compared with and that no training row has there."""
         missing = []
         for name, text in question.checked.compared_texts:
-            order = question.checked.columns[name].order
+            order = question.checked.schema.columns[name].order
             if text in (order or ()) or not self._lacks(name, text):
                 continue
             missing.append((name, text))
