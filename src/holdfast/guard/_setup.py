@@ -104,6 +104,10 @@ def set_up(
         raise InvalidArgument(
             "dependence", "a model from holdfast.dependence, or None", dependence, of="Guard"
         )
+    if isinstance(train, int | float):
+        raise InvalidArgument(
+            "train", "a table, or None; for a share of the rows, write training_share=0.25", train, of="Guard"
+        )
     if split_by is not None and (train is not None or share == 0):
         raise InvalidArgument(
             "split_by", "left out where no share of the rows is set aside", split_by, of="Guard"
