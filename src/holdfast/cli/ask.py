@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli._output import print_data
-from holdfast.cli.account import Given, account_options, opened_account, book_place
+from holdfast.cli.account import Given, account_options, book_place, opened_account
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.records import amount, interval_words
 

@@ -19,7 +19,7 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from holdfast.cli._output import print_data
-from holdfast.cli.account import Given, account_options, opened_account, book_place
+from holdfast.cli.account import Given, account_options, book_place, opened_account
 from holdfast.errors import HoldfastError, QueryRejected
 
 if TYPE_CHECKING:
