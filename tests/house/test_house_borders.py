@@ -27,6 +27,7 @@ FINISHED = {
     "dependence": 18,
     "engines": 14,
     "gates": 4,
+    "guard": 12,
     "holdout": 3,
     "intervals": 8,
     "lab": 9,

@@ -21,6 +21,7 @@ from holdfast.ledger._postgres import Database as Database
 from holdfast.ledger._postgres import Unreachable as Unreachable
 from holdfast.ledger._signing import Marks as Marks
 from holdfast.ledger._signing import Receipt, SigningKey, envelope, open_envelope, seal
+from holdfast.ledger._sqlite import open_database as open_database
 from holdfast.ledger._verify import (
     Checkpoint,
     EpochLink,
