@@ -14,13 +14,13 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.server._app import create_app
     from holdfast.server._archives import back_up as back_up
     from holdfast.server._archives import restore as restore
+    from holdfast.server._connections import listen as listen
     from holdfast.server._observation import logging_to as logging_to
     from holdfast.server._people import Tokens
     from holdfast.server._policy import Arrived, Policy
     from holdfast.server._policy import standing as standing
     from holdfast.server._service import Service
     from holdfast.server._serving import Settings as Settings
-    from holdfast.server._serving import listen as listen
     from holdfast.server._serving import serve_here as serve_here
     from holdfast.server._serving import stopped_by_signal as stopped_by_signal
     from holdfast.server._serving import supervise as supervise
@@ -37,7 +37,7 @@ _HOME = {
     # For holdfast.cli.
     "Settings": "_serving",
     "back_up": "_archives",
-    "listen": "_serving",
+    "listen": "_connections",
     "logging_to": "_observation",
     "restore": "_archives",
     "serve_here": "_serving",

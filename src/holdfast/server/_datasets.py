@@ -392,6 +392,10 @@ class Datasets:
             return newest
         return next((epoch for epoch in newest.epochs if epoch.guard.epoch.number == number), None)
 
+    def is_open(self, name: str) -> bool:
+        """Whether this process has opened the dataset, as far as it knows. Looks at nothing outside it."""
+        return named(name)[0] in self._open
+
     def epochs(self, name: str) -> tuple[Dataset, ...]:
         """Every epoch of the dataset of this name, or of that one of its epochs."""
         return self._newest(named(name)[0]).epochs
