@@ -65,7 +65,7 @@ def measure(guard: Guard, rounds: int) -> dict[str, Any]:
             return [question(next(counter)) for _ in range(QUESTIONS)]
 
         def scanned(texts: list[str], *, together: bool) -> float:
-            asked = [guard._question(text).checked for text in texts]
+            asked = [guard._questions.read(text).checked for text in texts]
             if together:
                 return timed(lambda: sums_of_all(rows, asked, [True] * len(asked)))
             return timed(lambda: [rows.sums(one, squares=True) for one in asked])

@@ -112,7 +112,7 @@ def series_once(kind: str, law: str, rate: float, seed: int) -> dict[str, Any]:
     states = kind == "MarkovChain"
     training, sample = (series(rng, law, rate, rows, states=states) for rows in (ROWS // 2, ROWS))
     guard = Guard({"x": sample}, train={"x": training}, dependence=model_of(kind, law, rate))
-    question = guard._question(f"mean(x, 0, {LAWS[law]:g})")
+    question = guard._questions.read(f"mean(x, 0, {LAWS[law]:g})")
     # The nats of an answer follow from the account; the strategy is asked here for a reading at four of them.
     expected = guard._strategy._expected(question, NATS)
     with unsealed():

@@ -175,7 +175,7 @@ def test_a_question_to_spark_is_one_job(spark, to_spark, seed):
             "quantile(y, 0.5)",
         ]
     ):
-        question = guard._question(line).checked
+        question = guard._questions.read(line).checked
         context.setJobGroup(f"question {number}", line)
         with unsealed():
             if question.kind == "quantile":

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast import Guard
-from holdfast.asking import _release, _session, may_be_alive, reader
+from holdfast.asking import _answering, _session, may_be_alive, reader
 from holdfast.errors import BudgetSpent, QueryRejected
 from holdfast.guard import Asker
 from holdfast.ledger import Book, BookError, SigningKey, verify
@@ -179,12 +179,12 @@ def test_an_account_that_is_closed_while_people_ask_answers_nothing_reserved_lat
 
 def test_a_long_account_starts_from_its_checkpoint_and_forgets_nothing(path, monkeypatch, tmp_path):
     monkeypatch.setattr(_session, "_CHECKPOINT_EVERY", 10)
-    monkeypatch.setattr(_release, "_REMEMBERED", 3)
+    monkeypatch.setattr(_answering, "_REMEMBERED", 3)
     key = SigningKey.generate()
     guard = Guard(table(), ledger=Book(path, key=key))
     answers = [guard.share(f"x > {i / 20}") for i in range(1, 20)]
     spent, left = guard.spent, guard.left
-    assert len(guard._answered._at_hand) <= 4
+    assert len(guard._answering._at_hand) <= 4
     assert guard.history == tuple(answers)
     guard.close()
     assert kinds(path).count("checkpoint") == 3

@@ -17,7 +17,7 @@ from holdfast.asking import Session, _asking, _session
 from holdfast.coding import Account, Learned, Output, Weights
 from holdfast.dependence import Clusters
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
-from holdfast.guard import Asker
+from holdfast.guard import Asker, _questions
 from holdfast.ledger import Balance, Book, BookError, Closed, SigningKey, export, verify
 from holdfast.mechanisms import Noise
 from holdfast.strategies import PreparedCode
@@ -602,7 +602,7 @@ def test_who_asks_more_than_was_left_behind_pays_what_it_really_cost(table, left
 
 def test_one_of_a_batch_that_was_left_behind_keeps_its_place_by_itself(table, left_behind, monkeypatch):
     monkeypatch.setattr(
-        Guard, "_question_again", lambda guard, interrupted: None
+        _questions.Questions, "again", lambda questions, interrupted: None
     )  # as for an array of scores
     again = Guard(table, ledger=left_behind)
     alone = again.ask(FEW[2])
@@ -626,7 +626,7 @@ def assert_taught_by_what_is_recorded(guard):
     """Every line of a batch follows from the lines before it: what it taught, and its price."""
     events = events_of(guard)
     batches = {event.sequence: event.body.get("batch") for event in events if event.kind == "reserve"}
-    questions = {question.key: question for question in map(guard._question, FEW)}
+    questions = {question.key: question for question in map(guard._questions.read, FEW)}
     learned, experience, nats = Learned(), Account(0.05).experience, 0.0
     for event in events:
         if event.kind == "release":

@@ -354,7 +354,7 @@ def test_a_reading_inside_a_reading_is_silent_too_and_none_waits_for_another(
 def test_protected_rows_are_sealed_outside_the_room(read: Callable[[Any, Any], object]) -> None:
     guard = Guard(table())
     rows = guard._setup.protected.rows
-    question = guard._question("mean(x, 0, 1)").checked
+    question = guard._questions.read("mean(x, 0, 1)").checked
     with pytest.raises((RuntimeError, QueryRejected)):
         read(rows, question)
     assert not isinstance(read_protected(lambda: read(rows, question), object), Failed)

@@ -60,7 +60,7 @@ def test_saying_so_is_paid_for(rng):
 def test_both_bits_are_a_prior_and_the_dearest_is_reserved(rng):
     assert math.exp(-Clipping.price(True)) + math.exp(-Clipping.price(False)) == pytest.approx(1.0)
     guard = Guard(rows(rng, 50, ROWS))
-    question = guard._question("mean(x, 0, 90)")
+    question = guard._questions.read("mean(x, 0, 90)")
     prepared = guard._strategy.prepare(question, guard._session.account)
     assert prepared.worst_price == prepared.alphabet.worst_price(0) + Clipping.price(True)
     assert guard.cost_preview("mean(x, 0, 90)").at_most == prepared.worst_price
@@ -100,7 +100,7 @@ def test_hardly_any_sample_of_the_same_distribution_exceeds_what_is_predicted():
 )
 def test_what_cannot_be_clipped_is_not_counted(rng, question):
     guard = Guard(rows(rng, 50, ROWS))
-    assert clipping_of(guard._question(question), guard._setup.training) is None
+    assert clipping_of(guard._questions.read(question), guard._setup.training) is None
 
 
 def test_a_guess_of_ones_own_is_taken_as_it_is(rng):

@@ -142,7 +142,7 @@ def test_a_quantile_of_tied_values_has_ends_among_them_and_is_not_dear(rng):
     guard = Guard(rows, dependence=Clusters(column="id"))
     for level, low in ((0.5, 0.0), (0.8, 1.0)):
         prepared = guard._strategy.prepare(
-            guard._question(f"quantile(value, {level})"), guard._session.account
+            guard._questions.read(f"quantile(value, {level})"), guard._session.account
         )
         with unsealed():
             measured = prepared.reading.measured(guard._setup.protected)
@@ -160,7 +160,7 @@ def test_a_claim_by_blocks_of_rows_has_no_half_of_the_error_to_itself(rng):
     """That blocks are not independent is one event for both sides."""
     short, long = Guard({"x": rng.random(400)}, dependence=Mixing(0.6)), Guard({"x": rng.random(400)})
     for guard, half in ((short, 0.0), (long, np.log(2))):
-        claim = ClaimQuestion.of(guard._question("mean(x, 0, 1)"), ">", 0.1, 0.05)
+        claim = ClaimQuestion.of(guard._questions.read("mean(x, 0, 1)"), ">", 0.1, 0.05)
         prepared = guard._strategy.prepare(claim, guard._session.account)
         assert prepared.level - prepared.reading.nats == pytest.approx(half)
         assert prepared.reading.halves == bool(half)

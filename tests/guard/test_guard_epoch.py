@@ -130,14 +130,14 @@ def test_an_epoch_whose_book_is_lost_is_not_opened_a_second_time(week, path):
 
 
 def test_a_crash_between_the_announcement_and_the_opening_is_gone_on_from(week, path, monkeypatch):
-    from holdfast.guard import _epoch
+    from holdfast.guard import _opening
 
     first, new = Guard(week(2000), ledger=path), week(900)
 
     def die(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_epoch, "open_session", die)
+    monkeypatch.setattr(_opening, "open_session", die)
     with pytest.raises(KeyboardInterrupt):
         first.next_epoch(new)
     monkeypatch.undo()

@@ -11,6 +11,7 @@ import pytest
 from holdfast import Guard
 from holdfast.asking import Session, _clean_room, _records, _session
 from holdfast.errors import BudgetSpent
+from holdfast.guard._questions import Questions
 from holdfast.ledger import Balance, Book, BookError, Closed, export, verify
 from holdfast.strategies import _code
 
@@ -113,7 +114,7 @@ def test_a_session_in_which_every_question_is_interrupted_is_the_same_session(ta
 def test_who_asks_again_with_another_guess_has_the_plan_that_was_reserved(table, tmp_path, monkeypatch):
     with process(table, tmp_path / "book") as first:
         first.ask("share(x > 0.3, guess = 0.2)")
-    monkeypatch.setattr(Guard, "_question_again", lambda guard, interrupted: None)
+    monkeypatch.setattr(Questions, "again", lambda questions, interrupted: None)
     again = Guard(table, ledger=tmp_path / "book")
     answer = again.ask("share(x > 0.3, guess = 0.7)")
     assert answer == Guard(table).ask("share(x > 0.3, guess = 0.2)")

@@ -15,7 +15,7 @@ from holdfast.dependence import (
     MarkovNetwork,
     MDependent,
 )
-from holdfast.guard import _content, _setup
+from holdfast.guard import _opening, _setup
 from holdfast.ledger import Book, BookError
 
 ROWS = 400
@@ -67,7 +67,7 @@ def as_it_was():
 
     landed = _setup.set_up
     with pytest.MonkeyPatch.context() as change:
-        change.setattr("holdfast.guard._epoch.set_up", set_up)
+        change.setattr("holdfast.guard._opening.set_up", set_up)
         yield change
 
 
@@ -110,7 +110,7 @@ def test_intervals_miss_where_a_sticky_book_goes_on_as_a_fair_coin(tmp_path, rng
     with pytest.raises(BookError, match="model"):
         misses("refused")
     with pytest.MonkeyPatch.context() as change:
-        change.setattr(_content, "_ADDED", ())
+        change.setattr(_opening, "_ADDED", ())
         change.setattr(MarkovChain, "fingerprint", "")
         assert sum(misses(run) for run in range(8)) >= 5
 

@@ -80,7 +80,9 @@ class Chain:
     def look(self, table):
         """The look alone, as ``next_epoch`` takes it when nothing else is wrong."""
         guard = self.guards[-1]
-        _epoch.Arrival(table, guard._setup, guard._book, guard._accounts, guard._trains).require_new()
+        _epoch.Arrival(
+            table, guard._setup, guard._book, guard._opened.accounts, guard._opened.trains
+        ).require_new()
 
 
 BROUGHT = (
@@ -381,16 +383,16 @@ def test_an_account_in_memory_that_is_gone_counts_as_closed(rng):
 def test_an_epoch_of_an_earlier_version_goes_on_and_says_what_was_not_compared(rng, tmp_path, monkeypatch):
     """Books that keep no earlier rows: the newest epoch and its training part are compared, and the
     certificate names the others."""
-    from holdfast.guard import _epoch
+    from holdfast.guard import _opening
 
     def as_before(after, account, agreed):
         link = after.announce(agreed)
-        session = _epoch._session(after.book, account, agreed, link)
+        session = _opening._session(after.book, account, agreed, link)
         after.opened()
         return after.book, session, link
 
     with monkeypatch.context() as change:
-        change.setattr(_epoch, "_open_after", as_before)
+        change.setattr(_opening, "_open_after", as_before)
         chain = Chain(rng, close=True, ledger=tmp_path / "book.holdfast")
     assert "opened by an earlier version" in str(chain.guards[1].certificate)
     for name in BROUGHT[:6]:  # A closed account's rows are its successor's training part.

@@ -53,7 +53,7 @@ def guard_on(law, other, rows, seed, dependent):
 
 def released_and_measured(guard, text):
     """The interval that would be released now, and the one for a query fixed in advance."""
-    prepared = guard._strategy.prepare(guard._question(text), guard._session.account)
+    prepared = guard._strategy.prepare(guard._questions.read(text), guard._session.account)
     part = guard._setup.protected
     with unsealed():
         output, measured = prepared.reading.output(part, prepared.grid), prepared.reading.measured(part)
@@ -67,7 +67,10 @@ def too_short(guard, text):
         return False
     inside = measured.interval
     slack = 1e-9 * (1 + abs(inside.low) + abs(inside.high))
-    low, high = max(inside.low, guard._question(text).low), min(inside.high, guard._question(text).high)
+    low, high = (
+        max(inside.low, guard._questions.read(text).low),
+        min(inside.high, guard._questions.read(text).high),
+    )
     return interval.low > low + slack or interval.high < high - slack
 
 

@@ -128,7 +128,7 @@ def test_a_crash_after_the_account_was_closed_is_gone_on_from(table, tmp_path, m
     def die(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.guard._guard.read_report", die)
+    monkeypatch.setattr("holdfast.guard._report.read_report", die)
     with pytest.raises(KeyboardInterrupt):
         guard.report(["share(flag)"])
     monkeypatch.undo()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import re
-from copy import copy
 from dataclasses import replace
 from functools import cache
 
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Guard
-from holdfast.asking import Answered, Asker, Session
+from holdfast.asking import Asker, Session
 from holdfast.coding import Account, Experience, Output
 from holdfast.dependence import GaussianRows, MarkovChain
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
@@ -61,9 +60,10 @@ def opened(name):
 
 def on_book(name, book):
     """The same guard with a fresh account in this book, as another process would have it."""
-    guard = copy(opened(name))
-    guard._session = Session(book, Account(opened(name)._session.account.failure), {})
-    guard._answered = Answered(guard._session, guard._records, guard._too_wide)
+    account = opened(name)._opened
+    session = Session(book, Account(account.session.account.failure), {})
+    guard = Guard.__new__(Guard)
+    guard._take(replace(account, session=session, book=book), assumed=True)
     return guard
 
 
@@ -83,7 +83,7 @@ def as_it_is(guard, question, asker):
 
 def as_it_was(guard, question, asker):
     """The old preview: the account as this process saw it last, and no share."""
-    asked = guard._question(question)
+    asked = guard._questions.read(question)
     try:
         return guard._strategy.prepare(asked, guard._session.account).preview()
     except BudgetSpent:

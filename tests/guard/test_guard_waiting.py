@@ -18,6 +18,7 @@ from holdfast.coding import Account
 from holdfast.engines import Rows
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
 from holdfast.guard import Asker
+from holdfast.guard._questions import Questions
 from holdfast.ledger import Balance, Book, BookError, SigningKey, export, verify
 from holdfast.readings import _expectation
 from holdfast.strategies import PreparedCode
@@ -585,7 +586,7 @@ def test_two_guards_with_threads_each_share_one_account(path, tmp_path):
 
 def test_nobody_waits_for_a_question_of_another_that_a_process_elsewhere_is_reading(path):
     guard, book = Guard(table(), ledger=path), Book(path)
-    slow = guard._question("share(x > 0.5)")
+    slow = guard._questions.read("share(x > 0.5)")
     held = {"text": slow.text, "micro_nats": 10**6, "at": int(time.time()), "reader": "elsewhere:1:ab"}
     line = book.append("reserve", held, after=1, subject=slow.key)
     with ThreadPoolExecutor(4) as people:
@@ -617,7 +618,7 @@ def test_a_question_of_a_dead_batch_that_somebody_asks_while_others_wait_keeps_i
         dead.ask_all(FEW[:4])
     monkeypatch.undo()
     # As for arrays of predictions: nothing but asking again brings the questions back.
-    monkeypatch.setattr(Guard, "_question_again", lambda guard, interrupted: None)
+    monkeypatch.setattr(Questions, "again", lambda questions, interrupted: None)
     guard = Guard(table(), ledger=path)
     answers = all_at_once(guard, [FEW[1], FEW[5], FEW[6], FEW[2]])
     numbers = [answer.certificate.numbers for answer in answers]

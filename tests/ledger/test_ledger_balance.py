@@ -74,6 +74,24 @@ def test_a_copy_goes_on_by_itself():
     assert [list(one.recent["a"]) for one in (balance, copy, later)] == [[1000], [1000, 1001], [1000]]
 
 
+def test_what_is_reserved_is_what_open_reservations_hold():
+    balance = Balance()
+    lines = [
+        *(event(line, "reserve", micro_nats=10 * line) for line in (1, 2, 3)),
+        event(4, "again", reservation=2, reader="r", at=5),
+        event(5, "return", reservation=1),
+        event(6, "fail", reservation=3, micro_nats=7, surprise=True),
+        event(7, "release", reservation=2, micro_nats=1, surprise=False),
+    ]
+    held = []
+    for line in lines:
+        balance.apply(line)
+        assert balance.reserved == sum(body["micro_nats"] for body in balance.open.values())
+        assert Balance(balance.to_dict()).reserved == balance.reserved
+        held.append(balance.reserved)
+    assert held == [10, 30, 60, 60, 50, 20, 0]
+
+
 def test_only_the_last_minute_of_each_person_is_recent():
     balance = Balance()
     for sequence, (at, by) in enumerate([(0, "a"), (10, "b"), (59, "a"), (60, "a"), (200, "a")], start=1):

@@ -78,7 +78,7 @@ def _made_up(name: str, count: int, low: float, high: float):
 def kraft(name: str, monkeypatch, beside=lambda rows: None, **options) -> float:
     """The sum over everything different that left at the first step."""
     guard = Guard(pd.DataFrame(make_pair(TEXT)[0]), **options)
-    question = guard._question(QUESTIONS[name])
+    question = guard._questions.read(QUESTIONS[name])
     prepared = guard._strategy.prepare(question, guard._session.account)
     seen: dict[str, float] = {"failure": prepared.failed().price}
     bounds = (question.low, question.high) if question.kind in ("share", "mean") else (0.0, 9.0)

@@ -27,10 +27,10 @@ from test_noninterference_opening import BROKEN, opened
 from test_noninterference_strategies import same_cell
 
 from holdfast import Guard
-from holdfast.asking import _asking, _clean_room
+from holdfast.asking import AccountState, _asking, _clean_room
 from holdfast.engines import _native, unsealed
 from holdfast.errors import QueryRejected
-from holdfast.guard import CodeHoldout, _content, _guard, _setup
+from holdfast.guard import CodeHoldout, _setup
 from holdfast.holdout import _parts
 
 OF = {repr(kind): kind for kind in [*KINDS, *SHAPES]}
@@ -167,9 +167,9 @@ def test_an_error_that_is_kept_behind_the_refusal_is_caught(keep, monkeypatch):
         setattr(error, keep, behind[0] if keep == "__context__" else [str(behind[0])])
         return error
 
-    not_computed = _guard.not_computed
+    not_computed = AccountState.not_computed
     monkeypatch.setattr(_asking, "read_protected", telling_room)
-    monkeypatch.setattr(_guard, "not_computed", refused)
+    monkeypatch.setattr(AccountState, "not_computed", refused)
     assert caught(*_told(custom, {"raises": FAILING["raises"]}))
 
 
@@ -200,7 +200,7 @@ def test_a_refusal_at_opening_with_the_error_behind_it_is_caught(monkeypatch):
 
 
 def test_a_digest_of_the_rows_without_a_key_is_caught(monkeypatch):
-    monkeypatch.setattr(_content.Content, "under", lambda content, key: content.digest.hex())
+    monkeypatch.setattr(_setup.Content, "under", lambda content, key: content.digest.hex())
     assert caught(*_tables_of("pandas float64"))
     nobody = np.zeros(ROWS, dtype=bool)
     tables = make_pair(TEXT, training=nobody, moved=False)
@@ -255,8 +255,8 @@ def test_a_file_that_is_left_behind_is_caught(monkeypatch):
         Path("trace").write_bytes(content.digest)
         return under(content, key)
 
-    under = _content.Content.under
-    monkeypatch.setattr(_content.Content, "under", leaving)
+    under = _setup.Content.under
+    monkeypatch.setattr(_setup.Content, "under", leaving)
     assert any("trace" in place for place in caught(*_tables_of("pandas float64")))
 
 

@@ -45,10 +45,14 @@ def with_parameters(checked):
     return ROWS._database.statement(ROWS.values_tree(checked))
 
 
+def numbers_of(checked):
+    return {f"n{place}_": number for place, number in enumerate(checked.pattern.numbers)}
+
+
 @given(form=FORMS, first=NUMBERS, second=NUMBERS)
 def test_every_row_has_the_value_that_compiling_the_question_itself_gives(form, first, second):
     checked = queries.read(form.format(first, second)).check(ROWS.schema)
-    statement, numbers = with_parameters(checked), checked.pattern.named()
+    statement, numbers = with_parameters(checked), numbers_of(checked)
     plain = repr(ROWS._database.run(plainly(checked)))
     assert repr(ROWS._database.ask(statement, numbers)) == plain
     assert repr(ROWS._database.run(statement.with_numbers(numbers))) == plain
@@ -58,14 +62,14 @@ def test_the_comparison_notices_another_number():
     checked = queries.read("share(a > 3 and x < 0.25)").check(ROWS.schema)
     plain = ROWS._database.run(plainly(checked))
     for wrong in ({"n0_": 4}, {"n1_": 0.5}):
-        assert ROWS._database.ask(with_parameters(checked), checked.pattern.named() | wrong) != plain
+        assert ROWS._database.ask(with_parameters(checked), numbers_of(checked) | wrong) != plain
 
 
 def test_a_text_that_looks_like_a_parameter_is_a_text():
     checked = queries.read("share(s = '$n0_' or s = 'holdfast_number(''n0_'')' or a > 3)").check(ROWS.schema)
     assert with_parameters(checked).names == ("n0_",)
     plain = ROWS._database.run(plainly(checked))
-    assert ROWS._database.ask(with_parameters(checked), checked.pattern.named()) == plain
+    assert ROWS._database.ask(with_parameters(checked), numbers_of(checked)) == plain
 
 
 def test_questions_that_differ_in_constants_are_compiled_once(monkeypatch):

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from server_caller import Caller
 from starlette.testclient import TestClient
 
-from holdfast.asking import Answered, Session
+from holdfast.asking import Answering, Session
 from holdfast.server import Policy, Service, Tokens, _boards, _datasets, create_app
 
 ROWS = 200
@@ -369,7 +369,7 @@ SABOTAGE = {
     "shares are not held": (Policy, "require_share", lambda *arguments: None),
     "rates are not held": (_datasets, "require_rate", lambda *arguments: None),
     "rates of boards are not held": (_boards, "require_rate", lambda *arguments: None),
-    "a known question is read again": (Answered, "known", lambda *arguments: None),
+    "a known question is read again": (Answering, "known", lambda *arguments: None),
     "a retry is not recognised": (Session, "requested", lambda *arguments: None),
     "revoked tokens go on": (Tokens, "revoke", lambda *arguments: True),
     "an account cannot be closed": (Session, "close_account", lambda *arguments: None),

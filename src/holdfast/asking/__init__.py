@@ -3,6 +3,10 @@
 All names are for other packages of Holdfast. Users take ``Asker`` from :mod:`holdfast.guard`.
 """
 
+from holdfast.asking._answering import INTERRUPTED as INTERRUPTED
+from holdfast.asking._answering import AccountState as AccountState
+from holdfast.asking._answering import Answering as Answering
+from holdfast.asking._answering import Records as Records
 from holdfast.asking._asking import Member as Member
 from holdfast.asking._asking import answer_apart as answer_apart
 from holdfast.asking._asking import answer_together as answer_together
@@ -12,21 +16,16 @@ from holdfast.asking._clean_room import Failed as Failed
 from holdfast.asking._clean_room import may_be_alive as may_be_alive
 from holdfast.asking._clean_room import read_protected as read_protected
 from holdfast.asking._clean_room import reader as reader
-from holdfast.asking._former import FAILURE as FAILURE
-from holdfast.asking._former import LAYOUTS as LAYOUTS
-from holdfast.asking._former import ORDER as ORDER
-from holdfast.asking._former import blocks_in as blocks_in
-from holdfast.asking._former import share_in as share_in
+from holdfast.asking._records import FAILURE as FAILURE
+from holdfast.asking._records import LAYOUTS as LAYOUTS
 from holdfast.asking._records import NOBODY as NOBODY
+from holdfast.asking._records import ORDER as ORDER
 from holdfast.asking._records import Asked as Asked
 from holdfast.asking._records import Asker as Asker
 from holdfast.asking._records import Interrupted as Interrupted
 from holdfast.asking._records import OtherTerms as OtherTerms
 from holdfast.asking._records import Released as Released
 from holdfast.asking._records import Settled as Settled
-from holdfast.asking._release import INTERRUPTED as INTERRUPTED
-from holdfast.asking._release import Answered as Answered
-from holdfast.asking._release import Records as Records
-from holdfast.asking._release import not_computed as not_computed
-from holdfast.asking._release import too_wide as too_wide
+from holdfast.asking._records import blocks_in as blocks_in
+from holdfast.asking._records import share_in as share_in
 from holdfast.asking._session import Session as Session

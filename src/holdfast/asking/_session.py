@@ -20,7 +20,6 @@ from threading import RLock
 from typing import Any, TypeVar
 
 from holdfast.asking._clean_room import Turn, killed_for_memory, may_be_alive
-from holdfast.asking._former import failed_before, terms_to_compare
 from holdfast.asking._records import (
     CLOSED,
     FAILED,
@@ -33,8 +32,10 @@ from holdfast.asking._records import (
     Reserved,
     Settled,
     closing,
+    failed_before,
     given_up,
     reservation_of,
+    terms_to_compare,
 )
 from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
-from holdfast import checks, errors, queries
+from holdfast import checks, errors
 from holdfast.answers import plot_answers
 from holdfast.client._connection import PASSING, error_from, quoted
 from holdfast.client._submitting import Submitting
@@ -24,21 +24,16 @@ from holdfast.guard import (
     Left,
     Preview,
     Report,
+    ScoreRequest,
+    ScoreVerbs,
     Table,
-    Verbs,
 )
 from holdfast.ledger import Receipt, Verification, read_receipts, verify, verify_epochs
 from holdfast.queries import Query
 from holdfast.scoring import Scale, compare_query, score_query
 
 if TYPE_CHECKING:
-    from holdfast.typing import (
-        BoundsLike,
-        ExpressionLike,
-        Label,
-        MetricName,
-        NullValue,
-    )
+    pass
 
 __all__ = ["Client"]
 
@@ -51,7 +46,7 @@ _NO_MODELS = (
 _TOGETHER = 100
 
 
-class Client(Submitting, Verbs):
+class Client(Submitting, ScoreVerbs[str]):
     """Ask a dataset of a service; the methods are those of :class:`holdfast.Guard`.
 
     Guarantee: that of the service's guard: every interval released from the dataset's account holds, for all
@@ -100,95 +95,15 @@ class Client(Submitting, Verbs):
             )
         return str(names[0])
 
-    @overload
-    def score(
-        self,
-        predictions: str,
-        *,
-        target: str,
-        metric: MetricName = "accuracy",
-        guess: float | None = None,
-        cv: int | None = None,
-        bounds: BoundsLike = None,
-        positive: Label = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Answer: ...
-    @overload
-    def score(
-        self,
-        predictions: str,
-        *,
-        target: str,
-        metric: list[MetricName] | tuple[MetricName, ...],
-        guess: None = None,
-        cv: int | None = None,
-        bounds: BoundsLike = None,
-        positive: Label = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> dict[str, Answer]: ...
-    def score(
-        self,
-        predictions: str,
-        *,
-        target: str,
-        metric: MetricName | list[MetricName] | tuple[MetricName, ...] = "accuracy",
-        guess: float | None = None,
-        cv: int | None = None,
-        bounds: BoundsLike = None,
-        positive: Label = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Any:
-        """The score of predictions that are an expression over the columns, as in
-        :meth:`holdfast.Guard.score`; with a list of metrics, one answer for each by its name, asked together.
-        Predictions of your own go to a board (:meth:`submit`). There is no model to fit again, so ``cv`` does
-        nothing here."""
-        if not isinstance(metric, (list, tuple)):
-            query = _scored(predictions, target, metric, guess, bounds, positive)
-            return self.ask(query, precise=precise, nats=nats)
-        if guess is not None:
-            raise errors.InvalidArgument(
-                "guess", "left out: each metric has a guess of its own", guess, of="Client.score"
-            )
-        asked = [_scored(predictions, target, name, None, bounds, positive) for name in metric]
-        return dict(zip(metric, self.ask_all(asked, precise=precise, nats=nats), strict=True))
-
-    def score_all(
-        self,
-        predictions: Sequence[str],
-        *,
-        target: str,
-        metric: MetricName = "accuracy",
-        names: Sequence[str] | None = None,
-        cv: int | None = None,
-        bounds: BoundsLike = None,
-        positive: Label = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> list[Answer]:
-        """The scores of several expressions, asked together, as in :meth:`holdfast.Guard.score_all`."""
-        asked = [_scored(text, target, metric, None, bounds, positive) for text in predictions]
+    def _scores(self, requests: Sequence[ScoreRequest], *, precise: bool, nats: float | None) -> list[Answer]:
+        asked = [_scored(request) for request in requests]
+        if len(asked) == 1:
+            return [self.ask(asked[0], precise=precise, nats=nats)]
         return self.ask_all(asked, precise=precise, nats=nats)
 
-    def compare(
-        self,
-        a: str,
-        b: str,
-        *,
-        target: str,
-        metric: MetricName = "accuracy",
-        cv: int | None = None,
-        bounds: BoundsLike = None,
-        positive: Label = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Answer:
-        """The score of one expression less that of another, as in :meth:`holdfast.Guard.compare`."""
-        if not (isinstance(a, str) and isinstance(b, str)):
-            raise errors.QueryRejected(_NO_MODELS)
-        query = compare_query(a, b, target=target, metric=metric, scale=_scale(metric, bounds, positive))
+    def _compared(self, a: ScoreRequest, b: ScoreRequest, *, precise: bool, nats: float | None) -> Answer:
+        first, second = _expression_of(a), _expression_of(b)
+        query = compare_query(first, second, target=a.target, metric=a.metric, scale=_scale(a))
         return self.ask(query, precise=precise, nats=nats)
 
     def discover(self, claim: str, *, rate: float = 0.05) -> Discovery:
@@ -201,35 +116,12 @@ class Client(Submitting, Verbs):
         """Every claim of the account that was tested, in order."""
         return tuple(map(Discovery.from_dict, self._call("GET", self._path("discoveries"))))
 
-    def cdf(
-        self,
-        x: ExpressionLike,
-        *,
-        where: ExpressionLike | None = None,
-        nulls: NullValue = None,
-        precise: bool = False,
-        nats: float | None = None,
-    ) -> Curve:
-        """The whole distribution of an expression, as in :meth:`holdfast.Guard.cdf`."""
-        return self.curve(queries.cdf(x, where=where, nulls=nulls), precise=precise, nats=nats)
-
     def curve(self, query: Query | str, *, precise: bool = False, nats: float | None = None) -> Curve:
-        """The same for a question given as a record or as text."""
+        """The distribution of :meth:`cdf`, for a question given as a record or as text."""
         body = _question(query, precise=precise, nats=nats)
         curve = Curve.from_dict(self._call("POST", self._path("curves"), body))
         self._keep(curve.answer.receipt)
         return curve
-
-    def histogram(
-        self,
-        x: ExpressionLike,
-        bins: int | Sequence[float] = 10,
-        *,
-        where: ExpressionLike | None = None,
-        nulls: NullValue = None,
-    ) -> Table:
-        """The share of rows in each bin, as in :meth:`holdfast.Guard.histogram`."""
-        return self.table(queries.histogram(x, bins, where=where, nulls=nulls))
 
     def custom(
         self,
@@ -460,23 +352,31 @@ class Client(Submitting, Verbs):
         return f"Client({self._url!r}, dataset={vars(self).get('dataset', self._given)!r})"
 
 
-def _scored(predictions: Any, target: str, metric: str, guess: Any, bounds: Any, positive: Any) -> Query:
-    if not isinstance(predictions, str):
+def _expression_of(request: ScoreRequest) -> str:
+    if not isinstance(request.predictions, str):
         raise errors.QueryRejected(_NO_MODELS)
-    scale = _scale(metric, bounds, positive)
-    query = score_query(predictions, target=target, metric=metric, guess=guess, scale=scale)
+    return request.predictions
+
+
+def _scored(request: ScoreRequest) -> Query:
+    """The question of a score, or a refusal of what a service does not score."""
+    expression, scale = _expression_of(request), _scale(request)
+    query = score_query(
+        expression, target=request.target, metric=request.metric, guess=request.guess, scale=scale
+    )
     if query is None:
         raise errors.QueryRejected(
-            f"A service does not score expressions by {metric}. Ask for accuracy, error, brier, precision, "
-            "recall, "
-            "f1, log_loss, mae or mse, or for mean, ratio and correlation of an expression."
+            f"A service does not score expressions by {request.metric}. Ask for accuracy, error, brier, "
+            "precision, recall, f1, log_loss, mae or mse, or for mean, ratio and correlation of an "
+            "expression."
         )
     return query
 
 
-def _scale(metric: str, bounds: Any, positive: Any) -> Scale:
+def _scale(request: ScoreRequest) -> Scale:
     """What labels and numbers are scored, as the caller says: a client sees no training rows of a service."""
-    if bounds is None and metric in ("mae", "mse"):
+    bounds, positive = request.bounds, request.positive
+    if bounds is None and request.metric in ("mae", "mse"):
         raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
     return Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
 

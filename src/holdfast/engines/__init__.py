@@ -19,12 +19,13 @@ from holdfast.engines._rows import Rows, require_unsealed, unsealed
 from holdfast.engines._schema import PLAIN as PLAIN
 from holdfast.engines._schema import Column, Schema
 from holdfast.engines._statements import number as number
-from holdfast.engines._sums import Question, Sums
+from holdfast.engines._statements import parameter_name as parameter_name
+from holdfast.engines._sums import EngineQuery, Sums
 
 __all__ = [
     "SCALE_BITS",
     "Column",
-    "Question",
+    "EngineQuery",
     "Rows",
     "Schema",
     "Sums",

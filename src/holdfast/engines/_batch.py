@@ -23,7 +23,7 @@ from holdfast.engines._database import DuckDB
 from holdfast.engines._dialect import SCALE_BITS, Dialect
 from holdfast.engines._spark import Spark
 from holdfast.engines._statements import Statement, renamed
-from holdfast.engines._sums import Question, Shape, Sums
+from holdfast.engines._sums import EngineQuery, Shape, Sums
 
 if TYPE_CHECKING:
     from holdfast.engines._rows import Rows
@@ -68,16 +68,18 @@ class _Asked:
     """A question in its place among the others."""
 
     place: int
-    question: Question
+    question: EngineQuery
     squares: bool
     shape: Shape
     side: _Side | None
 
 
-def sums_of_all(rows: Rows, questions: Sequence[Question], squares: Sequence[bool]) -> list[Sums]:
+def sums_of_all(rows: Rows, questions: Sequence[EngineQuery], squares: Sequence[bool]) -> list[Sums]:
     """The exact sums of several checked queries, the same integers as one by one, in few statements."""
     rows.require_readable()
     sums = _sums_of_tables(rows, questions)
+    if len(questions) == 1 and not sums:
+        return [rows.sums(questions[0], squares=squares[0])]
     others = [place for place in range(len(questions)) if place not in sums]
     for group in _groups(rows, questions, squares, others):
         if len(group) == 1:
@@ -88,7 +90,7 @@ def sums_of_all(rows: Rows, questions: Sequence[Question], squares: Sequence[boo
     return [sums[place] for place in range(len(questions))]
 
 
-def _sums_of_tables(rows: Rows, questions: Sequence[Question]) -> dict[int, Sums]:
+def _sums_of_tables(rows: Rows, questions: Sequence[EngineQuery]) -> dict[int, Sums]:
     """The sums of questions that are rows of a table, each table by one scan."""
     tables: dict[int, list[int]] = {}
     for place, question in enumerate(questions):
@@ -110,7 +112,7 @@ def _sums_of_tables(rows: Rows, questions: Sequence[Question]) -> dict[int, Sums
 
 def _groups(
     rows: Rows,
-    questions: Sequence[Question],
+    questions: Sequence[EngineQuery],
     squares: Sequence[bool],
     places: Sequence[int] | None = None,
 ) -> list[list[_Asked]]:

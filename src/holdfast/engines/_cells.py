@@ -10,31 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from holdfast.engines import _sums
 from holdfast.engines._dialect import Dialect, Edges, exact
 from holdfast.engines._statements import number
-from holdfast.engines._sums import VALUES, edge_places, scaled
+from holdfast.engines._sums import VALUES, EngineQuery, compared_numbers, edge_places, scaled
 
 if TYPE_CHECKING:
     from holdfast.engines._rows import Rows
 
-__all__ = ["CellQuestion", "cells_of", "unit_sums_of"]
+__all__ = ["cells_of", "unit_sums_of"]
 
 _NAMES = ("rows", "x", "z", "xx", "xz", "zz", "least_x", "greatest_x", "least_z", "greatest_z")
-
-
-class CellQuestion(_sums.Question, Protocol):
-    """A checked query about one or two values of each row, and perhaps groups of rows."""
-
-    @property
-    def other_bounds(self) -> tuple[float, float] | None:
-        """Where the second values are clipped; None for one value."""
-
-    @property
-    def grouped(self) -> bool:
-        """Whether rows are divided into groups."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +39,7 @@ class _Shape:
 
 def cells_of(
     rows: Rows,
-    question: CellQuestion,
+    question: EngineQuery,
     steps: Sequence[tuple[int, int, int]],
     *,
     count_clipped: bool = False,
@@ -69,7 +56,7 @@ def cells_of(
     return _read(rows, question, replace(shape, clips=count_clipped), steps)
 
 
-def unit_sums_of(rows: Rows, question: CellQuestion) -> list[tuple[int, ...]]:
+def unit_sums_of(rows: Rows, question: EngineQuery) -> list[tuple[int, ...]]:
     """The sums of a question over each unit and each of its groups, in the form of cells: the group, then
     what ``_NAMES`` lists, with zeros for the extremes. Units that no row of enters are left out. Reads the
     rows.
@@ -80,19 +67,19 @@ def unit_sums_of(rows: Rows, question: CellQuestion) -> list[tuple[int, ...]]:
     return _read(rows, question, shape, [(0, 0, 1)] * shape.values)
 
 
-def _shape_of(question: CellQuestion, *, units: bool) -> _Shape:
+def _shape_of(question: EngineQuery, *, units: bool) -> _Shape:
     values = 1 if question.other_bounds is None else 2
     share = question.kind == "share"
     return _Shape(values, question.grouped, question.filters, question.skips, share, units)
 
 
 def _read(
-    rows: Rows, question: CellQuestion, shape: _Shape, steps: Sequence[tuple[int, int, int]]
+    rows: Rows, question: EngineQuery, shape: _Shape, steps: Sequence[tuple[int, int, int]]
 ) -> list[tuple[int, ...]]:
     rows.require_readable()
     database = rows._database
     bounds = [question.bounds, *([] if question.other_bounds is None else [question.other_bounds])]
-    numbers = question.pattern.named()
+    numbers = compared_numbers(question)
     for mark, (own, (start, bits, count)) in enumerate(zip(bounds, steps, strict=False)):
         missing = question.missing if mark == 0 else own[0]
         numbers |= Edges.of(*own).named(str(mark))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines import _sums
-from holdfast.engines._cells import CellQuestion, cells_of, unit_sums_of
+from holdfast.engines._cells import cells_of, unit_sums_of
 from holdfast.engines._database import Database, DuckDB
 from holdfast.engines._dialect import load_sql
 from holdfast.engines._native import Native
@@ -39,7 +39,7 @@ from holdfast.engines._parts import (
 from holdfast.engines._row_digests import content_of, digests_of, hashes_of, numbering_of, plain_columns
 from holdfast.engines._schema import Schema, by_kind_only, first_that_fails, unstorable_column
 from holdfast.engines._statements import Statement
-from holdfast.engines._sums import Question, Sums
+from holdfast.engines._sums import EngineQuery, Sums
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 
 __all__ = ["Rows", "require_unsealed", "unsealed"]
@@ -165,7 +165,7 @@ class Rows:
         if self._sealed:
             require_unsealed()
 
-    def sums(self, question: Question, *, squares: bool = False) -> Sums:
+    def sums(self, question: EngineQuery, *, squares: bool = False) -> Sums:
         """The exact sums of a checked query of kind mean or share, by one aggregate.
 
         Guarantee: the same integers on every run, whatever the number of threads; a share counts exactly, a
@@ -181,12 +181,12 @@ class Rows:
         return _sums.collect(question, shape, row, count=self.count, squares=squares)
 
     def cells(
-        self, question: CellQuestion, steps: Sequence[tuple[int, int, int]], *, count_clipped: bool = False
+        self, question: EngineQuery, steps: Sequence[tuple[int, int, int]], *, count_clipped: bool = False
     ) -> list[tuple[int, ...]]:
         """The rows of a question by cells; see :mod:`holdfast.engines._cells`."""
         return cells_of(self, question, steps, count_clipped=count_clipped)
 
-    def unit_sums(self, question: CellQuestion) -> list[tuple[int, ...]]:
+    def unit_sums(self, question: EngineQuery) -> list[tuple[int, ...]]:
         """The sums of a question over each unit; see :mod:`holdfast.engines._cells`."""
         return unit_sums_of(self, question)
 
@@ -212,7 +212,7 @@ class Rows:
         return unit_codes(self)
 
     def statement_of(
-        self, question: Question, shape: Hashable, around: Callable[[], Any], *, with_unit: bool = False
+        self, question: EngineQuery, shape: Hashable, around: Callable[[], Any], *, with_unit: bool = False
     ) -> Statement:
         """The statement of a ``question``: its own expressions, inside what ``around`` makes for their
         ``shape``; if ``with_unit``, with the unit of each row.
@@ -221,7 +221,8 @@ class Rows:
         longer than a small question.
         """
         unit = self.unit if with_unit else None
-        here = (self._name, self.schema, self._database.dialect, unit, shape)
+        columns = tuple(self.schema.columns[name] for name in sorted(question.reads))
+        here = (self._name, columns, self._database.dialect, unit, shape)
         statement: Statement | None = question.statements.get(here)
         if statement is None:
             key = (question.pattern, self.read_by(question), unit, shape)
@@ -241,7 +242,7 @@ class Rows:
             kept = self._compiled[key] = make()
         return kept
 
-    def values_tree(self, question: Question, unit: str | None = None) -> Any:
+    def values_tree(self, question: EngineQuery, unit: str | None = None) -> Any:
         """The own expressions of a ``question`` as a tree of SQL: its value and, where it has a filter, who
         passes; with the column ``unit``, if one is named."""
 
@@ -251,14 +252,14 @@ class Rows:
 
         return self.compiled((question.pattern, self.read_by(question), unit), make)
 
-    def read_by(self, question: Question) -> str:
+    def read_by(self, question: EngineQuery) -> str:
         """The name to read the columns of a ``question`` under: that of the rows with NaN in them where only
         the averaged column can hold NaN, because a mean looks for it later."""
-        floats = {name for name in question.reads if self.schema[name].storage.startswith("float")}
+        floats = {name for name in question.reads if self.schema.columns[name].storage.startswith("float")}
         return self._with_nan if self._with_nan and floats == {question.column} else self._name
 
     def order_statistics(
-        self, question: Question, ranks: Callable[[int], Sequence[int]]
+        self, question: EngineQuery, ranks: Callable[[int], Sequence[int]]
     ) -> tuple[int, tuple[float, ...]]:
         """The number of values and those of the ranks (from 1) that ``ranks`` names for that number,
         exactly."""
@@ -278,7 +279,7 @@ class Rows:
         ((ranked,),) = self._database.run(f"SELECT {found} FROM ({values}) AS ranked")
         return rows, tuple(ranked)
 
-    def _ranked(self, question: Question) -> Any:
+    def _ranked(self, question: EngineQuery) -> Any:
         return _sums.values_to_rank(question.values(self._table(question.reads), self.schema), question)
 
     @_by_column

@@ -92,7 +92,7 @@ def kind_of_storage(storage: str) -> str:
 
 class Schema(Mapping[str, Column]):
     """The columns of a table by name, in order; a plain mapping that never changes. ``dialect`` says what can
-    be asked of them where they live.
+    be asked of them where they live, and ``columns`` is the mapping itself.
 
     >>> Schema({"age": "number", "sex": "text"})
     Schema(age: number, sex: text)
@@ -100,32 +100,32 @@ class Schema(Mapping[str, Column]):
 
     def __init__(self, columns: Mapping[str, Column | str], dialect: Dialect | None = None) -> None:
         self.dialect = dialect or PLAIN
-        self._columns = {
+        self.columns: Mapping[str, Column] = {
             name: Column(column) if isinstance(column, str) else column for name, column in columns.items()
         }
 
     def __getitem__(self, name: str) -> Column:
-        return self._columns[name]
+        return self.columns[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+        return iter(self.columns)
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self.columns)
 
     def __repr__(self) -> str:
-        return "Schema(" + ", ".join(f"{name}: {column.kind}" for name, column in self._columns.items()) + ")"
+        return "Schema(" + ", ".join(f"{name}: {column.kind}" for name, column in self.columns.items()) + ")"
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash(tuple(self._columns.items()))
+        return hash(tuple(self.columns.items()))
 
     def only(self, names: Collection[str]) -> Schema:
         """The named columns, which live in the same place."""
-        return Schema({name: self._columns[name] for name in names}, self.dialect)
+        return Schema({name: self.columns[name] for name in names}, self.dialect)
 
     def to_ibis(self, names: Collection[str] | None = None) -> Any:
         """The same columns (or those named) as an ibis schema, for expressions against an unbound table."""
@@ -138,7 +138,7 @@ class Schema(Mapping[str, Column]):
             "date": "timestamp",
             "other": "binary",
         }
-        chosen = self._columns if names is None else {name: self._columns[name] for name in sorted(names)}
+        chosen = self.columns if names is None else {name: self.columns[name] for name in sorted(names)}
         return ibis.schema({name: column.storage or plain[column.kind] for name, column in chosen.items()})
 
 

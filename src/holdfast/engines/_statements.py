@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.engines._dialect import builtin
 
-__all__ = ["Statement", "as_query", "in_place_of", "number", "renamed", "written"]
+__all__ = ["Statement", "as_query", "in_place_of", "number", "parameter_name", "renamed", "written"]
 
 _MARKER = "holdfast_number"
 
@@ -25,6 +25,12 @@ def number(name: str, *, whole: bool = False) -> Any:
     if whole:
         return builtin(_MARKER, "string", gives="int64")(ibis.literal(name))
     return builtin(_MARKER, "string", gives="string")(ibis.literal(name)).cast("float64")
+
+
+def parameter_name(place: int, mark: str = "") -> str:
+    """The name of the ``place``-th number that a question compares columns with; ``mark`` tells several
+    questions of one statement apart."""
+    return f"n{place}_{mark}"
 
 
 class Statement:

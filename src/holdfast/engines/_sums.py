@@ -4,24 +4,25 @@ any order and on any engine; the r-th smallest value is found with ties and all.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.checks import whole
 from holdfast.engines._dialect import SCALE_BITS, Dialect, Edges, exact
-from holdfast.engines._statements import number
+from holdfast.engines._statements import number, parameter_name
 from holdfast.records import Record
 
 __all__ = [
     "VALUES",
-    "Question",
+    "EngineQuery",
     "Shape",
     "Sums",
     "aggregate",
     "check_ranks",
     "clipped",
     "collect",
+    "compared_numbers",
     "counted",
     "edge_places",
     "fractions_of",
@@ -41,16 +42,24 @@ VALUES = "@values"
 """The table that stands for the question's own values in the statement around them."""
 
 
-class Question(Protocol):
-    """What an engine needs of a checked query; see :class:`holdfast.queries.CheckedQuery`."""
+class EngineQuery(Protocol):
+    """What an engine needs to know about a checked query; :class:`holdfast.queries.CheckedQuery` is one."""
 
     @property
     def kind(self) -> str:
-        """``"mean"``, ``"share"`` or ``"quantile"``."""
+        """The name of the statistic: ``"mean"``, ``"share"``, ``"quantile"``, ``"ratio"``, ..."""
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Where the values of a mean are clipped."""
+        """Where the values are clipped."""
+
+    @property
+    def other_bounds(self) -> tuple[float, float] | None:
+        """Where the second values are clipped; None for one value of each row."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows are divided into groups."""
 
     @property
     def reads(self) -> frozenset[str]:
@@ -78,11 +87,11 @@ class Question(Protocol):
 
     @property
     def pattern(self) -> Any:
-        """The question's expressions without the numbers that columns are compared with; ``named`` are the
-        numbers, by their names in the compiled statement."""
+        """The question's expressions without the numbers that columns are compared with; these are its
+        ``numbers``, in order."""
 
     @property
-    def nodes(self) -> dict[str, Any]:
+    def nodes(self) -> Mapping[str, Any]:
         """What is computed for each row, by name, in canonical form."""
 
     @property
@@ -94,7 +103,7 @@ class Question(Protocol):
     def member(self) -> Any:
         """Of a table's question, that whose groups are the table's, and the number of its own; else None."""
 
-    def values(self, table: Any, columns: Any = None, pattern: Any = None, unit: str | None = None) -> Any:
+    def values(self, table: Any, schema: Any = None, pattern: Any = None, unit: str | None = None) -> Any:
         """The question on an ibis table with these columns, row by row: its ``value``, null where it has
         none, and ``passes`` where there is a filter; of a pattern, if one is given. With a column that says
         which ``unit`` a row belongs to, that too."""
@@ -148,7 +157,7 @@ class Shape:
         return tuple(name for name, wanted in asked.items() if wanted)
 
 
-def shape_of(question: Question, *, squares: bool, count: int) -> Shape:
+def shape_of(question: EngineQuery, *, squares: bool, count: int) -> Shape:
     known = question.skips or _weight(question) > 0
     mean = question.kind == "mean"
     computed, wide = mean and question.column is None, mean and count > _MOST_IN_64_BITS
@@ -223,9 +232,14 @@ def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
     return {**known, f"total{mark}": total, **squares}
 
 
-def numbers_of(question: Question, mark: str = "") -> dict[str, float]:
+def numbers_of(question: EngineQuery, mark: str = "") -> dict[str, float]:
     """The numbers that the statement of a question is given, by name."""
-    return {**question.pattern.named(mark), **Edges.of(*question.bounds).named(mark)}
+    return {**compared_numbers(question, mark), **Edges.of(*question.bounds).named(mark)}
+
+
+def compared_numbers(question: EngineQuery, mark: str = "") -> dict[str, float]:
+    """The numbers that the question compares columns with, by their names in the statement."""
+    return {parameter_name(place, mark): value for place, value in enumerate(question.pattern.numbers)}
 
 
 def edge_places(mark: str) -> Edges:
@@ -233,18 +247,18 @@ def edge_places(mark: str) -> Edges:
     return Edges(*(number(f"{name}{mark}") for name in Edges._fields))
 
 
-def _scale(question: Question) -> int:
+def _scale(question: EngineQuery) -> int:
     return 1 if question.kind == "share" else 2**SCALE_BITS
 
 
-def _weight(question: Question) -> int:
+def _weight(question: EngineQuery) -> int:
     """The whole number that stands for a row without a value."""
     if question.skips:
         return 0
     return int(question.missing) if question.kind == "share" else scaled(question.missing, *question.bounds)
 
 
-def collect(question: Question, shape: Shape, row: tuple[Any, ...], *, count: int, squares: bool) -> Sums:
+def collect(question: EngineQuery, shape: Shape, row: tuple[Any, ...], *, count: int, squares: bool) -> Sums:
     """The sums from the one row that came back; rows without a value enter as the question says."""
     found = {name: int(value or 0) for name, value in zip(shape.names, row, strict=True)}
     passed = found.get("passed", count)
@@ -263,7 +277,7 @@ def collect(question: Question, shape: Shape, row: tuple[Any, ...], *, count: in
     )
 
 
-def values_to_rank(values: Any, question: Question) -> Any:
+def values_to_rank(values: Any, question: EngineQuery) -> Any:
     """Of a question's values those that are ranked, as an ibis table of one column."""
     import ibis
 

@@ -18,11 +18,13 @@ from holdfast.answers import (
     Table,
 )
 from holdfast.asking import Asker
-from holdfast.guard._content import Content as Content
-from holdfast.guard._content import open_session as open_session
 from holdfast.guard._epoch import Epoch
 from holdfast.guard._guard import Guard
+from holdfast.guard._opening import open_session as open_session
 from holdfast.guard._report import Report
+from holdfast.guard._scores import ScoreRequest as ScoreRequest
+from holdfast.guard._scores import ScoreVerbs
+from holdfast.guard._setup import Content as Content
 from holdfast.guard._setup import require_columns as require_columns
 from holdfast.guard._verbs import Verbs
 from holdfast.lazy import lazy_names
@@ -54,6 +56,7 @@ __all__ = [
     "Preview",
     "Report",
     "ReusableHoldout",
+    "ScoreVerbs",
     "Submission",
     "Table",
     "Verbs",

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import checks, rounding
-from holdfast.asking import Asked, Failed, OtherTerms, Session, Settled, read_protected, reader
-from holdfast.coding import Account, look_nats
+from holdfast.asking import Asked, Failed, Session, Settled, read_protected, reader
+from holdfast.coding import look_nats
 from holdfast.dependence import Dependence
 from holdfast.engines import open_rows, unsealed
 from holdfast.errors import InvalidArgument
-from holdfast.guard._content import Content, open_session
 from holdfast.guard._earlier import (
     PROTECTED,
     TRAINING,
@@ -28,7 +27,7 @@ from holdfast.guard._earlier import (
     NewTable,
     can_be_compared,
 )
-from holdfast.guard._setup import model_of, random_few, set_up
+from holdfast.guard._setup import Content, random_few
 from holdfast.ledger import Book, BookError, EpochLink
 from holdfast.records import Record
 from holdfast.strategies import Setup
@@ -156,21 +155,6 @@ def closed_in_time(book: Book) -> bool:
     return closing is not None and (announced is None or closing.sequence < announced.sequence)
 
 
-def link_in(ledger: str | Path | Book | None) -> EpochLink | None:
-    """The link in a book that may not exist yet; nothing is left behind where it does not."""
-    if isinstance(ledger, Book):
-        return EpochLink.of(ledger)
-    if ledger is not None and not isinstance(ledger, (str, Path)):
-        raise InvalidArgument("ledger", "a path, a Book, or None", ledger, of="Guard")
-    if ledger is None or ("://" not in str(ledger) and not Path(ledger).exists()):
-        return None
-    book = Book(ledger)
-    try:
-        return EpochLink.of(book)
-    finally:
-        book.close()
-
-
 def confidence_after(epoch: Epoch, confidence: float | None, together: float | None) -> float:
     """The next epoch's confidence: given, or what keeps all epochs that may follow at ``together``.
 
@@ -197,102 +181,8 @@ def confidence_after(epoch: Epoch, confidence: float | None, together: float | N
     return 1 - rounding.down(left / (epoch.number + 2))
 
 
-def open_account(
-    ledger: str | Path | Book | After | None, account: Account, agreed: dict[str, Any]
-) -> tuple[Book, Session, EpochLink | None]:
-    """Open a book for what was agreed, or go on with it; a later epoch is announced first, and once only."""
-    if isinstance(ledger, After):
-        try:
-            return _open_after(ledger, account, agreed)
-        except BaseException:
-            ledger.leave()
-            raise
-    book = ledger if isinstance(ledger, Book) else Book(ledger)
-    try:
-        link = EpochLink.of(book)
-        return book, _session(book, account, agreed, link), link
-    except BaseException:
-        if book is not ledger:
-            book.close()
-        raise
-
-
-def _open_after(after: After, account: Account, agreed: dict[str, Any]) -> tuple[Book, Session, EpochLink]:
-    link = after.announce(agreed)
-    if after.book.opening is None:
-        agreed = {**agreed, **after.arrival.earlier.keep(after.book, after.arrival.missing)}
-    session = _session(after.book, account, agreed, link)
-    after.opened()
-    return after.book, session, link
-
-
-def _session(book: Book, account: Account, agreed: dict[str, Any], link: EpochLink | None) -> Session:
-    if link is not None:
-        agreed = {**agreed, "epoch": link.to_dict()}
-    try:
-        return open_session(book, account, agreed)
-    except OtherTerms as other:
-        raise _explained(other, book) from None
-
-
-def _explained(other: OtherTerms, book: Book) -> BookError:
-    """Why a book does not fit what is at hand, and what to do: another model, or a table that has grown."""
-    if "model" in other.differing and "data" not in other.differing:
-        return BookError(
-            f"{other} The dependence model is not the one that this account was opened with, on which its "
-            "answers rest. Give the same model with the same parameters."
-        )
-    if not {"data", "rows"} & set(other.differing):
-        return other
-    later = book.about(EpochLink.ANNOUNCED, "act")
-    known = (
-        f" (it was: epoch {later.body['epoch']}, {later.body['rows']:,} rows)" if later is not None else ""
-    )
-    return BookError(
-        f"{other} If rows were added to the table: an account is never refilled, and rows that arrived later "
-        "are an epoch with an account of its own. Open this book with the rows it was opened for, and call "
-        f"guard.next_epoch(new_rows){known}."
-    )
-
-
 # So many rows of each earlier part are copied to train on; guesses from more would hardly be better.
 _MOST_TRAINING = 5_000_000
-
-
-def set_up_in(
-    ledger: str | Path | Book | After | None,
-    data: Any,
-    train: Any,
-    dependence: Dependence | None,
-    *,
-    failure: float,
-    **options: Any,
-) -> Setup:
-    """Open the rows of the epoch that a book is about. In a later one those that earlier rows may still reach
-    are dropped, and what is left of their influence is charged."""
-    if not isinstance(ledger, After) and link_in(ledger) is None:
-        return set_up(data, train, dependence, failure=failure, **options)
-    rows = open_rows(data)
-    model = model_of(rows, dependence)
-    arrived = model.fresh(failure)
-    if arrived.dropped:
-        data = rows.split(~arrived.protected, arrived.protected)[1].native()
-    model = arrived.protected_model
-    setup = set_up(data, train, model, failure=failure - arrived.bias, **options)
-    # That earlier rows are independent of these is what ``fresh`` states, and charges for.
-    covered = set(model.protected_only().assumptions) - set(model.assumptions) if _trains(ledger) else set()
-    stated = (*arrived.assumptions, *(said for said in setup.assumptions if said not in covered))
-    return replace(
-        setup,
-        bias=setup.bias + arrived.bias,
-        assumptions=tuple(dict.fromkeys(stated)),
-        facts={**setup.facts, "dropped": arrived.dropped},
-    )
-
-
-def _trains(ledger: str | Path | Book | After | None) -> bool:
-    """Whether the training part is known to be made of earlier rows."""
-    return isinstance(ledger, After) and ledger.trains
 
 
 def model_after(setup: Setup, dependence: Dependence | None, *, closed: bool) -> None:

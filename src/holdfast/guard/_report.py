@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.answers import Answer, Certificate
-from holdfast.asking import Asker, Failed, Session, read_protected, with_sums
+from holdfast.asking import Asker, Failed, Released, Session, read_protected, with_sums
 from holdfast.coding import Account
 from holdfast.errors import MissingExtra, QueryRejected
+from holdfast.guard._opening import Opened
 from holdfast.intervals import Interval
 from holdfast.ledger import Closed, Receipt
 from holdfast.readings import Measured, Part, Question, clipping_of, require_values_inside
@@ -218,6 +219,51 @@ def _clipped(strategy: CodeStrategy, question: Question, part: Part) -> tuple[st
         return ()
     beyond = read_protected(lambda: clipping.beyond(part), bool)
     return (clipping.note(part.rows.count),) if beyond is True else ()
+
+
+def give_report(account: Opened, strategy: CodeStrategy, questions: Sequence[Question], asker: Asker) -> bool:
+    """Close an account with a report on these questions, each once. Returns False where the same report was
+    given before; another one is refused."""
+    asked = list({question.key: question for question in questions}.values())
+    session, protected = account.session, account.setup.protected
+    with session.turn():
+        protected.rows.require_unchanged()
+        session.read()
+        fixed = fix_report(session, strategy, asked, asker)
+        new = session.told(REPORTED) is None
+        if new:
+            read_report(session, strategy, asked, protected, fixed)
+    return new
+
+
+def recorded_report(account: Opened) -> Report | None:
+    """The report that an account's book has; None where it has none (yet)."""
+    session, records, setup = account.session, account.records, account.setup
+    session.read()
+    fixed, reported = session.told(FIXED), session.told(REPORTED)
+    if fixed is None or reported is None:
+        return None
+    line, body, receipt = reported
+    texts = tuple(fixed[1]["questions"])
+    return Report(
+        answers=tuple(
+            None if answer is None else records.answer(Released("", text, 0, answer, receipt))
+            for text, answer in zip(texts, body["answers"], strict=True)
+        ),
+        questions=texts,
+        text=citable(
+            questions=len(texts),
+            rows=setup.protected.rows.count,
+            training=setup.facts["training_rows"],
+            fixed=fixed[1],
+            confidence=account.terms.confidence,
+            promise=account.terms.promise,
+            book=account.book.identity,
+            line=line,
+        ),
+        certificate=records.certificate({"nats of each interval": fixed[1]["nats"]}),
+        receipt=receipt,
+    )
 
 
 def citable(

@@ -3,9 +3,13 @@ and write down what is public."""
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import hmac
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +19,14 @@ from holdfast.asking import LAYOUTS, ORDER
 from holdfast.dependence import Clusters, Dependence, Independent, Layout, Mixing, Split
 from holdfast.engines import Rows, Schema, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
-from holdfast.guard._content import Content
 from holdfast.readings import Part, Question, repeated_rows
 from holdfast.strategies import Setup
 
 _PILOT_ROWS = 20_000
+# Of a file that is too large to be copied, this many bytes at its end are read.
+_END = 1 << 18
+KEYED = "keyed "
+"""How a digest of content begins in a book."""
 # What a seed decides besides the split, each by draws of its own.
 _FOR_ORDER, _FOR_FEW = 1, 2
 
@@ -429,3 +436,62 @@ def require_described(question: Question, columns: frozenset[str], model: str) -
             "too: what is assumed of the one says nothing about the other. Use a model of all columns that "
             "you ask about: dependence.fit(train, columns=[...]), or Mixing(rate=...) for the whole table."
         )
+
+
+@dataclass(frozen=True)
+class Content:
+    """One digest of the rows as they are now. It is never shown as it is: whoever knows a table but for a few
+    values would find those by trying.
+
+    ``former`` is what books said before contents were looked after; None where they had no word for it.
+    """
+
+    digest: bytes = field(repr=False)
+    former: str | None = field(repr=False)
+
+    @classmethod
+    def of(cls, data: Any, rows: Rows) -> Content:
+        """Of files what is in them, or their lengths and ends where they are too large to be copied; of other
+        rows that are copied each value, in order; else where they are. Always the columns and how many rows
+        there are."""
+        digest = hashlib.sha256(f"{rows.count} {_as_books_say(rows)!r}".encode())
+        if rows.in_database:
+            digest.update(rows.where.encode())
+        former = digest.hexdigest()
+        if _is_local(data, rows):
+            path = os.path.expanduser(data)
+            for file in [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True)):
+                _take_in(digest, Path(file), whole=rows.is_small)
+            if path == str(data):
+                former = digest.hexdigest()
+        elif rows.has_order and (rows.is_small or not rows.stays):
+            digest.update(rows.content())
+        else:
+            digest.update(rows.where.encode())
+        return cls(digest.digest(), former)
+
+    def under(self, key: bytes) -> str:
+        """What a book says about the rows: nothing to whoever has not got its key, which is in no export."""
+        return KEYED + hmac.new(key, self.digest, "sha256").hexdigest()
+
+
+def _as_books_say(rows: Rows) -> Schema:
+    """The columns in the words of the first books: a time with a zone could only be asked about on Spark."""
+    if rows.schema.dialect.engine == "Spark":
+        return rows.schema
+    return Schema({name: "other" if one.zoned else one for name, one in rows.schema.items()})
+
+
+def _is_local(data: Any, rows: Rows) -> bool:
+    return not rows.in_database and isinstance(data, (str, Path)) and "://" not in str(data)
+
+
+def _take_in(digest: Any, path: Path, *, whole: bool) -> None:
+    """A file's content, or its length and its end: a Parquet file says there what is where in it."""
+    with path.open("rb") as file:
+        if not whole:
+            size = path.stat().st_size
+            digest.update(f"{size} ".encode())
+            file.seek(max(0, size - _END))
+        while block := file.read(1 << 20):
+            digest.update(block)

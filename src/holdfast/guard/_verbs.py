@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from holdfast import queries
 
 if TYPE_CHECKING:
-    from holdfast.answers import Answer, Table
+    from holdfast.answers import Answer, Curve, Table
     from holdfast.queries import Query
     from holdfast.typing import BoundsLike, ExpressionLike, NullValue
 
@@ -43,6 +43,10 @@ class Verbs(ABC):
     @abstractmethod
     def table(self, query: Query | str, *, precise: bool = False, nats: float | None = None) -> Table:
         """Answer a question about each group of rows."""
+
+    @abstractmethod
+    def curve(self, query: Query | str, *, precise: bool = False, nats: float | None = None) -> Curve:
+        """Answer a question about a whole distribution, ``"cdf(income)"``."""
 
     @property
     @abstractmethod
@@ -414,3 +418,32 @@ class Verbs(ABC):
             y, x, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self._columns
         )
         return self.ask(query, precise=precise, nats=nats)
+
+    def cdf(
+        self,
+        x: ExpressionLike,
+        *,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
+        precise: bool = False,
+        nats: float | None = None,
+    ) -> Curve:
+        """The whole distribution of an expression at once: which share of it is at most t, at 64 quantiles of
+        the training part, in one band around the training part's own.
+
+        Guarantee: all points hold together, with all other answers of the account.
+        """
+        query = queries.cdf(x, where=where, nulls=nulls, schema=self._columns)
+        return self.curve(query, precise=precise, nats=nats)
+
+    def histogram(
+        self,
+        x: ExpressionLike,
+        bins: int | Sequence[float] = 10,
+        *,
+        where: ExpressionLike | None = None,
+        nulls: NullValue = None,
+    ) -> Table:
+        """The share of rows in each bin, read off :meth:`cdf`, which is asked for if it was not. ``bins`` is
+        their number, over what the training part shows, or their edges."""
+        return self.table(queries.histogram(x, bins, where=where, nulls=nulls, schema=self._columns))

@@ -465,7 +465,7 @@ class CodeHoldout:
         except QueryRejected as rejected:
             rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)
             raise
-        return self._guard._answer(asked)
+        return self._guard.ask(asked)
 
     @property
     def rows(self) -> int:

@@ -46,16 +46,12 @@ class Balance:
         self.open: dict[int, dict[str, Any]] = {
             int(sequence): body for sequence, body in said.get("open", {}).items()
         }
+        self.reserved = sum(int(body["micro_nats"]) for body in self.open.values())
         self.closed: bool = said.get("closed", False)
         self.learned: list[list[int]] | None = said.get("learned")
         self.interrupted: int = said.get("interrupted", 0)
         self.handed_over: str | None = said.get(HANDED_OVER)
         self.recent: dict[str, deque[int]] = {}
-
-    @property
-    def reserved(self) -> int:
-        """Micro-nats of reservations that were never settled."""
-        return sum(int(body["micro_nats"]) for body in self.open.values())
 
     def spent_by(self, person: str) -> int:
         """Micro-nats that one person spent or holds reserved."""
@@ -73,12 +69,14 @@ class Balance:
             if not (isinstance(body.get("micro_nats"), int) and body["micro_nats"] >= 0):
                 raise _unfit(event)
             self.open[event.sequence] = {"subject": event.subject, **body}
+            self.reserved += body["micro_nats"]
             self.note(event)
         elif event.kind in ("release", "fail"):
             reserved = self.open.pop(body.get("reservation", -1), {"micro_nats": -1})
             paid = body.get("micro_nats")
             if not (isinstance(paid, int) and 0 <= paid <= reserved["micro_nats"]):
                 raise _unfit(event)
+            self.reserved -= reserved["micro_nats"]
             person = reserved.get("by", "")
             self.micro_nats += paid
             self.people[person] = self.people.get(person, 0) + paid
@@ -93,8 +91,10 @@ class Balance:
             self.open[body["reservation"]] = {**left, **taken_up}
             self.interrupted += 1
         elif event.kind == "return":
-            if self.open.pop(body.get("reservation", -1), None) is None:
+            returned = self.open.pop(body.get("reservation", -1), None)
+            if returned is None:
                 raise _unfit(event)
+            self.reserved -= returned["micro_nats"]
         elif event.kind in _FREE:
             self.closed = self.closed or event.kind == "close"
             self._hand_over(event)

@@ -9,12 +9,12 @@ test for null, the result).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
 from holdfast import engines
-from holdfast.engines import PLAIN, Dialect, exact
+from holdfast.engines import PLAIN, exact
 from holdfast.queries._canonical import COMPARISONS
 from holdfast.queries._kinds import is_whole, kind_of, moment_of, order_in
 from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, Parameter
@@ -63,11 +63,6 @@ def _balanced(join: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     return parts[0]
 
 
-def dialect_of(columns: Mapping[str, engines.Column]) -> Dialect:
-    """What operations are written as where the columns live."""
-    return columns.dialect if isinstance(columns, engines.Schema) else PLAIN
-
-
 def _is_short(value: Any) -> bool:
     """Whether an expression is a column, a constant, or one of them as a float."""
     from ibis.expr import operations as ops
@@ -85,13 +80,12 @@ class Compiler:
     expression are computed in stages.
     """
 
-    def __init__(self, table: Any, columns: Mapping[str, engines.Column]) -> None:
+    def __init__(self, table: Any, schema: engines.Schema) -> None:
         import ibis
 
         self._ibis = ibis
         self.table = table
-        self._columns = columns
-        self._dialect = dialect_of(columns)
+        self._columns, self._dialect = schema.columns, schema.dialect
         self._null = ibis.null("float64")
 
     def _kept(self, value: Any) -> Any:
@@ -192,7 +186,7 @@ class Compiler:
 
     def _literal(self, literal: Literal) -> Any:
         if isinstance(literal, Parameter):
-            return engines.number(literal.name)
+            return engines.number(engines.parameter_name(literal.place))
         if isinstance(literal.value, float):
             return exact(literal.value)
         return self._ibis.literal(literal.value)
@@ -255,7 +249,7 @@ class Compiler:
 
     def _whole(self, node: Node) -> Any:
         if isinstance(node, Parameter):
-            return engines.number(node.name, whole=True)
+            return engines.number(engines.parameter_name(node.place), whole=True)
         if isinstance(node, Literal) and isinstance(node.value, float):
             return self._ibis.literal(int(node.value))
         return self.table[node.name] if isinstance(node, Column) else self._compile(node)

@@ -34,7 +34,6 @@ _DECIMAL = frozenset("0123456789.eE+-")
 
 def read_text(text: str) -> Node:
     """Return the nodes of a text, as :func:`read_nodes` makes them from its tree."""
-    engines.load_sql()
     if len(text) <= MOST_CHARACTERS and _MARK not in text:
         marked, numbers = _without_numbers(text)
         pattern = _pattern(marked) if numbers else None
@@ -46,12 +45,7 @@ def read_text(text: str) -> Node:
 def _without_numbers(text: str) -> tuple[str, list[float]]:
     """A text with marks for the numbers that follow a comparison sign, and the numbers; none where one of
     them is not a plain decimal that a float holds."""
-    from sqlglot.errors import TokenError
-
-    try:
-        tokens = comparison_numbers(text)
-    except TokenError:
-        return text, []
+    tokens = comparison_numbers(text)
     parts, numbers, end = [], [], 0
     for token in tokens:
         value = _decimal(token.text)

@@ -54,10 +54,6 @@ class Parameter(Literal):
 
     place: int = 0
 
-    @property
-    def name(self) -> str:
-        return f"n{self.place}_"
-
 
 @dataclass(frozen=True, slots=True)
 class Call:

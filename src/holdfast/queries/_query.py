@@ -72,7 +72,8 @@ class Query(Record):
     bins: int | tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        choice(self.kind, "kind", KINDS, of="Query")
+        if self.kind not in KINDS:
+            choice(self.kind, "kind", KINDS, of="Query")
         for name in ("expression", "where", "other"):
             part = getattr(self, name)
             if not isinstance(part, Expression) and (name == "expression" or part is not None):

@@ -11,6 +11,7 @@ import re
 from functools import cache
 from typing import Any, ClassVar
 
+from holdfast.engines import load_sql
 from holdfast.errors import QueryRejected
 from holdfast.queries._canonical import canonical
 from holdfast.queries._measure import MOST_DEEP, measure, require_few_nodes, too_deep
@@ -137,6 +138,7 @@ def reading_dialect() -> Any:
     sqlglot before 30.18 reads ``a - b % c`` as ``(a - b) % c``, and ``a > b is null`` as ``a > (b is null)``:
     other questions than those that were asked.
     """
+    load_sql()
     from sqlglot import exp
     from sqlglot.dialects.duckdb import DuckDB
     from sqlglot.tokens import TokenType
@@ -169,13 +171,14 @@ def reading_dialect() -> Any:
 
 def read_tree(text: str) -> Any:
     """Parse ``text`` as one scalar expression with sqlglot; the tree is not yet checked."""
+    measure(text)
+    dialect = reading_dialect()
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    measure(text)
     try:
-        return sqlglot.parse_one(text, dialect=reading_dialect(), into=exp.Condition)
+        return sqlglot.parse_one(text, dialect=dialect, into=exp.Condition)
     except SqlglotError as error:
         found = (getattr(error, "errors", None) or [{}])[0]
         near = str(found.get("highlight") or "").strip()
@@ -255,10 +258,13 @@ def _literal(tree: Any, deep: int) -> Node:
 
 
 @cache
-def _tokenizer() -> Any:
+def _tokenizer() -> tuple[Any, type[Exception]]:
+    """What cuts a text into tokens, and the error that it raises where it cannot."""
+    dialect = reading_dialect()
     from sqlglot import Dialect
+    from sqlglot.errors import TokenError
 
-    return Dialect.get_or_raise(reading_dialect()).tokenize
+    return Dialect.get_or_raise(dialect).tokenize, TokenError
 
 
 @cache
@@ -270,9 +276,14 @@ def _comparison_tokens() -> tuple[Any, frozenset[Any], Any]:
 
 
 def comparison_numbers(text: str) -> list[Any]:
-    """The tokens of a text that are numbers after a comparison sign, or after that and one minus."""
+    """The tokens of a text that are numbers after a comparison sign, or after that and one minus; none where
+    the text cannot be cut into tokens."""
+    tokenize, token_error = _tokenizer()
     number_token, signs, minus = _comparison_tokens()
-    kinds = [(token.token_type, token) for token in _tokenizer()(text)]
+    try:
+        kinds = [(token.token_type, token) for token in tokenize(text)]
+    except token_error:
+        return []
     chosen = []
     for place, (kind, token) in enumerate(kinds):
         if kind is number_token and place:

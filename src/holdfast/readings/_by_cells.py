@@ -300,7 +300,7 @@ def share_up_to(question: TableQuestion, t: float, op: str = "<=") -> TableQuest
         where=None if query.where is None else query.where.text,
         nulls="skip" if query.nulls == "skip" else missing,
     )
-    return TableQuestion.of(share.check(question.checked.columns, frozenset()))
+    return TableQuestion.of(share.check(question.checked.schema, frozenset()))
 
 
 @dataclass(frozen=True)

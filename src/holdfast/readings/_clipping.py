@@ -154,7 +154,7 @@ def _counting(question: TableQuestion) -> tuple[TableQuestion, ...]:
         for condition in (ends if len(ranges) == 1 else [" or ".join(ends)])
     )
     return tuple(
-        TableQuestion.of(share.check(checked.columns, frozenset(checked.columns))) for share in shares
+        TableQuestion.of(share.check(checked.schema, frozenset(checked.schema.columns))) for share in shares
     )
 
 
@@ -162,7 +162,7 @@ def _ranges(question: TableQuestion, query: Query) -> list[tuple[Expression, flo
     """The values that can be clipped, each with its range: conditions cannot."""
     if query.kind in ("share", "quantile", "cdf"):
         return []
-    columns = question.checked.columns
+    columns = question.checked.schema.columns
     return [
         (value, *ends)
         for value, ends in zip(query.values, (query.bounds, query.other_bounds), strict=False)

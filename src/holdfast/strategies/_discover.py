@@ -215,6 +215,20 @@ class Discovery(Record):
         return {**super().to_dict(), "theorem": self.theorem}
 
     @classmethod
+    def of(cls, claim: str, recorded: Mapping[str, Any], cost: float, unit: str) -> Discovery:
+        """What the account book ``recorded`` about a ``claim``; ``cost`` is in ``unit``."""
+        return cls(
+            claim=claim,
+            found=recorded["found"],
+            e_value=math.exp(min(recorded["level"], 700.0)) if recorded["found"] else 0.0,
+            level=math.exp(-recorded["level"]),
+            rate=recorded["rate"],
+            cost=cost,
+            theorem=recorded["theorem"],
+            unit=unit,
+        )
+
+    @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Discovery:
         """The discovery that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
         know are ignored."""

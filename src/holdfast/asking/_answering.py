@@ -1,0 +1,426 @@
+"""Answers to questions that were checked: as the account book has them, or new ones; and refusals.
+
+Answers that were given are kept at hand while they are remembered. Older ones are made again from the book.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from holdfast import queries
+from holdfast.answers import Answer, Certificate, Left, Preview
+from holdfast.asking._asking import Member, answer_apart, answer_together, read_interrupted
+from holdfast.asking._records import NOBODY, Asked, Asker, Interrupted, Released
+from holdfast.asking._session import Session
+from holdfast.coding import MICRO
+from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
+from holdfast.ledger import Closed
+from holdfast.readings import Part, Question, TableQuestion, not_in_training
+from holdfast.records import amount
+from holdfast.strategies import CLAIM, Prepared, Strategy
+
+_CHECKED = (
+    "Each answer's worst-case cost is recorded before the protected rows are read.",
+    "Prices are computed without the protected rows. A refusal that depends on them is paid for.",
+    "Sums are computed exactly, and intervals are rounded outward.",
+)
+
+INTERRUPTED = (
+    "A process that was interrupted while it read the protected rows was not interrupted because of their "
+    "values. Its question was read again, once, under the reservation that it had."
+)
+"""What an account assumes in which a question was read again."""
+
+_STATEMENTS = {
+    "all": "With probability {} every interval released from this account contains its true value, however "
+    "the questions were chosen.",
+    "each": "Each interval released from this account contains its true value with probability {}, however "
+    "its question was chosen. Nothing is said about several intervals at once.",
+}
+
+_NOTHING_LEFT = "The account is closed: nothing more is answered from it."
+
+# So many answers are kept at hand; older ones are read from the book when they are asked for again.
+_REMEMBERED = 10_000
+
+_OTHER_REQUEST = "This request was made before, with another question. Give each its own key."
+
+
+class AccountState:
+    """What an account has spent and has left, in the unit of its strategy; and refusals, which say so.
+
+    ``error`` is the half-width that is promised, or None.
+    """
+
+    def __init__(self, session: Session, strategy: Strategy, error: float | None) -> None:
+        self._session = session
+        self._strategy = strategy
+        self._error = error
+
+    @property
+    def spent(self) -> float:
+        """What everyone who shares the account spent so far."""
+        self._session.read()
+        return self._strategy.spent(self._session.account)
+
+    @property
+    def left(self) -> Left:
+        """What is left of the promise: a number, and the same in words."""
+        self._session.read()
+        left = self._strategy.left(self._session.account)
+        if not self._session.balance.closed:
+            return left
+        return Left(0.0, words=_NOTHING_LEFT, confirmed=0, surprises=0, unit=left.unit, total=left.total)
+
+    def explained(self, rejected: QueryRejected) -> QueryRejected:
+        """A refusal for which nothing was charged, with what the account has spent and left."""
+        rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)
+        rejected.unit = self._strategy.unit
+        return rejected
+
+    def too_wide(self, text: str) -> BudgetSpent:
+        """The refusal of a question whose answer would break the promise; that it would is an answer too."""
+        return BudgetSpent(
+            f"{text}: the rows do not support an interval within the promised ±{self._error:g} here. Finding "
+            "that out was charged as an answer; asking again costs nothing and says the same.",
+            asked=0.0,
+            spent=self.spent,
+            left=float(self.left),
+            unit=self._strategy.unit,
+        )
+
+    def not_computed(self, text: str, nats: float) -> QueryRejected:
+        """The refusal of a question that failed on the protected rows: for a price, or as the last word."""
+        cost, unit = self._strategy.cost(nats), self._strategy.unit
+        rest = f"That it failed cost {amount(cost, unit)}. Try it on guard.train first."
+        if self._strategy.failure_closes:
+            rest = (
+                "With this strategy a failure is not paid for, so the account is closed now, for everyone: "
+                "nothing more is answered. The answers given before keep their intervals. In a new account, "
+                "on fresh rows, first try every model and statistic on rows that are not protected."
+            )
+        return QueryRejected(
+            f"{text} could not be computed on the protected rows. What went wrong is not shown, because it "
+            f"may depend on them. {rest}",
+            asked=cost,
+            spent=self.spent,
+            left=0.0 if self._strategy.failure_closes else float(self.left),
+            unit=unit,
+        )
+
+
+@dataclass(frozen=True)
+class Records:
+    """Makes answers and certificates from what the book recorded and what the account assumes; the strategy
+    says what an answer cost, and in which unit."""
+
+    confidence: float
+    strategy: Strategy
+    assumptions: tuple[str, ...]
+    promise: str = "all"
+
+    def answer(self, released: Released, asked: Question | None = None) -> Answer:
+        """The answer that a line of the book stands for; ``asked`` spares reading the line's text, where it
+        is the same question in the same words."""
+        recorded = released.answer or {}
+        query: Any = released.text
+        if isinstance(asked, TableQuestion) and asked.readable and asked.text == released.text:
+            query = replace(asked.record, guess=None)
+        elif recorded["readable"]:
+            query = queries.read(released.text)
+        return Answer(
+            value=recorded["value"],
+            low=-math.inf if recorded["low"] is None else recorded["low"],
+            high=math.inf if recorded["high"] is None else recorded["high"],
+            confidence=self.confidence,
+            cost=self.strategy.cost(released.micro_nats / MICRO),
+            query=query,
+            certificate=self.certificate(recorded["numbers"], interval=recorded["interval"]),
+            guess=math.nan if recorded["guess"] is None else recorded["guess"],
+            confirmed=recorded["confirmed"],
+            notes=tuple(recorded["notes"]),
+            receipt=released.receipt,
+            unit=self.strategy.unit,
+        )
+
+    def certificate(self, numbers: dict[str, Any], *, interval: str = "") -> Certificate:
+        """The statement, with these numbers."""
+        return Certificate(
+            statement=_STATEMENTS[self.promise].format(f"{self.confidence:.6g}"),
+            theorem=self.strategy.theorem,
+            numbers=numbers,
+            checked=_CHECKED,
+            assumed=self.assumptions,
+            interval=interval,
+        )
+
+
+class Answering:
+    """Answers the questions of one account from its ``protected`` rows, and tells callbacks of new answers.
+
+    ``question_again`` makes the question of an interrupted reservation anew, or returns None. ``look`` is
+    called with new questions before they are asked, and looks at free rows only.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        strategy: Strategy,
+        protected: Part,
+        records: Records,
+        state: AccountState,
+        *,
+        question_again: Callable[[Interrupted], Question | None],
+        look: Callable[[Iterable[Question]], None],
+    ) -> None:
+        self._session = session
+        self._strategy = strategy
+        self._protected = protected
+        self._records = records
+        self._state = state
+        self._question_again = question_again
+        self._look = look
+        self._at_hand: dict[str, Answer] = {}
+        self._callbacks: dict[object, Callable[[Answer], object]] = {}
+
+    def answer(self, question: Question, asker: Asker = NOBODY) -> Answer:
+        """The answer to one question; a refusal is raised."""
+        (answer,) = self.answers([Member(question, asker)])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def all_answers(self, questions: Iterable[Question]) -> list[Answer]:
+        """The answers to questions that are asked together; a refusal is raised."""
+        answers = []
+        for outcome in self.answers([Member(question) for question in questions]):
+            if isinstance(outcome, Exception):
+                raise outcome
+            answers.append(outcome)
+        return answers
+
+    def answers(
+        self,
+        members: Sequence[Member],
+        *,
+        refused: dict[str, Exception] | None = None,
+        stop: bool = False,
+        apart: bool = False,
+    ) -> list[Answer | HoldfastError]:
+        """The answer to each question, or why it has none; up to the first without one, with ``stop``. They
+        are asked together, unless they merely wait for the same turn: ``apart``."""
+        new: dict[str, Member] = {}
+        outcomes: dict[str, Answer | HoldfastError] = {}
+        requested: dict[str, str] = {}
+        for member in members:
+            question, request = member.question, member.asker.request
+            asked_before = (
+                {self._session.requested(request), requested.setdefault(request, question.key)}
+                if request
+                else set()
+            )
+            if not asked_before <= {None, question.key}:
+                outcomes[question.key] = self._state.explained(QueryRejected(_OTHER_REQUEST))
+            elif question.key not in outcomes and (recorded := self.known(question)) is not None:
+                outcomes[question.key] = recorded
+            elif question.key not in outcomes:
+                new.setdefault(question.key, member)
+            if stop and isinstance(outcomes.get(question.key), Exception):
+                break
+        if new:
+            outcomes |= self._new_answers(list(new.values()), refused, stop=stop, apart=apart)
+        return _in_order(members, outcomes, stop=stop)
+
+    def known(self, question: Question) -> Answer | BudgetSpent | None:
+        """The answer that was given before, or the same refusal; None for a new question."""
+        if (answer := self._at_hand.get(question.key)) is not None:
+            return answer
+        released = self._session.released(question.key)
+        return None if released is None else self._settled(released, question)
+
+    def history(self, after: int = 0) -> Iterator[tuple[int, Answer]]:
+        """Every answer beyond line ``after`` of the book, in order, with its line."""
+        for line, released in self._session.history(after):
+            # A line without an interval is a failure or a claim.
+            if released.answer is not None and CLAIM not in released.answer:
+                yield line, self._recall(released)
+
+    def claims(self) -> Iterator[Released]:
+        """Every claim that was tested, in order."""
+        for _, released in self._session.history():
+            if released.answer is not None and CLAIM in released.answer:
+                yield released
+
+    def claim(self, question: Question, asker: Asker) -> Released:
+        """What the book says about one claim, which is tested if it is new."""
+        if self._session.released(question.key) is None:
+            self._protected.rows.require_unchanged()
+            try:
+                failed = answer_together(
+                    self._session, self._strategy, [Member(question, asker)], self._protected
+                )
+            except QueryRejected as rejected:
+                raise self._state.explained(rejected) from None
+            if question.key in failed:
+                raise self._state.not_computed(question.text, failed[question.key])
+        released = self._session.released(question.key)
+        assert released is not None
+        return released
+
+    def preview(self, question: Question, asker: Asker) -> Preview:
+        """What a question would cost and show; reads no protected rows and writes nothing."""
+        asked: Asked[Prepared] = Asked(
+            question.key,
+            question.text,
+            prepare=lambda account: self._strategy.prepare(question, account),
+            worst=lambda prepared: prepared.worst_price,
+            reader="",
+            asker=asker,
+        )
+        recorded, unit = self.known(question), self._strategy.unit
+        if isinstance(recorded, Answer):
+            return Preview(
+                question.record, recorded.guess, recorded.low, recorded.high, known=True, unit=unit
+            )
+        refusal: HoldfastError | None = recorded
+        if refusal is None:
+            try:
+                preview = self._session.preview(asked).preview()
+                notes = (*question.notes, *not_in_training(question))
+                return replace(preview, why=" ".join((preview.why, *notes)).strip())
+            except QueryRejected as rejected:
+                raise self._state.explained(rejected) from None
+            except (BudgetSpent, Closed) as error:
+                refusal = error
+        guess = math.nan if question.guess is None else question.guess
+        return Preview(
+            question.record, guess, question.low, question.high, allowed=False, unit=unit, why=str(refusal)
+        )
+
+    def on_answer(self, callback: Callable[[Answer], object]) -> Callable[[], None]:
+        """Call ``callback`` with every new answer; returns a function that ends this."""
+        if not callable(callback):
+            raise InvalidArgument("callback", "a function of one answer", callback, of="Guard.on_answer")
+
+        key = object()  # The same callback may be given twice.
+
+        def stop() -> None:
+            self._callbacks.pop(key, None)
+
+        self._callbacks[key] = callback
+        return stop
+
+    def tell(self, answers: Sequence[tuple[Answer, Asker]]) -> None:
+        """Give new answers to all callbacks, and raise the first error once all of them were called."""
+        errors: list[Exception] = []
+        for answer, asker in answers:
+            for callback in tuple(self._callbacks.values()):
+                try:
+                    if asker.context is None:
+                        callback(answer)
+                    else:
+                        asker.context.run(callback, answer)
+                except Exception as error:
+                    errors.append(error)
+        if not errors:
+            return
+        first, *others = errors
+        for other in others:
+            first.add_note(f"Another callback call failed too. {type(other).__name__}: {other}")
+        first.add_note("The answer is in the account book. Ask again to get it for free.")
+        raise first
+
+    def read_interrupted(self) -> None:
+        """Read questions again whose process was interrupted; each once, and under its own reservation."""
+        if not self._session.interrupted():
+            return
+        self._protected.rows.require_unchanged()
+        read_interrupted(self._session, self._strategy, self._question_again, self._protected)
+
+    def _settled(self, released: Released, asked: Question | None = None) -> Answer | BudgetSpent:
+        """The answer, or the same refusal, that a settled question has once and for all."""
+        if released.answer is None:
+            return self._state.too_wide(released.text)
+        return self._recall(released, asked)
+
+    def _recall(self, released: Released, asked: Question | None = None) -> Answer:
+        """The answer a line of the book stands for, made once while it is remembered."""
+        answer = self._at_hand.get(released.key)
+        if answer is None:
+            answer = self._at_hand[released.key] = self._records.answer(released, asked)
+            if len(self._at_hand) > _REMEMBERED:
+                self._at_hand.pop(next(iter(self._at_hand)), None)
+        return answer
+
+    def _new_answers(
+        self, members: Sequence[Member], refused: dict[str, Exception] | None, *, stop: bool, apart: bool
+    ) -> dict[str, Answer | HoldfastError]:
+        """Ask what is new: together where the strategy can, else one by one; or ``apart``."""
+        self._look(member.question for member in members)
+        outcomes: dict[str, Answer | HoldfastError] = {}
+        groups = [members] if self._strategy.together or apart else [[member] for member in members]
+        ask: Callable[..., dict[str, float]] = answer_apart if apart else partial(answer_together, stop=stop)
+        for group in groups:
+            recorded: set[str] = set()
+            try:
+                self._protected.rows.require_unchanged()
+                failed = ask(
+                    self._session,
+                    self._strategy,
+                    group,
+                    self._protected,
+                    refused=refused,
+                    recorded=recorded,
+                    first=self.read_interrupted,
+                )
+            except QueryRejected as rejected:
+                raise self._state.explained(rejected) from None
+            new_answers: list[tuple[Answer, Asker]] = []
+            refusals = False
+            for member in group:
+                key = member.question.key
+                outcome = self._outcome(member.question, failed, refused or {})
+                if outcome is not None:
+                    outcomes[key] = outcome
+                if isinstance(outcome, Exception):
+                    refusals = True
+                elif outcome is not None and key in recorded:
+                    new_answers.append((outcome, member.asker))
+            self.tell(new_answers)
+            if refusals and (stop or refused is None):
+                break
+        return outcomes
+
+    def _outcome(
+        self, question: Question, failed: dict[str, float], refused: dict[str, Exception]
+    ) -> Answer | HoldfastError | None:
+        """What came of a question that was new; None where it was not asked after all."""
+        refusal = refused.get(question.key)
+        if isinstance(refusal, QueryRejected):
+            return self._state.explained(refusal)
+        if isinstance(refusal, HoldfastError):
+            return refusal
+        released = self._session.released(question.key)
+        if released is not None:
+            return self._settled(released, question)
+        if question.key not in failed:
+            return None
+        return self._state.not_computed(question.text, failed[question.key])
+
+
+def _in_order(
+    members: Sequence[Member], outcomes: dict[str, Answer | HoldfastError], *, stop: bool
+) -> list[Answer | HoldfastError]:
+    ordered: list[Answer | HoldfastError] = []
+    for member in members:
+        outcome = outcomes.get(member.question.key)
+        if outcome is None:
+            break  # Nothing was asked from here on.
+        ordered.append(outcome)
+        if stop and isinstance(outcome, Exception):
+            break
+    return ordered

@@ -1,0 +1,348 @@
+"""Open an account: its terms, its rows, its strategy and its book; or go on with one.
+
+Rows of a later epoch, and books of earlier versions, are opened here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast import checks
+from holdfast.answers import Certificate
+from holdfast.asking import FAILURE, INTERRUPTED, OtherTerms, Records, Session, blocks_in, share_in
+from holdfast.coding import Account, Weights
+from holdfast.dependence import Dependence
+from holdfast.engines import open_rows
+from holdfast.errors import InvalidArgument
+from holdfast.guard._earlier import not_compared
+from holdfast.guard._epoch import After, Epoch, EpochAccount
+from holdfast.guard._setup import KEYED, Content, model_of, set_up
+from holdfast.ledger import Book, BookError, EpochLink
+from holdfast.strategies import STRATEGIES, Setup, Strategy, checked_weights, choose_strategy, default_share
+
+if TYPE_CHECKING:
+    from holdfast.typing import PromiseKind, StrategyName, TableLike
+
+# Book key for the content digests of an account that was opened before digests were recorded.
+_SEEN = "content"
+# Terms that books of earlier versions do not have, each with its own book key where it is written down later:
+# the parameters of the dependence model, and which rows are in which part.
+_MODEL, _PARTS = "model", "parts"
+_ADDED = (_MODEL, _PARTS)
+_BOUND_LATER = (
+    "The account was opened by an earlier version, which wrote the kind of model into the book and not its "
+    "parameters. They are taken to be those given here, which the book has had since line {:,}."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What an account promises and how its rows are set aside; the fields are options of
+    :class:`~holdfast.Guard`."""
+
+    confidence: float = 0.95
+    error: float | None = None
+    strategy: StrategyName = "code"
+    queries: int | None = None
+    surprises: int | None = None
+    expect: float | None = None
+    promise: PromiseKind = "all"
+    training_share: float | None = None
+    split_seed: int = 0
+    split_by: str | None = None
+    seconds: float | None = None
+    public_categories: bool | Collection[str] = False
+
+    def __post_init__(self) -> None:
+        real = checks.real(self.confidence, "confidence", "(0, 1)", of="Guard")
+        object.__setattr__(self, "confidence", real)
+        if self.error is not None:
+            object.__setattr__(self, "error", checks.real(self.error, "error", "(0, inf)", of="Guard"))
+        checks.choice(self.strategy, "strategy", STRATEGIES, of="Guard")
+        checked_weights(self.strategy, self.expect, self.promise)
+
+    @property
+    def weights(self) -> Weights:
+        """How the failure probability is shared out among the questions."""
+        return checked_weights(self.strategy, self.expect, self.promise)
+
+    @property
+    def in_book(self) -> dict[str, Any]:
+        """The terms in the first line of a book; how rows are set aside is among the facts about the rows."""
+        written: dict[str, Any] = {
+            "strategy": self.strategy,
+            "queries": self.queries,
+            "surprises": self.surprises,
+            "confidence": self.confidence,
+            "error": self.error,
+        }
+        if self.expect is not None:
+            written["expect"] = self.weights.expect
+        if self.promise != "all":
+            written["promise"] = self.promise
+        return written
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An account that can be asked: its terms, both parts of the rows, its strategy and its book.
+
+    ``accounts`` are those of all epochs so far that are at hand, the newest last. ``trains`` says whether the
+    training part is made of rows of earlier epochs.
+    """
+
+    terms: Terms
+    setup: Setup
+    strategy: Strategy
+    book: Book
+    session: Session
+    records: Records
+    epoch: Epoch
+    accounts: tuple[EpochAccount, ...]
+    trains: bool
+
+    @property
+    def certificate(self) -> Certificate:
+        """What all answers together rest on."""
+        account, setup = self.session.account, self.setup
+        numbers = {
+            "protected rows": setup.protected.rows.count,
+            "training rows": setup.facts["training_rows"],
+            "questions": account.steps,
+            f"{self.strategy.unit} spent": self.strategy.spent(account),
+            "charged for the split": setup.bias - sum(setup.besides.values()),
+            **setup.besides,
+        }
+        if self.epoch.number > 1:
+            numbers |= {"epoch": self.epoch.number, "all epochs hold together with": self.epoch.together}
+        interrupted = self.session.balance.interrupted
+        if not interrupted:
+            return self.records.certificate(numbers)
+        records = replace(self.records, assumptions=(*self.records.assumptions, INTERRUPTED))
+        return records.certificate({**numbers, "read again after an interruption": interrupted})
+
+
+def open_guard(
+    data: TableLike,
+    train: TableLike | None,
+    dependence: Dependence | None,
+    ledger: str | Path | Book | After | None,
+    terms: Terms,
+) -> Opened:
+    """Open the rows of an account and its book, or go on with the book."""
+    failure, weights = 1 - terms.confidence, terms.weights
+    share = share_in(ledger) if terms.training_share is None else terms.training_share
+    setup = set_up_in(
+        ledger,
+        data,
+        train,
+        dependence,
+        failure=failure,
+        training_share=default_share(terms.strategy, weights) if share is None else share,
+        split_seed=terms.split_seed,
+        split_by=terms.split_by,
+        seconds=terms.seconds,
+        shuffled=terms.strategy == "split",
+        in_units=terms.strategy == "code",
+        blocks=blocks_in(ledger),
+        public_categories=terms.public_categories,
+    )
+    failure -= setup.bias
+    if not failure > 0:
+        raise InvalidArgument(
+            "confidence", "small enough to pay for the training split", terms.confidence, of="Guard"
+        )
+    strategy = choose_strategy(
+        terms.strategy,
+        setup,
+        failure=failure,
+        error=terms.error,
+        queries=terms.queries,
+        surprises=terms.surprises,
+    )
+    agreed = {**terms.in_book, **setup.facts}
+    if strategy.failure_closes:
+        agreed[FAILURE] = "closes"
+    book, session, link = open_account(ledger, Account(failure, weights=weights), agreed)
+    epoch = Epoch.of(link, terms.confidence)
+    own = EpochAccount(
+        epoch.number,
+        session,
+        in_memory=book.in_memory,
+        priced=terms.strategy == "code",
+        alone=strategy.failure_closes,
+    )
+    assumptions = (*setup.assumptions, *bound_later(book), *not_compared(book))
+    return Opened(
+        terms=terms,
+        setup=setup,
+        strategy=strategy,
+        book=book,
+        session=session,
+        records=Records(terms.confidence, strategy, assumptions, terms.promise),
+        epoch=epoch,
+        accounts=(*ledger.arrival.accounts, own) if isinstance(ledger, After) else (own,),
+        trains=isinstance(ledger, After) and ledger.trains,
+    )
+
+
+def set_up_in(
+    ledger: str | Path | Book | After | None,
+    data: Any,
+    train: Any,
+    dependence: Dependence | None,
+    *,
+    failure: float,
+    **options: Any,
+) -> Setup:
+    """Open the rows of the epoch that a book is about. In a later one those that earlier rows may still reach
+    are dropped, and what is left of their influence is charged."""
+    if not isinstance(ledger, After) and link_in(ledger) is None:
+        return set_up(data, train, dependence, failure=failure, **options)
+    rows = open_rows(data)
+    model = model_of(rows, dependence)
+    arrived = model.fresh(failure)
+    if arrived.dropped:
+        data = rows.split(~arrived.protected, arrived.protected)[1].native()
+    model = arrived.protected_model
+    setup = set_up(data, train, model, failure=failure - arrived.bias, **options)
+    # That earlier rows are independent of these is what ``fresh`` states, and charges for.
+    covered = set(model.protected_only().assumptions) - set(model.assumptions) if _trains(ledger) else set()
+    stated = (*arrived.assumptions, *(said for said in setup.assumptions if said not in covered))
+    return replace(
+        setup,
+        bias=setup.bias + arrived.bias,
+        assumptions=tuple(dict.fromkeys(stated)),
+        facts={**setup.facts, "dropped": arrived.dropped},
+    )
+
+
+def _trains(ledger: str | Path | Book | After | None) -> bool:
+    """Whether the training part is known to be made of earlier rows."""
+    return isinstance(ledger, After) and ledger.trains
+
+
+def link_in(ledger: str | Path | Book | None) -> EpochLink | None:
+    """The link in a book that may not exist yet; nothing is left behind where it does not."""
+    if isinstance(ledger, Book):
+        return EpochLink.of(ledger)
+    if ledger is not None and not isinstance(ledger, (str, Path)):
+        raise InvalidArgument("ledger", "a path, a Book, or None", ledger, of="Guard")
+    if ledger is None or ("://" not in str(ledger) and not Path(ledger).exists()):
+        return None
+    book = Book(ledger)
+    try:
+        return EpochLink.of(book)
+    finally:
+        book.close()
+
+
+def open_account(
+    ledger: str | Path | Book | After | None, account: Account, agreed: dict[str, Any]
+) -> tuple[Book, Session, EpochLink | None]:
+    """Open a book for what was agreed, or go on with it; a later epoch is announced first, and once only."""
+    if isinstance(ledger, After):
+        try:
+            return _open_after(ledger, account, agreed)
+        except BaseException:
+            ledger.leave()
+            raise
+    book = ledger if isinstance(ledger, Book) else Book(ledger)
+    try:
+        link = EpochLink.of(book)
+        return book, _session(book, account, agreed, link), link
+    except BaseException:
+        if book is not ledger:
+            book.close()
+        raise
+
+
+def _open_after(after: After, account: Account, agreed: dict[str, Any]) -> tuple[Book, Session, EpochLink]:
+    link = after.announce(agreed)
+    if after.book.opening is None:
+        agreed = {**agreed, **after.arrival.earlier.keep(after.book, after.arrival.missing)}
+    session = _session(after.book, account, agreed, link)
+    after.opened()
+    return after.book, session, link
+
+
+def _session(book: Book, account: Account, agreed: dict[str, Any], link: EpochLink | None) -> Session:
+    if link is not None:
+        agreed = {**agreed, "epoch": link.to_dict()}
+    try:
+        return open_session(book, account, agreed)
+    except OtherTerms as other:
+        raise _explained(other, book) from None
+
+
+def _explained(other: OtherTerms, book: Book) -> BookError:
+    """Why a book does not fit what is at hand, and what to do: another model, or a table that has grown."""
+    if "model" in other.differing and "data" not in other.differing:
+        return BookError(
+            f"{other} The dependence model is not the one that this account was opened with, on which its "
+            "answers rest. Give the same model with the same parameters."
+        )
+    if not {"data", "rows"} & set(other.differing):
+        return other
+    later = book.about(EpochLink.ANNOUNCED, "act")
+    known = (
+        f" (it was: epoch {later.body['epoch']}, {later.body['rows']:,} rows)" if later is not None else ""
+    )
+    return BookError(
+        f"{other} If rows were added to the table: an account is never refilled, and rows that arrived later "
+        "are an epoch with an account of its own. Open this book with the rows it was opened for, and call "
+        f"guard.next_epoch(new_rows){known}."
+    )
+
+
+def open_session(book: Book, account: Account, agreed: dict[str, Any]) -> Session:
+    """Open a book for what was agreed, or go on with it if it was opened for the same rows and model.
+
+    A book of an earlier version says less about its rows or its model. It goes on with those that it is
+    brought now, writes down what they are, and goes on with no others from then on.
+    """
+    keyed = _said(agreed, lambda content: content.under(book.secret))
+    opening = book.opening
+    if opening is None:
+        return Session(book, account, keyed)
+    written, seen = keyed, {}
+    if not _names_content(opening.body):
+        written = _said(agreed, lambda content: content.former)
+        seen = {_SEEN: {name: keyed[name] for name in keyed if keyed[name] != written[name]}}
+    later = [name for name in _ADDED if name in keyed and name not in opening.body]
+    seen |= {name: {name: keyed[name]} for name in later if not _told_by_name(name, keyed)}
+    session = Session(book, account, {name: term for name, term in written.items() if name not in later})
+    for subject, terms in seen.items():
+        recorded = session.record("act", terms, subject)
+        if differing := sorted(name for name in terms if recorded.get(name) != terms[name]):
+            raise OtherTerms(book.name, differing)
+    return session
+
+
+def bound_later(book: Book) -> tuple[str, ...]:
+    """What is assumed of a book that did not say its model's parameters when it was opened."""
+    bound = book.about(_MODEL, "act")
+    return () if bound is None else (_BOUND_LATER.format(bound.sequence),)
+
+
+def _told_by_name(name: str, agreed: dict[str, Any]) -> bool:
+    """Whether the older term ``dependence`` says as much as the model does."""
+    return name == _MODEL and agreed["dependence"].startswith(("Independent(", "MDependent("))
+
+
+def _said(agreed: dict[str, Any], in_words: Callable[[Content], str | None]) -> dict[str, Any]:
+    """What was agreed, with contents as a book says them."""
+    said: dict[str, Any] = {}
+    for name, term in agreed.items():
+        if isinstance(term, dict):
+            said[name] = _said(term, in_words)
+        else:
+            said[name] = in_words(term) if isinstance(term, Content) else term
+    return said
+
+
+def _names_content(opening: dict[str, Any]) -> bool:
+    return any(isinstance(term, str) and term.startswith(KEYED) for term in opening.values())
