@@ -17,8 +17,8 @@ from playwright.sync_api import expect
 from server_caller import Caller
 from starlette.testclient import TestClient
 
+from holdfast.registry._boards import GivenResults
 from holdfast.server import Policy, Service, create_app
-from holdfast.server._boards import GivenResults
 
 ROWS = 4_000
 

@@ -12,8 +12,8 @@ from server_caller import Caller
 from starlette.testclient import TestClient
 
 from holdfast.ledger import Balance, Book, BookError, export, verify
+from holdfast.registry._archives import back_up, restore
 from holdfast.server import Service, create_app
-from holdfast.server._archives import back_up, restore
 
 
 def acts(owner):

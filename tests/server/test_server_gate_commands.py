@@ -15,9 +15,9 @@ from server_process import serving
 
 from holdfast.cli import main
 from holdfast.client import Client
+from holdfast.registry._boards import GivenResults
 from holdfast.server import Service
 from holdfast.server._agents import make_tools
-from holdfast.server._boards import GivenResults
 
 HARNESS = """
 import os, sys

@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 import pytest
 from starlette.responses import JSONResponse
 
+from holdfast.registry._people import Grant, Person
 from holdfast.server import _neighbours
 from holdfast.server._neighbours import Homes, Neighbours
 from holdfast.server._observation import Tracing, begin_request, count_new
-from holdfast.server._people import Grant, Person
 from holdfast.server._requests import AskBody
 from holdfast.server._short_way import PlainQuestion
 

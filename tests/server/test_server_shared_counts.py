@@ -9,10 +9,10 @@ from multiprocessing import get_context
 
 import pytest
 
+from holdfast.registry._policy import TooMany
 from holdfast.server import _admission
 from holdfast.server._admission import FreeRate, Limits, SharedCounts, SharedMoments
 from holdfast.server._connections import Connections, Entrance
-from holdfast.server._policy import TooMany
 
 
 def two_processes():

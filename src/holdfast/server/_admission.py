@@ -33,10 +33,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.server._people import ROUTES, Forbidden, Person, Refused
-from holdfast.server._policy import TooMany
+from holdfast.registry import ROUTES, Forbidden, Person, Refused, Service, TooMany
 from holdfast.server._routing import PERSON, identify, problem
-from holdfast.server._service import Service
 from holdfast.server._short_way import AskedRoute, Gathering, PlainQuestion, plain_question
 
 if TYPE_CHECKING:

@@ -28,13 +28,13 @@ from fastapi.responses import JSONResponse
 import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.ledger import read_heads
+from holdfast.registry import Service
 from holdfast.server import _admin_routes, _asking, _board_routes
 from holdfast.server._admission import Admission, Limits
 from holdfast.server._neighbours import Neighbours
 from holdfast.server._observation import CONTENT_TYPE, COUNTED, Metrics, Observation, Tracing
 from holdfast.server._replies import describe_replies
 from holdfast.server._routing import TheService, authorize, install_problems
-from holdfast.server._service import Service
 from holdfast.server._short_way import Gathering
 
 _AGE = 1.0

@@ -26,12 +26,11 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
+from holdfast.registry import Grant, Person, named
 from holdfast.server._admission import SLOTS, slot_of
 from holdfast.server._observation import Tracing, begin_request, count_new
-from holdfast.server._people import Grant, Person
 from holdfast.server._requests import AskBody
 from holdfast.server._short_way import PlainQuestion
-from holdfast.server._storage import named
 
 _PATIENCE = 2.0
 _LOOK_EVERY = 0.5

@@ -27,12 +27,12 @@ from threading import Event, Thread, Timer, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
+from holdfast.registry import Service
 from holdfast.server._admission import Limits, SharedCounts, SharedMoments, share_buckets
 from holdfast.server._app import create_app
 from holdfast.server._connections import Entrance, connections_here, watched_protocol
 from holdfast.server._neighbours import Homes, Neighbours
 from holdfast.server._observation import COUNTED, Metrics, logging_to, serve_metrics, tracing_from_environment
-from holdfast.server._service import Service
 
 if TYPE_CHECKING:
     import asyncio

@@ -28,8 +28,8 @@ from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
 from holdfast.guard import Guard
 from holdfast.ledger import Balance, Book
 from holdfast.records import Record
-from holdfast.server._people import Forbidden, Person
-from holdfast.server._storage import Store
+from holdfast.registry._people import Forbidden, Person
+from holdfast.registry._storage import Store
 
 if TYPE_CHECKING:
     from holdfast.typing import PromiseKind, StrategyName
