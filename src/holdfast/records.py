@@ -136,8 +136,28 @@ def _fields_that_are_tuples(kind: Any) -> dict[str, bool]:
     return {field.name: str(field.type).startswith("tuple") for field in fields(kind) if field.init}
 
 
+@cache
+def _compared_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.compare)
+
+
+def _same_values(record: Any, other: object) -> Any:
+    """Whether two records of one class have the same values. A guess that is NaN, which means that there is
+    none, is the same as itself. Dataclasses of Python 3.13 and later would say that it is not."""
+    if type(other) is not type(record):
+        return NotImplemented
+    kind: Any = type(record)
+    names = _compared_names(kind)
+    return tuple(getattr(record, name) for name in names) == tuple(getattr(other, name) for name in names)
+
+
 class Record:
     """Base of every result; subclasses are ``@dataclass(frozen=True, repr=False)``."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__eq__" not in vars(cls):  # A dataclass keeps the comparison that its class has.
+            cls.__eq__ = _same_values  # type: ignore[method-assign]
 
     def _visible(self) -> dict[str, Any]:
         kind: Any = type(self)

@@ -64,7 +64,7 @@ class Shell:
     def _converse(self, arguments: list[str], typed: list[str]) -> str:
         (_, data), printed = arguments, io.StringIO()
         ledger, handle = account.beside(data), _prompt.Conversation.handle
-        nothing_said = account.Terms(None, None, None, None, None)
+        nothing_said = account.Given()
 
         def echo_and_handle(conversation: _prompt.Conversation, line: str) -> bool:
             print(_prompt.PROMPT + line)

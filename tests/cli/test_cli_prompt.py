@@ -174,7 +174,7 @@ def test_every_command_says_something(sitting, tmp_path):
 
 def test_a_refusal_at_the_prompt_is_shown_and_the_prompt_goes_on(sitting):
     guard, said = sitting("mean(income, 0, 1e5)\rshare(age > 40)\r\x04", error=0.15)
-    assert "cannot be answered within the promised ±0.15" in said
+    assert "protected rows cannot give ±0.15; the best here is about" in said
     assert [str(answer.query) for answer in guard.history] == ["share(age > 40)"]
 
 

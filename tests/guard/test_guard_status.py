@@ -483,7 +483,7 @@ def test_a_promise_that_so_few_rows_cannot_keep_is_refused_with_one_that_they_ca
     source = np.random.default_rng(7)
     people = {"age": source.integers(18, 90, 258), "income": source.normal(40_000, 9_000, 258)}
     with pytest.raises(
-        BudgetSpent, match=r"172 protected rows cannot give that; the best here is"
+        BudgetSpent, match=r": 172 protected rows cannot give ±0\.01; the best here is about ±"
     ) as refused:
         Guard(people, error=0.01).ask(question)
     assert refused.value.spent == 0
@@ -491,3 +491,19 @@ def test_a_promise_that_so_few_rows_cannot_keep_is_refused_with_one_that_they_ca
     assert Guard(people, error=1.2 * best).ask(question).half_width <= 1.2 * best
     with pytest.raises(BudgetSpent):
         Guard(people, error=0.8 * best).ask(question)
+
+
+def test_a_guard_says_at_once_that_so_few_rows_cannot_keep_its_promise():
+    """From public facts only, the number of rows. After the first answer the words are about the account."""
+    people = {"age": np.random.default_rng(7).integers(18, 90, 258)}
+    words = Guard(people, error=0.01).left.words
+    assert re.fullmatch(r"172 protected rows cannot give ±0\.01; the best here is about ±0\.\d+", words)
+    older = {"age": people["age"] + 100}
+    assert Guard(older, error=0.01).left.words == words
+    best = float(words.rpartition("±")[2])
+    assert "confirmed guesses" in Guard(people, error=1.2 * best).left.words
+
+
+def test_a_share_given_as_training_rows_names_the_right_argument():
+    with pytest.raises(InvalidArgument, match=r"write training_share=0\.25\. Got 0\.3 instead"):
+        Guard({"age": np.arange(300)}, train=0.3)

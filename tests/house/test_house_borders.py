@@ -26,6 +26,7 @@ FINISHED = {
     "coding": 5,
     "dependence": 18,
     "gates": 4,
+    "guard": 12,
     "holdout": 3,
     "intervals": 8,
     "lab": 9,

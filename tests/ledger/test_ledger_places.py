@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -158,19 +160,17 @@ def test_names_with_line_breaks_are_refused():
 
 
 def test_a_question_is_found_without_reading_the_book(tmp_path):
-    connection = Book(tmp_path / "book")._lines._connection
     statements = []
-    connection.set_trace_callback(statements.append)
     book = Book(tmp_path / "book")
     book._lines._connection.set_trace_callback(statements.append)
     book.about("k", "release")
     book.requested("r")
     book.close()
     looked = [statement for statement in statements if statement.startswith("SELECT")]
-    plans = [connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in looked]
+    with closing(sqlite3.connect(tmp_path / "book")) as file:
+        plans = [file.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in looked]
     assert len(plans) == 2
     assert all("USING INDEX" in str(plan) for plan in plans), plans
-    connection.close()
 
 
 def test_bytes_are_kept_beside_the_lines_and_in_no_export(place, tmp_path):

@@ -79,13 +79,24 @@ def test_what_cannot_be_read_says_what_to_write(text: str, instead: str) -> None
         ("year('2024-01-01') = 2024", "is text where a date is needed"),
         ("t + 1 > 2", "year\\(t\\)"),
         ("x like '1%'", "'x' is a number where text is needed"),
-        ("t like '2024%'", "'t' is a date where text is needed"),
+        ("t like '2024%'", "'t' is a timestamp where text is needed"),
+        ("t > 3", "'3' is a number where a date is needed in 't > 3'; write a date, like '2020-01-31'"),
+        ("z + 1 > 2", r"Column 'z' is a timezone-aware timestamp \(read in UTC\) where a number is needed"),
         ("t < z", "'z' has a time zone and 't' has none"),
     ],
 )
 def test_kinds_are_checked(text: str, complaint: str) -> None:
     with pytest.raises(QueryRejected, match=complaint):
         queries.share(text, nulls=False).check(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [("t", "a timestamp"), ("z", "a timezone-aware timestamp"), ("d", "a date")]
+)
+def test_a_mean_of_times_says_which_type_the_column_has(column: str, kind: str) -> None:
+    schema = Schema({**SCHEMA, "d": Column("date", "date", nullable=False)})
+    with pytest.raises(QueryRejected, match=rf"^Column '{column}' is {kind} .*year\({column}\)"):
+        queries.mean(column, bounds=(0, 1)).check(schema)
 
 
 def test_a_part_has_no_value_only_where_the_date_has_none() -> None:

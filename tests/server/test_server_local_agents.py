@@ -18,7 +18,7 @@ import pytest
 from mcp import StdioServerParameters
 
 import holdfast
-from holdfast.cli.account import Terms, beside, opened_account
+from holdfast.cli.account import Given, beside, opened_account
 from holdfast.cli.serve import LocalAccount
 from holdfast.guard import Guard
 from holdfast.ledger import Book
@@ -309,7 +309,7 @@ def test_data_that_disappear_leave_the_account_as_it_was(tools, folder):
     (folder / "people.csv").unlink()
     (again,) = talk(tools, ("ask", {"question": "share(age > 40)"}))
     assert again == answer
-    account = LocalAccount(lambda: opened_account("people.csv", beside("people.csv"), (), Terms()))
+    account = LocalAccount(lambda: opened_account("people.csv", beside("people.csv"), (), Given()))
     refused, status = talk(
         make_local_tools(account.guard), ("ask", {"question": "share(age > 40)"}), ("status", {})
     )
@@ -326,7 +326,7 @@ def test_data_that_disappear_leave_the_account_as_it_was(tools, folder):
 def test_an_account_that_the_system_refuses_is_told(people, folder):
     (folder / "nobody").write_text("no folder")
     place = folder / "nobody" / "account"
-    account = LocalAccount(lambda: opened_account("people.csv", place, (), Terms()))
+    account = LocalAccount(lambda: opened_account("people.csv", place, (), Given()))
     (refused,) = talk(make_local_tools(account.guard), ("status", {}))
     account.close()
     assert refused["refused"]

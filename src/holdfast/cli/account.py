@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,31 +26,28 @@ if TYPE_CHECKING:
     from holdfast.ledger import Book
 
 
-_DEFAULTS: dict[str, Any] = {
-    "confidence": 0.95,
-    "error": None,
-    "expect": None,
-    "promise": "all",
-    "training-share": None,  # The guard's own: it depends on what is expected.
-    "split-seed": 0,
-    "clusters": None,
-    "mixing": None,
-}
-
-
 @dataclass(frozen=True)
-class Terms:
-    """What was said on the command line; None where nothing was said."""
+class Given:
+    """What was said on the command line about an account: ``options`` has only what was said."""
 
     train: str | None = None
-    confidence: float | None = None
-    error: float | None = None
-    expect: float | None = None
-    promise: str | None = None
-    training_share: float | None = None
-    split_seed: int | None = None
     clusters: str | None = None
     mixing: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        train: str | None = None,
+        clusters: str | None = None,
+        mixing: float | None = None,
+        **options: Any,
+    ) -> Given:
+        """From the options of a command, which are None where nothing was said."""
+        return cls(
+            train, clusters, mixing, {name: value for name, value in options.items() if value is not None}
+        )
 
 
 def beside(data: str) -> Path:
@@ -68,10 +65,10 @@ def beside(data: str) -> Path:
 
 
 @contextmanager
-def opened(data: str, ledger: Path | None, terms: Terms) -> Iterator[Guard]:
+def opened(data: str, ledger: Path | None, given: Given) -> Iterator[Guard]:
     """A guard on the data whose account is kept in ``ledger`` (None: in memory), which is closed at the end.
 
-    Terms that were not said are those the account was opened with; saying others is an error.
+    Options that are not given are those the account was opened with; giving others is an error.
     """
     from holdfast.guard import Guard
     from holdfast.ledger import Book
@@ -79,9 +76,9 @@ def opened(data: str, ledger: Path | None, terms: Terms) -> Iterator[Guard]:
     new = ledger is None or not ledger.exists()
     book = Book(ledger)
     try:
-        options = _settle(terms, ledger, _opening(book))
+        options = _settle(given, ledger, _opening(book))
         try:
-            guard = Guard(data, train=terms.train, ledger=book, **options)
+            guard = Guard(data, train=given.train, ledger=book, **options)
         except BaseException:
             _forget(book, ledger if new else None)
             raise
@@ -102,54 +99,38 @@ def _forget(book: Book, path: Path | None) -> None:
         path.unlink(missing_ok=True)
 
 
-def _settle(terms: Terms, ledger: Path | None, agreed: Mapping[str, Any]) -> dict[str, Any]:
-    given = {
-        "confidence": terms.confidence,
-        "error": terms.error,
-        "expect": terms.expect,
-        "promise": terms.promise,
-        "training-share": terms.training_share,
-        "split-seed": terms.split_seed,
-        "clusters": terms.clusters,
-        "mixing": terms.mixing,
-    }
-    if terms.clusters is not None and terms.mixing is not None:
+def _settle(given: Given, ledger: Path | None, agreed: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a guard: as the account was opened, or as they are given for a new one."""
+    from holdfast.guard import Terms
+    from holdfast.ledger import BookError
+
+    if given.clusters is not None and given.mixing is not None:
         raise click.UsageError(
             "--clusters and --mixing contradict each other: rows are in groups, or a series."
         )
-    from holdfast.ledger import BookError
-
-    training = agreed.get("training", {})
-    if "given" in training and terms.train is None:
+    if "given" in agreed.get("training", {}) and given.train is None:
         raise BookError(
             f"The account {ledger} was opened with a training file of its own; give it again with --train."
         )
-    terms_of_account = {**_DEFAULTS}
-    strategy = {name: agreed[name] for name in ("strategy", "queries", "surprises") if name in agreed}
-    if agreed:
-        terms_of_account |= {
-            name: agreed[name] for name in ("confidence", "error", "expect", "promise") if name in agreed
-        }
-        terms_of_account |= {"training-share": training.get("share"), "split-seed": training.get("seed", 0)}
-        model = agreed.get("model", {})
-        terms_of_account |= {"clusters": model.get("clusters"), "mixing": model.get("mixing")}
-        for name, value in given.items():
-            if value is not None and value != terms_of_account[name]:
-                before = (
-                    f"--{name} {_shown(terms_of_account[name])}"
-                    if terms_of_account[name] is not None
-                    else f"no --{name}"
-                )
-                raise BookError(
-                    f"The account {ledger} was opened with {before}, and this says --{name} {_shown(value)}. "
-                    "Leave it out to go on with the account, or keep another one with --ledger."
-                )
-    options: dict[str, Any] = {
-        name.replace("-", "_"): terms_of_account[name] if value is None else value
-        for name, value in given.items()
+    terms, model = Terms.of_book(agreed), agreed.get("model", {})
+    written: dict[str, Any] = {
+        **terms.options,
+        "clusters": model.get("clusters"),
+        "mixing": model.get("mixing"),
     }
-    model = _model(options.pop("clusters"), options.pop("mixing"))
-    return {**options, **strategy, **model}
+    asked_for = {**given.options, "clusters": given.clusters, "mixing": given.mixing}
+    for name, value in asked_for.items() if agreed else ():
+        if value is not None and value != written[name]:
+            option, before = name.replace("_", "-"), written[name]
+            opened = f"no --{option}" if before is None else f"--{option} {_shown(before)}"
+            raise BookError(
+                f"The account {ledger} was opened with {opened}, and this says --{option} {_shown(value)}. "
+                "Leave it out to go on with the account, or keep another one with --ledger."
+            )
+    clusters, mixing = (
+        (model.get("clusters"), model.get("mixing")) if agreed else (given.clusters, given.mixing)
+    )
+    return {**terms.options, **given.options, **_model(clusters, mixing)}
 
 
 def _model(clusters: str | None, mixing: float | None) -> dict[str, Any]:
@@ -232,7 +213,7 @@ def account_options(command: _Command) -> _Command:
     return command
 
 
-def place_of(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str, ...]) -> Path | None:
+def book_place(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str, ...]) -> Path | None:
     """Where the account is kept; None for one that is forgotten at the end."""
     if ledger is not None and no_ledger:
         raise click.UsageError("--ledger and --no-ledger contradict each other.")
@@ -240,19 +221,19 @@ def place_of(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str, 
 
 
 @contextmanager
-def opened_account(data: str, ledger: Path | None, after: tuple[str, ...], terms: Terms) -> Iterator[Guard]:
+def opened_account(data: str, ledger: Path | None, after: tuple[str, ...], given: Given) -> Iterator[Guard]:
     """The guard to ask: of the table's one account, or of the last of its epochs."""
     if not after:
-        with opened(data, ledger, terms) as guard:
+        with opened(data, ledger, given) as guard:
             yield guard
         return
-    if ledger is None or terms != Terms(terms.train):
+    if ledger is None or given != Given(given.train):
         raise click.UsageError(
             "What holds in an epoch was agreed when it was opened: with --after, leave --no-ledger, "
             "--confidence, --promise, --error, --expect, --training-share, --split-seed, --clusters and "
             "--mixing out."
         )
-    with opened_epochs((*after, data), ledger, terms.train) as guards:
+    with opened_epochs((*after, data), ledger, given.train) as guards:
         yield guards[-1]
 
 
@@ -260,7 +241,7 @@ def opened_account(data: str, ledger: Path | None, after: tuple[str, ...], terms
 def opened_epochs(tables: Sequence[str], ledger: Path, train: str | None = None) -> Iterator[list[Guard]]:
     """The guards of a table's epochs in order, on the terms they were opened with; all are closed at the
     end. ``ledger`` is the first one's account, and ``train`` the training file it was opened with."""
-    with opened(tables[0], ledger, Terms(train)) as first:
+    with opened(tables[0], ledger, Given(train)) as first:
         guards = [first]
         try:
             for table in tables[1:]:

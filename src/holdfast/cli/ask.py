@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli._output import print_data
-from holdfast.cli.account import Terms, account_options, opened_account, place_of
+from holdfast.cli.account import Given, account_options, book_place, opened_account
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.records import amount, interval_words
 
@@ -73,19 +73,19 @@ def ask(
     """
     if precise and nats is not None:
         raise click.UsageError("--nats and --precise contradict each other: --precise means --nats 3.")
-    place = place_of(data, ledger, no_ledger, after)
+    place = book_place(data, ledger, no_ledger, after)
     finer: Finer = {"precise": precise, "nats": nats}
     if diagnose:
         if preview:
             raise click.UsageError("--diagnose and --preview contradict each other.")
-        with opened_account(data, place, after, Terms(**terms)) as guard:
+        with opened_account(data, place, after, Given.of(**terms)) as guard:
             _diagnose(guard, questions, as_json=as_json)
         return
     at_terminal = not questions and sys.stdin.isatty()
     for option, given in (("preview", preview), ("json", as_json), ("precise", precise), ("nats", nats)):
         if at_terminal and given not in (False, None):
             raise click.UsageError(f"--{option} needs a question: say it with -q.")
-    with opened_account(data, place, after, Terms(**terms)) as guard:
+    with opened_account(data, place, after, Given.of(**terms)) as guard:
         if at_terminal:
             from holdfast.cli._prompt import converse
 
@@ -266,8 +266,8 @@ def report(
         raise click.UsageError("--markdown and --json contradict each other.")
     if page is not None and not page.parent.is_dir():
         raise click.UsageError(f"--html cannot write {page}: there is no folder {page.parent}.")
-    terms = _terms(Terms(**given), preregister=preregister)
-    place = place_of(data, ledger, no_ledger, after)
+    terms = _as_given(Given.of(**given), preregister=preregister)
+    place = book_place(data, ledger, no_ledger, after)
     new = place is None or not place.exists()
     asked = _readable(questions)
     if new:  # Whoever says no leaves no account behind.
@@ -287,14 +287,14 @@ def report(
         page.write_text(_page(data, final), encoding="utf-8")
 
 
-def _terms(terms: Terms, *, preregister: bool) -> Terms:
+def _as_given(given: Given, *, preregister: bool) -> Given:
     if not preregister:
-        return terms
-    if terms.train is not None or terms.training_share:
+        return given
+    if given.train is not None or given.options.get("training_share"):
         raise click.UsageError(
             "A preregistration has no training part: leave --train and --training-share out."
         )
-    return replace(terms, training_share=0.0)
+    return replace(given, options={**given.options, "training_share": 0.0})
 
 
 def _readable(questions: tuple[str, ...]) -> tuple[str, ...]:

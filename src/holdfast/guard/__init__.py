@@ -20,7 +20,11 @@ from holdfast.answers import (
 from holdfast.asking import Asker
 from holdfast.guard._epoch import Epoch
 from holdfast.guard._guard import Guard
+from holdfast.guard._opening import Terms as Terms
+from holdfast.guard._opening import TermsOptions as TermsOptions
 from holdfast.guard._opening import open_session as open_session
+from holdfast.guard._opening import real as real
+from holdfast.guard._opening import whole as whole
 from holdfast.guard._report import Report
 from holdfast.guard._scores import ScoreRequest as ScoreRequest
 from holdfast.guard._scores import ScoreVerbs

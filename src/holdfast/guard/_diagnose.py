@@ -123,7 +123,7 @@ class _Looks:
         same = ordered.blocks == (self._looked.grouped,)
         read = self._in_groups if same else self._read(ordered.blocks)
         seen = {name: (look_along(values, ordered.stretch), values) for name, values in read.items()}
-        return {name: (one, values) for name, (one, values) in seen.items() if one is not None}
+        return {name: (along, values) for name, (along, values) in seen.items() if along is not None}
 
     def neighbours(self, name: str, threshold: float) -> Neighbours:
         """The public record of what was seen along the table."""
@@ -168,7 +168,7 @@ class _Looks:
             for name, values in self._in_groups.items()
             if name != column
         ]
-        return tuple(one for one in alike if one is not None)
+        return tuple(pair for pair in alike if pair is not None)
 
     @property
     def count(self) -> int:
@@ -189,7 +189,10 @@ def ids_among(rows: Rows, columns: Mapping[str, Values]) -> dict[str, Values]:
             continue
         if schema[name].whole:
             smooth = [_smooth(*_both(values, labels)) for values in numbers if values.name != name]
-            if any(one is not None and one.z > _SURE and one.correlation > _CLOSELY for one in smooth):
+            if any(
+                resemblance is not None and resemblance.z > _SURE and resemblance.correlation > _CLOSELY
+                for resemblance in smooth
+            ):
                 continue
         chosen[name] = labels
     return chosen
@@ -286,12 +289,12 @@ class Doubts:
         try:
             if self._in_order:
                 return self._shuffled(question)
-            told = [*self._along(question), *self._by_groups(question)]
+            sentences = [*self._along(question), *self._by_groups(question)]
         except Exception:  # A hint is not worth failing for.
             return ""
-        if not told:
+        if not sentences:
             return ""
-        return f"This guard takes rows for independent. {' '.join(told)} guard.diagnose() shows more."
+        return f"This guard takes rows for independent. {' '.join(sentences)} guard.diagnose() shows more."
 
     @cached_property
     def _looked(self) -> Looked:
@@ -318,9 +321,10 @@ class Doubts:
     def _along(self, question: TableQuestion) -> list[str]:
         looks = _Looks(self._looked, (), question, None)
         close = [
-            one
-            for one in (looks.neighbours(name, _WARNED_LIMIT) for name in looks.along)
-            if min(one.z, one.nearby_z) > _SURE and min(one.correlation, one.nearby) > MATTERS
+            neighbours
+            for neighbours in (looks.neighbours(name, _WARNED_LIMIT) for name in looks.along)
+            if min(neighbours.z, neighbours.nearby_z) > _SURE
+            and min(neighbours.correlation, neighbours.nearby) > MATTERS
         ]
         return [close_sentence(close)] if close and not close[0].is_sorted and not self._sorted else []
 
@@ -344,8 +348,12 @@ class Doubts:
             return []
         values = values_of((self._looked.grouped,), question.checked, question.text)
         alike = [likeness(values, labels, self._looked) for labels in ids.values()]
-        sure = [one for one in alike if one is not None and one.z > _SURE and one.design_effect > _WIDENS]
-        return [group_sentence([max(sure, key=lambda one: one.design_effect)])] if sure else []
+        sure = [
+            group
+            for group in alike
+            if group is not None and group.z > _SURE and group.design_effect > _WIDENS
+        ]
+        return [group_sentence([max(sure, key=lambda group: group.design_effect)])] if sure else []
 
 
 def _share_together(labels: Values, clusters: NDArray[np.int64]) -> float:

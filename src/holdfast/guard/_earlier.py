@@ -295,11 +295,11 @@ def _parts_of(
     setup: Setup, key: bytes, *, training: bool, only: Collection[str] | None
 ) -> Iterator[EarlierPart]:
     """Both parts of an epoch, and the table that they make up."""
-    known = {PROTECTED: setup.protected}
+    parts = {PROTECTED: setup.protected}
     if training and setup.training is not None:
-        known[TRAINING] = setup.training
+        parts[TRAINING] = setup.training
     made = {}
-    for name, part in known.items():
+    for name, part in parts.items():
         if can_be_compared(part.rows):
             made[name] = _part(name, part.rows, key, part.rows.columns if only is None else only)
             yield made[name][0]
@@ -422,23 +422,23 @@ def _unpacked(content: bytes) -> EarlierRows:
     head = json.loads(content[8 : 8 + length])
     place = 8 + length
 
-    def sketch(said: dict[str, int] | None) -> Sketch | None:
+    def sketch(written: dict[str, int] | None) -> Sketch | None:
         nonlocal place
-        if said is None:
+        if written is None:
             return None
-        kept = said["kept"]
+        kept = written["kept"]
         digests = np.frombuffer(content, dtype="<u8", count=kept, offset=place).astype(np.uint64)
         counts = np.frombuffer(content, dtype=np.uint8, count=kept, offset=place + 8 * kept)
         place += 9 * kept
-        return Sketch(said["rows"], digests, counts, said["below"])
+        return Sketch(written["rows"], digests, counts, written["below"])
 
-    def part(said: dict[str, Any]) -> EarlierPart:
-        lists = {name: tuple(said[name]) for name in ("columns", "numbering")}
-        sketches = {name: sketch(said[name]) for name in ("sketch", "unnumbered")}
-        return EarlierPart(**{**said, **lists, **sketches})
+    def part(written: dict[str, Any]) -> EarlierPart:
+        lists = {name: tuple(written[name]) for name in ("columns", "numbering")}
+        sketches = {name: sketch(written[name]) for name in ("sketch", "unnumbered")}
+        return EarlierPart(**{**written, **lists, **sketches})
 
     epochs = [
-        EarlierEpoch(said["number"], said["closed"], tuple(part(one) for one in said["parts"]))
-        for said in head["epochs"]
+        EarlierEpoch(epoch["number"], epoch["closed"], tuple(part(written) for written in epoch["parts"]))
+        for epoch in head["epochs"]
     ]
     return EarlierRows(bytes.fromhex(head["key"]), tuple(epochs))

@@ -101,11 +101,15 @@ class After:
         Whether rows are new is looked at last, when nothing else is wrong with them.
         """
         content: Content = facts["data"]
-        said = {"epoch": self.number, "rows": facts["rows"], "data": content.under(self.before.secret)}
+        announcement = {
+            "epoch": self.number,
+            "rows": facts["rows"],
+            "data": content.under(self.before.secret),
+        }
         if self.before.about(EpochLink.ANNOUNCED, "act") is None:
             self.arrival.require_new()
-        told = self.session.record("act", said, EpochLink.ANNOUNCED)
-        if told not in (said, {**said, "data": content.former}):
+        recorded = self.session.record("act", announcement, EpochLink.ANNOUNCED)
+        if recorded not in (announcement, {**announcement, "data": content.former}):
             raise BookError(
                 f"The account book {self.before.name} was followed by another epoch, about other rows. Open "
                 "that one, and go on from it with next_epoch."
@@ -336,9 +340,9 @@ class Arrival:
 
     def require_not_known(self) -> None:
         """Refuse a table that has rows again which may be known to everybody. Free, and writes nothing."""
-        known = self._known_again()
-        if known is not None:
-            raise self._refused(*known)
+        repeated = self._known_again()
+        if repeated is not None:
+            raise self._refused(*repeated)
 
     def _known_again(self) -> tuple[int, str] | None:
         """The first epoch and part of which everybody may know that its rows come again."""

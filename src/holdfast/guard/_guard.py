@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from holdfast import checks
 from holdfast.answers import (
@@ -32,7 +32,7 @@ from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard._diagnose import Doubts, diagnosed
 from holdfast.guard._epoch import After, Arrival, closed_in_time, confidence_after, earlier_rows, model_after
-from holdfast.guard._opening import Opened, Terms, open_guard
+from holdfast.guard._opening import EpochOptions, Opened, Terms, open_guard
 from holdfast.guard._questions import Questions, record_of
 from holdfast.guard._report import Report, give_report, recorded_report
 from holdfast.guard._scores import ScoreRequest, ScoreVerbs
@@ -131,9 +131,9 @@ class Guard(ScoreVerbs["Predictions"]):
             split_seed=split_seed,
             split_by=split_by,
             seconds=seconds,
-            public_categories=public_categories,
         )
-        self._take(open_guard(data, train, dependence, ledger, terms), assumed=dependence is None)
+        opened = open_guard(data, train, dependence, ledger, terms, public_categories)
+        self._take(opened, assumed=dependence is None)
 
     def _take(self, opened: Opened, *, assumed: bool) -> None:
         """Ask this account from now on; ``assumed`` says that nobody described how its rows depend."""
@@ -521,15 +521,17 @@ class Guard(ScoreVerbs["Predictions"]):
         dependence: Dependence | None = None,
         ledger: str | Path | Book | None = None,
         close: bool = False,
-        **options: Any,
+        public_categories: bool | Collection[str] | None = None,
+        **options: Unpack[EpochOptions],
     ) -> Guard:
         """A guard on the rows that arrived since, with an account of its own; called again, it goes on.
 
         Without ``train`` the guesses come from this epoch's training part and, once its account is closed for
         good, from its protected rows too; all new rows are protected. With ``together`` the confidence is
         such that all epochs that ever follow hold together with that probability. The ``ledger`` is beside
-        this one, and ``options`` of :class:`Guard` are as they are here, unless they are given. ``close``
-        ends this account for good first, unless something is known to be wrong with the table.
+        this one. ``public_categories`` and the other ``options`` of :class:`Guard` are as they are here,
+        unless they are given. ``close`` ends this account for good first, unless something is known to be
+        wrong with the table.
 
         Guarantee: the new epoch's intervals all hold with its confidence, whatever is known about earlier
         rows, and those of all epochs with ``guard.epoch.together`` (``docs/theory/epochs.md``).
@@ -545,12 +547,15 @@ class Guard(ScoreVerbs["Predictions"]):
             arrival.require_not_known()
             self.close_account()
         closed = closed_in_time(self._book)
+        if public_categories is None:
+            public_categories = self._opened.public_categories
         terms = replace(self._terms, confidence=confidence, **options)
         trains = train is None and terms.strategy in TRAINING_SHARES and terms.split_by is None
         after = After(self._session, self._book, self.epoch, ledger, arrival, trains, closed)
         given = earlier_rows(self._setup, closed=closed) if trains else train
         guard = Guard.__new__(Guard)
-        guard._take(open_guard(data, given, dependence, after, terms), assumed=dependence is None)
+        opened = open_guard(data, given, dependence, after, terms, public_categories)
+        guard._take(opened, assumed=dependence is None)
         return guard
 
     def close(self) -> None:

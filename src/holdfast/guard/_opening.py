@@ -5,15 +5,15 @@ Rows of a later epoch, and books of earlier versions, are opened here too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from holdfast import checks
 from holdfast.answers import Certificate
 from holdfast.asking import FAILURE, INTERRUPTED, OtherTerms, Records, Session, blocks_in, share_in
-from holdfast.coding import Account, Weights
+from holdfast.coding import PROMISES, Account, Weights
 from holdfast.dependence import Dependence
 from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
@@ -21,7 +21,8 @@ from holdfast.guard._earlier import not_compared
 from holdfast.guard._epoch import After, Epoch, EpochAccount
 from holdfast.guard._setup import KEYED, Content, model_of, set_up
 from holdfast.ledger import Book, BookError, EpochLink
-from holdfast.strategies import STRATEGIES, Setup, Strategy, checked_weights, choose_strategy, default_share
+from holdfast.records import Record
+from holdfast.strategies import STRATEGIES, Setup, Strategy, choose_strategy, default_share
 
 if TYPE_CHECKING:
     from holdfast.typing import PromiseKind, StrategyName, TableLike
@@ -38,52 +39,117 @@ _BOUND_LATER = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """What an account promises and how its rows are set aside; the fields are options of
-    :class:`~holdfast.Guard`."""
+def real(domain: str, default: float | None) -> Any:
+    """An option that is a number in ``domain``, such as "(0, 1)"; None where that is its ``default``."""
+    return field(default=default, metadata={"domain": domain})
 
-    confidence: float = 0.95
-    error: float | None = None
+
+def whole(at_least: int, default: int | None) -> Any:
+    """An option that is a whole number; None where that is its ``default``."""
+    return field(default=default, metadata={"at_least": at_least})
+
+
+class EpochOptions(TypedDict, total=False):
+    """Terms of an account, as keyword arguments; all but its confidence."""
+
+    error: float | None
+    strategy: StrategyName
+    queries: int | None
+    surprises: int | None
+    expect: float | None
+    promise: PromiseKind
+    training_share: float | None
+    split_seed: int
+    split_by: str | None
+    seconds: float | None
+
+
+class TermsOptions(EpochOptions, total=False):
+    """Terms of an account, as keyword arguments."""
+
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Terms(Record):
+    """What an account promises and how its rows are set aside: the options that a guard, a service's policy
+    and the command line have in common. What they mean is said at :class:`~holdfast.Guard`.
+
+    This is the place of their names, types, defaults and checks, and of how a book has them.
+    """
+
+    confidence: float = real("(0, 1)", 0.95)
+    error: float | None = real("(0, inf)", None)
     strategy: StrategyName = "code"
-    queries: int | None = None
-    surprises: int | None = None
-    expect: float | None = None
+    queries: int | None = whole(1, None)
+    surprises: int | None = whole(0, None)
+    expect: float | None = real("[1, inf)", None)
     promise: PromiseKind = "all"
-    training_share: float | None = None
-    split_seed: int = 0
+    training_share: float | None = real("[0, 1)", None)
+    split_seed: int = whole(0, 0)
     split_by: str | None = None
-    seconds: float | None = None
-    public_categories: bool | Collection[str] = False
+    seconds: float | None = real("(0, inf)", None)
+
+    # Whose options they are, in messages.
+    _of: ClassVar[str] = "Guard"
 
     def __post_init__(self) -> None:
-        real = checks.real(self.confidence, "confidence", "(0, 1)", of="Guard")
-        object.__setattr__(self, "confidence", real)
-        if self.error is not None:
-            object.__setattr__(self, "error", checks.real(self.error, "error", "(0, inf)", of="Guard"))
-        checks.choice(self.strategy, "strategy", STRATEGIES, of="Guard")
-        checked_weights(self.strategy, self.expect, self.promise)
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value is None and option.default is None:
+                continue
+            if "domain" in option.metadata:
+                value = checks.real(value, option.name, option.metadata["domain"], of=self._of)
+            elif "at_least" in option.metadata:
+                value = checks.whole(value, option.name, at_least=option.metadata["at_least"], of=self._of)
+            object.__setattr__(self, option.name, value)
+        checks.choice(self.strategy, "strategy", STRATEGIES, of=self._of)
+        checks.choice(self.promise, "promise", PROMISES, of=self._of)
+        if self.split_by is not None and not isinstance(self.split_by, str):
+            raise InvalidArgument("split_by", "the name of a column", self.split_by, of=self._of)
+        for name, value, usual in (("expect", self.expect, None), ("promise", self.promise, "all")):
+            if self.strategy != "code" and value != usual:
+                raise InvalidArgument(
+                    name, f"left out: strategy {self.strategy!r} fixes its own terms", value, of=self._of
+                )
+
+    @property
+    def options(self) -> TermsOptions:
+        """The terms as keyword arguments of :class:`~holdfast.Guard`."""
+        return {
+            "confidence": self.confidence,
+            "error": self.error,
+            "strategy": self.strategy,
+            "queries": self.queries,
+            "surprises": self.surprises,
+            "expect": self.expect,
+            "promise": self.promise,
+            "training_share": self.training_share,
+            "split_seed": self.split_seed,
+            "split_by": self.split_by,
+            "seconds": self.seconds,
+        }
 
     @property
     def weights(self) -> Weights:
         """How the failure probability is shared out among the questions."""
-        return checked_weights(self.strategy, self.expect, self.promise)
+        return Weights(self.promise, self.expect)
 
     @property
     def in_book(self) -> dict[str, Any]:
-        """The terms in the first line of a book; how rows are set aside is among the facts about the rows."""
-        written: dict[str, Any] = {
-            "strategy": self.strategy,
-            "queries": self.queries,
-            "surprises": self.surprises,
-            "confidence": self.confidence,
-            "error": self.error,
-        }
-        if self.expect is not None:
-            written["expect"] = self.weights.expect
-        if self.promise != "all":
-            written["promise"] = self.promise
-        return written
+        """The terms in the first line of a book; how rows are set aside is among the facts about the rows.
+        What is as usual is left out, where earlier versions did not have it."""
+        names = ["strategy", "queries", "surprises", "confidence", "error"]
+        names += ["expect"] * (self.expect is not None) + ["promise"] * (self.promise != "all")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def of_book(cls, opening: Mapping[str, Any]) -> Terms:
+        """The terms in the first line of a book, ``opening``; how long a question may take is not there."""
+        training = opening.get("training", {})
+        names = ("strategy", "queries", "surprises", "confidence", "error", "expect", "promise")
+        written = {name: opening[name] for name in names if name in opening}
+        return cls(**written, training_share=training.get("share"), split_seed=training.get("seed", 0))
 
 
 @dataclass(frozen=True)
@@ -103,6 +169,7 @@ class Opened:
     epoch: Epoch
     accounts: tuple[EpochAccount, ...]
     trains: bool
+    public_categories: bool | Collection[str]
 
     @property
     def certificate(self) -> Certificate:
@@ -131,6 +198,7 @@ def open_guard(
     dependence: Dependence | None,
     ledger: str | Path | Book | After | None,
     terms: Terms,
+    public_categories: bool | Collection[str] = False,
 ) -> Opened:
     """Open the rows of an account and its book, or go on with the book."""
     failure, weights = 1 - terms.confidence, terms.weights
@@ -141,14 +209,14 @@ def open_guard(
         train,
         dependence,
         failure=failure,
-        training_share=default_share(terms.strategy, weights) if share is None else share,
-        split_seed=terms.split_seed,
+        share=default_share(terms.strategy, weights) if share is None else share,
+        seed=terms.split_seed,
         split_by=terms.split_by,
         seconds=terms.seconds,
         shuffled=terms.strategy == "split",
         in_units=terms.strategy == "code",
         blocks=blocks_in(ledger),
-        public_categories=terms.public_categories,
+        public_categories=public_categories,
     )
     failure -= setup.bias
     if not failure > 0:
@@ -186,6 +254,7 @@ def open_guard(
         epoch=epoch,
         accounts=(*ledger.arrival.accounts, own) if isinstance(ledger, After) else (own,),
         trains=isinstance(ledger, After) and ledger.trains,
+        public_categories=public_categories,
     )
 
 
@@ -211,7 +280,10 @@ def set_up_in(
     setup = set_up(data, train, model, failure=failure - arrived.bias, **options)
     # That earlier rows are independent of these is what ``fresh`` states, and charges for.
     covered = set(model.protected_only().assumptions) - set(model.assumptions) if _trains(ledger) else set()
-    stated = (*arrived.assumptions, *(said for said in setup.assumptions if said not in covered))
+    stated = (
+        *arrived.assumptions,
+        *(assumption for assumption in setup.assumptions if assumption not in covered),
+    )
     return replace(
         setup,
         bias=setup.bias + arrived.bias,
@@ -288,13 +360,13 @@ def _explained(other: OtherTerms, book: Book) -> BookError:
     if not {"data", "rows"} & set(other.differing):
         return other
     later = book.about(EpochLink.ANNOUNCED, "act")
-    known = (
+    announced = (
         f" (it was: epoch {later.body['epoch']}, {later.body['rows']:,} rows)" if later is not None else ""
     )
     return BookError(
         f"{other} If rows were added to the table: an account is never refilled, and rows that arrived later "
         "are an epoch with an account of its own. Open this book with the rows it was opened for, and call "
-        f"guard.next_epoch(new_rows){known}."
+        f"guard.next_epoch(new_rows){announced}."
     )
 
 
@@ -335,13 +407,13 @@ def _told_by_name(name: str, agreed: dict[str, Any]) -> bool:
 
 def _said(agreed: dict[str, Any], in_words: Callable[[Content], str | None]) -> dict[str, Any]:
     """What was agreed, with contents as a book says them."""
-    said: dict[str, Any] = {}
+    written: dict[str, Any] = {}
     for name, term in agreed.items():
         if isinstance(term, dict):
-            said[name] = _said(term, in_words)
+            written[name] = _said(term, in_words)
         else:
-            said[name] = in_words(term) if isinstance(term, Content) else term
-    return said
+            written[name] = in_words(term) if isinstance(term, Content) else term
+    return written
 
 
 def _names_content(opening: dict[str, Any]) -> bool:

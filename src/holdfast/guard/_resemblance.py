@@ -373,8 +373,8 @@ def look_along(values: Values, stretch: Whole) -> Seen | None:
     return Seen(
         neighbours=first,
         nearby=_nearby(x, inside, codes if counts is not None else None),
-        lags=tuple(lag for lag, one in zip(lags, along, strict=True) if one is not None),
-        autocorrelation=tuple(one.correlation for one in along if one is not None),
+        lags=tuple(lag for lag, resemblance in zip(lags, along, strict=True) if resemblance is not None),
+        autocorrelation=tuple(resemblance.correlation for resemblance in along if resemblance is not None),
         trend=trend,
         trend_z=trend * math.sqrt(len(x) - 1),
         is_sorted=min(up, down) <= min(_OTHER_WAY * len(steps), _OF_CHANGES * (up + down)),

@@ -7,14 +7,13 @@ import glob
 import hashlib
 import hmac
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from holdfast import checks
 from holdfast.asking import LAYOUTS, ORDER
 from holdfast.dependence import Clusters, Dependence, Independent, Layout, Mixing, Split
 from holdfast.engines import Rows, Schema, open_rows
@@ -88,11 +87,11 @@ def set_up(
     dependence: Dependence | None,
     *,
     failure: float,
-    training_share: Any,
-    split_seed: Any,
-    split_by: Any = None,
-    seconds: Any = None,
-    public_categories: Any = False,
+    share: float,
+    seed: int,
+    split_by: str | None = None,
+    seconds: float | None = None,
+    public_categories: bool | Collection[str] = False,
     shuffled: bool = False,
     in_units: bool = False,
     blocks: bool = True,
@@ -105,9 +104,10 @@ def set_up(
         raise InvalidArgument(
             "dependence", "a model from holdfast.dependence, or None", dependence, of="Guard"
         )
-    share = checks.real(training_share, "training_share", "[0, 1)", of="Guard")
-    seed = checks.whole(split_seed, "split_seed", at_least=0, of="Guard")
-    limit = None if seconds is None else checks.real(seconds, "seconds", "(0, inf)", of="Guard")
+    if isinstance(train, int | float):
+        raise InvalidArgument(
+            "train", "a table, or None; for a share of the rows, write training_share=0.25", train, of="Guard"
+        )
     if split_by is not None and (train is not None or share == 0):
         raise InvalidArgument(
             "split_by", "left out where no share of the rows is set aside", split_by, of="Guard"
@@ -157,7 +157,7 @@ def set_up(
     pilot = None if training is None else random_few(training, _PILOT_ROWS, seed)
     for part in (protected, training, pilot):
         if part is not None:
-            part.rows.limit(limit)
+            part.rows.limit(seconds)
     if in_units:
         protected, training = with_units(protected, training, model, whole, layouts)
     for part in (protected, *protected.units):
@@ -193,17 +193,18 @@ def _whole(rows: Rows) -> Part:
 def _with_given(rows: Rows, train: Any, model: Dependence, failure: float) -> _Parts:
     """The caller's training part: copied unless it is too large, or asked otherwise than the protected rows
     are. Of a series it is what came before, so that a gap is left out of the protected rows."""
-    known = open_rows(train)
-    require_columns(known.schema, "the training part", rows.schema, "the data")
-    if model.fitted_rows > known.count:
+    training_rows = open_rows(train)
+    require_columns(training_rows.schema, "the training part", rows.schema, "the data")
+    if model.fitted_rows > training_rows.count:
         raise QueryRejected(
-            f"The chain was fitted to {model.fitted_rows:,} rows, and the training part has {known.count:,}. "
-            "Rows that a model is fitted to must not be protected: give all of them as train=."
+            f"The chain was fitted to {model.fitted_rows:,} rows, and the training part has "
+            f"{training_rows.count:,}. Rows that a model is fitted to must not be protected: give all of "
+            "them as train=."
         )
-    facts = {"given": Content.of(train, known)}
-    alike = type(known.schema.dialect) is type(rows.schema.dialect)
-    known = known.stored() if known.is_small or not alike else known.settled()
-    training = Part(known, training=True, data_rows=rows.count)
+    facts = {"given": Content.of(train, training_rows)}
+    alike = type(training_rows.schema.dialect) is type(rows.schema.dialect)
+    training_rows = training_rows.stored() if training_rows.is_small or not alike else training_rows.settled()
+    training = Part(training_rows, training=True, data_rows=rows.count)
     if not model.follows_training:
         return _Parts(_whole(rows), training, model.protected_only(), facts)
     later = model.fresh(failure)
@@ -216,11 +217,9 @@ def _with_given(rows: Rows, train: Any, model: Dependence, failure: float) -> _P
     return _Parts(protected, training, later.protected_model, facts, later.bias, (stated,))
 
 
-def model_of(rows: Rows, dependence: Dependence | None, split_by: Any = None) -> Dependence:
+def model_of(rows: Rows, dependence: Dependence | None, split_by: str | None = None) -> Dependence:
     """The model about these rows. Rows with the same value of ``split_by`` are clusters, unless the caller
     says otherwise; a model that takes them for independent is refused."""
-    if split_by is not None and not isinstance(split_by, str):
-        raise InvalidArgument("split_by", "the name of a column", split_by, of="Guard")
     if isinstance(dependence, Clusters) and dependence.column is not None:
         if split_by not in (None, dependence.column):
             raise InvalidArgument(
@@ -383,8 +382,8 @@ def _shuffled(part: Part, seed: int) -> tuple[Part, dict[str, Any]]:
     digest of the order too, because a version of numpy that drew otherwise would give rows out twice."""
     part.rows.require_blocks()
     places = np.random.default_rng([seed, _FOR_ORDER]).permutation(part.rows.count)
-    told = {"seed": seed, "check": hashlib.sha256(places.astype("<i8").tobytes()).hexdigest()}
-    return replace(part, rows=part.rows.reordered(places)), told
+    order = {"seed": seed, "check": hashlib.sha256(places.astype("<i8").tobytes()).hexdigest()}
+    return replace(part, rows=part.rows.reordered(places)), order
 
 
 def random_few(part: Part, most: int, seed: int) -> Part:
@@ -408,9 +407,9 @@ def require_columns(part: Schema, name: str, wanted: Schema, of: str) -> None:
     for column, expected in wanted.items():
         if column not in part:
             raise QueryRejected(f"Column {column!r} of {of} is not in {name}; both need the same columns.")
-        if expected.kind not in (found := part[column].kind, "other"):
+        if expected.kind not in (kind := part[column].kind, "other"):
             raise QueryRejected(
-                f"The column {column!r} is {_KIND[expected.kind]} in {of} and {_KIND[found]} in {name}; both "
+                f"The column {column!r} is {_KIND[expected.kind]} in {of} and {_KIND[kind]} in {name}; both "
                 "need columns of the same kinds."
             )
         if expected.kind == "date" and expected.zoned != part[column].zoned:
@@ -479,7 +478,7 @@ def _as_books_say(rows: Rows) -> Schema:
     """The columns in the words of the first books: a time with a zone could only be asked about on Spark."""
     if rows.schema.dialect.engine == "Spark":
         return rows.schema
-    return Schema({name: "other" if one.zoned else one for name, one in rows.schema.items()})
+    return Schema({name: "other" if column.zoned else column for name, column in rows.schema.items()})
 
 
 def _is_local(data: Any, rows: Rows) -> bool:

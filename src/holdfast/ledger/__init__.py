@@ -25,6 +25,7 @@ from holdfast.ledger._places import place_of_epoch as place_of_epoch
 from holdfast.ledger._pool import Database as Database
 from holdfast.ledger._pool import Unreachable as Unreachable
 from holdfast.ledger._signing import Receipt, SigningKey
+from holdfast.ledger._sqlite import open_database as open_database
 from holdfast.ledger._verify import Problem, Verification, export, read_lines, read_receipts, verify
 from holdfast.ledger._witness import Checkpoint, Witness, check_witness, read_witness
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
@@ -37,6 +38,16 @@ _ROW = "(?, ?, ?, ?, ?, ?)"
 _LAST = "(SELECT digest FROM events ORDER BY sequence DESC LIMIT 1)"
 
 
+def open_database(owner: object, path: Path | str) -> sqlite3.Connection:
+    """Open a SQLite file with a write-ahead log. It is closed with its ``owner``: people let a guard go
+    without closing it."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+    # Not at exit, where a thread may still be writing.
+    weakref.finalize(owner, connection.close).atexit = False
+    connection.execute("PRAGMA journal_mode = WAL")
+    return connection
+
+
 class SqliteLines:
     """The lines of one book in a SQLite file, or in memory when no path is given."""
 
@@ -47,13 +58,7 @@ class SqliteLines:
         if path is not None:
             _make_private(path)
         try:
-            self._connection = sqlite3.connect(
-                ":memory:" if path is None else str(path),
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=30,
-            )
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection = open_database(self, ":memory:" if path is None else str(path))
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.executescript(_SCHEMA)
         except sqlite3.Error as error:

@@ -275,7 +275,7 @@ def _is_whole(node: Node, columns: Mapping[str, engines.Column]) -> bool:
 def _fits(node: Node, columns: Mapping[str, engines.Column], wanted: Sequence[str]) -> None:
     kind = check_kinds(node, columns)
     if kind not in wanted:
-        raise misfit(node, node, kind, wanted[0])
+        raise misfit(node, node, kind, wanted[0], columns)
 
 
 def _what_nulls_count_as(query: Query, reason: Gap) -> str:

@@ -50,6 +50,7 @@ _LITERAL_HELP = {
     ("text", "number"): "write the number without quotes",
     ("number", "text"): "write the text in single quotes",
     ("number", "boolean"): "write true or false",
+    ("number", "date"): "write a date, like '2020-01-31'",
 }
 
 Columns = Mapping[str, "engines.Column"]
@@ -93,19 +94,20 @@ def check_kinds(node: Node, columns: Columns) -> str:
     kinds = [check_kinds(arg, columns) for arg in node.args]
     op = node.op
     if op in _NUMERIC:
-        _all(node, kinds, "number")
+        _all(node, kinds, "number", columns)
     elif op in ("and", "or", "not"):
-        _all(node, kinds, "boolean")
+        _all(node, kinds, "boolean", columns)
     elif op in ("length", "lower", "upper") or op in _LIKE:
-        _all(node, kinds, "text")
+        _all(node, kinds, "text", columns)
     elif op in PARTS:
-        _all(node, kinds, "date")
+        _all(node, kinds, "date", columns)
     elif op in _COMPARED:
         _check_comparison(node, kinds, columns)
         if op in _ORDERED:
             _check_order(node, columns)
     elif op == "case":
-        _all(node, kinds[: len(kinds) // 2 * 2 : 2], "boolean", node.args[: len(kinds) // 2 * 2 : 2])
+        conditions = slice(0, len(kinds) // 2 * 2, 2)
+        _all(node, kinds[conditions], "boolean", columns, node.args[conditions])
         _check_alike(node, _results(node), columns)
     elif op == "coalesce":
         _check_alike(node, node.args, columns)
@@ -128,7 +130,9 @@ def _known(name: str, columns: Columns) -> str:
     raise QueryRejected(f"There is no column {name!r}.{hint} The columns are: {shown}.")
 
 
-def misfit(node: Node, inside: Node, kind: str, wanted: str) -> QueryRejected:
+def misfit(node: Node, inside: Node, kind: str, wanted: str, columns: Columns) -> QueryRejected:
+    """The refusal of ``node``, which is of one kind where ``inside`` needs another: what it is, and what to
+    write instead."""
     written = text_of(node)
     where = "" if node == inside else f" in {text_of(inside)!r}"
     name = f"Column {written!r}" if isinstance(node, Column) else repr(written)
@@ -143,14 +147,27 @@ def misfit(node: Node, inside: Node, kind: str, wanted: str) -> QueryRejected:
     else:
         advice = _HELP.get((kind, wanted), f"write {_WANTED[wanted]}").format(written)
     return QueryRejected(
-        f"{name} is {_WANTED.get(kind, kind)} where {_WANTED[wanted]} is needed{where}; {advice}."
+        f"{name} is {_in_words(node, kind, columns)} where {_WANTED[wanted]} is needed{where}; {advice}."
     )
 
 
-def _all(node: Call, kinds: list[str], wanted: str, args: tuple[Node, ...] | None = None) -> None:
+def _in_words(node: Node, kind: str, columns: Columns) -> str:
+    """What ``node`` is. Of a date in a column, its type says more."""
+    if kind == "date" and isinstance(node, Column):
+        column = columns[node.name]
+        if column.zoned:
+            return "a timezone-aware timestamp (read in UTC)"
+        if column.storage.startswith("timestamp"):
+            return "a timestamp"
+    return _WANTED.get(kind, kind)
+
+
+def _all(
+    node: Call, kinds: list[str], wanted: str, columns: Columns, args: tuple[Node, ...] | None = None
+) -> None:
     for arg, kind in zip(args or node.args, kinds, strict=True):
         if kind != wanted:
-            raise misfit(arg, node, kind, wanted)
+            raise misfit(arg, node, kind, wanted, columns)
 
 
 def _check_comparison(node: Call, kinds: list[str], columns: Columns) -> None:
@@ -158,14 +175,14 @@ def _check_comparison(node: Call, kinds: list[str], columns: Columns) -> None:
     if first == "text" and isinstance(node.args[0], Literal) and "date" in kinds:
         first = "date"
     if first == "other":
-        raise misfit(node.args[0], node, "other", "number")
+        raise misfit(node.args[0], node, "other", "number", columns)
     if first == "boolean" and node.op in _ORDERED:
-        raise misfit(node.args[0], node, "boolean", "number")
+        raise misfit(node.args[0], node, "boolean", "number", columns)
     for arg, kind in zip(node.args, kinds, strict=True):
         if first == "date" and kind == "text" and isinstance(arg, Literal):
             _check_date(str(arg.value), node, columns)
         elif kind != first:
-            raise misfit(arg, node, kind, first)
+            raise misfit(arg, node, kind, first, columns)
     if first == "date":
         _check_zones(node, columns)
 
@@ -249,15 +266,15 @@ def _check_alike(node: Call, values: tuple[Node, ...], columns: Columns) -> None
         raise QueryRejected(f"{text_of(node)!r} is null whatever the row; give at least one branch a value.")
     for value, kind in zip(values, kinds, strict=True):
         if kind in ("date", "other"):
-            raise misfit(value, node, kind, "number")
+            raise misfit(value, node, kind, "number", columns)
         if kind not in (first, "null"):
-            raise misfit(value, node, kind, first)
+            raise misfit(value, node, kind, first, columns)
 
 
 def _check_cast(node: Call, kind: str, columns: Columns) -> None:
     arg = node.args[0]
     if kind in ("date", "other"):
-        raise misfit(arg, node, kind, "number")
+        raise misfit(arg, node, kind, "number", columns)
     if node.op == "as whole" and kind != "boolean" and not is_whole(arg, columns):
         written = text_of(arg)
         number = f"cast({written} as double)" if kind == "text" else written

@@ -526,22 +526,7 @@ class Datasets:
         model = None if policy.rows == {"kind": "independent"} else policy.model(rows.count)
         book = self._places.book(name)
         try:
-            guard = Guard(
-                source,
-                confidence=policy.confidence,
-                error=policy.error,
-                dependence=model,
-                strategy=policy.strategy,
-                ledger=book,
-                queries=policy.queries,
-                surprises=policy.surprises,
-                expect=policy.expect,
-                promise=policy.promise,
-                training_share=policy.training_share,
-                split_seed=policy.split_seed,
-                split_by=policy.split_by,
-                seconds=policy.seconds,
-            )
+            guard = Guard(source, dependence=model, ledger=book, **policy.options)
         except BaseException:
             book.close()
             raise

@@ -20,19 +20,15 @@ import json
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from holdfast import checks, dependence
-from holdfast.coding import PROMISES
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
-from holdfast.guard import Guard
+from holdfast.guard import Guard, Terms, real, whole
 from holdfast.ledger import Balance, Book
 from holdfast.records import Record
 from holdfast.registry._people import Forbidden, Person
 from holdfast.registry._storage import Store
-
-if TYPE_CHECKING:
-    from holdfast.typing import PromiseKind, StrategyName
 
 RATE = 600
 SECONDS = 30.0
@@ -59,45 +55,34 @@ def require_rate(rate: int, person: str, balance: Balance) -> None:
         raise TooMany(rate, balance.window - max(0.0, now - min(lately)))
 
 
-@dataclass(frozen=True, repr=False)
-class Policy(Record):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Policy(Terms):
     """The promise, the model of the rows, and how the account is shared.
 
     ``shares`` gives people ("team/name") and whole teams ("team") at most so much of the one account: nats,
     or answers with a strategy that adds noise or splits the rows. Who is not named is bounded by the account
-    alone. ``rate`` is how many new questions a person may ask in a
-    minute, and ``seconds`` how long one may take: a question that is stopped was read, and is charged as one
-    that failed. ``split_by`` names the column by which rows that stay in a database are split.
+    alone. ``rate`` is how many new questions a person may ask in a minute, and ``seconds`` how long one may
+    take: a question that is stopped was read, and is charged as one that failed. ``split_by`` names the
+    column by which rows that stay in a database are split.
     ``rows`` describes how rows depend on each other: ``{"kind": "independent"}``,
     ``{"kind": "markov", "transition": [[…]]}``, ``{"kind": "clusters", "sizes": […]}`` or
     ``{"kind": "m-dependent", "m": 3}``.
-    ``expect`` and ``promise`` are those of :class:`holdfast.Guard`. ``report`` says who may give the last
-    word, which ends the account: "owner", or "analyst" for everyone who may ask.
+    ``confidence``, ``error``, ``strategy``, ``queries``, ``surprises``, ``expect``, ``promise``,
+    ``training_share`` and ``split_seed`` are those of :class:`holdfast.Guard`. ``report`` says who may give
+    the last word, which ends the account: "owner", or "analyst" for everyone who may ask.
     """
 
-    confidence: float = 0.95
-    error: float | None = None
-    strategy: StrategyName = "code"
-    queries: int | None = None
-    surprises: int | None = None
-    expect: float | None = None
-    promise: PromiseKind = "all"
     report: str = "owner"
-    training_share: float | None = None
-    split_seed: int = 0
-    split_by: str | None = None
-    rate: int = RATE
-    seconds: float = SECONDS
+    rate: int = whole(1, RATE)
+    seconds: float | None = real("(0, 86400]", SECONDS)
     shares: dict[str, float] = field(default_factory=dict)
     rows: dict[str, Any] = field(default_factory=lambda: {"kind": "independent"})
 
+    _of: ClassVar[str] = "Policy"
+
     def __post_init__(self) -> None:
-        checks.choice(self.promise, "promise", PROMISES, of="Policy")
+        super().__post_init__()
         checks.choice(self.report, "report", ("owner", "analyst"), of="Policy")
-        if self.expect is not None:
-            checks.real(self.expect, "expect", "[1, inf)", of="Policy")
-        checks.whole(self.rate, "rate", at_least=1, of="Policy")
-        checks.real(self.seconds, "seconds", "(0, 86400]", of="Policy")
         for who, nats in self.shares.items():
             checks.real(nats, f"shares[{who!r}]", "[0, inf)", of="Policy")
         if self.rows.get("kind") not in _MODELS:

@@ -36,7 +36,7 @@ from scipy import special
 from holdfast.engines import Rows as SourceRows
 from holdfast.engines import is_database, open_rows, shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.ledger import Book, Database, Marks, SigningKey, Unreachable
+from holdfast.ledger import Book, Database, Marks, SigningKey, Unreachable, open_database
 
 _BRACKETED = re.compile(r"\[(\w+)\]")
 # Held while tables are made, so that two services that start together do not make them twice.
@@ -89,10 +89,7 @@ class SqliteStore:
         self._lock = RLock()
         make_private(Path(path))
         try:
-            self._connection = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, timeout=30
-            )
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection = open_database(self, path)
         except sqlite3.Error as error:
             raise _unusable(error) from None
 

@@ -11,14 +11,15 @@ import io
 import json
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from holdfast import typing
 from holdfast.errors import QueryRejected
 from holdfast.isolated import Exhausted, parts_of, run_isolated
-from holdfast.registry import RATE, SECONDS
+from holdfast.registry import RATE, SECONDS, Policy
 
 
 class _Strict(BaseModel):
@@ -109,24 +110,49 @@ class ExportBody(_Strict):
     to: str | None = Field(default=None, max_length=200)
 
 
-class PolicyBody(_Strict):
-    """The promise, the model of the rows, and how the account is shared; see ``Policy``."""
+def _policy_fields() -> dict[str, Any]:
+    """The fields of :class:`Policy` for pydantic: each with its type, its default and its limits."""
+    hints = get_type_hints(Policy, localns=vars(typing))
+    made: dict[str, Any] = {}
+    for option in dataclasses.fields(Policy):
+        limits: dict[str, Any] = {}
+        if "domain" in option.metadata:
+            domain = option.metadata["domain"]
+            low, high = map(float, domain[1:-1].split(","))
+            limits["gt" if domain[0] == "(" else "ge"] = low
+            limits["lt" if domain[-1] == ")" else "le"] = high if math.isfinite(high) else None
+        elif "at_least" in option.metadata:
+            limits = {"ge": option.metadata["at_least"], "le": _MOST.get(option.name, 10**9)}
+        elif option.name in _MORE_LIMITS:
+            limits = dict(_MORE_LIMITS[option.name])
+        if option.default is dataclasses.MISSING:
+            limits["default_factory"] = option.default_factory
+        else:
+            limits["default"] = option.default
+        made[option.name] = (_TYPES.get(option.name, hints[option.name]), Field(**limits))
+    return made
 
-    confidence: float = Field(default=0.95, gt=0, lt=1)
-    error: float | None = Field(default=None, gt=0)
-    strategy: str = Field(default="code", max_length=40)
-    queries: int | None = Field(default=None, ge=1, le=10**9)
-    surprises: int | None = Field(default=None, ge=0, le=10**9)
-    expect: float | None = Field(default=None, ge=1)
-    promise: str = Field(default="all", pattern="^(all|each)$")
-    report: str = Field(default="owner", pattern="^(owner|analyst)$")
-    training_share: float | None = Field(default=None, ge=0, lt=1)
-    split_seed: int = Field(default=0, ge=0, le=2**63 - 1)
-    split_by: str | None = Field(default=None, min_length=1, max_length=200)
-    rate: int = _RATE
-    seconds: float = _SECONDS
-    shares: dict[_Sharer, float] = Field(default_factory=dict, max_length=10_000)
-    rows: dict[str, Any] = Field(default_factory=lambda: {"kind": "independent"})
+
+_TYPES = {"shares": dict[_Sharer, float]}
+_MOST = {"split_seed": 2**63 - 1}
+_MORE_LIMITS: dict[str, dict[str, Any]] = {
+    "report": {"pattern": "^(owner|analyst)$"},
+    "split_by": {"min_length": 1, "max_length": 200},
+    "shares": {"max_length": 10_000},
+}
+
+if TYPE_CHECKING:
+
+    class PolicyBody(_Strict):
+        """The promise, the model of the rows, and how the account is shared; see ``Policy``."""
+
+else:
+    PolicyBody = create_model(
+        "PolicyBody",
+        __base__=_Strict,
+        __doc__="The promise, the model of the rows, and how the account is shared; see ``Policy``.",
+        **_policy_fields(),
+    )
 
 
 class BoardBody(_Strict):

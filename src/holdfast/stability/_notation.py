@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import Any
 
 from holdfast import search
 from holdfast.errors import InvalidArgument
@@ -39,7 +39,7 @@ class Node:
     @property
     def numbers(self) -> tuple[str, ...]:
         """The names of its numbers, in order."""
-        named = fields(cast(Any, self.type))
+        named = fields(self.type)
         return tuple(field.name for field in named if field.name != "kind")
 
 

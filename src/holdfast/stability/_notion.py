@@ -26,6 +26,7 @@ EXPLICIT = "explicit, not efficient; finite outcomes"
 _WIDTHS = (24, 36, 8, 20, 22)
 
 
+@dataclass(frozen=True, repr=False)
 class Notion(Record, ABC):
     """A statement of stability. Its numbers are upper bounds: a smaller number is a stronger statement.
 

@@ -19,7 +19,6 @@ from holdfast.strategies._strategy import Outcome as Outcome
 from holdfast.strategies._strategy import Prepared as Prepared
 from holdfast.strategies._strategy import Setup as Setup
 from holdfast.strategies._strategy import Strategy as Strategy
-from holdfast.strategies._strategy import checked_weights as checked_weights
 from holdfast.strategies._strategy import choose_strategy as choose_strategy
 from holdfast.strategies._strategy import default_share as default_share
 from holdfast.strategies._strategy import released as released

@@ -263,7 +263,10 @@ class CodeStrategy:
         if self.capacity is None:
             after = partial(self._half_width_after, question, account)
             return describe_unlimited(question, half_width, after)
-        return self.capacity.describe(account, question, half_width)
+        best = self._best(question, account) if math.isinf(half_width) else None
+        return self.capacity.describe(
+            account, question, half_width, "" if best is None else self._short(best)
+        )
 
     def _half_width_after(self, question: Question, account: Account, questions: int) -> float:
         """How wide a question would be after others whose guesses are as good as expected: a forecast."""
@@ -417,27 +420,30 @@ class CodeStrategy:
     def _spent(self, account: Account, question: Question) -> BudgetSpent:
         """Say whether it is refused because of what was spent, or could never have been answered."""
         left = self.capacity.left(account) if self.capacity else None
-        fresh = Account(account.failure, weights=account.weights)
-        expected = expect(question, self._public(question, fresh.nats()))
-        if self._nearby(question, fresh, expected) is None:
-            best = self._on_grid(
-                question, fresh, expected, (self.error or 1.0) / 1000
-            ).half_width_near_guess()
-            reason = (
-                f": {self.rows:,} protected rows cannot give that; the best here is about "
-                f"±{float(f'{best:.2g}'):,g}. Promise a wider error, bring more rows, or ask in larger units."
-            )
+        best = self._best(question, account)
+        if best is not None:
+            reason = f": {self._short(best)}. Promise a wider error, bring more rows, or ask in larger units."
         else:
             reason = (
-                f" any more: {account.spent:.3g} nats are spent on {account.steps} questions, and {left:.3g} "
-                "are left for a share. Questions that were answered before stay free. New ones need a wider "
-                "promise or fresh rows."
+                f" cannot be answered within the promised ±{self.error:g} any more: {account.spent:.3g} nats "
+                f"are spent on {account.steps} questions, and {left:.3g} are left for a share. Questions "
+                "that were answered before stay free. New ones need a wider promise or fresh rows."
             )
-        return BudgetSpent(
-            f"{question.text} cannot be answered within the promised ±{self.error:g}{reason}",
-            asked=0.0,
-            spent=account.spent,
-            left=left,
+        return BudgetSpent(f"{question.text}{reason}", asked=0.0, spent=account.spent, left=left)
+
+    def _best(self, question: Question, account: Account) -> float | None:
+        """How narrow the very first answer could be, where even that one would break the promise; else
+        None."""
+        fresh = Account(account.failure, weights=account.weights)
+        expected = expect(question, self._public(question, fresh.nats()))
+        if self._nearby(question, fresh, expected) is not None:
+            return None
+        return self._on_grid(question, fresh, expected, (self.error or 1.0) / 1000).half_width_near_guess()
+
+    def _short(self, best: float) -> str:
+        return (
+            f"{self.rows:,} protected rows cannot give ±{self.error:g}; the best here is about "
+            f"±{float(f'{best:.2g}'):,g}"
         )
 
 

@@ -79,12 +79,14 @@ class Capacity:
             count += 1
         return count if count < _MOST_COUNTED else _MANY
 
-    def describe(self, account: Account, question: Question, half_width: float) -> Left:
+    def describe(self, account: Account, question: Question, half_width: float, never: str = "") -> Left:
         """The same with how many confirmed guesses or surprises it buys; ``half_width`` is what the widest
-        ``question`` would get now, infinite where it would be refused."""
+        ``question`` would get now, infinite where it would be refused. ``never`` says why it would have been
+        refused from the start."""
         total = self.left(Account(account.failure, weights=account.weights))
         if math.isinf(half_width):
-            words = f"{question.text} would be refused now: its interval would be wider than ±{self.error:g}"
+            now = f"{question.text} would be refused now: its interval would be wider than ±{self.error:g}"
+            words = never or now
             return Left(0.0, words=words, confirmed=0, surprises=0, total=total)
         surprises = self._surprises(account)
         confirmed = max(surprises, _most(lambda count: account.nats(ahead=count) <= self.comfortable))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from holdfast import checks
 from holdfast.answers import Left, Preview
-from holdfast.coding import PROMISES, Account, Learned, Weights, training_share
+from holdfast.coding import Account, Learned, Weights, training_share
 from holdfast.dependence import Dependence, Independent
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import Interval
@@ -107,21 +107,6 @@ class Strategy(Protocol):
 
     def left(self, account: Account) -> Left:
         """What is left, in ``unit`` and in words."""
-
-
-def checked_weights(strategy: str, expect: Any, promise: Any) -> Weights:
-    """How the failure probability is shared out among the questions."""
-    checks.choice(promise, "promise", PROMISES, of="Guard")
-    if expect is not None:
-        expect = checks.real(expect, "expect", "[1, inf)", of="Guard")
-        if not math.isfinite(expect):
-            raise InvalidArgument("expect", "a finite number of questions", expect, of="Guard")
-    for name, value, usual in (("expect", expect, None), ("promise", promise, "all")):
-        if strategy != "code" and value != usual:
-            raise InvalidArgument(
-                name, f"left out: strategy {strategy!r} fixes its own terms", value, of="Guard"
-            )
-    return Weights(promise, expect)
 
 
 def default_share(strategy: str, weights: Weights) -> float:

@@ -10,26 +10,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from holdfast.audit.attacks._protocol import Answerer, AttackQuestion, Rows
 from holdfast.boards import LadderStrategy
 from holdfast.coding import Account, Output, Weights
+from holdfast.dependence import Dependence
+from holdfast.engines import Rows as TableRows
+from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import Interval, hoeffding
 from holdfast.readings import Moments, Part, Question
 from holdfast.records import Record
 from holdfast.strategies import CodeStrategy, PreparedCode
-from holdfast.tails import BoundedDifferences, Tail
+from holdfast.tails import BoundedDifferences, Tail, TailRow
 
 if TYPE_CHECKING:
     from holdfast.guard import Guard
 
 
 @dataclass(frozen=True, repr=False)
-class Told(Record):
+class AttackAnswer(Record):
     """An answer with its interval."""
 
     value: float
@@ -50,7 +54,7 @@ def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
         if failure is None:
             return value
         interval = hoeffding(value, len(rows), -math.log(failure))
-        return Told(value, interval.low, interval.high)
+        return AttackAnswer(value, interval.low, interval.high)
 
     return answer
 
@@ -91,7 +95,7 @@ class CodeAnswerer:
         )
         self.cell = 0.0
 
-    def __call__(self, question: AttackQuestion) -> Told:
+    def __call__(self, question: AttackQuestion) -> AttackAnswer:
         guess, seen = question.guess, 0
         if self._training is not None:
             seen = _count(question, self._training)
@@ -100,7 +104,7 @@ class CodeAnswerer:
         share = CountedShare(protected=_count(question, self._rows), training=seen, guess=guess)
         interval, output = self._guard.ask(share)
         self.cell = self._guard.cell
-        return Told(min(1.0, max(0.0, guess + output.cell * self.cell)), interval.low, interval.high)
+        return AttackAnswer(min(1.0, max(0.0, guess + output.cell * self.cell)), interval.low, interval.high)
 
 
 def _count(question: AttackQuestion, rows: Rows) -> int:
@@ -131,20 +135,20 @@ def through(guard: Guard, *, tail: Tail | None = None) -> Answerer:
     return answer
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """A stand-in for a table: only its number of rows is used."""
+@dataclass(frozen=True, repr=False)
+class _GivenTail(Dependence):
+    """A model of which only the tail of a share is known."""
 
-    count: int
-
-
-@dataclass(frozen=True)
-class _Model:
-    """A stand-in for a model of dependence: only its tail is used."""
-
+    n: int
     tail: Tail
-    operator_norm: float | None = None
-    bounded = True
+    name: ClassVar[str] = "Rows with a given tail"
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return ("A share of the rows has the tail that is given.",)
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        return (TailRow("given", "", self.tail),)
 
     def mean_tail(self, lo: float = 0.0, hi: float = 1.0) -> Tail:
         """The tail of a share."""
@@ -195,7 +199,7 @@ class CountedGuard:
         self._protected = _part(self.rows, training=False)
         self._strategy = CodeStrategy(self.rows, training, training, None, self.error)
         if self.tail is not None:
-            self._strategy = replace(self._strategy, model=cast(Any, _Model(self.tail)))
+            self._strategy = replace(self._strategy, model=_GivenTail(self.rows, self.tail))
 
     def ask(self, question: CountedShare) -> tuple[Interval, Output]:
         """The released interval and output; ``cell`` is then the step of the grid that was used."""
@@ -250,7 +254,13 @@ class CountedBoard:
 
 
 def _part(rows: int, *, training: bool) -> Part:
-    return Part(cast(Any, _Rows(rows)), training=training, data_rows=rows)
+    return Part(_rows_of(rows), training=training, data_rows=rows)
+
+
+@lru_cache(maxsize=64)
+def _rows_of(count: int) -> TableRows:
+    """A table of so many rows. Nothing else about it is used, so simulations share it."""
+    return open_rows({"row": np.zeros(count, dtype=np.int8)})
 
 
 def _charged(account: Account, prepared: PreparedCode, output: Output) -> Account:
