@@ -7,6 +7,7 @@ large, or compressed, is read in a process of its own with a memory limit. Nothi
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import math
