@@ -38,7 +38,7 @@ def set_up(tmp_path_factory):
     pd.DataFrame({"x": rng.random(ROWS)}).to_parquet(home / "data" / "other.parquet")
     service = Service(home)
     service.datasets.register("people", "people.csv", Policy(error=0.08, shares={"red/bob": 3.0}))
-    service.datasets.register("other", "other.parquet", Policy())
+    service.datasets.register("other", "other.parquet", Policy(rate=10**6))
     pd.DataFrame({"id": range(100), "y": 1}).to_csv(home / "data" / "y.csv", index=False)
     service.boards.register("people", "y.csv", {"target": "y"}, blind=False)
     scores = GivenResults({f"task {number}": number % 2 for number in range(100)})

@@ -10,8 +10,7 @@ from server_gate_workers import scores
 
 from holdfast.registry._boards import GivenResults
 from holdfast.registry._people import Person
-from holdfast.registry._policy import Arrived
-from holdfast.server import Policy, Service
+from holdfast.server import Arrived, Policy, Service
 
 ROWS = 3_000
 LONG_NAME = "visits-of-all-branch-offices-in-the-north-and-the-south-2025"

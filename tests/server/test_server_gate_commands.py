@@ -16,8 +16,7 @@ from server_process import serving
 from holdfast.cli import main
 from holdfast.client import Client
 from holdfast.registry._boards import GivenResults
-from holdfast.server import Service
-from holdfast.server._agents import make_tools
+from holdfast.server import Service, make_tools
 
 HARNESS = """
 import os, sys
