@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 from server_caller import Caller
 from starlette.testclient import TestClient
 
-from holdfast.registry._boards import GivenResults
+from holdfast.registry import GivenResults
 from holdfast.server import Policy, Service, create_app
 
 ROWS = 4_000

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.ledger import Book
-from holdfast.registry._people import Person
+from holdfast.registry import Person
 from holdfast.server import Service
 
 # Started from a process that has everything imported, so that a test can afford many of them.

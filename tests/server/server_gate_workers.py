@@ -6,7 +6,7 @@ import multiprocessing
 from pathlib import Path
 from typing import Any
 
-from holdfast.registry._people import Person
+from holdfast.registry import Person
 from holdfast.server import Service
 
 people = multiprocessing.get_context("forkserver")

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from server_gate_workers import scores
 
-from holdfast.registry._boards import GivenResults
-from holdfast.registry._people import Person
+from holdfast.registry import GivenResults, Person
 from holdfast.server import Arrived, Policy, Service
 
 ROWS = 3_000

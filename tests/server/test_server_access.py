@@ -8,8 +8,7 @@ import pytest
 from server_caller import Caller, varied
 
 from holdfast.errors import InvalidArgument
-from holdfast.registry._boards import GivenResults
-from holdfast.registry._people import Refused
+from holdfast.registry import GivenResults, Refused
 from holdfast.server import Policy, Service, Tokens
 
 OPEN = {("GET", f"/v1/{path}") for path in ("health", "live", "ready", "key", "sign-in")}

@@ -10,8 +10,8 @@ from server_caller import varied
 from holdfast.boards import Predictions
 from holdfast.errors import QueryRejected
 from holdfast.ledger import SigningKey
+from holdfast.registry import Person
 from holdfast.registry._boards import Boards
-from holdfast.registry._people import Person
 from holdfast.registry._storage import Contents, Places
 from holdfast.scoring import ScoreQuestion
 from holdfast.server._admission import TooMany

@@ -15,7 +15,7 @@ from server_process import serving
 
 from holdfast.cli import main
 from holdfast.client import Client
-from holdfast.registry._boards import GivenResults
+from holdfast.registry import GivenResults
 from holdfast.server import Service, make_tools
 
 HARNESS = """

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from holdfast.client import Client
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.ledger import Receipt, read_receipts, verify
-from holdfast.registry._boards import GivenResults
+from holdfast.registry import GivenResults
 from holdfast.server import Policy, Service, create_app
 
 FIRST, BETTER = scores(280), scores(330)

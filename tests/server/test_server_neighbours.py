@@ -10,12 +10,13 @@ from tempfile import TemporaryDirectory
 import pytest
 from starlette.responses import JSONResponse
 
-from holdfast.registry._people import Grant, Person
+from holdfast.registry import Grant, Person
 from holdfast.server import _neighbours
 from holdfast.server._neighbours import Homes, Neighbours
 from holdfast.server._observation import Tracing, begin_request, count_new
 from holdfast.server._requests import AskBody
 from holdfast.server._short_way import PlainQuestion
+from waiting import wait_on_loop
 
 ANN = Person(
     "id", "ann", "team", "analyst", "dataset:t", 10**10, also=(Grant("owner", "board:b"), Grant("x", "*"))
@@ -130,8 +131,7 @@ def test_a_home_that_is_gone_is_not_waited_for(folder):
         assert await first.neighbours.reply(question("a"), ANN) is not None
         second.held = asyncio.get_running_loop().create_future()
         asked = asyncio.ensure_future(first.neighbours.reply(question("b"), ANN))
-        while len(second.asked) < 2:
-            await asyncio.sleep(0.001)
+        await wait_on_loop(lambda: len(second.asked) == 2)
         first.neighbours.close()  # The stream ends, as it does when the other process dies.
         second.neighbours.close()
         assert await asked is None
@@ -152,11 +152,9 @@ def test_a_home_that_says_nothing_is_asked_nothing_until_it_speaks(folder, monke
         assert [asked.body.query for asked, _ in second.asked] == ["a"]
         second.held.set_result(None)
         monkeypatch.setattr(_neighbours, "_PATIENCE", 1e6)
-        number = 0
-        while await first.neighbours.reply(question(f"c{number}"), ANN) is None:
-            number += 1
-            await asyncio.sleep(0.001)
-        assert second.asked[-1][0].body.query == f"c{number}"
+        await wait_on_loop(lambda: not first.neighbours.is_silent(1))
+        assert await first.neighbours.reply(question("c"), ANN) is not None
+        assert second.asked[-1][0].body.query == "c"
 
     with_two_workers(folder, test)
 

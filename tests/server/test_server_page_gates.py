@@ -11,8 +11,7 @@ from server_process import serving
 
 from browser import PHONE, sticks_out, visiting
 from holdfast.client import Client
-from holdfast.registry._boards import GivenResults
-from holdfast.registry._people import Person
+from holdfast.registry import GivenResults, Person
 from holdfast.server import Service
 
 MARKUP = "<img src=x onerror=alert(1)>"

@@ -9,10 +9,11 @@ from multiprocessing import get_context
 
 import pytest
 
-from holdfast.registry._policy import TooMany
+from holdfast.registry import TooMany
 from holdfast.server import _admission
 from holdfast.server._admission import FreeRate, Limits, SharedCounts, SharedMoments
 from holdfast.server._connections import Connections, Entrance
+from waiting import wait_on_loop
 
 
 def two_processes():
@@ -142,8 +143,7 @@ async def connect(address, counts):
     """A connection, once one of the processes has taken it."""
     before = counts.total("10.0.0.1")
     _, writer = await asyncio.open_connection(*address)
-    while counts.total("10.0.0.1") == before:
-        await asyncio.sleep(0.001)
+    await wait_on_loop(lambda: counts.total("10.0.0.1") > before)
     return writer
 
 

@@ -18,8 +18,7 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 from holdfast.errors import HoldfastError, InvalidArgument
-from holdfast.registry._people import Refused
-from holdfast.registry._sign_in import COOKIE, SignIn
+from holdfast.registry import COOKIE, Refused, SignIn
 from holdfast.server import Service, create_app
 
 URL = "http://127.0.0.1:8344"

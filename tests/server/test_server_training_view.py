@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.engines import Column
-from holdfast.registry._training_view import column_data
+from holdfast.registry import column_data
 from holdfast.server import Policy
 
 NUMBER = {"x": Column("number")}

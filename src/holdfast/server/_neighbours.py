@@ -119,6 +119,11 @@ class Neighbours:
             line = await self._line_to(home)
         return None if line is None else await line.ask(question, person, self._tracing.carried())
 
+    def is_silent(self, row: int) -> bool:
+        """Whether a worker was asked and says nothing. It is asked nothing more until it speaks."""
+        line = self._lines.get(row)
+        return line is not None and line.silent
+
     async def _line_to(self, row: int) -> _Line | None:
         """A stream to another worker; None if there is no way to it now."""
         async with self._connecting:
@@ -192,12 +197,12 @@ class _Line(_Framed):
         # When each question was sent, and what its reply will be; until a reply comes.
         self._waiting: dict[int, tuple[float, asyncio.Future[tuple[Response, int] | None]]] = {}
         self._watch: asyncio.TimerHandle | None = None
-        self._silent = False
+        self.silent = False
 
     async def ask(self, question: PlainQuestion, person: Person, carried: dict[str, str]) -> Response | None:
         """The reply of the other worker; None if it gives none. One that is silent is asked nothing more
         until it speaks again."""
-        if self._silent:
+        if self.silent:
             return None
         loop, number = asyncio.get_running_loop(), next(self._numbers)
         replied: asyncio.Future[tuple[Response, int] | None] = loop.create_future()
@@ -213,7 +218,7 @@ class _Line(_Framed):
 
     def receive(self, values: list[Any], body: bytes) -> None:
         number, status, headers, new_answers = values
-        self._silent = False
+        self.silent = False
         _, replied = self._waiting.pop(number)
         if not replied.done():
             replied.set_result((_response(status, headers, body), new_answers) if status else None)
@@ -232,7 +237,7 @@ class _Line(_Framed):
     def _give_up(self, sent_before: float) -> None:
         for sent, replied in self._waiting.values():
             if sent < sent_before and not replied.done():
-                self._silent = True
+                self.silent = True
                 replied.set_result(None)
 
 
