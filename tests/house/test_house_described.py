@@ -9,8 +9,8 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 94
-MOST_UNDOCUMENTED = 278
+MOST_ANY = 89
+MOST_UNDOCUMENTED = 227
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",

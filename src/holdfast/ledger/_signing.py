@@ -296,7 +296,7 @@ def envelope(
         certificate: what all answers rest on (``guard.certificate.to_dict()``), stated beside the receipt.
         name: what the book is called in the statement (default: its identity).
 
-    >>> from holdfast.ledger import SigningKey
+    >>> from holdfast.ledger import Book, SigningKey
     >>> book = Book(key=SigningKey.generate())
     >>> event = book.append("open", {"rows": 100}, after=0)
     >>> open_envelope(envelope(book), book.key.public)["predicate"]["lines"]
