@@ -9,8 +9,8 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 89
-MOST_UNDOCUMENTED = 227
+MOST_ANY = 28
+MOST_UNDOCUMENTED = 44
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",
