@@ -321,6 +321,10 @@ def _read_in_order(
 ) -> list[Settled]:
     """Read questions that have their reservations; each of a batch is prepared with what those before it
     taught."""
+    if len(reserved) == 1:
+        ((key, reservation),) = reserved.items()
+        if reservation.prepared is not None and reservation.interrupted is None:
+            return [_settled(strategy, members[key], reservation.line, reservation.prepared, part)]
     account, settled = session.account, []
     for key, reservation in reserved.items():
         interrupted = reservation.interrupted
@@ -399,13 +403,11 @@ def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
         member.question.key,
         member.question.text,
         prepare=partial(strategy.prepare, member.question),
-        worst=lambda prepared: prepared.worst_price,
         reader=name,
         asker=member.asker,
         alone=strategy.failure_closes,
         runs_code=member.question.runs_code,
         wishes=member.question.wishes,
-        plan=lambda prepared: prepared.plan,
         in_order=member.question.in_order,
     )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import checks, rounding
-from holdfast.asking import Asked, Failed, Session, Settled, read_protected, reader
+from holdfast.asking import Asked, Failed, FixedPrice, Session, Settled, read_protected, reader
 from holdfast.coding import look_nats
 from holdfast.dependence import Dependence
 from holdfast.engines import open_rows, unsealed
@@ -380,8 +380,7 @@ class Arrival:
             asked = Asked(
                 key,
                 f"whether the rows of epoch {later} are new",
-                prepare=lambda _: price,
-                worst=lambda nats: nats,
+                prepare=lambda _: FixedPrice(price),
                 reader=name,
                 alone=account.alone,
             )
