@@ -50,6 +50,10 @@ class Preparing(Protocol):
         """Whether a question that fails on the protected rows ends the account."""
 
     @property
+    def book_unit(self) -> str:
+        """What the book counts the prices of questions in: "nats" or "answers"."""
+
+    @property
     def joins(self) -> bool:
         """Whether single questions of several people can share scans and writes."""
 
@@ -405,6 +409,7 @@ def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
         prepare=partial(strategy.prepare, member.question),
         reader=name,
         asker=member.asker,
+        unit=strategy.book_unit,
         alone=strategy.failure_closes,
         runs_code=member.question.runs_code,
         wishes=member.question.wishes,

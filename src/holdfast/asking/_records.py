@@ -101,8 +101,8 @@ class Asked(Generic[_Prepared]):
     """A question on its way to the account.
 
     ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
-    ``reader`` is who reads it. A question that is ``alone`` is reserved only once every other reading of the
-    account is settled.
+    ``reader`` is who reads it, and ``unit`` what the book counts its price in. A question that is ``alone``
+    is reserved only once every other reading of the account is settled.
 
     With ``wishes``, what whoever asks adds to the question, one that was interrupted can be read again as it
     was planned. Not one that ``runs_code``
@@ -115,6 +115,7 @@ class Asked(Generic[_Prepared]):
     prepare: Callable[[Account], _Prepared]
     reader: str
     asker: Asker = NOBODY
+    unit: str = "nats"
     alone: bool = False
     runs_code: bool = False
     wishes: dict[str, Any] | None = None
@@ -199,6 +200,7 @@ def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) 
     body: dict[str, Any] = {
         "text": asked.text,
         "micro_nats": price,
+        "unit": asked.unit,
         "at": int(time.time()),
         "reader": asked.reader,
         "before": balance.before,
@@ -215,6 +217,8 @@ def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) 
 def given_up(asked: Asked[Any], line: int, body: dict[str, Any], *, closed: bool) -> list[Entry]:
     """The lines that settle a reservation which is not read again, at its worst price."""
     settled = {"reservation": line, "micro_nats": body["micro_nats"], "surprise": True, "released": None}
+    if "unit" in body:
+        settled["unit"] = body["unit"]
     ends = [closing()] if asked.alone and not closed else []
     return [Entry("fail", settled, asked.key), *ends]
 

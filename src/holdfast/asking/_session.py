@@ -585,8 +585,8 @@ class Session:
                 for question in mine:
                     exact += question.nats
                     # The running total is rounded up; the reservation covers the price as it is.
-                    most = self.balance.open[question.line]["micro_nats"]
-                    charge = min(max(0, math.ceil(exact * MICRO) - total), most)
+                    reserved = self.balance.open[question.line]
+                    charge = min(max(0, math.ceil(exact * MICRO) - total), reserved["micro_nats"])
                     total += charge
                     body = {
                         "reservation": question.line,
@@ -594,6 +594,8 @@ class Session:
                         "surprise": question.surprise,
                         "released": question.released,
                     }
+                    if "unit" in reserved:  # Reservations of earlier versions have none.
+                        body["unit"] = reserved["unit"]
                     if question.learned is not None:
                         body["learned"] = question.learned.to_list()
                     entries.append(Entry("fail" if question.failed else "release", body, question.key))

@@ -237,6 +237,7 @@ class EpochAccount:
     in_memory: bool
     priced: bool
     alone: bool  # whether a reading that is never settled ends it
+    unit: str = "nats"  # what its book counts
 
     @property
     def closed(self) -> bool:
@@ -382,6 +383,7 @@ class Arrival:
                 f"whether the rows of epoch {later} are new",
                 prepare=lambda _: FixedPrice(price),
                 reader=name,
+                unit=account.unit,
                 alone=account.alone,
             )
             line = session.reserve([asked])[key].line

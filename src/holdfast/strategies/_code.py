@@ -232,7 +232,7 @@ class CodeStrategy:
     failure_closes = False  # A failure is one of the outputs that have a price.
 
     theorem = "the code guard (docs/theory/code-guard.md)"
-    unit = "nats"
+    unit = book_unit = "nats"
     together = True
 
     @property
