@@ -25,7 +25,7 @@ from machine import RESULTS, keep
 from scipy import stats
 from sessions import Place
 
-from holdfast.workers import spread
+from holdfast.workers import as_finished
 
 ROWS = (10**3, 10**4, 10**5, 10**6)
 QUERIES = (10, 10**2, 10**3, 10**4, 10**5)
@@ -227,7 +227,7 @@ def _computed(
     waiting: list[tuple[tuple[str, Place], int]], workers: int
 ) -> Iterator[tuple[tuple[str, Place], list[dict[str, Any]]]]:
     jobs = [(*task, runs) for task, runs in waiting]
-    for finished in spread(_task, jobs, workers=workers, at_once=1):
+    for finished in as_finished(_task, jobs, workers=workers, at_once=1):
         yield from ((waiting[number][0], lines) for number, lines in finished.items())
 
 

@@ -31,7 +31,7 @@ from machine import keep
 
 from holdfast import Guard
 from holdfast.ledger import Balance, Book, Event, SigningKey
-from holdfast.ledger._event import canonical, digest_of
+from holdfast.ledger._lines import canonical, digest_of
 from holdfast.server import Policy, Service
 
 ROWS = 20_000

@@ -1,25 +1,44 @@
-"""Three searches whose result is always on the safe side.
+"""The searches of the library. What they return is always on the safe side.
 
 Each search returns a place that was tried and that satisfies what was asked. A wrong belief about the
-function (that it does not change its mind, or has one valley) can make the result larger than necessary,
-never invalid.
+function (that it changes sides once, or has one valley) can make the result larger than necessary, never
+invalid. There are three kinds:
 
-* :func:`least_whole`: the least whole number that satisfies a condition.
-* :func:`least_real`, :func:`greatest_real`, :func:`edge` and :func:`safe_root`: where a condition begins to
-hold, or a function crosses
-  zero, on the side where it holds.
-* :func:`least_of_valley`: the least value of a function with one valley.
+* A whole number: :func:`least_whole` and :func:`whole_edge` for a condition, :func:`whole_root` for a
+  function that is costly to compute.
+* A real number: :func:`least_real`, :func:`greatest_real` and :func:`edge` for a condition,
+  :func:`least_root` and :func:`safe_root` for a function that crosses zero.
+* The least value: :func:`least_of_valley` of a function with one valley, :func:`least_in_box` of a function
+  of several numbers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["edge", "greatest_real", "least_of_valley", "least_real", "least_whole", "safe_root"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "edge",
+    "greatest_real",
+    "least_in_box",
+    "least_of_valley",
+    "least_real",
+    "least_root",
+    "least_whole",
+    "safe_root",
+    "whole_edge",
+    "whole_root",
+]
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_MOST_TRIES = 400
 
 
 def least_whole(
@@ -70,6 +89,125 @@ def least_whole(
     return high
 
 
+def whole_edge(satisfies: Callable[[int], bool], good: int, bad: int, *, guess: int | None = None) -> int:
+    """The last whole number on the way from ``good`` to ``bad`` that satisfies a condition.
+
+    Guarantee: the result is ``good`` or satisfies the condition. If the condition changes once between the
+    two, the next number does not satisfy it.
+
+    Args:
+        satisfies: the condition; neither end is tried.
+        good: a number that is known to satisfy it.
+        bad: a number that is known not to satisfy it, above or below ``good``.
+        guess: where the condition may change. A guess that is nearly right saves most of the calls.
+
+    >>> whole_edge(lambda n: n * n <= 2_000, good=0, bad=2_000)
+    44
+    """
+    step = 1 if bad > good else -1
+    while abs(bad - good) > 1:
+        guessed = guess is not None and min(good, bad) < guess < max(good, bad)
+        middle = guess if guess is not None and guessed else (good + bad) // 2
+        if satisfies(middle):
+            good = middle
+        else:
+            bad = middle
+        # From a guess the steps grow until they pass the change. What they have enclosed is halved.
+        guess = None if not guessed else middle + step if good == middle else middle - step
+        step *= 4
+    return good
+
+
+def whole_root(
+    value_at: Callable[[int], float],
+    target: float,
+    *,
+    start: int,
+    growth: float,
+    most: int,
+    tolerance: float = 0.0,
+) -> int | None:
+    """The last whole number at which a function is at most ``target``, with few calls.
+
+    The function grows or falls about like a power of its argument. A positive ``growth`` asks for the largest
+    number (0 if there is none, ``most`` if all will do). A negative one asks for the least (None if there is
+    none up to ``most``).
+
+    Guarantee: the function is at most ``target`` at the result. If the function is monotone, the result is
+    at most a relative ``tolerance`` from the last number where it is so.
+
+    Args:
+        value_at: the function, of whole numbers from 1.
+        target: the largest value that will do.
+        start: the first number to try.
+        growth: the power of the argument that the function is about proportional to. It may be wrong: then
+            the search takes more calls.
+        most: the largest number to try.
+        tolerance: how far from the last number the result may be, relative to it.
+
+    >>> whole_root(lambda n: 3.0 / math.sqrt(n), 0.01, start=100, growth=-0.5, most=10**9)
+    90000
+    """
+    good: tuple[int, float] | None = None
+    bad: tuple[int, float] | None = None
+    place = min(max(1, start), most)
+    for step in range(_MOST_TRIES):
+        value = value_at(place)
+        if value <= target:
+            good = (place, value)
+        else:
+            bad = (place, value)
+        if good is None or bad is None:
+            beyond = _beyond(place, value, target, growth, most)
+            if beyond is None:
+                return _at_the_end(good is not None, most, rising=growth > 0.0)
+            place = beyond
+            continue
+        low, high = sorted((good[0], bad[0]))
+        if high - low <= max(1.0, tolerance * high):
+            break
+        place = _between(good, bad, target, step % 3)
+    return good[0] if good else None
+
+
+def _at_the_end(all_will_do: bool, most: int, *, rising: bool) -> int | None:
+    """The result where all numbers up to ``most`` will do, or none."""
+    if rising:
+        return most if all_will_do else 0
+    return 1 if all_will_do else None
+
+
+def _beyond(place: int, value: float, target: float, growth: float, most: int) -> int | None:
+    """The next place to try while only one side is known, a little past where the power law points; None at
+    the end of the range."""
+    upward = (value <= target) == (growth > 0.0)
+    factor = (
+        (target / value) ** (1.0 / growth) if 0.0 < value < math.inf else (64.0 if upward else 1.0 / 64.0)
+    )
+    if upward:
+        if place >= most:
+            return None
+        return min(most, max(place + 1, math.ceil(place * min(max(factor * 1.01, 1.001), 1e3))))
+    if place <= 1:
+        return None
+    return max(1, min(place - 1, math.floor(place * max(min(factor * 0.99, 0.999), 1e-3))))
+
+
+def _between(good: tuple[int, float], bad: tuple[int, float], target: float, turn: int) -> int:
+    """A number strictly between the two: where a power law through both crosses the target, the same moved
+    towards the farther end so that the bracket closes from both sides, and every third time the middle."""
+    low, high = min(good[0], bad[0]), max(good[0], bad[0])
+    slope = math.log(bad[1]) - math.log(good[1]) if good[1] > 0.0 and math.isfinite(bad[1]) else 0.0
+    if turn == 2 or not slope > 0.0:
+        return (low + high) // 2
+    share = (math.log(target) - math.log(good[1])) / slope
+    place = good[0] * math.exp(share * math.log(bad[0] / good[0]))
+    if turn == 1:
+        room = 0.03 * (high - low) + 1.0
+        place += room if place < (low + high) / 2.0 else -room
+    return min(high - 1, max(low + 1, round(place)))
+
+
 def edge(
     satisfies: Callable[[float], bool],
     good: float,
@@ -109,6 +247,7 @@ def least_real(
     *,
     start: float = 1.0,
     most: float = math.inf,
+    growth: float = 2.0,
     relative: float = 1e-12,
 ) -> float | None:
     """The least positive number that satisfies a condition, a little too large; None where none does.
@@ -120,6 +259,7 @@ def least_real(
         satisfies: the condition.
         start: the first number to try.
         most: the largest number to try.
+        growth: by which factor the next number to try is larger, above 1, until one satisfies the condition.
         relative: how far above the least number the result may be, relative to it.
 
     >>> round(least_real(lambda x: x * x >= 2.0), 12)
@@ -131,8 +271,8 @@ def least_real(
     while not satisfies(high):
         if high >= most:
             return None
-        low, high = high, min(2.0 * high, most)
-        if math.isinf(high):
+        low, high = high, min(growth * high, most)
+        if math.isinf(high) or high <= low:
             return None
     while low == 0.0 and high / 2.0 > 0.0:
         if satisfies(high / 2.0):
@@ -216,6 +356,45 @@ def safe_root(
     return good
 
 
+def least_root(
+    excess: Callable[[float], float], *, start: float, most: float, growth: float = 2.0, relative: float
+) -> float | None:
+    """The least positive number at which a growing function is not negative, a little too large; None where
+    there is none up to ``most``.
+
+    Guarantee: ``excess`` is not negative at the result. If it changes its sign once, it does so within
+    ``relative`` times the result.
+
+    Args:
+        excess: the function; infinities are fine.
+        start: the first number to try; at least 0.
+        most: the largest number to try.
+        growth: by which factor the next number to try is larger, above 1, until one will do.
+        relative: how far above the least number the result may be, relative to it; above 0.
+
+    >>> round(least_root(lambda x: x * x - 2.0, start=0.1, most=9.0, relative=1e-9), 8)
+    1.41421356
+    """
+    bad, good = 0.0, min(start, most)
+    at_bad, at_good = -math.inf, excess(good)
+    while not at_good >= 0.0:
+        further = min(growth * good, most)
+        if not good < further < math.inf:
+            return None
+        bad, at_bad, good = good, at_good, further
+        at_good = excess(good)
+    # The first number may have been far too large.
+    while bad == 0.0 and (nearer := good / 2.0) > 0.0:
+        at_nearer = excess(nearer)
+        if at_nearer >= 0.0:
+            good, at_good = nearer, at_nearer
+        else:
+            bad, at_bad = nearer, at_nearer
+    if bad == 0.0:
+        return good
+    return safe_root(excess, good, bad, at_good, at_bad, narrow=max(relative * bad, 5e-324))
+
+
 def least_of_valley(
     function: Callable[[float], Any], low: float, high: float, *, sections: int = 60
 ) -> tuple[float, Any]:
@@ -250,3 +429,48 @@ def least_of_valley(
             at_right = function(right)
             best = min(best, (at_right, right), key=lambda pair: pair[0])
     return best[1], best[0]
+
+
+def least_in_box(
+    function: Callable[[Floats], Floats],
+    box: tuple[tuple[float, float], ...],
+    *,
+    points: int,
+    rounds: int,
+    shrink: float,
+) -> tuple[float, ...]:
+    """The place in a box where a function of several numbers is least, by grids that close in on the best
+    point so far.
+
+    Guarantee: the place is in the box, and the function is there the least on the last grid. Nothing more:
+    use it where every place is valid and a better one is only more precise.
+
+    Args:
+        function: takes an array with a row for each number and a column for each place to try, and returns a
+            value for each place.
+        box: the lower and the upper end of each number.
+        points: how many values of each number a grid has.
+        rounds: how many grids are tried.
+        shrink: by which factor each grid is smaller than the one before, below 1.
+
+    >>> place = least_in_box(
+    ...     lambda at: (at[0] - 0.3) ** 2 + (at[1] + 2.0) ** 2,
+    ...     ((0.0, 1.0), (-5.0, 5.0)),
+    ...     points=9,
+    ...     rounds=30,
+    ...     shrink=0.5,
+    ... )
+    >>> [round(number, 6) for number in place]
+    [0.3, -2.0]
+    """
+    import numpy as np
+
+    low, high = np.array(box).T[..., None]
+    centre, half = (low + high)[:, 0] / 2.0, (high - low)[:, 0] / 2.0
+    axis = np.linspace(-1.0, 1.0, points)
+    offsets = np.stack(np.meshgrid(*[axis] * len(box), indexing="ij")).reshape(len(box), -1)
+    for _ in range(rounds):
+        places = np.clip(centre[:, None] + half[:, None] * offsets, low, high)
+        centre = places[:, int(np.argmin(function(places)))]
+        half = half * shrink
+    return tuple(float(number) for number in centre)

@@ -63,6 +63,12 @@ class Predictor(Protocol):
         ...
 
 
+class _HasArray(Protocol):
+    """A column of pandas or polars: anything that numpy makes an array of."""
+
+    def __array__(self, *args: Any, **options: Any) -> NDArray[Any]: ...
+
+
 # A table, a dict with one array for each column, or the path or address of one.
 TableLike: TypeAlias = Union[Frame, Mapping[str, Any], str, Path]  # noqa: UP007
 # An expression over the columns of one row: SQL text or ibis. A number is the same for every row.
@@ -74,7 +80,7 @@ NullValue: TypeAlias = Union[float, bool, Literal["skip"], None]  # noqa: UP007
 # A class or value of a target column.
 Label: TypeAlias = Union[str, int, float, bool, None]  # noqa: UP007
 # One prediction for each row, an expression over the columns, or a fitted model.
-Predictions: TypeAlias = Union[Predictor, NDArray[Any], Sequence[Any], ExpressionLike]  # noqa: UP007
+Predictions: TypeAlias = Union[Predictor, _HasArray, Sequence[Any], ExpressionLike]  # noqa: UP007
 # A seed for simulations.
 Seed: TypeAlias = Union[int, Sequence[int], np.random.Generator, None]  # noqa: UP007
 

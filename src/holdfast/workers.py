@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 from holdfast import checks
 from holdfast.errors import InvalidArgument
 
-__all__ = ["Progress", "Workers", "checked", "meter", "run_all", "spread"]
+__all__ = ["Progress", "Workers", "as_finished", "checked", "progress_meter", "run_all"]
 
 
 class DaskClient(Protocol):
@@ -96,14 +96,17 @@ def run_all(
     [8, 9]
     """
     results: dict[int, Any] = {}
-    with meter(progress, len(jobs), label) as tell, closing(spread(task, jobs, workers=workers)) as finished:
+    with (
+        progress_meter(progress, len(jobs), label) as tell,
+        closing(as_finished(task, jobs, workers=workers)) as finished,
+    ):
         for bundle in finished:
             results.update(bundle)
             tell(len(bundle))
     return [results[place] for place in range(len(jobs))]
 
 
-def spread(
+def as_finished(
     task: Task, jobs: Sequence[Job], *, workers: Workers = 1, at_once: int = _LARGEST_BUNDLE
 ) -> Finished:
     """The results by the place of their job, some at a time, as they are finished.
@@ -260,7 +263,9 @@ class _GeneratorInside(Exception):
 
 
 @contextmanager
-def meter(progress: Progress, total: int, label: str, *, done: int = 0) -> Iterator[Callable[[int], None]]:
+def progress_meter(
+    progress: Progress, total: int, label: str, *, done: int = 0
+) -> Iterator[Callable[[int], None]]:
     """What to call with the number of jobs just finished; ``done`` were finished before.
 
     Args:

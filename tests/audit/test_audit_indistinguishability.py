@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.audit import indistinguishability
-from holdfast.audit._indistinguishability import Outputs, choose
+from holdfast.audit._indistinguishability import Outputs, best_event
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import clopper_pearson
 from holdfast.stability import gaussian_delta
@@ -114,7 +114,7 @@ def test_one_constant_output_is_no_event():
 
 def test_the_chosen_event_is_the_likelihood_ratio_event(rng):
     sides = [Outputs([[float(x)] for x in rng.normal(mean, 1, 4000)]) for mean in (0, 2)]
-    event = choose(*sides, 0.0, 0.005)
+    event = best_event(*sides, 0.0, 0.005)
     inside = [float(event.contains(side).mean()) for side in sides]
     assert max(inside) > 5 * min(inside)
     assert event.swapped == (inside[1] > inside[0])

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from holdfast.barriers import PrivateKey, PublicKey, _goldwasser_micali, generate_key
-from holdfast.barriers._goldwasser_micali import _gmpy2, factor, index_below, is_prime, jacobi, prime, unit
+from holdfast.barriers._goldwasser_micali import (
+    _gmpy2,
+    index_below,
+    is_prime,
+    jacobi,
+    prime,
+    prime_factors,
+    unit,
+)
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.replicable import Tape
 
@@ -154,7 +162,7 @@ def test_toy_moduli_are_factored(first, second, seed):
     p, q = prime(first, rng), prime(second, rng)
     if p == q or 2 in (p, q):
         return
-    assert factor(p * q, of="test") == (min(p, q), max(p, q))
+    assert prime_factors(p * q, of="test") == (min(p, q), max(p, q))
 
 
 def test_the_primes_are_not_printed():
@@ -192,9 +200,9 @@ def test_without_gmpy2_the_error_says_what_to_install(monkeypatch):
         (lambda: PublicKey(77, 6).rerandomise(2, Tape("t")), "ciphertext"),
         (lambda: generate_key(2, Tape("t")), "bits"),
         (lambda: generate_key(math.inf, Tape("t")), "bits"),
-        (lambda: factor(2**61 - 1, of="test"), "key"),
-        (lambda: factor(3 * 5 * 7, of="test"), "key"),
-        (lambda: factor(10007, of="test"), "key"),
+        (lambda: prime_factors(2**61 - 1, of="test"), "key"),
+        (lambda: prime_factors(3 * 5 * 7, of="test"), "key"),
+        (lambda: prime_factors(10007, of="test"), "key"),
     ],
 )
 def test_bad_arguments_are_named(make, named):

@@ -18,7 +18,7 @@ from holdfast.barriers import (
     sign_one_way_marginals,
     sign_one_way_marginals_rows,
 )
-from holdfast.barriers._marginals import VARIANCE, Task, rounded
+from holdfast.barriers._marginals import VARIANCE, Task, rounded_means
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.mechanisms._typical import widest_ratio
@@ -59,7 +59,7 @@ def test_replicable_marginals_at_the_fewest_rows(name, method, d, pairs, seed):
     differ = missed = 0
     for k in range(pairs):
         tape = Tape(f"{seed}-{name}-{k}")
-        one, two = (rounded(means[k], width, method, tape) for means in both)
+        one, two = (rounded_means(means[k], width, method, tape) for means in both)
         differ += not np.array_equal(one, two)
         missed += bool((np.abs(np.clip(one, -1, 1) - p) > alpha).any())
     assert lower(differ, pairs) <= rho
@@ -75,8 +75,8 @@ def test_laboratories_with_private_coins_do_not_agree(seed):
     one, two = (means_of(rng, rows, np.zeros(d), pairs) for _ in range(2))
     differ = sum(
         not np.array_equal(
-            rounded(one[k], width, "rounding", Tape(f"a{k}")),
-            rounded(two[k], width, "rounding", Tape(f"b{k}")),
+            rounded_means(one[k], width, "rounding", Tape(f"a{k}")),
+            rounded_means(two[k], width, "rounding", Tape(f"b{k}")),
         )
         for k in range(pairs)
     )
@@ -92,7 +92,7 @@ def test_columns_may_depend_on_each_other(shift, seed):
     rng = np.random.default_rng([seed, 7])
     one, two = (np.repeat(means_of(rng, rows, [shift], pairs), d, axis=1) for _ in range(2))
     differ = sum(
-        not np.array_equal(*(rounded(m[k], width, "rounding", Tape(f"{k}")) for m in (one, two)))
+        not np.array_equal(*(rounded_means(m[k], width, "rounding", Tape(f"{k}")) for m in (one, two)))
         for k in range(pairs)
     )
     assert lower(differ, pairs) <= rho

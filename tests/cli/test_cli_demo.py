@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from holdfast.audit.attacks import sign_attack
-from holdfast.cli._demo_page import Scale, page, show
+from holdfast.cli._demo_page import ShareScale, page, show_story
 from holdfast.guard import Guard
 from holdfast.lab import TRUTH, Stones, tell
 from holdfast.lab._story import naive_sign_attack, single_holdout
@@ -174,7 +174,7 @@ def test_the_story_fits_every_terminal():
     story = tell(Stones.draw(300, 8, 0))
     for width in (100, 80, 60, 40):
         written = io.StringIO()
-        show(Console(file=written, width=width), story, Path("holdfast-demo/index.html"))
+        show_story(Console(file=written, width=width), story, Path("holdfast-demo/index.html"))
         out = written.getvalue()
         assert max(map(len, out.splitlines())) <= width
         assert "…" not in out
@@ -227,11 +227,11 @@ def test_the_picture_needs_no_other_package_and_shows_what_was_measured(holdfast
     ],
 )
 def test_a_scale_has_round_ticks_and_puts_shares_in_their_place(low, high, most, ticks):
-    place = Scale(low, high, 100, 200)
+    place = ShareScale(low, high, 100, 200)
     assert [round(100 * share, 6) for share in place.ticks(most)] == ticks
     assert place(low) == 100
     assert place(high) == pytest.approx(200)
-    wider = Scale.over([low, high], 0, 1)
+    wider = ShareScale.over([low, high], 0, 1)
     assert 0 < wider(low) < wider(high) < 1
 
 

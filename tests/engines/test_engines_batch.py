@@ -9,8 +9,8 @@ import pytest
 from contracts.engine import people
 from contracts.questions import Questions
 from holdfast import queries
-from holdfast.engines import _batch, open_rows, sums_of_all
-from holdfast.engines._batch import MOST_TOGETHER, _groups
+from holdfast.engines import _sums, open_rows, sums_of_all
+from holdfast.engines._sums import MOST_TOGETHER, _groups
 from holdfast.errors import QueryRejected
 
 ROWS = 3_000
@@ -102,8 +102,8 @@ def test_what_goes_together_shares_the_filter_and_the_columns(rows):
 
 def test_filters_of_their_own_in_one_statement(rows, monkeypatch):
     """As for Spark, where every statement is a job."""
-    monkeypatch.setattr(_batch, "Spark", type(rows._database.dialect))
-    monkeypatch.setattr(_batch, "DuckDB", type(None))
+    monkeypatch.setattr(_sums, "Spark", type(rows._database.dialect))
+    monkeypatch.setattr(_sums, "DuckDB", type(None))
     asked = checked(rows, TEXTS[:16])
     assert len(_groups(rows, asked, [False] * 16)) == 1
     for squares in ([False] * 16, [True] * 16):

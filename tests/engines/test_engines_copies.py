@@ -14,7 +14,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.engines import open_rows
-from holdfast.engines._copies import pandas_rows
+from holdfast.engines._native import pandas_rows
 
 SECRET = "Ms Smith, protected"
 ROWS = 12

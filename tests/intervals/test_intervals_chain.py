@@ -480,6 +480,15 @@ def test_a_mean_is_nested_in_nats_and_norm(summary, rows, nats, more, norm, larg
     assert within(inner, outer, 1e-5)
 
 
+@pytest.mark.parametrize("mean", [5e-324, 1e-310, 1e-300])
+def test_a_mean_below_the_least_normal_number_has_an_interval(mean):
+    """What is left of such a mean is rounded to zero in a product, and is not divided by."""
+    for norm in (0.0, 0.5, 0.99):
+        tiny, none = (chain_mean(it, it * it, 3, 0.1, norm=norm, centre=0.0) for it in (mean, 0.0))
+        assert tiny.low == 0.0
+        assert tiny.high == pytest.approx(none.high, rel=1e-9)
+
+
 @given(units, row_counts, nats_values, norms)
 def test_a_mean_costs_little_more_than_a_share_where_values_are_at_the_ends(part, rows, nats, norm):
     count = round(part * rows)

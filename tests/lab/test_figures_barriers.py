@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.barriers import droplet
-from holdfast.barriers._marginals import rounded
+from holdfast.barriers._marginals import rounded_means
 from holdfast.intervals import clopper_pearson
 from holdfast.lab import _barriers, draw
 from holdfast.lab._barriers import column_means, excess, mismatch, rows_needed, width_for
@@ -79,7 +79,7 @@ def test_the_grid_mismatch_is_that_of_the_algorithm(seed):
     width = 1.5
     expected = mismatch(one - two, width)
     differ = sum(
-        not np.array_equal(*(rounded(m[k], width, "rounding", Tape(f"{seed}-{k}")) for m in (one, two)))
+        not np.array_equal(*(rounded_means(m[k], width, "rounding", Tape(f"{seed}-{k}")) for m in (one, two)))
         for k in range(1500)
     )
     inside = clopper_pearson(differ, 1500, 9.0)

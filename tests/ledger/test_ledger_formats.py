@@ -10,7 +10,7 @@ import pytest
 from holdfast import Guard
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Book, BookError, Entry, export, migrate, verify
-from holdfast.ledger._formats import CURRENT, FORMATS, READABLE, STEPS, Step, format_of
+from holdfast.ledger._copies import CURRENT, FORMATS, READABLE, STEPS, Step, format_of
 
 OLD, NEW = CURRENT, CURRENT + 1
 

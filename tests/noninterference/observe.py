@@ -32,7 +32,7 @@ from typing import Any
 
 from forms import flat
 
-from holdfast.ledger._event import digest_of
+from holdfast.ledger._lines import digest_of
 
 # The terms of a book that stand for protected rows or sealed scores, as JSON or as Python shows them.
 _OF_ROWS = re.compile(

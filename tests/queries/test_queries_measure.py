@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import QueryRejected
 from holdfast.queries import Expression, _reader, read
-from holdfast.queries._measure import MOST_CHARACTERS, MOST_DEEP, MOST_TOKENS, measure
+from holdfast.queries._reader import MOST_CHARACTERS, MOST_DEEP, MOST_TOKENS, measure
 
 
 def nested(before, inner, after):

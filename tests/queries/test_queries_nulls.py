@@ -11,7 +11,7 @@ from holdfast import queries
 from holdfast.engines import Column, Schema
 from holdfast.errors import QueryRejected
 from holdfast.queries import Expression
-from holdfast.queries._nulls import gap, limits
+from holdfast.queries._kinds import gap, limits
 
 SCHEMA = Schema(
     {
@@ -154,14 +154,14 @@ def test_what_is_not_announced_is_never_null(seed: int) -> None:
 
 @pytest.mark.parametrize("blind", ["/", "ln", "case", "coalesce"])
 def test_an_analysis_that_overlooks_something_is_caught(monkeypatch, blind: str) -> None:
-    from holdfast.queries import _nulls
+    from holdfast.queries import _kinds
 
-    real = _nulls.gap
+    real = _kinds.gap
 
-    def careless(node, columns, nullable, facts=_nulls.NOTHING):
+    def careless(node, columns, nullable, facts=_kinds.NOTHING):
         return None if getattr(node, "op", None) == blind else real(node, columns, nullable, facts)
 
-    monkeypatch.setattr(_nulls, "gap", careless)
+    monkeypatch.setattr(_kinds, "gap", careless)
     monkeypatch.setitem(globals(), "gap", careless)
     assert announced(0, 1500)
 

@@ -14,8 +14,8 @@ from ibis import _
 from holdfast.engines import Column, Schema
 from holdfast.errors import HoldfastError, QueryRejected
 from holdfast.queries import Expression, read
-from holdfast.queries._measure import MOST_CHARACTERS
 from holdfast.queries._nodes import Call, Node, text_of
+from holdfast.queries._reader import MOST_CHARACTERS
 
 SAME = [
     ["x>1 AND y<2", "y < 2 and x > 1", "1 < x and y<2", "((x > 1)) And (2 > y)", "x > 1.0 and not y >= 2"],

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import QueryRejected
 from holdfast.queries import Expression, _expression
-from holdfast.queries._canonical import canonical
-from holdfast.queries._measure import MOST_CHARACTERS
-from holdfast.queries._nodes import Call, Literal, number
-from holdfast.queries._reader import read_node, read_tree
+from holdfast.queries._nodes import Call, Literal, canonical, number
+from holdfast.queries._reader import MOST_CHARACTERS, read_node, read_tree
 
 NUMBERS = st.one_of(
     st.integers(0, 10**20).map(str),

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
-from holdfast.reductions import _density, noise_replicability, noise_to_replicable
+from holdfast.reductions import _replicable, noise_replicability, noise_to_replicable
 from holdfast.replicable import Tape
 
 LEVEL = 1e-6
@@ -138,4 +138,4 @@ def test_a_location_of_another_size_is_refused():
 
 
 def test_examples_run():
-    assert doctest.testmod(_density).failed == 0
+    assert doctest.testmod(_replicable).failed == 0

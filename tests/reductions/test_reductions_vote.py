@@ -15,7 +15,7 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import _vote, amplify_delta, laplace_mean
-from holdfast.reductions._vote import _Vote, elect, expected_loss, reserve, vote_plan
+from holdfast.reductions._vote import _Vote, elect, mean_of_votes, reserve, vote_plan
 from holdfast.stability import GoodCoins, private_plan
 
 BUDGETS = [(1.0, 0.05), (2.0, 0.01), (0.5, 0.2), (3.0, 1e-4), (4.0, 0.5)]
@@ -166,7 +166,7 @@ def test_no_other_number_of_seeds_and_parts_has_fewer_runs(coins, failure):
 def test_a_vote_is_planned_with_few_sums(outcomes, monkeypatch):
     # Without limits on what can still be an improvement the same plans take 62,000 to 164,000 sums.
     sums = []
-    monkeypatch.setattr(_vote, "expected_loss", lambda *given: sums.append(given) or expected_loss(*given))
+    monkeypatch.setattr(_vote, "expected_loss", lambda *given: sums.append(given) or mean_of_votes(*given))
     private = laplace_mean(rows=1000, epsilon=0.03, accuracy=0.4, cells=outcomes)
     amplify_delta(private, epsilon=1.0, delta=1e-6)
     assert 50 < len(sums) < 3000
@@ -176,8 +176,8 @@ def test_a_vote_is_planned_with_few_sums(outcomes, monkeypatch):
 def test_an_expected_loss_is_a_binomial_sum(trials):
     k = np.arange(trials + 1)
     exact = float(stats.binom.pmf(k, trials, 0.3) @ (1.0 / (1.0 + k)))
-    assert float(expected_loss(trials, 0.3, lambda k: 1.0 / (1.0 + k))) == pytest.approx(exact, rel=1e-8)
-    assert float(expected_loss(trials, 0.3, lambda k: 1.0 / (1.0 + k))) >= exact
+    assert float(mean_of_votes(trials, 0.3, lambda k: 1.0 / (1.0 + k))) == pytest.approx(exact, rel=1e-8)
+    assert float(mean_of_votes(trials, 0.3, lambda k: 1.0 / (1.0 + k))) >= exact
 
 
 def test_coins_that_are_never_good_are_refused():

@@ -19,24 +19,24 @@ from holdfast.replicable import Tape, choose, sample_size
 from holdfast.replicable._choose import amplified_by_means, amplified_plan, choice_design, choose_rows
 from holdfast.replicable._ways import (
     WAYS,
-    Problem,
+    ChoiceProblem,
     delayed_choice,
     delayed_failure,
     delayed_rho,
     harmonic_number,
+    mean_exp_excess,
     pair_choice,
     pair_failure,
     pair_rho,
     softmin_failure,
     softmin_rho,
-    spread,
     threshold_choice,
 )
 from holdfast.stability import collision_probability
 
 NATS = math.log(1e5)
-HEADLINE = Problem(100, 0.05, 0.05, realizable=False)
-PERFECT = Problem(100, 0.05, 0.05, realizable=True)
+HEADLINE = ChoiceProblem(100, 0.05, 0.05, realizable=False)
+PERFECT = ChoiceProblem(100, 0.05, 0.05, realizable=True)
 RHO = 0.1
 GOLDEN = {
     "delayed": [0, 5, 0, 2, 1, 3, 2, 2],
@@ -191,7 +191,7 @@ def test_sizes_fall_with_every_slack_and_grow_with_the_models(models, accuracy, 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("realizable", [False, True])
 def test_one_row_fewer_does_not_suffice(way, realizable):
-    problem = Problem(2 if way == "pair" else 20, 0.1, 0.1, realizable)
+    problem = ChoiceProblem(2 if way == "pair" else 20, 0.1, 0.1, realizable)
     rows = WAYS[way].rows(problem, 0.2)
     assert WAYS[way].rho_at(problem, rows) <= 0.2 < WAYS[way].rho_at(problem, rows - 1)
     assert WAYS[way].failure(problem, rows, WAYS[way].width(problem, rows)) <= 0.1
@@ -211,20 +211,20 @@ def test_a_signed_sum_is_hardly_larger_than_a_normal_one(coefficients, factor):
     sums = np.abs(signed_sums(coefficients))
     variance, step = float(coefficients @ coefficients), float(coefficients.max())
     assert sums.mean() <= math.sqrt(2 / math.pi * (variance + 8 * step**2)) + step / 60 + 1e-12
-    assert np.exp(sums).mean() - 1 <= spread(variance + 8 * step**2) + step / 60 + 1e-12
+    assert np.exp(sums).mean() - 1 <= mean_exp_excess(variance + 8 * step**2) + step / 60 + 1e-12
 
 
 def test_without_the_correction_the_normal_value_is_too_small():
     sums = np.abs(signed_sums([0.3]))
-    assert np.exp(sums).mean() - 1 > spread(0.09)
+    assert np.exp(sums).mean() - 1 > mean_exp_excess(0.09)
 
 
 def test_the_spread_is_concave_where_it_is_averaged_and_bends_no_faster_than_stated():
     grid = np.linspace(1e-4, 0.4, 4001)
-    values = np.array([spread(v) for v in grid])
+    values = np.array([mean_exp_excess(v) for v in grid])
     assert np.diff(values, 2).max() < 0
     wide = np.linspace(1e-4, 60, 60_001)
-    ratio = [(spread(v) - math.sqrt(2 * v / math.pi)) / (v * math.exp(v / 2)) for v in wide]
+    ratio = [(mean_exp_excess(v) - math.sqrt(2 * v / math.pi)) / (v * math.exp(v / 2)) for v in wide]
     assert max(ratio) <= 0.605
 
 
@@ -359,8 +359,8 @@ def test_mismatch_at_the_smallest_size_given_both_samples(sample, rng):
         (chain, "threshold", HEADLINE),
         (perfect_and_near, "exponential", PERFECT),
         (perfect_and_near, "threshold", PERFECT),
-        (camps, "pair", Problem(2, 0.05, 0.05, realizable=False)),
-        (equal, "pair", Problem(2, 0.05, 0.05, realizable=False)),
+        (camps, "pair", ChoiceProblem(2, 0.05, 0.05, realizable=False)),
+        (equal, "pair", ChoiceProblem(2, 0.05, 0.05, realizable=False)),
     ],
 )
 def test_two_laboratories_choose_the_same_and_private_coins_do_not(sample, way, problem, rng):
@@ -404,7 +404,7 @@ def test_a_third_of_the_rows_would_not_do(rng):
         (one_good, "threshold", HEADLINE),
         (perfect_and_bad, "exponential", PERFECT),
         (perfect_and_bad, "threshold", PERFECT),
-        (one_good, "pair", Problem(2, 0.05, 0.05, realizable=False)),
+        (one_good, "pair", ChoiceProblem(2, 0.05, 0.05, realizable=False)),
     ],
 )
 def test_a_bad_model_is_chosen_rarely(sample, way, problem, rng):
@@ -478,7 +478,7 @@ def test_delayed_clocks_on_small_samples_are_within_the_bound(joint, rng):
 
 
 def test_amplified_choices_agree_and_are_good(rng):
-    problem = Problem(3, 0.3, 0.2, realizable=False)
+    problem = ChoiceProblem(3, 0.3, 0.2, realizable=False)
     plan = amplified_plan(problem, 0.3)
     loss = np.array([0.5, 0.5, 0.81])
     differ = wrong = 0
@@ -591,7 +591,7 @@ def test_kinds_of_numbers_do_not_matter(rng):
 
 def test_golden_choices_never_change():
     means = np.array([0.31, 0.30, 0.32, 0.3, 0.33, 0.305])
-    problem = Problem(6, 0.05, 0.05, realizable=False)
+    problem = ChoiceProblem(6, 0.05, 0.05, realizable=False)
     tapes = [Tape("golden").branch(i) for i in range(8)]
     assert [WAYS["exponential"].pick(problem, means, 0.02, tape) for tape in tapes] == GOLDEN["exponential"]
     assert [WAYS["threshold"].pick(problem, means, 0.04, tape) for tape in tapes] == GOLDEN["threshold"]
@@ -600,7 +600,7 @@ def test_golden_choices_never_change():
 
 
 def test_the_choice_depends_on_the_means_alone(rng):
-    problem = Problem(5, 0.3, 0.2, realizable=False)
+    problem = ChoiceProblem(5, 0.3, 0.2, realizable=False)
     table = rng.random((400, 5))
     design = choice_design(problem, 0.3)
     expected = design.choose(table.mean(axis=0), 400, Tape("study-7"), best_effort=True)

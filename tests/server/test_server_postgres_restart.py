@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.errors import DatabaseAway, QueryRejected
-from holdfast.ledger import Book, BookError, _pool
+from holdfast.ledger import Book, BookError, _postgres
 from holdfast.server import Policy, Service
 from holdfast.server._storage import StoreError
 
@@ -132,7 +132,7 @@ def test_a_line_whose_fate_is_unknown_is_looked_up_before_it_is_sent_again(clust
                 self._connection.execute("SELECT 1")
             return done
 
-    database, run = book._lines._database, _pool.Database.run
+    database, run = book._lines._database, _postgres.Database.run
     database.run = lambda work, **options: run(database, lambda one: work(Losing(one)), **options)
     book.append("open", {"n": 1}, after=0)
     assert lost == {"after": 0, "before": 0}
@@ -147,7 +147,7 @@ def test_readiness_tells_the_truth_while_the_database_is_away(cluster, tmp_path,
     secret = service.tokens.issue("ann", role="analyst")[0]
     assert service.ready() == []
     control(cluster, "-m", "fast", "stop")
-    monkeypatch.setattr(_pool, "PATIENCE", 0.2)
+    monkeypatch.setattr(_postgres, "PATIENCE", 0.2)
     problems = service.ready()
     assert problems == ["The database of the account books does not answer."]
     socket = cluster.get_uri().partition("host=")[2]

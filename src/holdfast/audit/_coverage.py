@@ -19,7 +19,7 @@ from holdfast.audit._finding import (
     Running,
     claim_argument,
     confidence_argument,
-    name_of,
+    function_name,
     rate_finding,
     subject_of,
     takes_second,
@@ -135,7 +135,7 @@ def coverage(
     seed = checks.whole(seed, "seed", at_least=0, of=of)
     claim = claim_argument(failure, "failure", "[0, 1]", of=of)
     claimed_rate = claim_argument(rate, "rate", "[0, 1]", of=of)
-    about = {"guard_factory": name_of(guard_factory), "analyst": name_of(analyst)}
+    about = {"guard_factory": function_name(guard_factory), "analyst": function_name(analyst)}
     running = Running(of, seed, workers, resume, progress)
     session_of = _Session(guard_factory, analyst, takes_second(analyst, "rng"))
     sessions = running.run(session_of, trials, about)

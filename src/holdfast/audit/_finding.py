@@ -239,10 +239,10 @@ def claim_argument(value: Any, name: str, domain: str, *, of: str) -> float | No
 
 def subject_of(name: str | None, *things: Any) -> str:
     """What is audited, in words: the given name, or the names of the functions."""
-    return name or " and ".join(name_of(thing) for thing in things)
+    return name or " and ".join(function_name(thing) for thing in things)
 
 
-def name_of(thing: Any) -> str:
+def function_name(thing: Any) -> str:
     """A function's own name, without addresses, which differ from run to run."""
     inner = getattr(thing, "func", thing)
     return str(getattr(inner, "__qualname__", type(inner).__qualname__))
@@ -327,9 +327,11 @@ class Running:
         )
         done = {} if journal is None else journal.finished
         pending = [number for number in range(trials) if number not in done]
-        work = hands.spread(_Seeded(trial, self.seed), [(number,) for number in pending], workers=workers)
+        work = hands.as_finished(
+            _Seeded(trial, self.seed), [(number,) for number in pending], workers=workers
+        )
         with (
-            hands.meter(self.progress, trials, self.of, done=trials - len(pending)) as tick,
+            hands.progress_meter(self.progress, trials, self.of, done=trials - len(pending)) as tick,
             closing(work) as finished,
         ):
             for bundle in finished:

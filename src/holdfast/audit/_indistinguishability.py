@@ -29,8 +29,8 @@ from holdfast.audit._finding import (
     Running,
     claim_argument,
     confidence_argument,
+    function_name,
     key,
-    name_of,
     subject_of,
 )
 from holdfast.errors import InvalidArgument
@@ -116,10 +116,10 @@ def indistinguishability(
     seed = checks.whole(seed, "seed", at_least=0, of=of)
     claim = claim_argument(epsilon, "epsilon", "[0, inf)", of=of)
     size = None if batch is None else checks.whole(batch, "batch", of=of)
-    about = {"a": name_of(a), "b": name_of(b), "batch": size}
+    about = {"a": function_name(a), "b": function_name(b), "batch": size}
     drawn = Running(of, seed, workers, resume, progress).run(_Draws(a, b, size), trials, about)
     half = trials // 2
-    chosen = choose(_outputs(drawn[:half], 0), _outputs(drawn[:half], 1), delta, (1 - confidence) / 2)
+    chosen = best_event(_outputs(drawn[:half], 0), _outputs(drawn[:half], 1), delta, (1 - confidence) / 2)
     counts, counted = _count(chosen, [_outputs(drawn[half:], side) for side in (0, 1)])
     likelier, other = counts[::-1] if chosen.swapped else counts
     low, estimate = _epsilon(likelier, other, counted, delta, confidence)
@@ -147,7 +147,7 @@ def _outputs(drawn: list[list[list[Any]]], side: int) -> Outputs:
     return Outputs([output for trial in drawn for output in trial[side]])
 
 
-def _count(event: Event, sides: list[Outputs]) -> tuple[list[int], int]:
+def _count(event: OutputEvent, sides: list[Outputs]) -> tuple[list[int], int]:
     return [int(event.contains(side).sum()) for side in sides], len(sides[0].drawn)
 
 
@@ -208,7 +208,7 @@ class Outputs:
 
 
 @dataclass(frozen=True)
-class Event:
+class OutputEvent:
     """A set of outputs; ``swapped`` where it is likelier under the second law."""
 
     words: str
@@ -226,7 +226,7 @@ def lower_epsilon(inside: Any, outside: Any, drawn: int, delta: float, error: fl
     return np.log(np.maximum(low - delta, 1e-300) / high)
 
 
-def choose(first: Outputs, second: Outputs, delta: float, error: float) -> Event:
+def best_event(first: Outputs, second: Outputs, delta: float, error: float) -> OutputEvent:
     """The event that promises the largest lower limit on ε at ``delta``, in either direction.
 
     Scores are fitted to one half of the outputs and compared on the other: a score looks too good on what it
@@ -241,7 +241,7 @@ def choose(first: Outputs, second: Outputs, delta: float, error: float) -> Event
         for words, score in _scores(*(side.numbers(length) for side in fitting)):
             candidates.extend(_half_lines(words, score, length, score(a), score(b), delta, error))
     best = max(candidates, key=lambda candidate: candidate[0], default=None)
-    return Event("everything", _everything, False) if best is None else best[1]
+    return OutputEvent("everything", _everything, False) if best is None else best[1]
 
 
 def _everything(outputs: Outputs) -> Bools:
@@ -250,7 +250,7 @@ def _everything(outputs: Outputs) -> Bools:
 
 def _atoms(
     a: Outputs, b: Outputs, judge_a: Outputs, judge_b: Outputs, delta: float, error: float
-) -> Iterator[tuple[float, Event]]:
+) -> Iterator[tuple[float, OutputEvent]]:
     """Sets of single outputs, the most telling first; nothing where hardly any output occurs twice."""
     fitted = Counter(a.labels), Counter(b.labels)
     judged = Counter(judge_a.labels), Counter(judge_b.labels)
@@ -270,7 +270,7 @@ def _atoms(
         )
         size = int(np.argmax(bounds)) + 1
         chosen = frozenset(outputs[place] for place in order[:size])
-        yield float(bounds[size - 1]), Event(_set_words(chosen), _Within(chosen), swapped)
+        yield float(bounds[size - 1]), OutputEvent(_set_words(chosen), _Within(chosen), swapped)
 
 
 @dataclass(frozen=True)
@@ -377,7 +377,7 @@ class _HalfLine:
 
 def _half_lines(
     words: str, score: Score, length: int, at_a: Floats, at_b: Floats, delta: float, error: float
-) -> Iterator[tuple[float, Event]]:
+) -> Iterator[tuple[float, OutputEvent]]:
     sides = [np.sort(side[~np.isnan(side)]) for side in (at_a, at_b)]
     pooled = np.sort(np.concatenate(sides))
     if not len(pooled):
@@ -395,5 +395,5 @@ def _half_lines(
             words_of_event = f"{words} is {'above' if above else 'at most'} {threshold:.6g}"
             yield (
                 float(bounds[best]),
-                Event(words_of_event, _HalfLine(score, length, threshold, above), swapped),
+                OutputEvent(words_of_event, _HalfLine(score, length, threshold, above), swapped),
             )

@@ -21,8 +21,8 @@ from holdfast.audit._finding import (
     Running,
     claim_argument,
     confidence_argument,
+    function_name,
     key,
-    name_of,
     rate_finding,
     subject_of,
     takes_second,
@@ -150,7 +150,7 @@ def stability(
     units = count if groups is None else _units(groups, count)
     rerun = _Rerun(pipeline, data, units, method, takes_second(pipeline, "rng"))
     original = rerun.concluded(copy.deepcopy(data), np.random.default_rng(seed))
-    about = {"pipeline": name_of(pipeline), "rows": count, "method": method, "conclusion": original}
+    about = {"pipeline": function_name(pipeline), "rows": count, "method": method, "conclusion": original}
     running = Running(of, seed, workers, resume, progress)
     conclusions = Counter(running.run(rerun, trials, about))
     changed = trials - conclusions[original]
@@ -256,7 +256,7 @@ def replicability(
     seed = checks.whole(seed, "seed", at_least=0, of=of)
     claim = claim_argument(rho, "rho", "[0, 1]", of=of)
     shared = _tape(tape, of) if takes_second(algorithm, "tape") else None
-    about = {"algorithm": name_of(algorithm), "sampler": name_of(sampler), "tape": str(shared)}
+    about = {"algorithm": function_name(algorithm), "sampler": function_name(sampler), "tape": str(shared)}
     running = Running(of, seed, workers, resume, progress)
     different = sum(running.run(_Pair(algorithm, sampler, shared), trials, about))
     return rate_finding(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.barriers._lower_bounds import sign_one_way_marginals_bound
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import binomial_log_tail
@@ -156,12 +156,11 @@ def agnostic_bound(vc: int, *, accuracy: float, beta: float, stability: Notion, 
 
 def _most_examples(d: int, rows: int, overflow: float) -> int:
     """The most examples that overflow ``rows`` rows with at most this probability."""
-    low, high = rows, rows * d + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = middle <= 2**60 and overflow_probability(d, rows=rows, examples=middle) <= overflow
-        low, high = (middle, high) if fits else (low, middle)
-    return low
+
+    def fits(examples: int) -> bool:
+        return examples <= 2**60 and overflow_probability(d, rows=rows, examples=examples) <= overflow
+
+    return search.whole_edge(fits, rows, rows * d + 1)
 
 
 def _occurrence(points: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument, MissingExtra
 from holdfast.records import Record
 from holdfast.replicable import Tape
@@ -38,7 +38,6 @@ __all__ = [
     "dp_rand_enc",
     "dp_rand_enc_rows",
     "exact_privacy",
-    "factor",
     "generate_key",
     "index_below",
     "is_prime",
@@ -47,6 +46,7 @@ __all__ = [
     "padding_for",
     "part",
     "prime",
+    "prime_factors",
     "unit",
 ]
 
@@ -252,10 +252,11 @@ def padding_for(epsilon: float) -> int:
     """The least k with ln(1 + 1/k) ≤ ε."""
     if epsilon > math.log(2.0) + 1e-9:
         return 1
-    padding = max(1, math.ceil(1.0 / math.expm1(epsilon)) - 1)
-    while exact_privacy(padding).epsilon > epsilon:
-        padding += 1
-    return padding
+    least = max(1, math.ceil(1.0 / math.expm1(epsilon)) - 1)
+    # Rounding can make it a little too small, and never by half.
+    return search.whole_edge(
+        lambda padding: exact_privacy(padding).epsilon <= epsilon, 2 * least + 1, least - 1, guess=least
+    )
 
 
 def exact_privacy(padding: int) -> DP:
@@ -359,7 +360,7 @@ class FactoringSolver:
     def __init__(self, key: PublicKey | PrivateKey, *, slip: float = 0.0, wobble: float = 0.0) -> None:
         of = "FactoringSolver"
         self.key = key_argument(key, of=of)
-        self._private = PrivateKey(*factor(self.key.modulus, of=of), self.key.non_residue)
+        self._private = PrivateKey(*prime_factors(self.key.modulus, of=of), self.key.non_residue)
         self.slip = checks.real(slip, "slip", "[0, 0.5]", of=of, by="SIS Lemma 4.5")
         self.wobble = checks.real(wobble, "wobble", "[0, 1]", of=of, by="SIS Lemma 4.5")
 
@@ -482,7 +483,7 @@ def jacobi(number: int, modulus: int) -> int:
     return int(_gmpy2().jacobi(number, modulus))
 
 
-def factor(modulus: int, *, of: str) -> tuple[int, int]:
+def prime_factors(modulus: int, *, of: str) -> tuple[int, int]:
     """The two primes of a toy modulus, by trial division; a real one is refused."""
     if modulus > _FACTORED_AT_MOST:
         raise InvalidArgument("key", "a toy, with a modulus of at most 2^40", modulus, of=of)

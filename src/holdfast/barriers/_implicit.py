@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.barriers._buckets import BucketInverter, BucketPlan, bucket_plan, sample_by_buckets
 from holdfast.barriers._circuits import MOST_TABLE, Circuit, ToeplitzHash, circuit_argument
 from holdfast.barriers._inverter import Inverter, TableInverter
@@ -284,17 +284,16 @@ def _sharp(inputs: int, accuracy: float, inverter_error: float) -> list[Implicit
         rounds = math.ceil(((inputs + 1) << slack) * math.log(11.0 / accuracy) / (1.0 - allowed))
         return ImplicitPlan(inputs, slack, rounds, number, inverter_error)
 
-    plans = []
-    for slack in range(_LEAST_SLACK, _MOST_SLACK + 1):
-        low, high = _LEAST_CHECKS << slack, 2**53
-        if plan(slack, high).round_error > allowed:
-            continue
-        # The error falls with the checks: bisection finds the least number.
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if plan(slack, middle).round_error <= allowed else (middle + 1, high)
-        plans.append(plan(slack, low))
-    return plans
+    def fewest_checks(slack: int) -> int | None:
+        # The error falls with the number of checks.
+        return search.least_whole(
+            lambda number: plan(slack, number).round_error <= allowed,
+            above=(_LEAST_CHECKS << slack) - 1,
+            most=2**53,
+        )
+
+    slacks = range(_LEAST_SLACK, _MOST_SLACK + 1)
+    return [plan(slack, number) for slack in slacks if (number := fewest_checks(slack)) is not None]
 
 
 def _paper(inputs: int, accuracy: float, inverter_error: float) -> ImplicitPlan:

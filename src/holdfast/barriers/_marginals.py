@@ -7,14 +7,13 @@ One rule for each algorithm says how many rows it needs and how wide it may roun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.mechanisms import Noise, widest_ratio
 from holdfast.records import Record
@@ -28,7 +27,6 @@ __all__ = [
     "Marginals",
     "Task",
     "droplet",
-    "fewest",
     "one_way_marginals",
     "one_way_marginals_rows",
     "sign_one_way_marginals",
@@ -235,7 +233,7 @@ def _estimated(
         shared = tape_argument(tape, of=of)
         # The width belongs to the promise and not to the rows at hand, so that it is the same everywhere.
         width = task.width(needed, method)
-        value = rounded(means, width, method, shared)
+        value = rounded_means(means, width, method, shared)
     value = np.where(value < 0.0, -1.0, 1.0) if task.signs else np.clip(value, -1.0, 1.0)
     return Marginals(
         value=value,
@@ -249,7 +247,7 @@ def _estimated(
     )
 
 
-def rounded(means: Floats, width: float, method: str, tape: Tape) -> Floats:
+def rounded_means(means: Floats, width: float, method: str, tape: Tape) -> Floats:
     """Column means, rounded by the tape: each to its own grid, or all together."""
     if method == "joint":
         return correlated_normal(means, width, tape.branch("joint"))
@@ -288,7 +286,10 @@ def _rows(task: Task, stability: Any, method: str, of: str) -> int:
             raise InvalidArgument("method", f"'rounding' for more than {MOST_COLUMNS} columns", method, of=of)
     elif stability is not None:
         raise InvalidArgument("stability", "None, DP or Replicability", stability, of=of)
-    return fewest(lambda rows: task.enough(rows, stability, method))
+    rows = search.least_whole(lambda count: task.enough(count, stability, method), most=_MOST_ROWS)
+    if rows is None:
+        raise OverflowError("no number of rows up to 2³⁰⁰ is enough")
+    return rows
 
 
 # 2^d darts are thrown on average: a minute at 24.
@@ -417,17 +418,3 @@ class Task:
         if isinstance(stability, DP):
             return self.accurate(1.0 / rows + self.private_sd(rows, stability) ** 2)
         return self.mismatch(rows, method) <= stability.rho
-
-
-def fewest(enough: Callable[[int], bool]) -> int:
-    """The least number of rows that is enough, where more are enough as well."""
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > _MOST_ROWS:
-            raise OverflowError("no number of rows up to 2³⁰⁰ is enough")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

@@ -151,7 +151,7 @@ svg { --paper: #ffffff; --ink: #1c1917; --faint: #78716c; --naive: #c2410c; --gu
 
 
 @dataclass(frozen=True)
-class Scale:
+class ShareScale:
     """Places of shares along one side of a chart."""
 
     low: float
@@ -160,7 +160,7 @@ class Scale:
     end: float
 
     @classmethod
-    def over(cls, shares: Sequence[float], start: float, end: float) -> Scale:
+    def over(cls, shares: Sequence[float], start: float, end: float) -> ShareScale:
         """A scale that shows all of these with a little room at the ends."""
         low, high = min(shares), max(shares)
         room = 0.04 * (high - low)
@@ -216,7 +216,7 @@ def _votes(story: Story, width: int, *, narrow: bool) -> str:
     left, right, top, step = (14, width - 14, 100, 70) if narrow else (130, width - 16, 92, 64)
     bottom = top + step * len(story.claims) - 34
     ends = [end for claim in story.claims for end in (claim.low, claim.high)]
-    place = Scale.over([*ends, TRUTH], left, right)
+    place = ShareScale.over([*ends, TRUTH], left, right)
     title = f"How often is the vote of {story.columns} coin flips right?"
     parts = [
         _text(0 if narrow else left, 20, title, "title"),
@@ -257,7 +257,7 @@ def _coins(story: Story, width: int, height: int, *, narrow: bool) -> str:
     plain = [story.plain_shares[i].interval for i in order]
     ends = [end for answer in guarded for end in (answer.low, answer.high)]
     ends += [end for interval in plain for end in (interval.low, interval.high)]
-    place = Scale.over(ends, bottom, top)
+    place = ShareScale.over(ends, bottom, top)
     each = (right - left) / len(order)
     band, strokes = [], []
     for i, (answer, interval) in enumerate(zip(guarded, plain, strict=True)):
@@ -313,7 +313,7 @@ def _legend(x: float, top: float, missed: int, *, narrow: bool) -> list[str]:
 _SPAN_SHOWN = (0.25, 0.9)
 
 
-def show(console: Console, story: Story, page: Path) -> None:
+def show_story(console: Console, story: Story, page: Path) -> None:
     """Tell the story and say where the page is."""
     stones = escape(str(page.with_name("stones.csv")))
     for part in (

@@ -213,7 +213,7 @@ def account_options(command: _Command) -> _Command:
     return command
 
 
-def place_of(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str, ...]) -> Path | None:
+def book_place(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str, ...]) -> Path | None:
     """Where the account is kept; None for one that is forgotten at the end."""
     if ledger is not None and no_ledger:
         raise click.UsageError("--ledger and --no-ledger contradict each other.")

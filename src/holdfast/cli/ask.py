@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli._output import print_data
-from holdfast.cli.account import Given, account_options, opened_account, place_of
+from holdfast.cli.account import Given, account_options, book_place, opened_account
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.records import amount, interval_words
 
@@ -73,7 +73,7 @@ def ask(
     """
     if precise and nats is not None:
         raise click.UsageError("--nats and --precise contradict each other: --precise means --nats 3.")
-    place = place_of(data, ledger, no_ledger, after)
+    place = book_place(data, ledger, no_ledger, after)
     finer: Finer = {"precise": precise, "nats": nats}
     if diagnose:
         if preview:
@@ -267,7 +267,7 @@ def report(
     if page is not None and not page.parent.is_dir():
         raise click.UsageError(f"--html cannot write {page}: there is no folder {page.parent}.")
     terms = _as_given(Given.of(**given), preregister=preregister)
-    place = place_of(data, ledger, no_ledger, after)
+    place = book_place(data, ledger, no_ledger, after)
     new = place is None or not place.exists()
     asked = _readable(questions)
     if new:  # Whoever says no leaves no account behind.

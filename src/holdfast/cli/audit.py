@@ -42,7 +42,7 @@ def limits_words(finding: Finding) -> str:
     return f"in [{finding.low:.4g}, {finding.high:.4g}]"
 
 
-def verdict_words(report: Report) -> str:
+def report_words(report: Report) -> str:
     """The verdict on the whole report in a sentence."""
     claims = [finding for finding in report.findings if finding.claim is not None]
     refuted = sum(finding.refuted for finding in claims)
@@ -59,7 +59,7 @@ def page(report: Report) -> str:
     return filled(
         "audit_page.html",
         title=html.escape(report.title),
-        verdict=html.escape(verdict_words(report)),
+        verdict=html.escape(report_words(report)),
         state="holds" if report.passed else "misses",
         refuted=_refuted(report),
         rows="\n".join(_row(finding, place) for place, finding in enumerate(report.findings, start=1)),
@@ -199,7 +199,7 @@ def _show(result: Report, page: Path | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from holdfast.cli.audit import limits_words, verdict_words
+    from holdfast.cli.audit import limits_words, report_words
 
     console = Console(highlight=False)
     console.print(result.title, style="bold", markup=False)
@@ -214,6 +214,6 @@ def _show(result: Report, page: Path | None) -> None:
             style=_STYLES[finding.verdict],
         )
     console.print(table)
-    console.print(verdict_words(result), style="bold", markup=False)
+    console.print(report_words(result), style="bold", markup=False)
     if page is not None:
         console.print(f"The page is {page}.", markup=False, soft_wrap=True)

@@ -49,9 +49,9 @@ def demo(out: Path, rows: int, columns: int, seed: int, as_json: bool, open_page
     if as_json:
         print_data({**story.to_dict(), "page": str(page)})
     else:
-        from holdfast.cli._demo_page import show
+        from holdfast.cli._demo_page import show_story
 
-        show(console, story, page)
+        show_story(console, story, page)
     if open_page:
         click.launch(page.resolve().as_uri())
 

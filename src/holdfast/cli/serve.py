@@ -19,7 +19,7 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from holdfast.cli._output import print_data
-from holdfast.cli.account import Given, account_options, opened_account, place_of
+from holdfast.cli.account import Given, account_options, book_place, opened_account
 from holdfast.errors import HoldfastError, QueryRejected
 
 if TYPE_CHECKING:
@@ -394,7 +394,7 @@ def mcp(
             raise click.UsageError(f"--{name} is for a service: give its URL, http://… or https://…")
     _check_place(data, ledger, no_ledger, after)
     account = LocalAccount(
-        lambda: opened_account(data, place_of(data, ledger, no_ledger, after), after, Given.of(**terms))
+        lambda: opened_account(data, book_place(data, ledger, no_ledger, after), after, Given.of(**terms))
     )
     try:
         _serve(_tools("make_local_tools")(account.guard), as_json=as_json)
@@ -440,7 +440,7 @@ def _given(name: str) -> bool:
 def _check_place(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str, ...]) -> None:
     """End at once where the options contradict each other; a file may still appear."""
     try:
-        place_of(data, ledger, no_ledger, after)
+        book_place(data, ledger, no_ledger, after)
     except HoldfastError as error:
         click.echo(f"holdfast: {error} The tools will say so too, until it is there.", err=True)
 

@@ -24,12 +24,12 @@ from holdfast.dependence._forgetting import (
     Forgetting,
     dobrushin,
     forgets,
-    forgetting,
     operator_norm,
     read_initial,
     read_transition,
     stationary_law,
     steps_to_reach,
+    tabulated_forgetting,
     unreachable,
 )
 from holdfast.dependence._mixing import Layout, block_tail
@@ -253,7 +253,7 @@ class MarkovChain(Dependence):
     def _forgetting(self) -> Forgetting:
         start = self.stationary if self.initial is None else None
         self._require_forgetting()
-        return forgetting(self.transition, self.n, start)
+        return tabulated_forgetting(self.transition, self.n, start)
 
     @cached_property
     def _row_sums(self) -> tuple[float, float]:

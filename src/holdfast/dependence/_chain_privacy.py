@@ -190,22 +190,19 @@ def coupling_dp(epsilon: float, kappa: float, n: int) -> float:
 
 def largest_below(bound: float, function: Callable[[float], float]) -> float:
     """The largest x ≤ ``bound`` with function(x) ≤ bound, for an increasing continuous function with
-    function(x) ≥ x; to 1e-12, on the safe side. It makes few calls, because each may be a pass over a large
+    function(x) ≥ x; to 1e-9, on the safe side. It makes few calls, because each may be a pass over a large
     tree."""
-    from scipy.optimize import brentq
-
-    high, value = bound, function(bound)
-    if value <= bound:
-        return high
-    low = high
-    while value > bound:
-        high, low = low, min(low * bound / value, low / 2.0) if low < bound else low * bound / value
-        value = function(low)
-    root = float(brentq(lambda x: function(x) - bound, low, high, xtol=1e-300, rtol=1e-13))
-    for candidate in (root, root * (1.0 - 1e-12)):
-        if low <= candidate and function(candidate) <= bound:
-            return candidate
-    return low
+    low, at_low = bound, bound - function(bound)
+    if at_low >= 0.0:
+        return low
+    while at_low < 0.0:
+        high, at_high = low, at_low
+        proportional = low * bound / (bound - at_low)
+        low = min(proportional, low / 2.0) if low < bound else proportional
+        at_low = bound - function(low)
+    return search.safe_root(
+        lambda x: bound - function(x), low, high, at_low, at_high, narrow=max(1e-9 * low, 5e-324)
+    )
 
 
 def pair_roots(table: Array) -> Array:

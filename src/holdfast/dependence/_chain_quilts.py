@@ -168,7 +168,7 @@ def _ratios(logs: Array) -> Array:
 
 
 @lru_cache(maxsize=16)
-def reach(content: bytes, states: int, farthest: int) -> Reach:
+def tabulated_reach(content: bytes, states: int, farthest: int) -> Reach:
     """Tabulate a transition matrix: every distance up to 128, from there on each 3 % farther than the last,
     until a row has no visible influence."""
     transition = np.frombuffer(content).reshape(states, states)
@@ -227,7 +227,7 @@ class ChainQuilts:
     def _reach(self) -> Reach:
         # Rounded up to a power of two, so that chains that differ little in length share one table.
         farthest = self.n - 1 if self.n <= _EVERY else min(_FARTHEST, 1 << (self.n - 1).bit_length())
-        return reach(self.transition.tobytes(), len(self.transition), max(1, farthest))
+        return tabulated_reach(self.transition.tobytes(), len(self.transition), max(1, farthest))
 
     @cached_property
     def _groups(self) -> list[_Group]:

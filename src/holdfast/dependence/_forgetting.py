@@ -203,7 +203,7 @@ class Forgetting:
         return min((n - first) * next_one, len(self.log_theta) * next_one / -math.expm1(self.log_block))
 
 
-def forgetting(transition: Matrix, n: int, stationary: Matrix | None) -> Forgetting:
+def tabulated_forgetting(transition: Matrix, n: int, stationary: Matrix | None) -> Forgetting:
     """Tabulate θ_k, and β(k) from ``stationary`` where the chain starts there (elsewhere β(k) ≤ θ_k)."""
     size = len(transition)
     most = int(min(max(n - 1, 1), _MOST_STEPS, max(1.0, _WORK / size**3)))
@@ -283,7 +283,11 @@ def budgets(counts: Counts, allowed: Mask, failure: float) -> Matrix:
 
 
 def highest(share: Matrix, budget: Matrix | float) -> Matrix:
-    """The largest q with kl(share ‖ q) ≤ budget, rounded up, elementwise."""
+    """The largest q with kl(share ‖ q) ≤ budget, rounded up, elementwise.
+
+    It searches for all elements at once, in numpy, so it cannot use ``holdfast.search``: a chain may have
+    thousands of shares.
+    """
     share, budget = np.broadcast_arrays(share, np.asarray(budget, dtype=float))
     limit = budget * (1.0 + 1e-9) + 1e-14
     low, high = share.astype(float), np.ones(share.shape)

@@ -16,8 +16,8 @@ from holdfast.dependence._model import Split, check_split
 from holdfast.dependence._network_base import (
     Arrows,
     Network,
+    node_list,
     pgmpy_values,
-    read_nodes,
     read_table,
     refuse_model,
 )
@@ -62,7 +62,7 @@ class BayesianNetwork(Network):
                 refuse_model(
                     f"{_BAYESIAN_FORM}: node {node!r} has no (parents, table)", self.model, of=_BAYESIAN
                 )
-            parents = read_nodes(entry[0], f"one with the parents of node {node!r}", self.model, of=_BAYESIAN)
+            parents = node_list(entry[0], f"one with the parents of node {node!r}", self.model, of=_BAYESIAN)
             entries[node] = (parents, read_table(entry[1], f"the table of node {node!r}", of=_BAYESIAN))
         _check_parents(entries)
         return entries, list(entries)
@@ -275,7 +275,7 @@ class MarkovNetwork(Network):
         for place, item in enumerate(listed):
             if not isinstance(item, (tuple, list)) or len(item) != 2:
                 refuse_model(f"{_MARKOV_FORM}: factor {place} is no pair", model, of=_MARKOV)
-            scope = read_nodes(item[0], f"one with the nodes of factor {place}", model, of=_MARKOV)
+            scope = node_list(item[0], f"one with the nodes of factor {place}", model, of=_MARKOV)
             if not scope:
                 refuse_model(f"one where factor {place} has at least one node", model, of=_MARKOV)
             plain.append((scope, read_table(item[1], f"factor {place}", of=_MARKOV)))

@@ -6,21 +6,19 @@ question, exactly: sums of whole numbers and order statistics, the same on every
 Names that are imported ``as`` themselves are for other packages of Holdfast.
 """
 
-from holdfast.engines._batch import sums_of_all
+from holdfast.engines._database import number as number
+from holdfast.engines._database import parameter_name as parameter_name
 from holdfast.engines._dialect import REMAINDER as REMAINDER
-from holdfast.engines._dialect import SCALE_BITS
 from holdfast.engines._dialect import Dialect as Dialect
 from holdfast.engines._dialect import exact as exact
 from holdfast.engines._dialect import load_sql as load_sql
-from holdfast.engines._files import is_database as is_database
-from holdfast.engines._files import shown as shown
+from holdfast.engines._open import is_database as is_database
 from holdfast.engines._open import open_rows
+from holdfast.engines._open import shown as shown
 from holdfast.engines._rows import Rows, require_unsealed, unsealed
 from holdfast.engines._schema import PLAIN as PLAIN
 from holdfast.engines._schema import Column, Schema
-from holdfast.engines._statements import number as number
-from holdfast.engines._statements import parameter_name as parameter_name
-from holdfast.engines._sums import EngineQuery, Sums
+from holdfast.engines._sums import SCALE_BITS, EngineQuery, Sums, sums_of_all
 
 __all__ = [
     "SCALE_BITS",

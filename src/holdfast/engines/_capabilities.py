@@ -14,9 +14,8 @@ from functools import cache, partial
 from itertools import product
 from typing import Any
 
-from holdfast.engines._database import Database, DuckDB
+from holdfast.engines._database import Database, DuckDB, as_query
 from holdfast.engines._dialect import Dialect, exact
-from holdfast.engines._statements import as_query
 from holdfast.errors import QueryRejected
 
 __all__ = ["probe"]
@@ -59,8 +58,8 @@ _CONSTANTS = "@constants"
 
 def probe(database: Database) -> frozenset[str]:
     """What the database lacks, by the word that questions use; refused where it lacks the basis of all."""
-    wanted, found = _by_duckdb(), _outcomes(database)
-    lacking = {word.partition(":")[0] for word, outcomes in wanted.items() if found.get(word) != outcomes}
+    expected, computed = _by_duckdb(), _outcomes(database)
+    lacking = {word.partition(":")[0] for word in expected if computed.get(word) != expected[word]}
     if _BASIS in lacking:
         raise QueryRejected(
             f"{database.dialect.engine} does not compute with 64-bit floats, nulls and texts as questions "
@@ -127,8 +126,8 @@ def _plain(value: Any) -> Any:
 def _ranked(database: Database, values: str, count: int) -> Any:
     fractions = [(rank - 0.5) / count for rank in range(1, count + 1)]
     ranked = database.dialect.ranked(database.dialect.quoted("a"), fractions)
-    ((found,),) = database.run(f"SELECT {ranked} FROM ({values}) AS ranked")
-    return [_plain(value) for value in found]
+    ((ordered,),) = database.run(f"SELECT {ranked} FROM ({values}) AS ranked")
+    return [_plain(value) for value in ordered]
 
 
 def _told(make: Make) -> Make:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines._dialect import Dialect, Edges, exact
-from holdfast.engines._statements import number
-from holdfast.engines._sums import VALUES, EngineQuery, compared_numbers, edge_places, scaled
+from holdfast.engines._database import VALUES, number
+from holdfast.engines._dialect import Dialect, exact
+from holdfast.engines._sums import Edges, EngineQuery, compared_numbers, edge_places, scaled
 
 if TYPE_CHECKING:
     from holdfast.engines._rows import Rows
@@ -110,11 +110,11 @@ def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
     if shape.grouped:
         values = values.filter(values.group.notnull())
     if shape.skips:
-        values = values.filter(*(_known(values[name], shape) for name in names))
+        values = values.filter(*(_has_value(values[name], shape) for name in names))
     apart = {"group": dialect.nearest(values.group)} if shape.grouped else {}
     if shape.units:
         apart["unit"] = values.unit
-    known = {f"known{mark}": _known(values[name], shape) for mark, name in enumerate(names)}
+    present = {f"present{mark}": _has_value(values[name], shape) for mark, name in enumerate(names)}
     below = {
         f"below{mark}": dialect.below(
             dialect.as_number(values[name]) if shape.share else values[name], edge_places(str(mark))
@@ -122,12 +122,12 @@ def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
         for mark, name in enumerate(names)
     }
     outside = {"outside": _outside(values, names)} if shape.clips else {}
-    values = dialect.stage(values.select(**apart, **known, **below, **outside))
+    values = dialect.stage(values.select(**apart, **present, **below, **outside))
     units = {}
     for mark in range(shape.values):
         edges = edge_places(str(mark))
         clipped = dialect.nearest(dialect.clipped(values[f"below{mark}"], edges) * edges.slope)
-        units[f"units{mark}"] = values[f"known{mark}"].ifelse(clipped, _whole_number("missing", mark))
+        units[f"units{mark}"] = values[f"present{mark}"].ifelse(clipped, _whole_number("missing", mark))
     values = dialect.stage(values.select(*apart, *outside, **units))
     places = {}
     if not shape.units:
@@ -145,11 +145,11 @@ def _outside(values: Any, names: Sequence[str]) -> Any:
     for mark, name in enumerate(names):
         edges, value = edge_places(str(mark)), values[name].nullif(exact(math.nan))
         clipped += [value < edges.lo, value > edges.hi]
-    one, zero = (ibis.literal(number, type="int64") for number in (1, 0))
-    return ibis.cases(*((condition, one) for condition in clipped), else_=zero)
+    yes, no = (ibis.literal(number, type="int64") for number in (1, 0))
+    return ibis.cases(*((condition, yes) for condition in clipped), else_=no)
 
 
-def _known(value: Any, shape: _Shape) -> Any:
+def _has_value(value: Any, shape: _Shape) -> Any:
     """Whether a row has a value. A value that is NaN is none, and counts as missing."""
     return value.notnull() if shape.share else value.nullif(exact(math.nan)).notnull()
 

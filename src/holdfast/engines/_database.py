@@ -1,8 +1,13 @@
 """Databases: one statement at a time, within a limit, and no more than SQL between them and the rows.
 
-The limit is measured by what a statement could do and not by the clock. A clock also runs while the process
-is stopped, while other statements use its cores, and while the machine is busy with something else. A
-question that was refused for that would be paid for because of the machine. So time is counted in short
+A statement is a tree of SQL. It is compiled once, put together as a tree, and run with other numbers each
+time: whoever looks for a threshold asks with one number after the other. The statement has a named place for
+each such number. DuckDB is given the numbers beside the statement, which it parses once. Other databases get
+them as constants of the tree, each written the way that database reads it exactly.
+
+The time limit is measured by what a statement could do and not by the clock. A clock also runs while the
+process is stopped, while other statements use its cores, and while the machine is busy with something else.
+A question that was refused for that would be paid for because of the machine. So time is counted in short
 steps, and a step counts for as much of it as the process could really use.
 """
 
@@ -15,16 +20,129 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-from holdfast.engines._dialect import Dialect
+from holdfast.engines._dialect import Dialect, builtin
 from holdfast.engines._schema import PLAIN, Schema
-from holdfast.engines._statements import Statement, in_place_of, written
-from holdfast.engines._sums import VALUES
 from holdfast.errors import QueryRejected
 
-__all__ = ["Database", "Deadline", "DuckDB"]
+__all__ = [
+    "VALUES",
+    "Database",
+    "Deadline",
+    "DuckDB",
+    "Statement",
+    "as_query",
+    "in_place_of",
+    "number",
+    "parameter_name",
+    "renamed",
+    "written",
+]
+
+
+_MARKER = "holdfast_number"
+
+VALUES = "@values"
+"""The table that stands for the question's own values in the statement around them."""
+
+
+def number(name: str, *, whole: bool = False) -> Any:
+    """A number that a statement is given when it runs: a whole number as it is, any other as a double."""
+    import ibis
+
+    if whole:
+        return builtin(_MARKER, "string", gives="int64")(ibis.literal(name))
+    return builtin(_MARKER, "string", gives="string")(ibis.literal(name)).cast("float64")
+
+
+def parameter_name(place: int, mark: str = "") -> str:
+    """The name of the ``place``-th number that a question compares columns with; ``mark`` tells several
+    questions of one statement apart."""
+    return f"n{place}_{mark}"
+
+
+class Statement:
+    """A tree of SQL in one dialect, with a place for each number that :func:`number` made.
+
+    ``text`` is the tree with the numbers as parameters, and ``names`` are theirs.
+    """
+
+    def __init__(self, tree: Any, dialect: Any) -> None:
+        from sqlglot import exp
+
+        self._dialect = dialect
+        self._tree = tree.transform(_placeholder)
+        self.names = tuple(dict.fromkeys(place.name for place in self._tree.find_all(exp.Placeholder)))
+
+    @cached_property
+    def text(self) -> str:
+        return written(self._tree, self._dialect)
+
+    def with_numbers(self, numbers: Mapping[str, float]) -> str:
+        """The statement as text, with constants in the places."""
+        from sqlglot import exp
+
+        def constant(node: Any) -> Any:
+            if not isinstance(node, exp.Placeholder):
+                return node
+            value = numbers[node.name]
+            # A float goes through text: a bare 0.1 is a decimal to most databases.
+            return exp.Literal.string(repr(value)) if isinstance(value, float) else exp.convert(value)
+
+        return written(self._tree.transform(constant), self._dialect)
+
+
+def written(tree: Any, dialect: Any) -> str:
+    """A tree as text; refused where the dialect has no words for a part of it."""
+    from sqlglot import ErrorLevel
+
+    return str(tree.sql(dialect=dialect, copy=False, unsupported_level=ErrorLevel.RAISE))
+
+
+def _is_marker(node: Any) -> bool:
+    from sqlglot import exp
+
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() == _MARKER
+
+
+def _placeholder(node: Any) -> Any:
+    from sqlglot import exp
+
+    return exp.Placeholder(this=node.expressions[0].this) if _is_marker(node) else node
+
+
+def renamed(tree: Any, name: Callable[[str], str]) -> Any:
+    """A copy of a tree whose numbers have other names."""
+    from sqlglot import exp
+
+    def changed(node: Any) -> Any:
+        if not _is_marker(node):
+            return node
+        return exp.Anonymous(this=node.this, expressions=[exp.Literal.string(name(node.expressions[0].this))])
+
+    return tree.copy().transform(changed)
+
+
+def in_place_of(tree: Any, table: str, source: Any) -> Any:
+    """A copy of a tree that reads ``source``, a tree too, where it read the table of that name."""
+    from sqlglot import exp
+
+    def changed(node: Any) -> Any:
+        if not (isinstance(node, exp.Table) and node.name == table):
+            return node
+        return exp.Subquery(this=source.copy(), alias=node.args.get("alias"))
+
+    return tree.copy().transform(changed)
+
+
+def as_query(table: Any, query: str) -> None:
+    """Let a table of a tree be what a query returns, which is written as it is."""
+    from sqlglot import exp
+
+    table.set("this", exp.Var(this=f"({query})"))
 
 
 _AGAIN = 0.05
@@ -318,8 +436,8 @@ class DuckDB(Database):
     def expect_few_rows(self) -> None:
         """Wake no other thread and plan no more than is needed: for few rows both take longer than reading
         them."""
-        known = (name for (name,) in self.run("SELECT name FROM duckdb_optimizers()"))
-        spared = ",".join(name for name in known if name not in _OPTIMIZERS_FOR_FEW)
+        optimizers = (name for (name,) in self.run("SELECT name FROM duckdb_optimizers()"))
+        spared = ",".join(name for name in optimizers if name not in _OPTIMIZERS_FOR_FEW)
         self.run("SET threads = 1")
         self.run(f"SET disabled_optimizers = '{spared}'")
 

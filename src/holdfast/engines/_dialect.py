@@ -2,8 +2,8 @@
 
 Other databases differ where a question must not: they raise where arithmetic leaves the range of floats,
 round halves another way, order texts by language. Each has a dialect of its own that overrides what it needs
-(``_postgres.py``, ``_spark.py``), so that a question has the same value, or null, for every row everywhere.
-Dialects share the functions that ibis does not offer as they are, and the edges where values are clipped.
+(``_other_dialects.py``), so that a question has the same value, or null, for every row everywhere.
+Dialects share the functions that ibis does not offer as they are.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.engines._sums import Edges
 
 __all__ = [
     "NUMBER_TEXT",
     "REMAINDER",
-    "SCALE_BITS",
     "Dialect",
-    "Edges",
     "Portable",
     "away_from_zero",
     "builtin",
@@ -31,11 +32,6 @@ __all__ = [
     "recased",
     "stored_as",
 ]
-
-SCALE_BITS = 24
-"""A mean's values are rounded to multiples of (hi - lo) / 2**24, halves to even: each is off by at most
-(hi - lo) · 2**-25 and a few units in the last place of a float, so the mean of the scaled values is within
-(hi - lo) · 3.1e-8 of the mean of the clipped ones."""
 
 # A text that reads as a number: the same on every database, where their own casts differ on '1_000', 'nan' or
 # '0x1'. Up to 300 digits on either side of the point, in two halves because some count no further than 255.
@@ -69,14 +65,14 @@ def builtin(name: str, *types: str, gives: str = "float64") -> Any:
     float, where ibis's own is cast to an integer, which raises beyond 64 bits."""
     from ibis import udf
 
-    def one(first: Any) -> Any: ...
+    def of_one(first: Any) -> Any: ...
 
-    def two(first: Any, second: Any) -> Any: ...
+    def of_two(first: Any, second: Any) -> Any: ...
 
-    def three(first: Any, second: Any, third: Any) -> Any: ...
+    def of_three(first: Any, second: Any, third: Any) -> Any: ...
 
     types = types or ("float64",)
-    function = (one, two, three)[len(types) - 1]
+    function = (of_one, of_two, of_three)[len(types) - 1]
     return udf.scalar.builtin(function, name=name, signature=(types, gives))
 
 
@@ -97,32 +93,6 @@ def exact(value: float) -> Any:
     import ibis
 
     return ibis.literal(repr(value)).cast("float64")
-
-
-class Edges(NamedTuple):
-    """Numbers, or their places in a statement (:func:`holdfast.engines._sums.edge_places`).
-
-    Values lie between ``lo`` and ``hi``; counted downwards from ``lo`` that is 0 to ``far``, and times
-    ``slope`` it is 0 to 2**24. Up to ``low`` it is a quarter of a unit and 0 still: for more the product is
-    far from leaving the range of floats, which some databases refuse to do.
-    """
-
-    lo: Any
-    low: Any
-    hi: Any
-    far: Any
-    slope: Any
-
-    @classmethod
-    def of(cls, lo: float, hi: float) -> Edges:
-        width = hi - lo
-        quarter = width * 2.0 ** -(SCALE_BITS + 2)
-        return cls(lo, lo + quarter, hi, -width, -(2.0**SCALE_BITS) / width)
-
-    def named(self, mark: str) -> dict[str, float]:
-        """These numbers by the names that they have in a statement; ``mark`` tells several questions
-        apart."""
-        return {f"{name}{mark}": value for name, value in self._asdict().items()}
 
 
 class Dialect:

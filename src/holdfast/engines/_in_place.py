@@ -10,14 +10,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from holdfast.engines._capabilities import probe
-from holdfast.engines._database import Database
+from holdfast.engines._database import Database, Statement, as_query
 from holdfast.engines._dialect import Dialect, Portable, is_zoned
 from holdfast.engines._native import IBIS
-from holdfast.engines._postgres import Postgres
+from holdfast.engines._other_dialects import Postgres, Spark
 from holdfast.engines._rows import Rows
 from holdfast.engines._schema import Column, Schema, kind_of_storage
-from holdfast.engines._spark import Spark
-from holdfast.engines._statements import Statement, as_query
 from holdfast.errors import DatabaseAway, QueryRejected
 
 __all__ = ["Borrowed", "TableWatch", "backend_of", "open_table"]
@@ -325,9 +323,9 @@ class TableWatch:
     question, so that a question is not charged for a database that is away.
     """
 
-    def __init__(self, count: Callable[[], int], known: int, reach: Callable[[], bool]) -> None:
+    def __init__(self, count: Callable[[], int], rows: int, reach: Callable[[], bool]) -> None:
         self._count = count
-        self._known = known
+        self._rows = rows
         self._reach = reach
         self._looked = time.monotonic()
 
@@ -337,4 +335,4 @@ class TableWatch:
             return None
         rows = self._count()
         self._looked = time.monotonic()
-        return None if rows == self._known else f"the table had {self._known:,} rows and has {rows:,}"
+        return None if rows == self._rows else f"the table had {self._rows:,} rows and has {rows:,}"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from holdfast.engines import _sums
 from holdfast.engines._cells import cells_of, unit_sums_of
-from holdfast.engines._database import Database, DuckDB
+from holdfast.engines._database import Database, DuckDB, Statement
 from holdfast.engines._dialect import load_sql
 from holdfast.engines._native import Native
 from holdfast.engines._parts import (
@@ -38,7 +38,6 @@ from holdfast.engines._parts import (
 )
 from holdfast.engines._row_digests import content_of, digests_of, hashes_of, numbering_of, plain_columns
 from holdfast.engines._schema import Schema, by_kind_only, first_that_fails, unstorable_column
-from holdfast.engines._statements import Statement
 from holdfast.engines._sums import EngineQuery, Sums
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 
@@ -275,8 +274,8 @@ class Rows:
         wanted = _sums.check_ranks(ranks(rows), rows)
         if not wanted:
             return rows, ()
-        found = self._database.dialect.ranked(column, _sums.fractions_of(wanted, rows))
-        ((ranked,),) = self._database.run(f"SELECT {found} FROM ({values}) AS ranked")
+        aggregate = self._database.dialect.ranked(column, _sums.fractions_of(wanted, rows))
+        ((ranked,),) = self._database.run(f"SELECT {aggregate} FROM ({values}) AS ranked")
         return rows, tuple(ranked)
 
     def _ranked(self, question: EngineQuery) -> Any:
@@ -287,9 +286,9 @@ class Rows:
         """The columns that hold a null or a NaN in some row. Reads every row: for a training part only."""
         self.require_readable()
         counted = ", ".join(f"count({self._database.dialect.quoted(name)})" for name in self.columns)
-        (known,) = self._database.run(f"SELECT {counted} FROM {self._source} AS counted")
+        (counts,) = self._database.run(f"SELECT {counted} FROM {self._source} AS counted")
         return frozenset(
-            name for name, present in zip(self.columns, known, strict=True) if present < self.count
+            name for name, present in zip(self.columns, counts, strict=True) if present < self.count
         )
 
     @_by_column
@@ -332,10 +331,10 @@ class Rows:
         training part only."""
         self.require_readable()
         name = self._database.dialect.quoted(column)
-        found = self._database.run(
+        different = self._database.run(
             f"SELECT DISTINCT {name} FROM {self._source} AS listed WHERE {name} IS NOT NULL LIMIT {most + 1}"
         )
-        return None if len(found) > most else frozenset(str(text) for (text,) in found)
+        return None if len(different) > most else frozenset(str(text) for (text,) in different)
 
     @_by_column
     def content(self) -> bytes:

@@ -270,7 +270,7 @@ class EarlierRows:
 def not_compared(book: Book) -> tuple[str, ...]:
     """What is assumed of an epoch's rows because they were not compared with those of earlier ones."""
     opening = book.opening
-    if opening is None or EpochLink.said(opening.body) is None:
+    if opening is None or EpochLink.in_opening(opening.body) is None:
         return ()
     if KEPT not in opening.body:
         return (

@@ -37,9 +37,8 @@ from holdfast.intervals._means import (
     empirical_bernstein_radius,
     hoeffding,
 )
-from holdfast.intervals._quantiles import quantile, quantile_ranks, quantile_ranks_from_tail
 from holdfast.intervals._shares import binomial_log_tail as binomial_log_tail
-from holdfast.intervals._shares import clopper_pearson, kl
+from holdfast.intervals._shares import clopper_pearson, kl, quantile, quantile_ranks, quantile_ranks_from_tail
 
 __all__ = [
     "Interval",

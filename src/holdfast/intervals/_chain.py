@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.intervals._interval import Interval, bounds, inside, placed
 
@@ -238,7 +238,8 @@ def _rate(p: float, q: float, d: float, rest: float, norm: float) -> float:
         return -d * math.log(max(norm, _NOTHING)) * (1.0 - _ROUNDING)
     first, middle, last = stay * rest, gap * p * (rest - d + norm * q), gap * gap * p * d
     root = math.sqrt(middle * middle + 4.0 * first * last)
-    rise = 2.0 * last / (middle + root) if middle > 0.0 else (root - middle) / (2.0 * first)
+    # ``first`` can be rounded to zero where the rest is below the least normal number.
+    rise = 2.0 * last / (middle + root) if middle > 0.0 else (root - middle) / max(2.0 * first, _NOTHING)
     s = min(math.log1p(rise * (gap + rise) / (gap * p + stay * rise)), _LARGEST_EXPONENT)
     growth = _log_growth(p, q, s, norm)
     return s * d - growth - _ROUNDING * (s * d + growth)
@@ -273,34 +274,12 @@ def _exp_gap(x: float) -> float:
 def _least_distance(rate: Callable[[float], float], level: float, guess: float, top: float) -> float:
     """A distance up to ``top`` with rate ≥ ``level``, hardly above the least one; ``top`` if there is none.
 
-    The rate grows with the distance. Its root is nearly linear, so false position finds the place; the upper
-    end of the bracket is returned, which was tried.
+    The rate grows with the distance. Its root is nearly linear, so few tries find the place.
     """
     goal = math.sqrt(level)
 
     def excess(d: float) -> float:
         return math.sqrt(max(rate(d), 0.0)) - goal
 
-    inside, below = 0.0, -goal
-    outside = min(guess, top)
-    while (above := excess(outside)) < 0.0:
-        if outside >= top:
-            return top
-        inside, below = outside, above
-        outside = min(2.0 * outside, top)
-    for step in range(200):
-        near = 0.5 * _NEAR * outside
-        if outside - inside <= 2.0 * near:
-            break
-        middle = 0.5 * (inside + outside)
-        if math.isfinite(above) and step % 4 != 3:
-            middle = outside - (outside - inside) * (above / (above - below))
-        middle = min(max(middle, inside + near), outside - near)
-        here = excess(middle)
-        if here < 0.0:
-            inside, below = middle, here
-            above = above / 2.0 if step % 2 else above
-        else:
-            outside, above = middle, here
-            below = below / 2.0 if step % 2 else below
-    return outside
+    distance = search.least_root(excess, start=guess, most=top, relative=_NEAR)
+    return top if distance is None else distance

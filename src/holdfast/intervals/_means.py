@@ -346,12 +346,10 @@ def _lower_end(
         return _log_product(radius, reach, around, n, rates, norm) >= level
 
     usual = math.sqrt(2 * level * around * (1 + norm) / (1 - norm)) / n
-    inside, outside = 0.0, min(max(usual, reach * _LEAST), reach)
-    while not suffices(outside):
-        if outside >= reach or outside * _STEP <= outside:
-            return lo
-        inside, outside = outside, min(outside * _STEP, reach)
-    return rounding.down(mean - search.edge(suffices, outside, inside, relative=_NEAR))
+    radius = search.least_real(
+        suffices, start=max(usual, reach * _LEAST), most=reach, growth=_STEP, relative=_NEAR
+    )
+    return lo if radius is None else rounding.down(mean - radius)
 
 
 def _log_product(

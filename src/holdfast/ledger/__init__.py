@@ -6,28 +6,36 @@ price are recorded before the answer leaves. A reservation that was never settle
 Names that are imported ``as`` themselves are for other packages of Holdfast.
 """
 
-from holdfast.ledger._balance import HANDED_OVER as HANDED_OVER
-from holdfast.ledger._balance import TAKEN_OVER as TAKEN_OVER
-from holdfast.ledger._balance import Balance
 from holdfast.ledger._book import Book
-from holdfast.ledger._copies import copy_books, load_books
+from holdfast.ledger._copies import Migration, copy_books, load_books, migrate
 from holdfast.ledger._copies import copy_database as copy_database
 from holdfast.ledger._copies import other_tables as other_tables
 from holdfast.ledger._copies import require_whole as require_whole
-from holdfast.ledger._envelope import envelope, open_envelope, seal
-from holdfast.ledger._epochs import EpochLink, verify_epochs
-from holdfast.ledger._event import BookError, Closed, Entry, Event, Stale
-from holdfast.ledger._formats import Migration, migrate
-from holdfast.ledger._heads import BookHead, LineCounter, LineCounts, read_heads
-from holdfast.ledger._marks import Marks as Marks
+from holdfast.ledger._lines import HANDED_OVER as HANDED_OVER
+from holdfast.ledger._lines import TAKEN_OVER as TAKEN_OVER
+from holdfast.ledger._lines import Balance, BookError, Closed, Entry, Event, Stale
+from holdfast.ledger._places import BookHead, LineCounter, LineCounts, read_heads
 from holdfast.ledger._places import is_postgres as is_postgres
 from holdfast.ledger._places import place_of_epoch as place_of_epoch
-from holdfast.ledger._pool import Database as Database
-from holdfast.ledger._pool import Unreachable as Unreachable
-from holdfast.ledger._signing import Receipt, SigningKey
+from holdfast.ledger._postgres import Database as Database
+from holdfast.ledger._postgres import Unreachable as Unreachable
+from holdfast.ledger._signing import Marks as Marks
+from holdfast.ledger._signing import Receipt, SigningKey, envelope, open_envelope, seal
 from holdfast.ledger._sqlite import open_database as open_database
-from holdfast.ledger._verify import Problem, Verification, export, read_lines, read_receipts, verify
-from holdfast.ledger._witness import Checkpoint, Witness, check_witness, read_witness
+from holdfast.ledger._verify import (
+    Checkpoint,
+    EpochLink,
+    Problem,
+    Verification,
+    Witness,
+    check_witness,
+    export,
+    read_lines,
+    read_receipts,
+    read_witness,
+    verify,
+    verify_epochs,
+)
 
 __all__ = [
     "Balance",

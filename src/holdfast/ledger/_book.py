@@ -9,12 +9,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.errors import InvalidArgument
-from holdfast.ledger._balance import Balance
-from holdfast.ledger._event import BookError, Entry, Event, Line, Stale, canonical, digest_of
-from holdfast.ledger._marks import Marker, Marks, require_reached, restored_line
+from holdfast.ledger._lines import Balance, BookError, Entry, Event, Line, Stale, canonical, digest_of
 from holdfast.ledger._places import is_postgres, name_of, place_of_epoch
 from holdfast.ledger._postgres import PostgresLines
-from holdfast.ledger._signing import Receipt, SigningKey, signed
+from holdfast.ledger._signing import (
+    Marker,
+    Marks,
+    Receipt,
+    SigningKey,
+    require_reached,
+    restored_line,
+    signed,
+)
 from holdfast.ledger._sqlite import SqliteLines
 
 _PAGE = 5_000
@@ -99,9 +105,9 @@ class Book:
             for name, text in (("kind", entry.kind), ("subject", entry.subject), ("request", entry.request)):
                 if "\n" in text:
                     raise InvalidArgument(name, "one line of text", text, of="Book.append")
-            said = (sequence, entry.kind, entry.subject, entry.request, canonical(entry.body))
-            digest = digest_of(digest, *said)
-            lines.append(Line(*said, digest))
+            content = (sequence, entry.kind, entry.subject, entry.request, canonical(entry.body))
+            digest = digest_of(digest, *content)
+            lines.append(Line(*content, digest))
             events.append(Event(sequence, entry.kind, entry.body, digest, entry.subject, entry.request))
         if not self._lines.append(start, lines):
             self._end = 0, ""
@@ -115,13 +121,13 @@ class Book:
 
     def _digest_at(self, sequence: int) -> str:
         """The digest that the line after this one goes on from."""
-        known, digest = self._end
-        if known == sequence:
+        last, digest = self._end
+        if last == sequence:
             return digest
-        found = self._lines.page(sequence, 1)
-        if not found or found[0].sequence != sequence:
+        lines = self._lines.page(sequence, 1)
+        if not lines or lines[0].sequence != sequence:
             raise Stale(f"The book does not end at {sequence}.")
-        return found[0].digest
+        return lines[0].digest
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """All events beyond sequence ``after``, each checked against the chain."""
@@ -148,26 +154,26 @@ class Book:
 
     def at(self, sequence: int) -> Event:
         """One event by its number."""
-        found = self._lines.page(sequence, 1)
-        if not found or found[0].sequence != sequence:
+        lines = self._lines.page(sequence, 1)
+        if not lines or lines[0].sequence != sequence:
             raise BookError(f"The account book {self.name} has lost line {sequence}.")
-        return self._checked(found[0]).event()
+        return self._checked(lines[0]).event()
 
     def about(self, subject: str, kind: str) -> Event | None:
         """The last event of a kind about a subject, found without reading the rest of the book."""
-        found = self._lines.about(subject, kind)
-        return None if found is None else self._checked(found).event()
+        line = self._lines.about(subject, kind)
+        return None if line is None else self._checked(line).event()
 
     def requested(self, request: str) -> Event | None:
         """The first event that a request led to."""
-        found = self._lines.requested(request)
-        return None if found is None else self._checked(found).event()
+        line = self._lines.requested(request)
+        return None if line is None else self._checked(line).event()
 
     @property
     def opening(self) -> Event | None:
         """The first event; None for a book that was not opened yet."""
-        found = self._lines.page(1, 1)
-        return self._checked(found[0]).event() if found else None
+        lines = self._lines.page(1, 1)
+        return self._checked(lines[0]).event() if lines else None
 
     @property
     def identity(self) -> str:
@@ -188,11 +194,11 @@ class Book:
     def checkpoint(self, balance: Balance, *, after: int) -> Event:
         """Write down what the lines up to ``after`` add up to, signed if there is a key: the next start goes
         on from here."""
-        said = balance.to_dict()
+        state = balance.to_dict()
         signature = None
         if self.key is not None:
-            signature = self.key.sign(self._checkpoint_statement(after, self.at(after).digest, said))
-        return self.append("checkpoint", {"balance": said, "signature": signature}, after=after)
+            signature = self.key.sign(self._checkpoint_statement(after, self.at(after).digest, state))
+        return self.append("checkpoint", {"balance": state, "signature": signature}, after=after)
 
     def start(self) -> tuple[Balance, int]:
         """What the lines add up to as of the last checkpoint this book can trust, and where that was.
@@ -261,16 +267,16 @@ class Book:
         than a minute, in order; of so many lines at most that a start takes no longer however fast people
         ask."""
         since, last = time.time() - Balance.window, max(0, end - _MOST_BACK)
-        found: list[Event] = []
+        events: list[Event] = []
         while end > last:
             start = max(last, end - _BACK)
             lines = islice(self.lines(start), end - start)
             asked = [line.event() for line in lines if line.kind in ("reserve", "act")]
             dated = [event for event in asked if "at" in event.body]
             recent = [event for event in dated if event.body["at"] > since]
-            found = recent + found
+            events = recent + events
             end = start if len(recent) == len(dated) else last
-        return found
+        return events
 
     def close(self) -> None:
         """Close it; a closed book cannot be written to."""

@@ -1,15 +1,37 @@
-"""Ed25519 signatures: whoever keeps the book signs how it ends, and anyone with the public key can check."""
+"""What is signed about a book: receipts, marks and envelopes. Whoever keeps the book signs with an Ed25519
+key, and anyone with the public key can check.
+
+A receipt says how the book ends. A *mark* is the receipt for the newest line, kept outside the book: a book
+that was put back from an old backup is whole, and has forgotten what was spent since. Its mark has not.
+
+An *envelope* is the standard form that outsiders can verify without Holdfast: DSSE around an in-toto
+statement. A DSSE envelope holds a payload, its type and signatures. What is signed is the *pre-authentication
+encoding* of type and payload, so a signature for one type never counts for another. The payload here is an
+in-toto Statement v1: its subject is the book (the digest of its last line stands for all lines), and its
+predicate is the receipt, with whatever is stated beside it.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import logging
 import os
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, InvalidArgument, MissingExtra
-from holdfast.records import Record
+from holdfast.ledger._lines import BookError, Event, Line, canonical
+from holdfast.records import Record, plain
+
+if TYPE_CHECKING:
+    from holdfast.ledger._book import Book, Lines
+
 
 _PREFIX = "ed25519:"
 
@@ -139,3 +161,223 @@ def _ed25519() -> Any:
     except ImportError:
         raise MissingExtra("server", what="A signed account book") from None
     return ed25519
+
+
+# A mark is written at most this often, in seconds, and when the book is closed: then it costs an answer
+# almost nothing, and shows the loss of all but the last second.
+EVERY = 1.0
+_log = logging.getLogger("holdfast.ledger")
+
+
+@dataclass(frozen=True)
+class Marks:
+    """A folder with one mark for each book, by the book's name."""
+
+    folder: Path
+
+    def read(self, name: str) -> Receipt | None:
+        """The mark of a book; None where there is none yet."""
+        path = self.path(name)
+        try:
+            mark = Receipt(**json.loads(path.read_text(encoding="ascii")))
+            genuine = mark.signed_by(mark.key)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError):
+            genuine = False
+        if not genuine:
+            raise BookError(
+                f"The mark of the account book {name!r} ({path.name}) cannot be read, or was changed. "
+                "Compare the book with a receipt (holdfast verify BOOK --receipt FILE). If it is whole, "
+                "delete the mark, and a new one is written."
+            )
+        return mark
+
+    def write(self, name: str, mark: Receipt) -> None:
+        """Put a mark in place of the one before, unless that is further on: another process wrote it."""
+        before = self.read(name)
+        if before is not None and before.book == mark.book and before.sequence >= mark.sequence:
+            return
+        self.replace(name, mark)
+
+    def replace(self, name: str, mark: Receipt) -> None:
+        """Put a mark in place of any other; it is on disk when this returns."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.path(name)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            json.dump(mark.to_dict(), file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+
+    def path(self, name: str) -> Path:
+        """The file of a book's mark."""
+        return self.folder / f"{name}.json"
+
+
+def require_reached(lines: Lines, name: str, mark: Receipt | None) -> None:
+    """Refuse a book that runs behind its mark."""
+    if mark is None:
+        return
+    at_mark = lines.page(mark.sequence, 1)
+    if at_mark and (at_mark[0].sequence, at_mark[0].digest) == (mark.sequence, mark.digest):
+        return
+    raise BookError(
+        f"The account book {lines.name} runs behind its mark: it had {mark.sequence:,} lines, and line "
+        f"{mark.sequence:,} is not there or is another one. It was put back from an old backup, or was "
+        "changed, and what was spent since is not in it. Put the newest book back. If that is lost, "
+        f"close the account after this: holdfast serve HOME --accept-restored {name}"
+    )
+
+
+class Marker:
+    """Marks one book as it grows."""
+
+    def __init__(self, marks: Marks, name: str, key: SigningKey) -> None:
+        self._marks, self._book, self._key = marks, name, key
+        self._lock = Lock()
+        self._newest: tuple[str, Line] | None = None
+        self._next = 0.0
+
+    def note(self, identity: str, newest: Line) -> None:
+        """A line was written to the book of this identity: mark it, if the last mark is a second old."""
+        with self._lock:
+            self._newest = identity, newest
+            if time.monotonic() >= self._next:
+                self._write()
+
+    def close(self) -> None:
+        """Write the last mark."""
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
+        """Mark the newest line. A mark that cannot be written stops nobody: the lines are safe."""
+        if self._newest is None:
+            return
+        identity, newest = self._newest
+        self._newest, self._next = None, time.monotonic() + EVERY
+        try:
+            mark = Receipt.sign(self._key, identity, newest.sequence, newest.digest)
+            self._marks.write(self._book, mark)
+        except (OSError, BookError) as error:
+            _log.error("the mark of %s could not be written: %s", self._book, type(error).__name__)
+
+
+def restored_line(mark: Receipt, lines: int) -> dict[str, Any]:
+    """What a book says once its owner has taken it back from an old backup: how far it had come before."""
+    return {
+        "lines": lines,
+        "had": mark.sequence,
+        "digest": mark.digest,
+        "note": "The book was put back from a backup. What was spent in the lines it had is not known here.",
+    }
+
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+RECEIPT_TYPE = "urn:holdfast:receipt:1"
+
+
+def envelope(
+    book: Book, *, certificate: Mapping[str, Any] | None = None, name: str | None = None
+) -> dict[str, Any]:
+    """How a book ends, as a signed DSSE envelope around an in-toto statement.
+
+    Guarantee: whoever verifies it with the public key knows that the holder of the private key signed a book
+    that ends with this line; any export that passes :func:`holdfast.ledger.verify` and ends with the same
+    digest is that book. It holds released facts only: the receipt, the number of lines, and the certificate.
+    Assumes: SHA-256 without collisions, Ed25519 without forgeries; the public key came from its owner.
+
+    Args:
+        book: an open book with a key.
+        certificate: what all answers rest on (``guard.certificate.to_dict()``), stated beside the receipt.
+        name: what the book is called in the statement (default: its identity).
+
+    >>> from holdfast.ledger import SigningKey
+    >>> book = Book(key=SigningKey.generate())
+    >>> event = book.append("open", {"rows": 100}, after=0)
+    >>> open_envelope(envelope(book), book.key.public)["predicate"]["lines"]
+    1
+    """
+    if book.key is None:
+        raise HoldfastError("An envelope is signed: open the book with its key, Book(place, key=…).")
+    last = _last_event(book)
+    receipt = book.receipt(last)
+    assert receipt is not None
+    predicate: dict[str, Any] = {"receipt": receipt.to_dict(), "lines": last.sequence}
+    if certificate is not None:
+        predicate["certificate"] = plain(dict(certificate))
+    subject = {"name": name or book.identity, "digest": {"sha256": receipt.digest}}
+    return seal(book.key, [subject], RECEIPT_TYPE, predicate)
+
+
+def seal(
+    key: SigningKey, subject: Sequence[Mapping[str, Any]], predicate_type: str, predicate: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Any in-toto statement in a DSSE envelope that this key signs."""
+    statement = canonical(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": list(subject),
+            "predicateType": predicate_type,
+            "predicate": dict(predicate),
+        }
+    )
+    signature = bytes.fromhex(key.sign(_encoded(PAYLOAD_TYPE, statement)))
+    return {
+        "payloadType": PAYLOAD_TYPE,
+        "payload": base64.b64encode(statement.encode()).decode(),
+        "signatures": [{"keyid": key.public, "sig": base64.b64encode(signature).decode()}],
+    }
+
+
+def open_envelope(sealed: Mapping[str, Any], public_key: str) -> dict[str, Any]:
+    """The statement in an envelope, if the holder of this public key signed it; raises
+    :class:`~holdfast.errors.HoldfastError` if not.
+
+    Guarantee: what it returns is, byte for byte, what was signed with the private key.
+
+    Args:
+        sealed: the envelope, as JSON has it.
+        public_key: "ed25519:" and 64 hexadecimal digits, as its owner gives it out.
+    """
+    public_key_of(public_key)
+    try:
+        if sealed["payloadType"] != PAYLOAD_TYPE:
+            raise HoldfastError(f"The envelope must hold {PAYLOAD_TYPE}. It holds another type.")
+        text = base64.b64decode(sealed["payload"], validate=True).decode("ascii")
+        signatures = [base64.b64decode(entry["sig"], validate=True).hex() for entry in sealed["signatures"]]
+        statement = json.loads(text)
+    except (KeyError, TypeError, ValueError):
+        raise HoldfastError(
+            "This is not a DSSE envelope: it needs payloadType, payload and signatures, with payload and "
+            "signatures in base64."
+        ) from None
+    if not any(signed(public_key, _encoded(PAYLOAD_TYPE, text), signature) for signature in signatures):
+        raise HoldfastError(
+            "The envelope is not signed with this key. Ask the owner of the book for the public key, or for "
+            "the envelope again."
+        )
+    if not isinstance(statement, dict) or statement.get("_type") != STATEMENT_TYPE:
+        raise HoldfastError("The envelope does not hold an in-toto Statement v1.")
+    return statement
+
+
+def _encoded(payload_type: str, payload: str) -> str:
+    """The pre-authentication encoding (PAE) of DSSE version 1; both parts are ASCII, so characters are
+    bytes."""
+    return f"DSSEv1 {len(payload_type)} {payload_type} {len(payload)} {payload}"
+
+
+def _last_event(book: Book) -> Event:
+    """The last line, from the last checkpoint on: a long book is not read from its beginning."""
+    _, checkpoint = book.start()
+    newest = deque(book.events(after=checkpoint), maxlen=1)
+    if newest:
+        return newest[0]
+    if not checkpoint:
+        raise BookError(f"The account book {book.name} has no lines yet: there is nothing to sign.")
+    return book.at(checkpoint)

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from threading import RLock
 
-from holdfast.ledger._event import BookError, Line, closed_book
+from holdfast.ledger._lines import BookError, Line, closed_book
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -107,14 +107,14 @@ class SqliteLines:
         with self._lock:
             try:
                 self._connection.execute("CREATE TABLE IF NOT EXISTS secret (value TEXT NOT NULL) STRICT")
-                while (found := self._connection.execute("SELECT value FROM secret").fetchone()) is None:
+                while (row := self._connection.execute("SELECT value FROM secret").fetchone()) is None:
                     self._connection.execute(
                         "INSERT INTO secret SELECT ? WHERE NOT EXISTS (SELECT * FROM secret)",
                         [secrets.token_hex(32)],
                     )
             except sqlite3.Error as error:
                 raise self._failed("written", error) from None
-        return str(found[0])
+        return str(row[0])
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep bytes in a table beside the lines."""
@@ -131,12 +131,10 @@ class SqliteLines:
             try:
                 if not self._connection.execute(_HAS_KEPT).fetchone():
                     return None
-                found = self._connection.execute(
-                    "SELECT content FROM kept WHERE name = ?", (name,)
-                ).fetchone()
+                row = self._connection.execute("SELECT content FROM kept WHERE name = ?", (name,)).fetchone()
             except sqlite3.Error as error:
                 raise self._failed("read", error) from None
-        return None if found is None else bytes(found[0])
+        return None if row is None else bytes(row[0])
 
     def close(self) -> None:
         """Close the file."""
@@ -145,8 +143,8 @@ class SqliteLines:
             self._connection.close()
 
     def _first(self, condition: str, *values: object) -> Line | None:
-        found = self._select(condition, *values)
-        return found[0] if found else None
+        lines = self._select(condition, *values)
+        return lines[0] if lines else None
 
     def _select(self, condition: str, *values: object) -> list[Line]:
         with self._lock:

@@ -1,18 +1,33 @@
-"""Exports of a book, and their verification by anyone with nothing but the public key."""
+"""Exports of a book, and their verification by anyone with nothing but the public key: one book, the books
+of a table that grows, and books against a witness.
+
+A table that grows has one book for each epoch, and every one is chained to the one before it. The book of an
+epoch announces the next one in a line that can be written once, and the next book's first line names that
+line. Once the next book is open, its identity is written into the earlier one too, so an epoch whose book was
+lost is not opened a second time with a full account.
+
+A witness file holds signed checkpoints of how books ended. It is kept where whoever keeps the books cannot
+change it. A book that is restored from an old backup, or rewritten and signed again by who holds the key, no
+longer contains what its witness saw.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, ClassVar
 
 from holdfast.errors import HoldfastError
-from holdfast.ledger._balance import Balance
 from holdfast.ledger._book import Book
-from holdfast.ledger._event import BookError, Line, canonical
-from holdfast.ledger._signing import Receipt, public_key_of
+from holdfast.ledger._lines import Balance, BookError, Line, canonical
+from holdfast.ledger._places import BookHead, read_heads
+from holdfast.ledger._signing import Receipt, SigningKey, public_key_of, signed
 from holdfast.records import Record
 
 _HEADER = {"holdfast": "account book", "format": 2}
@@ -94,7 +109,7 @@ def verify(
     return Verification(
         lines=len(checked.lines),
         spent=spent,
-        signed=public_key is not None and not any(found.kind == "signature" for found in checked.problems),
+        signed=public_key is not None and "signature" not in {problem.kind for problem in checked.problems},
         receipts=len(held),
         problems=tuple(checked.problems),
         epoch=checked.epoch,
@@ -144,14 +159,14 @@ class _Checked:
         if self.ending is not None:
             self._wrong(place, "format", "there is something after the last line")
         try:
-            said = json.loads(row)
-            exact = canonical(said).encode() == row
+            content = json.loads(row)
+            exact = canonical(content).encode() == row
         except ValueError:
-            said, exact = None, False
-        if exact and isinstance(said, dict) and set(said) == {"head", "lines"}:
-            self.ending = said
-        elif exact and isinstance(said, dict) and set(said) == set(Line._fields):
-            self.lines.append(Line(**said))
+            content, exact = None, False
+        if exact and isinstance(content, dict) and set(content) == {"head", "lines"}:
+            self.ending = content
+        elif exact and isinstance(content, dict) and set(content) == set(Line._fields):
+            self.lines.append(Line(**content))
         else:
             self._wrong(place, "changed", "this is not written as export writes it")
 
@@ -196,8 +211,7 @@ class _Checked:
 
     def head(self, public_key: str) -> None:
         """The signature at the end: it stands for all lines."""
-        said = (self.ending or {}).get("head")
-        receipt = _receipt(said)
+        receipt = _receipt((self.ending or {}).get("head"))
         if receipt is None:
             self._wrong(0, "signature", "the book carries no signature of how it ends")
         else:
@@ -224,18 +238,18 @@ class _Checked:
 
 def _gaps(present: set[int]) -> Iterator[int]:
     """The numbers that are missing below the highest (the first hundred of them)."""
-    found = 0
+    listed = 0
     for expected in range(1, max(present, default=0)):
         if expected not in present:
             yield expected
-            found += 1
-            if found == 100:
+            listed += 1
+            if listed == 100:
                 return
 
 
-def _receipt(said: Any) -> Receipt | None:
+def _receipt(content: Any) -> Receipt | None:
     try:
-        return Receipt(**said)
+        return Receipt(**content)
     except TypeError:
         return None
 
@@ -245,10 +259,10 @@ def read_receipts(path: str | Path) -> list[Receipt]:
     try:
         text = Path(path).read_text(encoding="utf-8")
         try:
-            said = json.loads(text)
+            content = json.loads(text)
         except ValueError:
-            said = [json.loads(row) for row in text.splitlines() if row.strip()]
-        return [Receipt(**one) for one in (said if isinstance(said, list) else [said])]
+            content = [json.loads(row) for row in text.splitlines() if row.strip()]
+        return [Receipt(**receipt) for receipt in (content if isinstance(content, list) else [content])]
     except (ValueError, TypeError):
         raise HoldfastError(f"{path} does not hold receipts of Holdfast.") from None
 
@@ -263,3 +277,222 @@ def read_lines(path: str | Path) -> list[Line]:
         except (ValueError, TypeError):
             continue
     return lines
+
+
+@dataclass(frozen=True, repr=False)
+class EpochLink(Record):
+    """Which epoch a book is about, as its first line says.
+
+    ``before`` is the identity of the book of the epoch before it, which announced this one in its ``line``
+    with the ``digest``; ``failure_before`` is what the confidences of all earlier epochs leave open together,
+    and ``closed`` whether the account before it was closed for good by then.
+    """
+
+    number: int
+    before: str
+    line: int
+    digest: str
+    failure_before: float
+    closed: bool
+
+    # The subjects of the two lines about the next epoch: what it is about, and which book was opened for it.
+    ANNOUNCED: ClassVar[str] = "next epoch"
+    OPENED: ClassVar[str] = "next epoch's book"
+
+    @classmethod
+    def of(cls, book: Book) -> EpochLink | None:
+        """The link in a book's first line; None for a first epoch and for a book that is not open yet."""
+        opening = book.opening
+        return None if opening is None else cls.in_opening(opening.body)
+
+    @classmethod
+    def in_opening(cls, opening: dict[str, Any]) -> EpochLink | None:
+        """The link in what a first line says."""
+        return cls(**opening["epoch"]) if opening.get("epoch") else None
+
+
+def verify_epochs(
+    paths: Sequence[str | Path], public_key: str | None = None, *, receipts: Iterable[Receipt] = ()
+) -> tuple[Verification, ...]:
+    """Check the exports of a table's epochs, in order: each as :func:`verify` does, and that each goes on
+    where the one before it says.
+
+    Guarantee: exports that pass without problems are of one table's epochs in a row: every account but the
+    last announced exactly the next one, in a line it contains, and no epoch has a second book among them.
+    Assumes: what :func:`verify` assumes.
+    """
+    exports = [read_lines(path) for path in paths]
+    held = list(receipts)
+    results = []
+    for place, (path, lines) in enumerate(zip(paths, exports, strict=True)):
+        own = [receipt for receipt in held if _identity(lines) == receipt.book]
+        if place == 0:
+            identities = {_identity(other) for other in exports}
+            own += [receipt for receipt in held if receipt.book not in identities]
+        results.append(verify(path, public_key, receipts=own))
+    for place, (earlier, later) in enumerate(pairwise(exports), start=1):
+        problems = tuple(Problem(1, "epoch", words) for words in _breaks(earlier, later))
+        results[place] = replace(results[place], problems=(*results[place].problems, *problems))
+    return tuple(results)
+
+
+def _identity(lines: list[Line]) -> str:
+    return lines[0].digest if lines else ""
+
+
+def _breaks(earlier: list[Line], later: list[Line]) -> Iterator[str]:
+    """Everything that keeps one book from being the next epoch of another, in words."""
+    link = EpochLink.in_opening(later[0].event().body) if later else None
+    if not earlier or link is None:
+        yield "this book does not say that it is the epoch after another"
+        return
+    if link.before != _identity(earlier):
+        yield "this book is the epoch after another book than the one before it here"
+        return
+    lines = {line.sequence: line for line in earlier}
+    announcement = lines.get(link.line)
+    if (
+        announcement is None
+        or announcement.digest != link.digest
+        or announcement.subject != EpochLink.ANNOUNCED
+    ):
+        yield f"the book before it did not announce this epoch in its line {link.line}"
+    opened = [line.event().body["book"] for line in earlier if line.subject == EpochLink.OPENED]
+    if opened and opened != [_identity(later)]:
+        yield "the book before it opened another book for this epoch"
+    before = earlier[0].event().body
+    first = EpochLink.in_opening(before)
+    if link.number != (1 if first is None else first.number) + 1:
+        yield f"it says that it is epoch {link.number}, which is not the next one"
+    if link.closed and not any(line.kind == "close" and line.sequence < link.line for line in earlier):
+        yield "it says that the account before it was closed for good, which was not so"
+    left_open = min(1.0, (0.0 if first is None else first.failure_before) + 1 - float(before["confidence"]))
+    if link.failure_before < left_open:
+        yield "it counts less for the epochs before it than they left open"
+
+
+@dataclass(frozen=True, repr=False)
+class Checkpoint(Record):
+    """A signed statement that a book ended with this line at this time (seconds since 1970, UTC).
+
+    ``book`` is the digest of the book's first line, ``digest`` that of line ``sequence``.
+    """
+
+    name: str
+    book: str
+    sequence: int
+    digest: str
+    time: int
+    key: str
+    signature: str
+
+    @classmethod
+    def sign(cls, key: SigningKey, head: BookHead, at: int) -> Checkpoint:
+        """The checkpoint of a book that ends like this."""
+        statement = _statement(head.name, head.book, head.sequence, head.digest, at)
+        return cls(head.name, head.book, head.sequence, head.digest, at, key.public, key.sign(statement))
+
+    def signed_by(self, public_key: str) -> bool:
+        """Whether the holder of this key signed it."""
+        statement = _statement(self.name, self.book, self.sequence, self.digest, self.time)
+        return self.key == public_key and signed(public_key, statement, self.signature)
+
+
+class Witness:
+    """Appends checkpoints of all books of a service to one file.
+
+    Guarantee: a checkpoint is on disk when :meth:`note` returns; lines are only ever appended, and a book
+    that did not grow gets none.
+
+    Args:
+        path: the file; it is made with mode 600.
+        books: the folder of books, or the PostgreSQL URL they are in.
+        key: the key that signs.
+    """
+
+    def __init__(self, path: str | Path, books: str | Path, key: SigningKey) -> None:
+        self._path, self._books, self._key = Path(path), books, key
+        self._lock = Lock()
+        self._seen: dict[str, int] = {}
+        if self._path.exists():
+            self._seen = {seen.book: seen.sequence for seen in read_witness(self._path)}
+        else:
+            os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+    def note(self) -> int:
+        """Append a checkpoint for every book that grew since the last one; returns how many."""
+        with self._lock:
+            grown = [head for head in read_heads(self._books) if head.sequence > self._seen.get(head.book, 0)]
+            if not grown:
+                return 0
+            at = int(time.time())
+            text = "".join(canonical(Checkpoint.sign(self._key, head, at).to_dict()) + "\n" for head in grown)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND)
+            try:
+                end = os.lseek(descriptor, 0, os.SEEK_END)
+                if end and os.pread(descriptor, 1, end - 1) != b"\n":
+                    text = "\n" + text  # A line that a crash tore stays by itself.
+                os.write(descriptor, text.encode())
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._seen |= {head.book: head.sequence for head in grown}
+            return len(grown)
+
+
+def read_witness(path: str | Path) -> list[Checkpoint]:
+    """The checkpoints in a witness file, in order. A last line that a crash tore is left out."""
+    checkpoints = []
+    rows = Path(path).read_text(encoding="utf-8").split("\n")
+    for number, row in enumerate(rows, start=1):
+        if not row:
+            continue
+        try:
+            checkpoints.append(Checkpoint(**json.loads(row)))
+        except (ValueError, TypeError):
+            if not row.startswith('{"book"') or row.endswith("}"):
+                raise HoldfastError(
+                    f"Line {number} of {path} is not a checkpoint of Holdfast. A witness file holds one JSON "
+                    "object a line, as `holdfast serve --witness` writes them."
+                ) from None
+    return checkpoints
+
+
+def check_witness(
+    lines: Sequence[Line], checkpoints: Iterable[Checkpoint], public_key: str | None = None
+) -> list[Problem]:
+    """What a book lacks of that a witness saw: checkpoints of other books are skipped.
+
+    Guarantee: a book without problems contains, unchanged, every line up to the newest checkpoint; with the
+    public key, every checkpoint of it was signed by its holder.
+
+    Args:
+        lines: the lines of an export, in order.
+        checkpoints: those of a witness file (:func:`read_witness`).
+        public_key: "ed25519:…"; without it signatures are not looked at.
+    """
+    digests = {line.sequence: line.digest for line in lines}
+    identity, end = digests.get(1, ""), max(digests, default=0)
+    problems = []
+    for checkpoint in checkpoints:
+        if checkpoint.book != identity:
+            continue
+        if public_key is not None and not checkpoint.signed_by(public_key):
+            words = f"the checkpoint of line {checkpoint.sequence} is not signed with this key"
+            problems.append(Problem(checkpoint.sequence, "signature", words))
+        elif checkpoint.sequence not in digests:
+            seen = f"a witness saw {checkpoint.sequence} lines at {_utc(checkpoint.time)}"
+            words = f"{seen}; the book ends at line {end}"
+            problems.append(Problem(checkpoint.sequence, "cut", words))
+        elif digests[checkpoint.sequence] != checkpoint.digest:
+            words = f"a witness saw another line {checkpoint.sequence} at {_utc(checkpoint.time)}"
+            problems.append(Problem(checkpoint.sequence, "changed", words))
+    return problems
+
+
+def _utc(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _statement(name: str, book: str, sequence: int, digest: str, at: int) -> str:
+    return f"holdfast witness 1\n{name}\n{book}\n{sequence}\n{digest}\n{at}"

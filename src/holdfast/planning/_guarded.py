@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from holdfast import rounding
+from holdfast import rounding, search
 from holdfast.coding import (
     COUNTING_WEIGHT,
     FAILURE_SHARE,
@@ -39,7 +39,7 @@ from holdfast.coding import (
     training_share,
 )
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.planning._method import KINDS, MEANS, MOST_ROWS, CertifiedError, Method, Setting, boundary
+from holdfast.planning._method import KINDS, MEANS, MOST_ROWS, CertifiedError, Method, Setting
 from holdfast.planning._noise import parameters_of
 from holdfast.records import Record
 from holdfast.strategies import TRAINING_SHARES
@@ -353,7 +353,7 @@ class GridCode(Method):
         if not (self.setting.normal_like and error < 1.0):
             return super().rows_for(error, queries)
         tried, agreement = largest_tried(error), Agreement(queries, self.setting.beta)
-        return boundary(
+        return search.whole_root(
             lambda n: error + lacking(self.setting.tail(n), tried, agreement),
             error,
             start=max(1, round(10.0 / error**2)),

@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from holdfast import rounding
+from holdfast import rounding, search
 from holdfast.planning._method import (
     CUSTOM,
     FILTERED,
@@ -146,15 +144,12 @@ def printed_laplace_error(tail: Tail, k: int, beta: float) -> PrintedError:
     Assumes: as for ``typical_laplace_error``.
     Reference: TS Theorems 4.2 (k = 1: Lemma 4.5), 3.4, 5.1, 5.2 and 6.1.
     """
-    best, half = 0.0, 6.0
-    best_error = _at(tail, k, beta, 0.5)
-    for _ in range(6):
-        for odds in best + half * np.linspace(-1.0, 1.0, 7):
-            here = _at(tail, k, beta, 1.0 / (1.0 + math.exp(-odds)))
-            if here.error < best_error.error:
-                best_error, best = here, float(odds)
-        half *= 0.4
-    return best_error
+
+    def at_odds(odds: float) -> PrintedError:
+        return _at(tail, k, beta, 1.0 / (1.0 + math.exp(-odds)))
+
+    odds, _ = search.least_of_valley(lambda odds: at_odds(odds).error, -10.0, 10.0, sections=40)
+    return at_odds(odds)
 
 
 def _at(tail: Tail, k: int, beta: float, share: float) -> PrintedError:
@@ -198,7 +193,7 @@ def _at(tail: Tail, k: int, beta: float, share: float) -> PrintedError:
     )
 
 
-class Split(Method):
+class SplitMethod(Method):
     """Fresh rows for every question: n // k of them, Hoeffding at β/k (``docs/theory/transfer.md``,
     "Splitting")."""
 
@@ -228,8 +223,10 @@ class Split(Method):
             return None
         nats = math.log(2.0 * queries) - math.log(self.setting.beta)
         each = max(1, math.floor(nats / (2.0 * room * room)))
-        while self.at(each * queries, queries).error > error:
-            each += max(1, each >> 40)
+        # Rounding can make it a little too small, and never by half.
+        each = search.whole_edge(
+            lambda each: self.at(each * queries, queries).error <= error, 2 * each + 1, each - 1, guess=each
+        )
         return each * queries
 
 

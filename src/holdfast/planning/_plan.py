@@ -27,12 +27,12 @@ from holdfast.planning._method import (
     Method,
     Setting,
 )
-from holdfast.planning._noise import Naive, Split, TypicalGaussian, TypicalLaplace
+from holdfast.planning._noise import Naive, SplitMethod, TypicalGaussian, TypicalLaplace
 from holdfast.planning._reuse import ReusableHoldoutMethod, TransferGaussian
 from holdfast.records import Record, framed_html, html_table, plain
 
 METHODS: tuple[type[Method], ...] = (
-    Split,
+    SplitMethod,
     Code,
     AgreedCodeMethod,
     GridCode,
@@ -53,7 +53,7 @@ _IN_WORDS = {
 }
 _POINTS = 17
 _COLOURS: dict[type[Method], str] = {
-    Split: "#7a5195",
+    SplitMethod: "#7a5195",
     Code: "#1f5fa8",
     AgreedCodeMethod: "#0e7490",
     GridCode: "#4d7c0f",

@@ -279,12 +279,7 @@ def _narrow(half_width: float) -> Callable[[intervals.Interval], bool]:
 
 def _most_nats(holds: Callable[[float], bool]) -> float | None:
     """The most nats, rounded down, for which something holds that fails from some point on; None for none."""
-    if not holds(0.0):
-        return None
-    low, high = 0.0, 1.0
-    while holds(high):
-        low, high = high, 2.0 * high
-    return search.edge(holds, low, high, relative=0.0, absolute=(high - low) * 2.0**-48)
+    return search.greatest_real(holds, relative=2.0**-48) if holds(0.0) else None
 
 
 def _interval(

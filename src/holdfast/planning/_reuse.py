@@ -8,6 +8,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from holdfast import search
@@ -19,7 +20,6 @@ from holdfast.planning._method import (
     MOST_ROWS,
     CertifiedError,
     Method,
-    boundary,
 )
 from holdfast.planning._noise import parameters_of
 from holdfast.stability import TransferError, transfer_error
@@ -118,7 +118,7 @@ class ReusableHoldoutMethod(Method):
         if self.reason():
             return 0
         model = self.setting.rows(rows)
-        most_queries = boundary(
+        most_queries = search.whole_root(
             lambda k: 0.0 if self._keeps(model, k, error) else 2.0,
             1.0,
             start=16,
@@ -205,7 +205,7 @@ class Jung(_Transfer):
 
     def rows_for(self, error: float, queries: int) -> int | None:
         """The estimate's answer, then as few more rows as make it true."""
-        rows = boundary(
+        rows = search.whole_root(
             lambda n: _jung_estimate(n, queries, self.setting.beta),
             error,
             start=round(100.0 / error**2),
@@ -219,7 +219,7 @@ class Jung(_Transfer):
 
     def queries_for(self, error: float, rows: int) -> int:
         """The estimate's answer, then as few fewer queries as make it true."""
-        queries = boundary(
+        queries = search.whole_root(
             lambda k: _jung_estimate(rows, k, self.setting.beta),
             error,
             start=16,
@@ -275,21 +275,17 @@ def _jung_estimate(rows: int, queries: int, beta: float) -> float:
     """The error of ``jung`` by a coarser search with the plain formula for δ: a place, not a promise."""
     middle = math.log(queries) / 4.0 - math.log(rows) / 2.0
     small = math.log(beta)
-    low = np.array([middle - 4.0, small - 30.0, -16.0])
-    high = np.array([middle + 4.0, small, 1.0])
-    centre, half = (low + high) / 2.0, (high - low) / 2.0
-    axis = np.linspace(-1.0, 1.0, 9)
-    offsets = np.stack(np.meshgrid(axis, axis, axis, indexing="ij")).reshape(3, -1)
-    value = math.inf
-    for _ in range(22):
-        points = np.clip(centre[:, None] + half[:, None] * offsets, low[:, None], high[:, None])
-        sd, b1, epsilon = np.exp(points)
+
+    def error(point: NDArray[np.float64]) -> NDArray[np.float64]:
+        sd, b1, epsilon = np.exp(point)
         ratio = math.sqrt(queries) / rows / sd
         lost = np.exp(epsilon + special.log_ndtr(-ratio / 2.0 - epsilon / ratio))
         delta = np.maximum(special.ndtr(ratio / 2.0 - epsilon / ratio) - lost, 0.0)
         quantile = -special.ndtri(b1 / (2.0 * queries))
-        errors = sd * quantile + np.expm1(epsilon) + (np.sqrt(b1) + np.sqrt(2.0 * delta)) ** 2 / beta
-        best = int(np.argmin(errors))
-        value = float(errors[best])
-        centre, half = points[:, best], half * 0.55
-    return min(1.0, value)
+        shares = (np.sqrt(b1) + np.sqrt(2.0 * delta)) ** 2 / beta
+        total: NDArray[np.float64] = sd * quantile + np.expm1(epsilon) + shares
+        return total
+
+    box = ((middle - 4.0, middle + 4.0), (small - 30.0, small), (-16.0, 1.0))
+    place = search.least_in_box(error, box, points=9, rounds=22, shrink=0.55)
+    return min(1.0, float(error(np.array(place))))

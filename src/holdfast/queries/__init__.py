@@ -10,23 +10,25 @@ public facts alone, and what is compiled has a value or a null for every row and
 - Names of columns are taken as written, upper and lower case apart.
 """
 
-from holdfast.queries._checked import CheckedQuery
 from holdfast.queries._expression import Expression
 from holdfast.queries._line import FORMS, read
 from holdfast.queries._nodes import quoted_name, quoted_value
-from holdfast.queries._query import KINDS, Query, mean, quantile, share, unbounded
-from holdfast.queries._statistics import (
+from holdfast.queries._query import KINDS, CheckedQuery, Query, limits
+from holdfast.queries._verbs import (
     cdf,
     correlation,
     covariance,
     difference,
     histogram,
     lift,
-    limits,
+    mean,
     median,
+    quantile,
     ratio,
+    share,
     slope,
     std,
+    unbounded,
     variance,
 )
 

@@ -15,41 +15,23 @@ from typing import Any
 
 from holdfast import engines
 from holdfast.engines import PLAIN, exact
-from holdfast.queries._canonical import COMPARISONS
-from holdfast.queries._kinds import is_whole, kind_of, moment_of, order_in
-from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, Parameter
-from holdfast.queries._nulls import limits
+from holdfast.queries._kinds import is_whole, kind_of, limits, moment_of, order_in
+from holdfast.queries._nodes import (
+    COMPARISONS,
+    LARGEST_EXACT,
+    PARTS,
+    Call,
+    Column,
+    Literal,
+    Node,
+    Parameter,
+    is_exact,
+)
 
-__all__ = ["Compiler", "expanded_size", "is_exact"]
+__all__ = ["Compiler"]
 
 TRUE_TEXTS = ("1", "t", "true")
 FALSE_TEXTS = ("0", "f", "false")
-_LARGEST_EXACT = 2.0**53
-
-
-# How often the text of an operation's arguments is written out when the arguments are kept inside its domain.
-_COPIES = {
-    "ln": 2,
-    "sqrt": 2,
-    "least": 2,
-    "greatest": 2,
-    "power": 4,
-    "as number": 2,
-    "as text": 2,
-    "as boolean": 2,
-}
-
-
-def expanded_size(node: Node) -> int:
-    """How many operations the database is sent, at most."""
-    if not isinstance(node, Call):
-        return 1
-    return 1 + _COPIES.get(node.op, 1) * sum(expanded_size(arg) for arg in node.args)
-
-
-def is_exact(value: object) -> bool:
-    """Whether it is a whole number that floats hold exactly, with both its neighbours."""
-    return isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_EXACT
 
 
 def _is_exact(node: Node) -> bool:
@@ -220,12 +202,12 @@ class Compiler:
     def _membership(self, op: str, args: tuple[Node, ...]) -> Any:
         subject, listed = args[0], args[1:]
         if kind_of(subject, self._columns) == "date":
-            found = self._moment(subject).isin([self._moment(arg) for arg in listed])
+            member = self._moment(subject).isin([self._moment(arg) for arg in listed])
         elif self._stays_whole(subject, listed):
-            found = self._whole(subject).isin([self._whole(arg) for arg in listed])
+            member = self._whole(subject).isin([self._whole(arg) for arg in listed])
         else:
-            found = self.value(subject).isin([self._compile(arg) for arg in listed])
-        return found if op == "in" else ~found
+            member = self.value(subject).isin([self._compile(arg) for arg in listed])
+        return member if op == "in" else ~member
 
     def _like(self, op: str, value: Node, pattern: Node) -> Any:
         assert isinstance(pattern, Literal)
@@ -245,7 +227,7 @@ class Compiler:
 
     def _is_narrow(self, node: Node) -> bool:
         column = self._columns[node.name] if isinstance(node, Column) else None
-        return column is not None and column.whole and column.limits[1] < _LARGEST_EXACT
+        return column is not None and column.whole and column.limits[1] < LARGEST_EXACT
 
     def _whole(self, node: Node) -> Any:
         if isinstance(node, Parameter):

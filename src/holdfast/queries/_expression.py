@@ -12,17 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from operator import add
 from typing import Any
 
 from holdfast import engines
 from holdfast.errors import QueryRejected
-from holdfast.queries._canonical import canonical
 from holdfast.queries._kinds import CONDITIONS
-from holdfast.queries._measure import MOST_CHARACTERS
-from holdfast.queries._nodes import Call, Column, Literal, Node, number, text_of, walk
-from holdfast.queries._reader import comparison_numbers, is_float, read_nodes, read_tree, reading_dialect
+from holdfast.queries._nodes import Call, Column, Literal, Node, canonical, is_float, number, text_of, walk
+from holdfast.queries._reader import (
+    MOST_CHARACTERS,
+    read_nodes,
+    read_tree,
+    reading_dialect,
+)
 
 __all__ = ["Expression", "read_text"]
 
@@ -45,7 +48,7 @@ def read_text(text: str) -> Node:
 def _without_numbers(text: str) -> tuple[str, list[float]]:
     """A text with marks for the numbers that follow a comparison sign, and the numbers; none where one of
     them is not a plain decimal that a float holds."""
-    tokens = comparison_numbers(text)
+    tokens = _comparison_numbers(text)
     parts, numbers, end = [], [], 0
     for token in tokens:
         value = _decimal(token.text)
@@ -55,6 +58,42 @@ def _without_numbers(text: str) -> tuple[str, list[float]]:
         numbers.append(value)
         end = token.end + 1
     return _MARK.join([*parts, text[end:]]), numbers
+
+
+@cache
+def _tokenizer() -> tuple[Any, type[Exception]]:
+    """What cuts a text into tokens, and the error that it raises where it cannot."""
+    dialect = reading_dialect()
+    from sqlglot import Dialect
+    from sqlglot.errors import TokenError
+
+    return Dialect.get_or_raise(dialect).tokenize, TokenError
+
+
+@cache
+def _comparison_tokens() -> tuple[Any, frozenset[Any], Any]:
+    from sqlglot.tokens import TokenType
+
+    signs = (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
+    return TokenType.NUMBER, frozenset(signs), TokenType.DASH
+
+
+def _comparison_numbers(text: str) -> list[Any]:
+    """The tokens of a text that are numbers after a comparison sign, or after that and one minus; none where
+    the text cannot be cut into tokens."""
+    tokenize, token_error = _tokenizer()
+    number_token, signs, minus = _comparison_tokens()
+    try:
+        kinds = [(token.token_type, token) for token in tokenize(text)]
+    except token_error:
+        return []
+    chosen = []
+    for place, (kind, token) in enumerate(kinds):
+        if kind is number_token and place:
+            before = place - 2 if kinds[place - 1][0] is minus else place - 1
+            if before >= 0 and kinds[before][0] in signs:
+                chosen.append(token)
+    return chosen
 
 
 def _decimal(text: str) -> float:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.errors import QueryRejected
-from holdfast.queries import _statistics
-from holdfast.queries._measure import MOST_CHARACTERS
-from holdfast.queries._query import TRAIN, Query, mean, quantile, share
+from holdfast.queries import _verbs
+from holdfast.queries._query import TRAIN, Query
+from holdfast.queries._reader import MOST_CHARACTERS
+from holdfast.queries._verbs import mean, quantile, share
 
 __all__ = ["FORMS", "read", "split_at_commas"]
 
@@ -141,22 +142,22 @@ def _build(kind: str, expressions: list[str], numbers: list[float], options: dic
     if kind in ("share", "median", "cdf") and not given and q is None:
         builders: dict[str, Callable[..., Query]] = {
             "share": share,
-            "median": _statistics.median,
-            "cdf": _statistics.cdf,
+            "median": _verbs.median,
+            "cdf": _verbs.cdf,
         }
         return builders[kind](first, **_taken(kind, options))
     if kind == "histogram" and bounds is None and q is None and numbers:
-        return _statistics.histogram(first, numbers[0] if count == 1 else numbers, **_taken(kind, options))
+        return _verbs.histogram(first, numbers[0] if count == 1 else numbers, **_taken(kind, options))
     if kind == "quantile" and bounds is None and len(numbers) + (q is not None) == 1:
         return quantile(first, q if q is not None else numbers[0], **_taken(kind, options))
     if kind not in ("share", "quantile", "median", "cdf", "histogram") and q is None and given <= 1:
         if kind == "mean" and (count in (0, 2) or "weights" in options):
             return mean(first, bounds=limits or None, **options)
         if kind in ("difference", "lift") and count in (0, 2):
-            verb = _statistics.difference if kind == "difference" else _statistics.lift
+            verb = _verbs.difference if kind == "difference" else _verbs.lift
             return verb(first, between=expressions[1:], bounds=limits or None, **_taken(kind, options))
         if kind in ("variance", "std") and count in (0, 2):
-            verb = _statistics.variance if kind == "variance" else _statistics.std
+            verb = _verbs.variance if kind == "variance" else _verbs.std
             return verb(first, bounds=limits or None, **_taken(kind, options))
         if kind in _OF_TWO and count in (0, 2, 4):
             return _OF_TWO[kind](*expressions, bounds=limits or None, **_taken(kind, options))
@@ -164,10 +165,10 @@ def _build(kind: str, expressions: list[str], numbers: list[float], options: dic
 
 
 _OF_TWO: dict[str, Callable[..., Query]] = {
-    "ratio": _statistics.ratio,
-    "covariance": _statistics.covariance,
-    "correlation": _statistics.correlation,
-    "slope": _statistics.slope,
+    "ratio": _verbs.ratio,
+    "covariance": _verbs.covariance,
+    "correlation": _verbs.correlation,
+    "slope": _verbs.slope,
 }
 
 

@@ -1,33 +1,50 @@
-"""The question itself: a frozen record that says all there is to say, and nothing about the data."""
+"""The question itself: a frozen record that says all there is to say and nothing about the data; and the
+check that the question fits a schema, which reads no row."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from holdfast import engines
-from holdfast.checks import choice, real, reals
+from holdfast.checks import choice
+from holdfast.engines import REMAINDER, Dialect
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.queries._checked import CheckedQuery, check
+from holdfast.queries._compile import Compiler
 from holdfast.queries._expression import Expression
-from holdfast.queries._nodes import show, truth
+from holdfast.queries._kinds import Gap, check_kinds, gap, kind_of, misfit, when_true
+from holdfast.queries._nodes import (
+    COMPARISONS,
+    Call,
+    Column,
+    Literal,
+    Node,
+    Parameter,
+    is_exact,
+    number,
+    show,
+    text_of,
+    truth,
+    walk,
+)
 from holdfast.records import Record
 
 __all__ = [
     "KINDS",
+    "MOST_OPERATIONS",
     "TRAIN",
+    "CheckedQuery",
     "Nulls",
+    "Pattern",
     "Query",
-    "bounds_of",
-    "filter_of",
-    "groups_of",
-    "mean",
-    "quantile",
-    "share",
+    "check",
+    "limits",
 ]
+
 
 Nulls = float | bool | str | None
 
@@ -39,7 +56,6 @@ KINDS = (
 TRAIN = "train"
 """Bounds that the training part is to propose."""
 _UNBOUNDED = ("share", "quantile", "cdf", "histogram")
-_ANYWHERE = (-1.7976931348623157e308, 1.7976931348623157e308)
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,196 +186,324 @@ def _constant(value: float) -> str:
     return "-inf" if value == -math.inf else show(value)
 
 
-def mean(
-    expression: Any,
-    *,
-    bounds: Any = None,
-    where: Any = None,
-    nulls: Nulls = None,
-    guess: float | None = None,
-    weights: Any = None,
-    by: Any = None,
-    schema: engines.Schema | None = None,
-) -> Query:
-    """Ask for the mean of an expression, its values clipped to ``bounds``; with ``weights``, which are not
-    negative, for the weighted mean. Then ``bounds`` names both ranges: {"x": (0, 10), "w": (0, 2)}.
+def limits(query: Query) -> tuple[float, float]:
+    """Between what the statistic lies, whatever the rows are."""
+    low, high = query.bounds or (-math.inf, math.inf)
+    width = high - low
+    across = 0.0 if query.other_bounds is None else query.other_bounds[1] - query.other_bounds[0]
+    ranges = {
+        "mean": (low, high),
+        "share": (0.0, 1.0),
+        "difference": (-width, width),
+        "lift": (-1.0, math.inf),
+        "variance": (0.0, (width / 2) ** 2),
+        "std": (0.0, width / 2),
+        "covariance": (-width * across / 4, width * across / 4),
+        "correlation": (-1.0, 1.0),
+    }
+    if query.kind == "ratio" and query.other_bounds is not None:
+        return _quotients((low, high), query.other_bounds)
+    return ranges.get(query.kind, (-math.inf, math.inf))
 
-    >>> str(mean("income", bounds=(0, 1e5), where="age > 40"))
-    'mean(income, 0, 100000, where = age > 40)'
+
+def _quotients(u: tuple[float, float], v: tuple[float, float]) -> tuple[float, float]:
+    if v[0] > 0:
+        ends = [numerator / denominator for numerator in u for denominator in v]
+        return min(ends), max(ends)
+    return 0.0 if u[0] >= 0 else -math.inf, 0.0 if u[1] <= 0 else math.inf
+
+
+MOST_OPERATIONS = 5_000
+"""The most operations for one row that a question may take."""
+# How often the text of an operation's arguments is written out when the arguments are kept inside its domain.
+_COPIES = {
+    "ln": 2,
+    "sqrt": 2,
+    "least": 2,
+    "greatest": 2,
+    "power": 4,
+    "as number": 2,
+    "as text": 2,
+    "as boolean": 2,
+}
+
+
+def expanded_size(node: Node) -> int:
+    """How many operations the database is sent, at most."""
+    if not isinstance(node, Call):
+        return 1
+    return 1 + _COPIES.get(node.op, 1) * sum(expanded_size(arg) for arg in node.args)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The expressions of a question with parameters for the ``numbers`` that columns are compared with.
+
+    Questions that differ in these numbers only have equal patterns. A whole number that floats hold exactly
+    is an int here.
     """
-    read = Expression.read(expression, schema=schema)
-    if weights is not None:
-        return _weighted_mean(expression, weights, bounds, where, nulls, guess, by, schema)
-    if bounds is None:
+
+    nodes: tuple[tuple[str, Node], ...]
+    numbers: tuple[float, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def of(cls, nodes: Mapping[str, Node], columns: Mapping[str, engines.Column]) -> Pattern:
+        """The pattern of named expressions."""
+        numbers: list[float] = []
+        lifted = tuple((name, _lift(node, columns, numbers)) for name, node in nodes.items())
+        return cls(lifted, tuple(numbers))
+
+
+def _lift(node: Node, columns: Mapping[str, engines.Column], numbers: list[float]) -> Node:
+    if not isinstance(node, Call):
+        return node
+    if node.op in COMPARISONS and any(_is_number_column(arg, columns) for arg in node.args):
+        return Call(node.op, tuple(_replaced(arg, numbers) for arg in node.args))
+    return Call(node.op, tuple(_lift(arg, columns, numbers) for arg in node.args))
+
+
+def _is_number_column(node: Node, columns: Mapping[str, engines.Column]) -> bool:
+    return isinstance(node, Column) and columns[node.name].kind == "number"
+
+
+def _replaced(node: Node, numbers: list[float]) -> Node:
+    if not (isinstance(node, Literal) and isinstance(node.value, float) and math.isfinite(node.value)):
+        return node
+    whole = is_exact(node.value)
+    numbers.append(int(node.value) if whole else node.value)
+    return Parameter(node.kind, 0.0 if whole else 0.5, len(numbers) - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedQuery:
+    """A query that passed :meth:`~holdfast.queries.Query.check`, with everything that an engine needs of it.
+
+    Attributes:
+        query: The question.
+        schema: The columns that it was checked against.
+        kind: The name of the statistic.
+        counts: Whether the number of rows that enter the answer depends on the data, because there is a
+            filter, or groups, or because nulls are skipped. Where it is False, every row enters.
+        bounds: Where values are clipped.
+        other_bounds: Where second values are clipped; None for a question about one value of each row.
+        missing: What a row without a value counts as, unless such rows are skipped.
+        reads: The columns that the question reads.
+        column: The column that the question is the mean of, if it uses that column for nothing else.
+        filters: Whether there is a filter.
+        skips: Whether rows without a value are left out.
+        grouped: Whether rows are divided into groups.
+        compared_texts: Each column of text with each text that it is tested for equality with, in the
+            question or in its filter.
+        nodes: What is computed for each row, by name: its ``value``, the ``other`` value, the number of its
+            ``group`` and whether it ``passes``.
+        pattern: The same without the numbers that columns are compared with.
+        statements: Where engines keep what they compiled: one question is put to several parts of the rows.
+        member: For a question that is one row of a table: the question whose groups are the rows of that
+            table, and the number of this one's group. One scan sums all of them.
+    """
+
+    query: Query
+    schema: engines.Schema = field(repr=False)
+    kind: str = field(repr=False, compare=False)
+    counts: bool
+    bounds: tuple[float, float] = field(repr=False, compare=False)
+    other_bounds: tuple[float, float] | None = field(repr=False, compare=False)
+    missing: float = field(repr=False, compare=False)
+    reads: frozenset[str] = field(repr=False, compare=False)
+    column: str | None = field(repr=False, compare=False)
+    filters: bool = field(repr=False, compare=False)
+    skips: bool = field(repr=False, compare=False)
+    grouped: bool = field(repr=False, compare=False)
+    compared_texts: tuple[tuple[str, str], ...] = field(repr=False, compare=False)
+    nodes: Mapping[str, Node] = field(repr=False, compare=False)
+    pattern: Pattern = field(repr=False, compare=False)
+    statements: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    member: tuple[CheckedQuery, int] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def unsaid(self) -> bool:
+        """Whether some value may be missing, for all that is known without the rows, and the question does
+        not say what that counts as."""
+        if self.query.nulls is not None:
+            return False
+        columns = self.schema.columns
+        unknown = frozenset(name for name in self.reads if columns[name].nullable is None)
+        return _first_gap(self.query, columns, unknown) is not None
+
+    def values(
+        self,
+        table: Any,
+        schema: engines.Schema | None = None,
+        pattern: Pattern | None = None,
+        unit: str | None = None,
+    ) -> Any:
+        """The question on an ibis table, row by row: what :attr:`nodes` names. A value is null where a row
+        has none; a null does not pass, and is in no group.
+
+        Args:
+            table: The ibis table.
+            schema: The columns of the table, where they are stored otherwise than those that the question was
+                checked against.
+            pattern: The pattern to compile in place of the question itself.
+            unit: A column that says which unit a row belongs to; it is returned too, under the name ``unit``.
+        """
+        nodes = self.nodes if pattern is None else dict(pattern.nodes)
+        compiler = Compiler(table, schema or self.schema)
+        values = {name: compiler.value(node) for name, node in nodes.items()}
+        if unit is not None:
+            values["unit"] = compiler.table[unit]
+        return compiler.table.select(**values)
+
+
+def check(query: Query, schema: Mapping[str, engines.Column], nullable: Collection[str]) -> CheckedQuery:
+    """Check names, kinds and nulls; see :meth:`holdfast.queries.Query.check`."""
+    schema = schema if isinstance(schema, engines.Schema) else engines.Schema(schema)
+    columns, parts = schema.columns, query.parts
+    for value in query.values:
+        kinds = {"share": ("boolean",), "mean": ("number",), "quantile": ("number",)}
+        _fits(value.node, columns, kinds.get(query.kind, ("number", "boolean")))
+    for condition in (*query.groups, *([query.where] if query.where else [])):
+        _fits(condition.node, columns, ("boolean",))
+    size = sum(expanded_size(part.node) for part in parts)
+    if size > MOST_OPERATIONS:
         raise QueryRejected(
-            f"The mean of {read.text!r} needs bounds: no number of rows can tell the mean of unbounded "
-            f"values. Write bounds=(lo, hi), on the command line mean({read.text}, lo, hi); "
-            "values outside are clipped."
+            f"The question takes {size:,} operations a row and at most {MOST_OPERATIONS:,} are allowed; "
+            "put part of it in a column of its own."
         )
-    (limits,) = bounds_of((expression, read), given=bounds, of="mean")
-    if nulls is not None and nulls != "skip":
-        if isinstance(nulls, (bool, str)):
-            raise InvalidArgument("nulls", "a number within the bounds, or 'skip'", nulls, of="mean")
-        nulls = _within(nulls, "nulls", limits or _ANYWHERE, "mean")
-    return Query(
-        kind="mean",
-        expression=read,
-        bounds=limits,
-        trained_bounds=limits is None,
-        where=filter_of(where, schema),
-        nulls=nulls,
-        guess=None if guess is None else _within(guess, "guess", limits or _ANYWHERE, "mean"),
-        by=groups_of(by, schema),
+    _supported(query, schema)
+    gap_found = _first_gap(query, columns, frozenset(nullable))
+    if gap_found is not None and query.nulls is None:
+        raise QueryRejected(_what_nulls_count_as(query, gap_found))
+    nodes = _nodes_of(query, columns)
+    filters, skips, grouped = query.where is not None, query.nulls == "skip", bool(query.groups)
+    return CheckedQuery(
+        query=query,
+        schema=schema,
+        kind=query.statistic,
+        counts=filters or skips or grouped,
+        bounds=query.bounds or (0.0, 1.0),
+        other_bounds=query.other_bounds,
+        missing=query.missing,
+        reads=frozenset().union(*(part.columns for part in parts)),
+        column=_mean_column(query),
+        filters=filters,
+        skips=skips,
+        grouped=grouped,
+        compared_texts=_compared_texts(query, columns),
+        nodes=nodes,
+        pattern=Pattern.of(nodes, columns),
     )
 
 
-def _weighted_mean(
-    expression: Any,
-    weights: Any,
-    bounds: Any,
-    where: Any,
-    nulls: Nulls,
-    guess: float | None,
-    by: Any,
-    schema: engines.Schema | None,
-) -> Query:
-    read, heavy = (Expression.read(one, schema=schema) for one in (expression, weights))
-    limits, range_of_weights = bounds_of((expression, read), (weights, heavy), given=bounds, of="mean")
-    if range_of_weights is not None and not range_of_weights[0] >= 0:
-        raise InvalidArgument(
-            "bounds", "a range of the weights that is not below zero", range_of_weights, of="mean"
+def _nodes_of(query: Query, columns: Mapping[str, engines.Column]) -> dict[str, Node]:
+    """What is computed for each row, by name."""
+    computed = {"value": _as_number(query, query.expression.node, columns)}
+    if query.other is not None:
+        computed["other"] = _as_number(query, query.other.node, columns)
+    if query.groups:
+        pairs = [(part.node, number(float(place))) for place, part in enumerate(query.groups)]
+        computed["group"] = Call("case", tuple(node for pair in pairs for node in pair))
+    if query.where is not None:
+        computed["passes"] = query.where.node
+    return computed
+
+
+def _as_number(query: Query, node: Node, columns: Mapping[str, engines.Column]) -> Node:
+    """A condition counts 0 or 1, except in a share, which counts conditions itself."""
+    condition = query.kind != "share" and kind_of(node, columns) == "boolean"
+    return Call("as number", (node,)) if condition else node
+
+
+def _mean_column(query: Query) -> str | None:
+    """The column that a question is the mean of, if it uses that column for nothing else."""
+    node, where = query.expression.node, query.where
+    if query.statistic != "mean" or not isinstance(node, Column):
+        return None
+    return node.name if where is None or node.name not in where.columns else None
+
+
+def _compared_texts(query: Query, columns: Mapping[str, engines.Column]) -> tuple[tuple[str, str], ...]:
+    """Each column of text with each text that it is tested for equality with."""
+    parts = [query.expression.node, *([] if query.where is None else [query.where.node])]
+    pairs = (
+        (node.args[0].name, other.value)
+        for part in parts
+        for node in walk(part)
+        if isinstance(node, Call) and node.op in ("=", "<>", "in", "not in")
+        if isinstance(node.args[0], Column) and columns[node.args[0].name].kind == "text"
+        for other in node.args[1:]
+        if isinstance(other, Literal) and isinstance(other.value, str)
+    )
+    return tuple(dict.fromkeys(pairs))
+
+
+def _first_gap(query: Query, columns: Mapping[str, engines.Column], nullable: frozenset[str]) -> Gap | None:
+    """Why a value of the question may be missing; None where none can be."""
+    facts = when_true(query.where.node if query.where else None)
+    gaps = (gap(value.node, columns, nullable, facts) for value in query.values)
+    return next((reason for reason in gaps if reason is not None), None)
+
+
+def _supported(query: Query, schema: engines.Schema) -> None:
+    """Refuse what cannot be computed where the rows live as it is everywhere else."""
+    dialect, columns = schema.dialect, schema.columns
+    if not dialect.lacking:
+        return
+    lacking = [
+        text_of(node) for part in query.parts for node in walk(part.node) if _lacks(dialect, node, columns)
+    ]
+    if query.kind in dialect.lacking:
+        lacking.append(query.kind)
+    if lacking:
+        raise QueryRejected(
+            f"{lacking[0]!r} does not come out on {dialect.engine} exactly as it does elsewhere; ask without "
+            "it, put it in a column of its own, or copy the rows to Parquet."
         )
-    if nulls is not None and nulls != "skip":
-        raise InvalidArgument("nulls", "'skip', or left out: rows have weights too", nulls, of="mean")
-    return Query(
-        kind="mean",
-        expression=read,
-        bounds=limits,
-        trained_bounds=limits is None,
-        where=filter_of(where, schema),
-        nulls=nulls,
-        guess=None if guess is None else _within(guess, "guess", limits or _ANYWHERE, "mean"),
-        other=heavy,
-        other_bounds=range_of_weights,
-        by=groups_of(by, schema),
+
+
+def _lacks(dialect: Dialect, node: Node, columns: Mapping[str, engines.Column]) -> bool:
+    if not isinstance(node, Call):
+        return False
+    if (
+        node.op == "%"
+        and REMAINDER in dialect.lacking
+        and not all(_is_whole(arg, columns) for arg in node.args)
+    ):
+        return True
+    return node.op.removeprefix("not ") in dialect.lacking
+
+
+def _is_whole(node: Node, columns: Mapping[str, engines.Column]) -> bool:
+    """Whether it is a column of integers, or an integer below 2**63."""
+    if isinstance(node, Literal):
+        return isinstance(node.value, float) and node.value.is_integer() and abs(node.value) < 2.0**63
+    return isinstance(node, Column) and columns[node.name].whole
+
+
+def _fits(node: Node, columns: Mapping[str, engines.Column], wanted: Sequence[str]) -> None:
+    kind = check_kinds(node, columns)
+    if kind not in wanted:
+        raise misfit(node, node, kind, wanted[0], columns)
+
+
+def _what_nulls_count_as(query: Query, reason: Gap) -> str:
+    what = (
+        f"The column {reason.column!r} may hold nulls"
+        if reason.column
+        else f"{reason.operation!r} may have no value for some rows"
     )
-
-
-def share(
-    condition: Any,
-    *,
-    where: Any = None,
-    nulls: Nulls = None,
-    guess: float | None = None,
-    by: Any = None,
-    schema: engines.Schema | None = None,
-) -> Query:
-    """Ask for the share of rows for which a condition is true.
-
-    >>> str(share("NOT age <= 40", guess=0.5))
-    'share(age > 40, guess = 0.5)'
-    """
-    if not (nulls is None or nulls == "skip" or isinstance(nulls, bool)):
-        raise InvalidArgument("nulls", "True, False or 'skip'", nulls, of="share")
-    return Query(
-        kind="share",
-        expression=Expression.read(condition, schema=schema),
-        where=filter_of(where, schema),
-        nulls=nulls,
-        guess=None if guess is None else real(guess, "guess", "[0, 1]", of="share"),
-        by=groups_of(by, schema),
+    kinds = {
+        "share": "nulls=False or nulls=True, ",
+        "mean": "nulls=<a number>, ",
+        "quantile": "nulls=<a number>, ",
+    }
+    counts_as = kinds.get(query.kind, "") if query.other is None else ""
+    if reason.column:
+        inside = f"coalesce({text_of(Column(reason.column))}, ...)"
+    else:
+        present = text_of(Call("is not null", (query.expression.node,)))
+        inside = f"a filter such as where={present!r}"
+    return (
+        f"{what}, and the question does not say what they count as. "
+        f"Write {counts_as}nulls='skip' to leave such rows out, or {inside}."
     )
-
-
-def quantile(
-    expression: Any,
-    q: float,
-    *,
-    where: Any = None,
-    nulls: Nulls = None,
-    guess: float | None = None,
-    by: Any = None,
-    schema: engines.Schema | None = None,
-) -> Query:
-    """Ask for the ``q``-quantile of an expression, 0 < q < 1.
-
-    >>> str(quantile("income", 0.5))
-    'quantile(income, 0.5)'
-    """
-    if nulls is not None and nulls != "skip":
-        if isinstance(nulls, (bool, str)):
-            raise InvalidArgument("nulls", "a number, or 'skip'", nulls, of="quantile")
-        nulls = real(nulls, "nulls", "(-inf, inf)", of="quantile")
-    return Query(
-        kind="quantile",
-        expression=Expression.read(expression, schema=schema),
-        q=real(q, "q", "(0, 1)", of="quantile"),
-        where=filter_of(where, schema),
-        nulls=nulls,
-        guess=None if guess is None else real(guess, "guess", "(-inf, inf)", of="quantile"),
-        by=groups_of(by, schema),
-    )
-
-
-def filter_of(where: Any, schema: engines.Schema | None) -> Expression | None:
-    """The filter, read."""
-    return None if where is None else Expression.read(where, schema=schema)
-
-
-def groups_of(by: Any, schema: engines.Schema | None) -> tuple[Expression, ...]:
-    """The columns that a question is asked by: one, or two of them."""
-    if by is None:
-        return ()
-    listed = by if isinstance(by, (list, tuple)) else [by]
-    if not 1 <= len(listed) <= 2:
-        raise InvalidArgument("by", "one column or two", by)
-    return tuple(Expression.read(one, schema=schema) for one in listed)
-
-
-def unbounded(of: str, texts: Sequence[str]) -> QueryRejected:
-    """The refusal of a question that does not say where values are clipped."""
-    each = ", a dict with a pair for each" if len(texts) > 1 else ""
-    return QueryRejected(
-        f"The {of} of {' and '.join(texts)} needs bounds: no number of rows can tell it of unbounded values. "
-        f"Write bounds=(lo, hi){each}, or bounds='train' to have them proposed by the training part; values "
-        "outside are clipped."
-    )
-
-
-def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tuple[float, float] | None]:
-    """The range of each value, from a pair (lo, hi) for all of them, a pair for each, or a dict with a pair
-    for each, by what was written or by its canonical text. None where the training part is to say it."""
-    texts = [read.text for _, read in values]
-    if given is None:
-        raise unbounded(of, texts)
-    if isinstance(given, str) and given == TRAIN:
-        return [None] * len(values)
-    if isinstance(given, Mapping):
-        pairs = [
-            given.get(w if isinstance(w, str) else read.text, given.get(read.text)) for w, read in values
-        ]
-        if any(pair is None for pair in pairs):
-            raise InvalidArgument(
-                "bounds", f"a dict with a pair for each of {', '.join(texts)}", given, of=of
-            )
-        return [_bounds(pair, of) for pair in pairs]
-    numbers = list(given) if isinstance(given, (list, tuple)) else [given]
-    if len(values) > 1 and len(numbers) == len(values) and all(isinstance(one, Sequence) for one in numbers):
-        return [_bounds(pair, of) for pair in numbers]
-    if len(values) > 1 and len(numbers) == 2 * len(values):
-        return [_bounds(numbers[start : start + 2], of) for start in range(0, len(numbers), 2)]
-    return [_bounds(given, of)] * len(values)
-
-
-def _bounds(bounds: Any, of: str) -> tuple[float, float]:
-    pair = reals(bounds, "bounds", "(-inf, inf)", of=of)
-    # Variances are squares of the range, other statistics squares of squares, and must not leave the floats.
-    least, most = (1e-150, 1e152) if of == "mean" else (1e-60, 1e60)
-    if len(pair) != 2 or not least < pair[1] - pair[0] < most:
-        wanted = f"two numbers lo < hi, between {least:g} and {most:g} apart"
-        raise InvalidArgument("bounds", wanted, bounds, of=of)
-    return pair[0] + 0.0, pair[1] + 0.0
-
-
-def _within(value: Any, argument: str, limits: tuple[float, float], of: str) -> float:
-    return real(value, argument, f"[{limits[0]!r}, {limits[1]!r}]", of=of) + 0.0

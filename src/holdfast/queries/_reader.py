@@ -1,7 +1,11 @@
-"""From SQL text to a tree: sqlglot parses, a whitelist decides.
+"""From SQL text to a tree: a lexer measures, sqlglot parses, a whitelist decides.
 
-Whatever is not on the list is refused, so that an expression is a function of one row and of nothing else: no
-subquery, no aggregate, no window, no parameter, no volatile or unlisted function.
+A parser may take a time that grows with the square of the text, or faster. So the text is measured first, by
+one pass of a lexer that takes the same time for every character. A text that is too long, nests too deep, or
+has signs that no allowed expression has, never reaches the parser.
+
+Whatever is not on the whitelist is refused, so that an expression is a function of one row and of nothing
+else: no subquery, no aggregate, no window, no parameter, no volatile or unlisted function.
 """
 
 from __future__ import annotations
@@ -13,19 +17,123 @@ from typing import Any, ClassVar
 
 from holdfast.engines import load_sql
 from holdfast.errors import QueryRejected
-from holdfast.queries._canonical import canonical
-from holdfast.queries._measure import MOST_DEEP, measure, require_few_nodes, too_deep
-from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, number, truth
+from holdfast.queries._nodes import (
+    PARTS,
+    Call,
+    Column,
+    Literal,
+    Node,
+    canonical,
+    children,
+    is_float,
+    number,
+    truth,
+)
 
 __all__ = [
     "ALLOWED",
-    "comparison_numbers",
-    "is_float",
+    "MOST_CHARACTERS",
+    "MOST_DEEP",
+    "MOST_NODES",
+    "MOST_TOKENS",
+    "measure",
     "read_node",
     "read_nodes",
     "read_tree",
     "reading_dialect",
+    "require_few_nodes",
+    "too_deep",
 ]
+
+
+MOST_CHARACTERS = 20_000
+MOST_TOKENS = 10_000
+MOST_DEEP = 80
+MOST_NODES = 5_000
+# No allowed expression has one; the parser says what to write instead of a few of them.
+_MOST_ODD = 4
+_MOST_DOTS = 8
+
+# Every repetition is possessive: the lexer never goes back.
+_TOKEN = re.compile(
+    r"""
+    \s++
+    | '(?:[^']|'')*+'?+             # a text; one that does not end goes on to the end
+    | "(?:[^"]|"")*+"?+             # a name in quotes
+    | --[^\n]*+                     # a comment
+    | /\*(?:[^*]|\*(?!/))*+(?:\*/)?+
+    | (?P<number>\d[\w.]*+)
+    | (?P<word>\w++)
+    | (?P<odd>[\[{;?]|->)
+    | (?P<dot>[.])
+    | (?P<power>\*\*)
+    | (?P<open>[(])
+    | (?P<close>[)])
+    | (?P<sign>[-+~])
+    | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def measure(text: str) -> None:
+    """Refuse a text that is too large to be parsed; takes a time in proportion to its length.
+
+    >>> measure("age > 40 and income < 5e4")
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise QueryRejected(
+            f"The expression has {len(text):,} characters and at most {MOST_CHARACTERS:,} are read; "
+            "put part of it in a column of its own."
+        )
+    tokens = depth = prefixes = odd = dots = powers = 0
+    for token in _TOKEN.finditer(text):
+        kind, word = token.lastgroup, token[0]
+        if word.isspace():
+            continue
+        tokens += 1
+        odd += kind == "odd"
+        dots = dots + 1 if kind == "dot" else dots * (kind == "word")
+        if odd > _MOST_ODD or dots > _MOST_DOTS:
+            raise QueryRejected(
+                "[, {, ;, ?, -> and names of many parts are not allowed in an expression; write a list in "
+                "parentheses, x in (1, 2), and put part of a nested value in a column of its own."
+            )
+        name = word.lower() if kind == "word" else ""
+        depth += (kind == "open" or name == "case") - (kind == "close" or name == "end")
+        prefixes = prefixes + 1 if kind == "sign" or name == "not" else 0
+        powers += kind == "power"
+        if max(depth, prefixes, powers) > MOST_DEEP:
+            raise too_deep()
+    if tokens > MOST_TOKENS:
+        raise QueryRejected(
+            f"The expression has {tokens:,} words and signs and at most {MOST_TOKENS:,} are read; put part "
+            "of it in a column of its own."
+        )
+
+
+def too_deep() -> QueryRejected:
+    """The refusal of an expression that nests too deep."""
+    return QueryRejected(
+        f"The expression nests more than {MOST_DEEP} deep, as a sum of more terms does; add them in groups, "
+        "(a + b + ...) + (c + d + ...), or put part of it in a column of its own."
+    )
+
+
+def require_few_nodes(node: Node) -> Node:
+    """The tree, if it is not too large: ``x between a and b`` has x twice, and nested ones double each
+    time."""
+    count, nodes = 0, [node]
+    while nodes:
+        count += 1
+        nodes.extend(children(nodes.pop()))
+        if count + len(nodes) > MOST_NODES:
+            raise QueryRejected(
+                f"The expression has more than {MOST_NODES:,} parts once every between and case is written "
+                "out; put part of it in a column of its own."
+            )
+    return node
+
 
 ALLOWED = (
     "columns, numbers, 'text', true and false, + - * / %, comparisons, and, or, not, between, in (a list), "
@@ -180,8 +288,8 @@ def read_tree(text: str) -> Any:
     try:
         return sqlglot.parse_one(text, dialect=dialect, into=exp.Condition)
     except SqlglotError as error:
-        found = (getattr(error, "errors", None) or [{}])[0]
-        near = str(found.get("highlight") or "").strip()
+        details = (getattr(error, "errors", None) or [{}])[0]
+        near = str(details.get("highlight") or "").strip()
         place = f" near {near!r}" if near else ""
         raise QueryRejected(
             f"Cannot read the expression {text!r}{place}. Write one SQL expression over one row, such as "
@@ -257,47 +365,6 @@ def _literal(tree: Any, deep: int) -> Node:
     return number(value)
 
 
-@cache
-def _tokenizer() -> tuple[Any, type[Exception]]:
-    """What cuts a text into tokens, and the error that it raises where it cannot."""
-    dialect = reading_dialect()
-    from sqlglot import Dialect
-    from sqlglot.errors import TokenError
-
-    return Dialect.get_or_raise(dialect).tokenize, TokenError
-
-
-@cache
-def _comparison_tokens() -> tuple[Any, frozenset[Any], Any]:
-    from sqlglot.tokens import TokenType
-
-    signs = (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
-    return TokenType.NUMBER, frozenset(signs), TokenType.DASH
-
-
-def comparison_numbers(text: str) -> list[Any]:
-    """The tokens of a text that are numbers after a comparison sign, or after that and one minus; none where
-    the text cannot be cut into tokens."""
-    tokenize, token_error = _tokenizer()
-    number_token, signs, minus = _comparison_tokens()
-    try:
-        kinds = [(token.token_type, token) for token in tokenize(text)]
-    except token_error:
-        return []
-    chosen = []
-    for place, (kind, token) in enumerate(kinds):
-        if kind is number_token and place:
-            before = place - 2 if kinds[place - 1][0] is minus else place - 1
-            if before >= 0 and kinds[before][0] in signs:
-                chosen.append(token)
-    return chosen
-
-
-def is_float(text: str, value: float) -> bool:
-    """Whether a whole number that is written out in digits is ``value`` and no other."""
-    return not text.isdecimal() or int(text) == int(value)
-
-
 def _boolean(tree: Any, deep: int) -> Node:
     return truth(bool(tree.this))
 
@@ -355,8 +422,8 @@ def _is(tree: Any, deep: int) -> Node:
         return Call("is null", (value,))
     if against == "Boolean":
         wanted = bool(tree.expression.this)
-        known = Call("coalesce", (value, truth(not wanted)))
-        return known if wanted else Call("not", (known,))
+        certain = Call("coalesce", (value, truth(not wanted)))
+        return certain if wanted else Call("not", (certain,))
     raise _refuse(_describe(tree, "Is"), "write x is null, or x = y")
 
 
@@ -376,8 +443,8 @@ def _like(tree: Any, deep: int) -> Node:
     pattern = tree.expression
     if type(pattern).__name__ != "Literal" or not pattern.args.get("is_string"):
         raise _refuse(_describe(tree, "Like"), "like takes one pattern in single quotes: write x like 'a%'")
-    found = Call("like", (read_node(tree.this, deep=deep + 1), Literal("text", str(pattern.this))))
-    return Call("not", (found,)) if tree.args.get("negate") else found
+    test = Call("like", (read_node(tree.this, deep=deep + 1), Literal("text", str(pattern.this))))
+    return Call("not", (test,)) if tree.args.get("negate") else test
 
 
 def _extract(tree: Any, deep: int) -> Node:

@@ -13,13 +13,16 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.reductions._agnostic import private_agnostic
     from holdfast.reductions._algorithm import Algorithm
     from holdfast.reductions._amplify import amplify_delta, amplify_generalization, amplify_replicability
-    from holdfast.reductions._density import noise_replicability, noise_to_replicable
     from holdfast.reductions._instances import exponential_choice, heavy_hitter, laplace_mean
     from holdfast.reductions._mismatch import dp_replicability, replicability_budget
     from holdfast.reductions._perfect import replicable_to_perfect
-    from holdfast.reductions._private import replicable_to_dp
-    from holdfast.reductions._replicable import dp_to_replicable, perfect_to_replicable
-    from holdfast.reductions._user_level import item_to_user_level
+    from holdfast.reductions._private import item_to_user_level, replicable_to_dp
+    from holdfast.reductions._replicable import (
+        dp_to_replicable,
+        noise_replicability,
+        noise_to_replicable,
+        perfect_to_replicable,
+    )
 
 # Where each public name lives. Names are imported on first use.
 _HOME = {
@@ -31,10 +34,10 @@ _HOME = {
     "dp_to_replicable": "_replicable",
     "exponential_choice": "_instances",
     "heavy_hitter": "_instances",
-    "item_to_user_level": "_user_level",
+    "item_to_user_level": "_private",
     "laplace_mean": "_instances",
-    "noise_replicability": "_density",
-    "noise_to_replicable": "_density",
+    "noise_replicability": "_replicable",
+    "noise_to_replicable": "_replicable",
     "perfect_to_replicable": "_replicable",
     "private_agnostic": "_agnostic",
     "replicability_budget": "_mismatch",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.reductions._algorithm import (
@@ -36,10 +36,9 @@ from holdfast.reductions._vote import (
     budget_argument,
     cheapest,
     elect,
-    expected_loss,
-    fewest,
     log_bad,
     lost,
+    mean_of_votes,
     reserve,
 )
 from holdfast.replicable import Tape
@@ -281,14 +280,16 @@ def agnostic_plan(
                     bad = log_bad(epsilon, held, off, outcomes, wrong)
                     return np.asarray(lost(epsilon, held, blocks - off, bad))
 
-                return float(expected_loss(blocks, unlucky, loss))
+                return float(mean_of_votes(blocks, unlucky, loss))
 
             def enough(blocks: int) -> bool:
                 return missed(blocks) < (beta - no_good_string) * (1.0 - 1e-12)
 
             # As many blocks as would still be an improvement must be enough: one sum, where most plans end.
             improving = math.ceil(min(below * parts / (size + labelled), _MOST_BLOCKS + 1.0)) - 1
-            blocks = fewest(enough, improving) if improving > 0 and enough(improving) else None
+            if improving < 1 or not enough(improving):
+                return None
+            blocks = search.least_whole(enough, most=improving)
             if blocks is None:
                 return None
             return AgnosticPlan(

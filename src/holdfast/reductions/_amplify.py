@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.reductions._algorithm import (
     Algorithm,
@@ -25,7 +25,7 @@ from holdfast.reductions._algorithm import (
 from holdfast.reductions._mismatch import Sampling, steadiest
 from holdfast.reductions._perfect import METHODS, cheapest_perfect, replicable_to_perfect
 from holdfast.reductions._replicable import AVERAGED, sampled, with_law_error
-from holdfast.reductions._vote import VotePlan, budget_argument, cheapest_vote, fewest, voted
+from holdfast.reductions._vote import VotePlan, budget_argument, cheapest_vote, voted
 from holdfast.replicable import Tape, amplify
 from holdfast.stability import (
     EFFICIENT,
@@ -131,7 +131,7 @@ def cheapest_parts(
     each run and save runs. Every number is valid, so the search, over a grid from the least number that can
     do and once more around the best, can only lose rows.
     """
-    first = fewest(lambda count: rho_with(count) < 0.48, _MOST_PARTS)
+    first = search.least_whole(lambda count: rho_with(count) < 0.48, most=_MOST_PARTS)
     if first is None:
         expected = "known so well that shared coins can agree more often than not"
         raise InvalidArgument("law_error", expected, rho_with(_MOST_PARTS), of=of, reference=by)

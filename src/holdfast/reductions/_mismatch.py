@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.reductions._algorithm import Algorithm
@@ -219,16 +219,12 @@ def _printed_rho(dp: DP, rows: int, c: Any, big_c: Any) -> float:
 
 
 def _least(enough: Callable[[int], bool], rho: float, *, of: str) -> int:
-    """The least count that is enough: found by doubling and bisection."""
-    power = next((power for power in range(_LONGEST) if enough(1 << power)), None)
-    if power is None:
+    """The least count that is enough."""
+    count = search.least_whole(enough, most=1 << (_LONGEST - 1))
+    if count is None:
         expected = f"one that fewer than 2^{_LONGEST} times the rows can reach"
         raise InvalidArgument("rho", expected, rho, of=of, reference="SIS Corollary 3.18")
-    low, high = (1 << power) // 2, 1 << power
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return count
 
 
 # Even a law that does not depend on the data is asked for some ρ.

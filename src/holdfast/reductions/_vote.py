@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy.special import gammaln
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import exponential
 from holdfast.records import Record
@@ -40,10 +40,9 @@ __all__ = [
     "cheapest",
     "cheapest_vote",
     "elect",
-    "expected_loss",
-    "fewest",
     "log_bad",
     "lost",
+    "mean_of_votes",
     "reserve",
     "run_seeds",
     "vote_plan",
@@ -129,7 +128,7 @@ def elect(
     return None if chosen == len(rungs) else items[int(np.searchsorted(np.cumsum(votes), chosen, "right"))]
 
 
-def expected_loss(trials: int, share: float, loss: Callable[[Floats], Floats]) -> Floats:
+def mean_of_votes(trials: int, share: float, loss: Callable[[Floats], Floats]) -> Floats:
     """The expectation of ``loss``, at most 1, of a binomial count; ``loss`` may have several lines."""
     if share <= 0.0 or share >= 1.0:
         return loss(np.array([float(trials if share >= 1.0 else 0)]))[..., 0]
@@ -237,7 +236,7 @@ class _Vote:
 
     def fewest_parts(self, seeds: int, room: float, most: int) -> int | None:
         """The fewest parts, at most ``most``, for which what is missed fits into ``room``."""
-        return fewest(lambda parts: self.missed(seeds, parts)[0] < room, most)
+        return search.least_whole(lambda parts: self.missed(seeds, parts)[0] < room, most=most)
 
     def missed(self, seeds: int, parts: int) -> tuple[float, int]:
         """How often good coins are outvoted or wrong, and the wrong outputs that this is not prepared for."""
@@ -250,7 +249,7 @@ class _Vote:
         def loss(votes: Floats) -> Floats:
             return np.where(votes < wrong[:, None], 1.0, lost(self.epsilon, self.held, votes, bad))
 
-        total = expected_loss(parts, 1.0 - self.eta, loss) + self.failure * seeds * parts / wrong
+        total = mean_of_votes(parts, 1.0 - self.eta, loss) + self.failure * seeds * parts / wrong
         place = int(np.argmin(total))
         if seeds > 1 or self.failure == 0.0:
             return float(total[place]), int(wrong[place])
@@ -259,21 +258,8 @@ class _Vote:
             bad = log_bad(self.epsilon, self.held, parts - votes, self.outcomes)
             return np.asarray(lost(self.epsilon, self.held, votes, bad))
 
-        rest = float(expected_loss(parts, 1.0 - self.eta, loss_to_rest)) + self.failure / (1.0 - self.eta)
+        rest = float(mean_of_votes(parts, 1.0 - self.eta, loss_to_rest)) + self.failure / (1.0 - self.eta)
         return (rest, 0) if rest < total[place] else (float(total[place]), int(wrong[place]))
-
-
-def fewest(enough: Callable[[int], bool], most: int) -> int | None:
-    """The least count, at most ``most``, that is enough, found by doubling and bisection; None if none is."""
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-        if low >= most:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high if high <= most else None
 
 
 _COIN_CHOICES = 12

@@ -25,10 +25,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         correlated_normal,
     )
     from holdfast.replicable._design import Result
-    from holdfast.replicable._gaussian import gaussian_mean, least_eigenvalue
+    from holdfast.replicable._gaussian import gaussian_mean, identity_test, least_eigenvalue
     from holdfast.replicable._heavy import heavy_hitters, list_heavy_hitter
     from holdfast.replicable._histogram import histogram
-    from holdfast.replicable._identity import identity_test
     from holdfast.replicable._interior import interior_point, learn_threshold
     from holdfast.replicable._learn_littlestone import (
         LittlestonePlan,
@@ -76,7 +75,7 @@ _HOME = {
     "hashed_points": "_represented",
     "heavy_hitters": "_heavy",
     "histogram": "_histogram",
-    "identity_test": "_identity",
+    "identity_test": "_gaussian",
     "interior_point": "_interior",
     "learn_littlestone": "_learn_littlestone",
     "learn_represented": "_represented",

@@ -22,7 +22,7 @@ from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable._design import MOST_ROWS, Design, Result, least_rows, promise_arguments
 from holdfast.replicable._rounding import round_to_grid
 from holdfast.replicable._tape import Floats, Tape, tape_argument
-from holdfast.replicable._ways import ONLY_ONE, WAYS, Problem, Way, ways_for
+from holdfast.replicable._ways import ONLY_ONE, WAYS, ChoiceProblem, Way, ways_for
 from holdfast.stability import Replicability
 
 __all__ = [
@@ -94,7 +94,7 @@ def choose(
 class ChoiceDesign(Design):
     """The ``way`` of choosing, called ``name``, and its ``width``, for a ``problem``."""
 
-    problem: Problem
+    problem: ChoiceProblem
     name: str
     way: Way
     width: float
@@ -119,7 +119,7 @@ class ChoiceDesign(Design):
 
 
 @lru_cache(maxsize=256)
-def choice_design(problem: Problem, rho: float, method: str = "best") -> ChoiceDesign:
+def choice_design(problem: ChoiceProblem, rho: float, method: str = "best") -> ChoiceDesign:
     """The way that needs the fewest rows, or the one that is named, at its smallest size."""
     accuracy, beta = problem.accuracy, problem.beta
     if problem.models == 1:
@@ -166,15 +166,15 @@ def choose_rows(
 
 def _problem(
     models: int, accuracy: float, rho: float, beta: float, realizable: bool, *, of: str
-) -> tuple[Problem, float]:
+) -> tuple[ChoiceProblem, float]:
     accuracy, rho, beta = promise_arguments(accuracy, rho, beta, of=of, by=_BY)
     if not isinstance(realizable, bool):
         raise InvalidArgument("realizable", "True or False", realizable, of=of)
-    return Problem(models, accuracy, beta, realizable), rho
+    return ChoiceProblem(models, accuracy, beta, realizable), rho
 
 
 def _amplified(
-    table: npt.NDArray[Any], problem: Problem, rho: float, tape: Tape, *, best_effort: bool
+    table: npt.NDArray[Any], problem: ChoiceProblem, rho: float, tape: Tape, *, best_effort: bool
 ) -> Result:
     plan: AmplifiedChoice = amplified_plan(problem, rho)
     rows = len(table)
@@ -200,7 +200,7 @@ class AmplifiedChoice:
     blocks: int
     block_rows: int
     base_rho: float
-    base: Problem
+    base: ChoiceProblem
     way: Way
     name: str
 
@@ -220,7 +220,7 @@ class AmplifiedChoice:
 
 
 @lru_cache(maxsize=256)
-def amplified_plan(problem: Problem, rho: float) -> AmplifiedChoice:
+def amplified_plan(problem: ChoiceProblem, rho: float) -> AmplifiedChoice:
     """The blocks with the fewest rows in all, over a grid of base replicabilities."""
     spare = min(rho, problem.beta) / 20.0
     plans = []

@@ -19,7 +19,7 @@ from holdfast.records import Record
 from holdfast.replicable._choose import choice_design, choose_rows
 from holdfast.replicable._rounding import mean_gap
 from holdfast.replicable._tape import Floats, Tape, as_tape
-from holdfast.replicable._ways import Problem
+from holdfast.replicable._ways import ChoiceProblem
 from holdfast.stability import Replicability, disagreement_bound
 from holdfast.typing import Predictor
 
@@ -105,7 +105,7 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if len(self.classes_) < 2:
             raise ValueError("ReplicableClassifier needs at least 2 classes; the labels hold one class.")
         stumps = self._stumps(table.shape[1], len(self.classes_))
-        problem = Problem(
+        problem = ChoiceProblem(
             len(stumps),
             checks.real(self.accuracy, "accuracy", "(0, 1)", of="ReplicableClassifier"),
             checks.real(self.beta, "beta", "(0, 1)", of="ReplicableClassifier"),

@@ -1,4 +1,5 @@
-"""The mean and the least eigenvalue of Gaussian rows (SIS Theorem 6.15).
+"""The mean and the least eigenvalue of Gaussian rows (SIS Theorem 6.15), and whether the mean is the stated
+one (SIS Theorem 6.16).
 
 For the mean each coordinate is predicted from those before it, and the prediction is rounded.
 """
@@ -8,10 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammainc, gammaincc, gammaincinv, ndtr, polygamma, psi
+from scipy.special import chndtr, gammainc, gammaincc, gammaincinv, ndtr, polygamma, psi
 
 from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
@@ -21,7 +23,14 @@ from holdfast.replicable._joint import known_mean_design
 from holdfast.replicable._rounding import law_of_sum, snap
 from holdfast.replicable._tape import LOSS, Floats, Tape, steady_exp, tape_argument
 
-__all__ = ["gaussian_mean", "gaussian_mean_rows", "least_eigenvalue", "least_eigenvalue_rows"]
+__all__ = [
+    "gaussian_mean",
+    "gaussian_mean_rows",
+    "identity_test",
+    "identity_test_rows",
+    "least_eigenvalue",
+    "least_eigenvalue_rows",
+]
 
 _BY = "SIS Theorem 6.15"
 _MOST_ROWS = 2**53
@@ -190,18 +199,12 @@ def _widest(promise: tuple[int, float, float, float], step: float, most: int) ->
         fewest = search.least_whole(lambda n: mismatch(n, index) <= rho, above=dimension + 2, most=most)
         return fewest or most
 
-    low = search.least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
-    if low is None or not accurate(most, low):
+    narrowest = search.least_whole(lambda index: mismatch(most, index) <= rho, most=_WIDTHS)
+    if narrowest is None or not accurate(most, narrowest):
         return None
-    high = _WIDTHS + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if accurate(needed(middle), middle):
-            low = middle
-        else:
-            high = middle
-    rows = needed(low)
-    return GaussianGrid(low * unit, step, rows) if accurate(rows, low) else None
+    widest = search.whole_edge(lambda index: accurate(needed(index), index), narrowest, _WIDTHS + 1)
+    rows = needed(widest)
+    return GaussianGrid(widest * unit, step, rows) if accurate(rows, widest) else None
 
 
 def round_in_turn(
@@ -378,16 +381,13 @@ def _eigenvalue_grid(dimension: int, accuracy: float, rho: float, beta: float) -
 
         return least_rows(enough, "rho", rho, of=of, start=dimension + 5, most=_MOST_ROWS)
 
-    low, high = 0, _EIGENVALUE_WIDTHS
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _eigenvalue_failure(needed(middle), dimension, middle * unit, accuracy) <= beta:
-            low = middle
-        else:
-            high = middle
-    if low == 0:
+    def accurate(index: int) -> bool:
+        return _eigenvalue_failure(needed(index), dimension, index * unit, accuracy) <= beta
+
+    widest = search.whole_edge(accurate, 0, _EIGENVALUE_WIDTHS)
+    if widest == 0:
         raise InvalidArgument("beta", "large enough for some sample below 2⁵³ rows", beta, of=of)
-    return EigenvalueDesign(accuracy, rho, beta, needed(low), dimension, low * unit)
+    return EigenvalueDesign(accuracy, rho, beta, needed(widest), dimension, widest * unit)
 
 
 def round_least(
@@ -435,3 +435,164 @@ def inverse_least(freedom: int, dimension: int) -> float:
     inside = float(1.0 / least[0] + (np.diff(1.0 / least) * tail[:-1]).sum())
     traces = dimension * (freedom - 1.0) / (room * (room - 1.0) * (room - 3.0))
     return min(inside + math.sqrt(traces * float(tail[-1])), dimension / (room - 1.0))
+
+
+_IDENTITY_SLICES = 1024
+_IDENTITY = "identity_test"
+_IDENTITY_BY = "SIS Theorem 6.16"
+
+
+def identity_test(
+    x: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    covariance: npt.ArrayLike,
+    *,
+    distance: float,
+    rho: float,
+    tape: Tape,
+    beta: float = 0.05,
+    best_effort: bool = False,
+) -> Result:
+    """Whether Gaussian rows have the stated mean (True) or one at least ``distance`` away (False).
+
+    Distance is Mahalanobis, with the stated covariance. The test compares √n times the distance of the
+    sample mean with a threshold that the tape draws from a window. Exactly ``identity_test_rows`` rows
+    are read, the first ones, so that samples of different sizes agree.
+
+    Guarantee: two samples and one tape give different verdicts with probability at most ``rho``,
+    whatever the true mean; True where the mean is the stated one and False where it is at least
+    ``distance`` away, each except with probability ``beta``.
+    Assumes: independent rows from N(μ', Σ) with the stated Σ (not checkable). ``best_effort`` reports
+    the least ρ, to 1/4096, that the rows allow for this ``beta``.
+    Reference: SIS Theorem 6.16, which asks for success 2/3; test and constants Holdfast.
+
+    Args:
+        x: The rows, one column for each coordinate.
+        mean: The mean that is stated.
+        covariance: The covariance that is stated.
+        tape: The shared coins; both laboratories use the same.
+
+    >>> rows = np.random.default_rng(1).normal([3.0, -2.0], [1.0, 0.5], size=(6_000, 2))
+    >>> identity_test(rows, [3, -2], [[1, 0], [0, 0.25]], distance=0.2, rho=0.1, tape=Tape("study-7")).value
+    True
+    """
+    tape = tape_argument(tape, of=_IDENTITY)
+    white = _whitened(x, mean, covariance)
+    design = _identity_design(distance, rho, beta, white.shape[1], of=_IDENTITY)
+    kept = design.kept_by(
+        min(len(white), design.rows), best_effort=best_effort, what="An identity test with this promise"
+    )
+    start, span = _identity_start(design.dimension, kept.rho, design.beta), _identity_span(kept.rho)
+    threshold = start + span * float(tape.branch("identity test").uniforms(1)[0])
+    statistic = math.sqrt(kept.rows) * float(np.linalg.norm(white[: kept.rows].mean(axis=0)))
+    details = {"statistic": statistic, "threshold": threshold, "needed": design.rows}
+    return kept.result(statistic <= threshold, tape, details)
+
+
+def identity_test_rows(*, distance: float, rho: float, beta: float = 0.05, dimension: int = 1) -> int:
+    """The rows that :func:`identity_test` needs in ``dimension`` dimensions: about (1.27/ρ² +
+    2.26√d/ρ)/distance².
+
+    Guarantee: the smallest number for which the bound of docs/theory/replicable-estimation.md on a missed
+    difference is at most ``beta``, on a window of thresholds that keeps the other two promises.
+    Assumes: as :func:`identity_test`.
+    Reference: Holdfast; SIS Theorem 6.16 states Õ(√d/(α²ρ²)).
+
+    >>> identity_test_rows(distance=0.2, rho=0.1, dimension=10)
+    4409
+    """
+    return _identity_design(distance, rho, beta, dimension, of="identity_test_rows").rows
+
+
+def _whitened(x: Any, mean: Any, covariance: Any) -> npt.NDArray[np.float64]:
+    """Rows minus the mean, in coordinates in which the stated covariance is the identity."""
+    values = table_argument(x, of=_IDENTITY)
+    dimension = values.shape[1]
+    centre = np.atleast_1d(np.asarray(mean, dtype=np.float64))
+    if centre.shape != (dimension,) or not np.isfinite(centre).all():
+        raise InvalidArgument("mean", f"{dimension} finite numbers", mean, of=_IDENTITY)
+    matrix = np.atleast_2d(np.asarray(covariance, dtype=np.float64))
+    symmetric = matrix.shape == (dimension, dimension) and np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0)
+    if not symmetric or not np.isfinite(matrix).all():
+        raise InvalidArgument(
+            "covariance", f"a symmetric {dimension} × {dimension} matrix", covariance, of=_IDENTITY
+        )
+    try:
+        factor = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        raise InvalidArgument("covariance", "positive definite", covariance, of=_IDENTITY) from None
+    white: npt.NDArray[np.float64] = np.linalg.solve(factor, (values - centre).T).T
+    return white
+
+
+@dataclass(frozen=True)
+class IdentityDesign(Design):
+    """A window of thresholds in so many ``dimension``s; ``accuracy`` is the distance that must be seen.
+
+    Fewer rows keep ``beta`` with a wider window, for the least ρ, to 1/4096, that they allow.
+    """
+
+    dimension: int
+
+    def mismatch(self, rows: int) -> float:
+        distance, beta = self._distance, self.beta
+        step = search.least_whole(
+            lambda i: _identity_rows(self.dimension, distance, i / 4096.0, beta) <= rows, most=4095
+        )
+        return 1.0 if step is None else step / 4096.0
+
+    def failure(self, rows: int) -> float:
+        if self.mismatch(rows) < 1.0:
+            return self.beta
+        start, span = _identity_start(self.dimension, 1.0, self.beta), _identity_span(1.0)
+        missed = _identity_missed(rows, self.dimension, self._distance, start, span)
+        return rounding.probability(max(self.beta, missed))
+
+    @property
+    def _distance(self) -> float:
+        assert self.accuracy is not None
+        return self.accuracy
+
+
+def _identity_design(distance: float, rho: float, beta: float, dimension: int, *, of: str) -> IdentityDesign:
+    dimension = checks.whole(dimension, "dimension", at_most=1_000_000, of=of, by=_IDENTITY_BY)
+    promise = promise_arguments(distance, rho, beta, "(0, inf)", of=of, by=_IDENTITY_BY, name="distance")
+    return IdentityDesign(*promise, _identity_rows(dimension, *promise), dimension)
+
+
+def _identity_span(rho: float) -> float:
+    """The length of the window of thresholds: two 1-Lipschitz statistics differ by 2/√π on average."""
+    return 2.0 / (math.sqrt(math.pi) * rho)
+
+
+@lru_cache(maxsize=256)
+def _identity_start(dimension: int, rho: float, beta: float) -> float:
+    """The least start, in 256ths, of a window in which a true hypothesis is refused at most ``beta`` of
+    the time."""
+    ends = np.arange(_IDENTITY_SLICES) / _IDENTITY_SLICES * _identity_span(rho)
+
+    def refused(index: int) -> float:
+        return float(gammaincc(dimension / 2.0, (index / 256.0 + ends) ** 2 / 2.0).mean())
+
+    index = 0 if refused(0) <= beta else search.least_whole(lambda i: refused(i) <= beta, most=2**62)
+    if index is None:
+        raise InvalidArgument("beta", "large enough for some threshold", beta, of=_IDENTITY)
+    return index / 256.0
+
+
+def _identity_missed(rows: int, dimension: int, distance: float, start: float, span: float) -> float:
+    """P(√n·distance from the hypothesis ≤ threshold) when the truth is at ``distance``, at most."""
+    ends = start + np.arange(1, _IDENTITY_SLICES + 1) / _IDENTITY_SLICES * span
+    return float(chndtr(ends**2, dimension, rows * distance**2).mean())
+
+
+@lru_cache(maxsize=256)
+def _identity_rows(dimension: int, distance: float, rho: float, beta: float) -> int:
+    start, span = _identity_start(dimension, rho, beta), _identity_span(rho)
+    return least_rows(
+        lambda n: _identity_missed(n, dimension, distance, start, span) <= beta,
+        "distance",
+        distance,
+        of=_IDENTITY,
+        most=_MOST_ROWS,
+    )

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, ndtr
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.replicable._correlated import MOST_DIMENSIONS
 from holdfast.replicable._design import Design, Result, least_rows, promise_arguments
@@ -165,16 +165,13 @@ def _design(categories: int, accuracy: float, rho: float, beta: float) -> Histog
     def needed(index: int) -> int:
         return least_rows(lambda n: _mismatch(n, categories, index * unit) <= rho, "rho", rho, of="histogram")
 
-    low, high = 0, _WIDTHS
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _failure(needed(middle), categories, middle * unit, accuracy) <= beta:
-            low = middle
-        else:
-            high = middle
-    if low == 0:
+    def accurate(index: int) -> bool:
+        return _failure(needed(index), categories, index * unit, accuracy) <= beta
+
+    widest = search.whole_edge(accurate, 0, _WIDTHS)
+    if widest == 0:
         raise InvalidArgument("beta", "large enough for some sample below 2⁶² rows", beta, of="histogram")
-    return HistogramDesign(accuracy, rho, beta, needed(low), categories, low * unit)
+    return HistogramDesign(accuracy, rho, beta, needed(widest), categories, widest * unit)
 
 
 def _mismatch(rows: int, categories: int, width: float) -> float:

@@ -45,7 +45,7 @@ _THINNING = 0.599
 _CELLS = 2048
 _BY = "SIS Theorem 6.15"
 _SHARES_OF_BETA = (0.5, 0.7, 0.8, 0.9, 0.95)
-_BISECTIONS = 40
+_NEAR = 1e-12
 
 
 def lattices_tried(dimension: int) -> float:
@@ -241,13 +241,13 @@ def _beyond(reach: float, dimension: int, cell: float) -> float:
 def grid_mean(dimension: int, accuracy: float, rho: float, beta: float) -> KnownMeanDesign | None:
     """A grid for each coordinate; None where β is below what sums on the lattice of steps can show."""
     cell = _cell(dimension, rho)
-    low, high = 0.0, math.sqrt(dimension) * (cell / 2.0 + 10.0 + math.sqrt(-2.0 * math.log(beta)))
-    if _beyond(high, dimension, cell) > beta:
+    far = math.sqrt(dimension) * (cell / 2.0 + 10.0 + math.sqrt(-2.0 * math.log(beta)))
+    if _beyond(far, dimension, cell) > beta:
         return None
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if _beyond(middle, dimension, cell) <= beta else (middle, high)
-    rows = math.ceil(rounding.up((high / accuracy) ** 2))
+    reach = search.edge(
+        lambda reach: _beyond(reach, dimension, cell) <= beta, far, 0.0, relative=0.0, absolute=far * _NEAR
+    )
+    rows = math.ceil(rounding.up((reach / accuracy) ** 2))
     return KnownMeanDesign(accuracy, rho, beta, rows, dimension, "grid", cell / math.sqrt(rows))
 
 

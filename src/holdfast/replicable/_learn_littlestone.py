@@ -26,7 +26,7 @@ from holdfast.replicable._heavy import list_heavy_hitter, list_heavy_hitter_rows
 from holdfast.replicable._littlestone import Reduction, Shatter, most_leaves
 from holdfast.replicable._rounding import divergence
 from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.replicable._ways import Problem
+from holdfast.replicable._ways import ChoiceProblem
 
 __all__ = [
     "LittlestonePlan",
@@ -473,7 +473,7 @@ def _chosen(
         raise InvalidArgument(
             "y", "labels that one hypothesis of the class gives", "others", of="learn_littlestone"
         )
-    design = choice_design(Problem(len(shatter.table), accuracy, beta, True), rho)
+    design = choice_design(ChoiceProblem(len(shatter.table), accuracy, beta, True), rho)
     chosen = design.choose(mistakes / len(used), len(cells), tape, best_effort=True)
     value = tuple(shatter.table[int(chosen)].astype(int).tolist())
     details = {"method": "choose", "lists": 1, "list_rows": len(used), "needed": way.rows}

@@ -16,7 +16,7 @@ from holdfast.replicable._choose import ChoiceDesign, choice_design
 from holdfast.replicable._design import Result, promise_arguments
 from holdfast.replicable._heavy import item_name
 from holdfast.replicable._tape import Tape, tape_argument
-from holdfast.replicable._ways import Problem
+from holdfast.replicable._ways import ChoiceProblem
 from holdfast.stability import Replicability
 
 __all__ = ["hashed_points", "learn_represented", "learn_represented_rows"]
@@ -145,7 +145,7 @@ def _plan(size: Any, miss: Any, class_error: Any, accuracy: Any, rho: Any, beta:
         missed = rounding.up(miss**draws)
         if missed >= spare:
             continue
-        problem = Problem(draws * size, accuracy - class_error, beta - missed, perfect)
+        problem = ChoiceProblem(draws * size, accuracy - class_error, beta - missed, perfect)
         choice = choice_design(problem, rho - missed if perfect else rho)
         if best is None or choice.rows < best.choice.rows:
             best = _Plan(draws, missed, choice)

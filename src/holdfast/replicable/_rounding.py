@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtr, bdtrc
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.replicable._tape import Floats, Tape
@@ -121,14 +121,13 @@ def band_end(n: int, inside: float, limit: float, beta: float) -> float:
     """The share between ``inside`` and ``limit``, nearest to ``limit``, that n rows reach from ``limit`` with
     probability at most ``beta``; ``inside`` itself if there is none."""
     needed = -math.log(beta) / n * (1.0 + 1e-9)
-    outer = limit
-    for _ in range(50):
-        middle = 0.5 * (inside + outer)
-        if divergence(middle, limit) >= needed:
-            inside = middle
-        else:
-            outer = middle
-    return inside
+    return search.edge(
+        lambda share: divergence(share, limit) >= needed,
+        inside,
+        limit,
+        relative=0.0,
+        absolute=abs(limit - inside) * 2.0**-49.5,
+    )
 
 
 _SLICES = 256

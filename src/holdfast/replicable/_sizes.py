@@ -41,7 +41,7 @@ _MODULES = {
     "gaussian_mean": "_gaussian",
     "heavy_hitters": "_heavy",
     "histogram": "_histogram",
-    "identity_test": "_identity",
+    "identity_test": "_gaussian",
     "interior_point": "_interior",
     "learn_littlestone": "_learn_littlestone",
     "learn_represented": "_represented",
@@ -85,9 +85,6 @@ def sample_size(name: str, **parameters: object) -> int:
         ) from None
 
 
-_STEPS = 60
-
-
 def power(name: str, *, rows: int, most: float = 0.49, **parameters: object) -> float | None:
     """The finest ``accuracy``, up to ``most``, that the named statistic can promise with so many rows.
 
@@ -112,16 +109,7 @@ def power(name: str, *, rows: int, most: float = 0.49, **parameters: object) -> 
                 raise
             return False
 
-    high: float = most
-    if not enough(high):
-        return None
-    low = 0.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if enough(middle) else (middle, high)
-        if high - low <= 1e-6 * high:
-            break
-    return high
+    return search.edge(enough, most, 0.0, relative=1e-6, absolute=most * 2.0**-60) if enough(most) else None
 
 
 _NOISE_SHARES = 200

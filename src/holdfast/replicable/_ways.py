@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import bdtr, exp1, lambertw, ndtr, rel_entr
 
 from holdfast import rounding, search
@@ -28,7 +27,7 @@ from holdfast.replicable._tape import Floats, Tape, logarithm
 __all__ = [
     "ONLY_ONE",
     "WAYS",
-    "Problem",
+    "ChoiceProblem",
     "Way",
     "delayed_choice",
     "delayed_failure",
@@ -52,7 +51,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Problem:
+class ChoiceProblem:
     """What is asked of a choice, apart from its data."""
 
     models: int
@@ -65,22 +64,22 @@ class Problem:
 class Way:
     """One way to choose; ``width`` is the reach of its randomness, in units of the mean loss."""
 
-    width: Callable[[Problem, int], float | None]
-    rho: Callable[[Problem, int, float], float]
-    failure: Callable[[Problem, int, float], float]
-    pick: Callable[[Problem, Floats, float, Tape], int]
+    width: Callable[[ChoiceProblem, int], float | None]
+    rho: Callable[[ChoiceProblem, int, float], float]
+    failure: Callable[[ChoiceProblem, int, float], float]
+    pick: Callable[[ChoiceProblem, Floats, float, Tape], int]
 
-    def rho_at(self, problem: Problem, rows: int) -> float:
+    def rho_at(self, problem: ChoiceProblem, rows: int) -> float:
         """What can be promised from so many rows when accuracy comes first; 1 if accuracy cannot be had."""
         width = self.width(problem, rows)
         return 1.0 if width is None else self.rho(problem, rows, width)
 
-    def rows(self, problem: Problem, rho: float) -> int | None:
+    def rows(self, problem: ChoiceProblem, rho: float) -> int | None:
         """The fewest rows for which accuracy and ``rho`` both hold."""
         return search.least_whole(lambda rows: self.rho_at(problem, rows) <= rho, most=MOST_ROWS)
 
 
-def _softmin_pick(problem: Problem, means: Floats, width: float, tape: Tape) -> int:
+def _softmin_pick(problem: ChoiceProblem, means: Floats, width: float, tape: Tape) -> int:
     return correlated_log_choice(-means / width, tape.branch("clocks"))
 
 
@@ -120,7 +119,7 @@ ONLY_ONE = Way(
 )
 
 
-def ways_for(problem: Problem) -> dict[str, Way]:
+def ways_for(problem: ChoiceProblem) -> dict[str, Way]:
     """The ways that apply: the pair rule is for two models and does not use that one is perfect."""
     return {name: way for name, way in WAYS.items() if name != "pair" or problem.models == 2}
 
@@ -134,10 +133,10 @@ _BEND = 0.605
 _SAFE = 1.0 - 1e-12
 
 
-def spread(variance: float) -> float:
+def mean_exp_excess(variance: float) -> float:
     """E e^{|X|} − 1 for X normal with this variance.
 
-    >>> round(spread(0.01), 6)
+    >>> round(mean_exp_excess(0.01), 6)
     0.085067
     """
     return 2.0 * math.exp(variance / 2.0) * float(ndtr(math.sqrt(variance))) - 1.0
@@ -188,7 +187,7 @@ def _agnostic_excess(models: int, rows: int, scale: float) -> float:
     several = 1.0 - 1.0 / models
     second_moment = min(1.0, 0.5 + math.sqrt(math.log(models) / (2.0 * rows)))
     variance = second_moment / (2.0 * rows * scale**2 * several) + 8.0 * step**2
-    return several * (spread(variance) + step / 60.0)
+    return several * (mean_exp_excess(variance) + step / 60.0)
 
 
 def _realizable_excess(models: int, rows: int, scale: float) -> float:
@@ -243,7 +242,7 @@ def delayed_rho(models: int, rows: int, scale: float) -> float:
     if 1.0 / (rows * scale**2) + 8.0 * step**2 > _CONCAVE:
         return 1.0
     second_moment = min(1.0, 0.5 + math.sqrt(math.log(models) / (2.0 * rows)))
-    mean = spread(second_moment / (2.0 * rows * scale**2) + 8.0 * step**2) + step / 60.0
+    mean = mean_exp_excess(second_moment / (2.0 * rows * scale**2) + 8.0 * step**2) + step / 60.0
     inactive = _DELAY**2 / 4.0 * (1.0 + float(exp1(_DELAY / 4.0)))
     return rounding.probability(1.0 - math.exp(-(_DELAY + inactive * (1.0 + mean)) * mean) / (1.0 + mean))
 
@@ -371,15 +370,13 @@ def widest(failure: Callable[[float], float], beta: float, widest_of_all: float)
     """
     if failure(widest_of_all) <= beta:
         return widest_of_all
-    above = widest_of_all
+    above, at_above = widest_of_all, beta - failure(widest_of_all)
     for _ in range(30):
         below = 0.8 * above
-        if failure(below) <= beta:
-            break
-        above = below
-    else:
-        return None
-    width = float(brentq(lambda width: failure(width) - beta, below, above, xtol=1e-12 * above))
-    while failure(width) > beta:
-        width = max(below, width * (1.0 - 1e-10))
-    return width
+        at_below = beta - failure(below)
+        if at_below >= 0.0:
+            return search.safe_root(
+                lambda width: beta - failure(width), below, above, at_below, at_above, narrow=1e-12 * above
+            )
+        above, at_above = below, at_below
+    return None

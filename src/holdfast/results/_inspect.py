@@ -23,7 +23,7 @@ from holdfast.results._record import (
     names,
     parse_json,
     read_json,
-    shown,
+    shown_id,
     too_large,
 )
 
@@ -68,7 +68,7 @@ def read_inspect(paths: list[Path], metric: str | None = None) -> Results:
     if len(runs) > 1 or len(set(tasks)) < len(tasks) or len(models) > 1:
         raise ResultsRejected(
             f"The folder has {len(logs)} Inspect logs: of {len(runs)} runs, {len(set(tasks))} tasks and "
-            f"{len(models)} models. Give the one log to read, for example {shown(paths[-1].name)}."
+            f"{len(models)} models. Give the one log to read, for example {shown_id(paths[-1].name)}."
         )
     parts = [(header, samples, f"{task}/") for (_, header, samples), task in zip(logs, tasks, strict=True)]
     return _results(parts, metric, f"the {len(logs)} logs")
@@ -108,7 +108,7 @@ def _results(
             key = (prefix + sample.task, sample.epoch)
             if key in samples:
                 raise ResultsRejected(
-                    f"The sample {shown(key[0])} is in {where} twice for epoch {sample.epoch}. Give every "
+                    f"The sample {shown_id(key[0])} is in {where} twice for epoch {sample.epoch}. Give every "
                     "sample an id of its own."
                 )
             samples[key] = sample
@@ -217,7 +217,7 @@ def _sample(record: Any, where: str) -> _Sample:
         raise ResultsRejected(f"A sample in {where} has no id or no epoch. Is the file a log of Inspect?")
     task = str(record["id"])
     if record.get("invalidation"):
-        raise ResultsRejected(f"The sample {shown(task)} in {where} was declared invalid. Run it again.")
+        raise ResultsRejected(f"The sample {shown_id(task)} in {where} was declared invalid. Run it again.")
     scores = record.get("scores") or {}
     values = {
         str(scorer): score.get("value") if isinstance(score, Mapping) else None

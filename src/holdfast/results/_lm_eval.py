@@ -17,7 +17,7 @@ from holdfast.results._record import (
     names,
     parse_json,
     read_json,
-    shown,
+    shown_id,
     text_lines,
 )
 
@@ -112,8 +112,8 @@ def _summary(path: Path) -> dict[str, Any]:
     version = summary.get("lm_eval_version")
     if version is not None and not re.fullmatch(rf"{re.escape(_KNOWN)}(\.\w+)*", str(version)):
         raise ResultsRejected(
-            f"{path.name} was written by lm_eval {shown(str(version))}. Known versions: {_KNOWN}.x. Update "
-            "Holdfast."
+            f"{path.name} was written by lm_eval {shown_id(str(version))}. Known versions: {_KNOWN}.x. "
+            "Update Holdfast."
         )
     return summary
 
@@ -159,7 +159,7 @@ def _add(tally: Tally, task: _Task, summary: dict[str, Any], metric: str | None,
         document = f"{task.name}/{line['doc_id']}"
         if document in documents:
             raise ResultsRejected(
-                f"The document {shown(document)} is in {task.path.name} twice for the filter "
+                f"The document {shown_id(document)} is in {task.path.name} twice for the filter "
                 f"{chosen_filter!r}. Run lm_eval again."
             )
         documents.add(document)

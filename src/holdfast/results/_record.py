@@ -67,7 +67,7 @@ class Results(Record):
         }
 
 
-def shown(task: str) -> str:
+def shown_id(task: str) -> str:
     """An id as a message shows it: in quotes, with control characters escaped, and not too long."""
     return repr(task if len(task) <= _LONGEST else f"{task[:_LONGEST]}…")
 
@@ -75,7 +75,7 @@ def shown(task: str) -> str:
 def names(options: Iterable[str]) -> str:
     """Names of metrics, columns or files in a message, at most ten of them."""
     listed = list(options)
-    text = ", ".join(shown(option) for option in listed[:10])
+    text = ", ".join(shown_id(option) for option in listed[:10])
     return text if len(listed) <= 10 else f"{text} and {len(listed) - 10:,} more"
 
 
@@ -100,8 +100,8 @@ def missing_tasks(missing: Sequence[str], tasks: int, *, hint: str) -> ResultsRe
     """The error for tasks that have no score."""
     have = "has" if len(missing) == 1 else "have"
     return ResultsRejected(
-        f"{len(missing):,} of {tasks:,} tasks {have} no score, for example {shown(missing[0])}. Every task "
-        f"needs a score. {hint}"
+        f"{len(missing):,} of {tasks:,} tasks {have} no score, for example {shown_id(missing[0])}. Every "
+        f"task needs a score. {hint}"
     )
 
 
@@ -139,14 +139,14 @@ class Tally:
             digest.update(len(text).to_bytes(8, "big") + text)  # The length tells two answers from one.
         if cluster is not None and self._clusters.setdefault(task, cluster) != cluster:
             raise ResultsRejected(
-                f"The task {shown(task)} is in more than one cluster. Give all repeats of a task the same "
+                f"The task {shown_id(task)} is in more than one cluster. Give all repeats of a task the same "
                 "cluster."
             )
         if content is not None:
             digest_of_task = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
             if self._contents.setdefault(task, digest_of_task) != digest_of_task:
                 raise ResultsRejected(
-                    f"Two different tasks have the id {shown(task)}. Give every task an id of its own."
+                    f"Two different tasks have the id {shown_id(task)}. Give every task an id of its own."
                 )
 
     def results(self, format: str, version: str, name: str | None) -> Results:

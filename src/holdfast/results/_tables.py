@@ -22,7 +22,7 @@ from holdfast.results._record import (
     missing_tasks,
     names,
     parse_json,
-    shown,
+    shown_id,
     text_lines,
 )
 
@@ -157,7 +157,7 @@ class _Report:
     def start(self, element: str, attributes: dict[str, str]) -> None:
         if not self._open and element not in _ROOTS:
             raise ResultsRejected(
-                f"{self._path.name} is XML with the root {shown(element)}. A JUnit file has one of "
+                f"{self._path.name} is XML with the root {shown_id(element)}. A JUnit file has one of "
                 f"{names(_ROOTS)}."
             )
         self._open.append(element)
@@ -167,7 +167,7 @@ class _Report:
             if element == "error" and attributes.get("message") == "collection failure":
                 raise ResultsRejected(
                     f"In {self._path.name}, pytest could not collect the tests of "
-                    f"{shown(self._case.get('name', ''))}. Repair that file, then run the tests again."
+                    f"{shown_id(self._case.get('name', ''))}. Repair that file, then run the tests again."
                 )
             self._failed |= element in ("failure", "error")
             self._skipped |= element == "skipped"
@@ -237,8 +237,8 @@ def read_junit(paths: list[Path]) -> Results:
         for test in report.tests:
             if file_of.setdefault(test, path) is not path:
                 raise ResultsRejected(
-                    f"The test {shown(test)} is in {file_of[test].name} and in {path.name}. They may be of "
-                    "two runs: give the file to read."
+                    f"The test {shown_id(test)} is in {file_of[test].name} and in {path.name}. They may be "
+                    "of two runs: give the file to read."
                 )
         skipped += report.skipped
         for test, score in report.attempts:

@@ -8,13 +8,12 @@ whether it holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.records import Record
 from holdfast.stability._composition import Floats
 from holdfast.stability._profiles import gaussian_delta, log_gaussian_delta
@@ -23,6 +22,7 @@ __all__ = ["TransferError", "split_error", "transfer_error"]
 
 _INFORMATION = "docs/theory/transfer.md, Information (after Feldman and Steinke 2018)"
 _JUNG = "Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld 2019"
+_ROUNDS, _SHRINK = 18, 0.4
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,7 +121,9 @@ def _information(n: int, k: int, beta: float) -> TransferError:
         return total
 
     middle = math.log(k) / 4.0 - math.log(n) / 2.0
-    log_sd, log_odds = _search(error, ((middle - 8.0, middle + 8.0), (-25.0, 5.0)))
+    log_sd, log_odds = search.least_in_box(
+        error, ((middle - 8.0, middle + 8.0), (-25.0, 5.0)), points=41, rounds=_ROUNDS, shrink=_SHRINK
+    )
     sd = math.exp(log_sd)
     b1 = rounding.down(beta * float(scipy.special.expit(log_odds)))
     b2 = rounding.down(beta - b1)
@@ -155,9 +157,8 @@ def _jung(n: int, k: int, beta: float) -> TransferError:
 
     middle = math.log(k) / 4.0 - math.log(n) / 2.0
     small = math.log(beta)
-    log_sd, log_b1, log_epsilon = _search(
-        error, ((middle - 6.0, middle + 6.0), (small - 40.0, small), (-20.0, 2.0))
-    )
+    box = ((middle - 6.0, middle + 6.0), (small - 40.0, small), (-20.0, 2.0))
+    log_sd, log_b1, log_epsilon = search.least_in_box(error, box, points=17, rounds=_ROUNDS, shrink=_SHRINK)
     sd, b1, epsilon = math.exp(log_sd), math.exp(log_b1), math.exp(log_epsilon)
     delta = gaussian_delta(epsilon, rounding.up(math.sqrt(k) / n / sd))
     root_b1, root_delta = math.sqrt(b1), math.sqrt(delta)
@@ -209,16 +210,3 @@ def transfer_exponent(failure: Floats, information: Floats) -> Floats:
         if np.all(step <= 1e-15 * exponent):
             break
     return exponent
-
-
-def _search(error: Callable[[Floats], Floats], box: tuple[tuple[float, float], ...]) -> tuple[float, ...]:
-    """The least of ``error`` over a box, by grids that close in on the best point so far."""
-    low, high = np.array(box).T[..., None]
-    centres, halves = (low + high)[:, 0] / 2.0, (high - low)[:, 0] / 2.0
-    axis = np.linspace(-1.0, 1.0, 41 if len(box) == 2 else 17)
-    offsets = np.stack(np.meshgrid(*[axis] * len(box), indexing="ij")).reshape(len(box), -1)
-    for _ in range(18):
-        points = np.clip(centres[:, None] + halves[:, None] * offsets, low, high)
-        centres = points[:, int(np.argmin(error(points)))]
-        halves = halves * 0.4
-    return tuple(float(value) for value in centres)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from holdfast import checks, rounding
+from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.stability._profiles import laplace_delta
@@ -211,29 +211,27 @@ def _laplace_place(tail: Tail, k: int, beta: float) -> tuple[float, float, float
     grid = base + np.exp(np.linspace(-6.0, _most_log_nats(k), 160))
     log_radius = np.log(np.array([tail.radius_at(value) for value in grid]))
     log_grid = np.log(grid)
-    low, high = np.array([-25.0, -9.0, -5.0]), np.array([5.0, 9.0, 9.0])
-    centre, half = (low + high) / 2.0, (high - low) / 2.0
-    axis = np.linspace(-1.0, 1.0, 13)
-    offsets = np.stack(np.meshgrid(axis, axis, axis, indexing="ij")).reshape(3, -1)
-    for _ in range(14):
-        points = np.clip(centre[:, None] + half[:, None] * offsets, low[:, None], high[:, None])
-        ratio, share, delta_share = (
-            np.exp(points[0]),
-            scipy.special.expit(points[1]),
-            scipy.special.expit(points[2]),
-        )
-        b2 = beta * (1.0 - share)
+
+    def parts(point: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        ratio, (share, delta_share) = np.exp(point[0]), scipy.special.expit(point[1:])
         mean, variance = _loss_moments(ratio)
-        epsilon = (k - 1) * mean - np.sqrt((k - 1) * variance) * scipy.special.ndtri(b2 * delta_share)
-        epsilon = np.clip(epsilon, 0.0, (k - 1) * ratio)
-        nats = epsilon + math.log(k) - np.log(b2 * (1.0 - delta_share))
+        quantile = scipy.special.ndtri(beta * (1.0 - share) * delta_share)
+        epsilon = (k - 1) * mean - np.sqrt((k - 1) * variance) * quantile
+        return ratio, share, np.clip(epsilon, 0.0, (k - 1) * ratio), delta_share
+
+    def error(point: Floats) -> Floats:
+        ratio, share, epsilon, delta_share = parts(point)
+        nats = epsilon + math.log(k) - np.log(beta * (1.0 - share) * (1.0 - delta_share))
         radius = np.exp(np.interp(np.log(nats), log_grid, log_radius))
         # The radius is not computed beyond the grid: errors there are never the least.
         radius = np.where(nats <= grid[-1], radius, np.inf)
-        values = radius * (1.0 + _laplace_quantile(beta * share, k) / ratio)
-        best = int(np.argmin(values))
-        centre, half = points[:, best], half * 0.5
-    return float(ratio[best]), float(share[best]), float(epsilon[best]), float(delta_share[best])
+        total: Floats = radius * (1.0 + _laplace_quantile(beta * share, k) / ratio)
+        return total
+
+    box = ((-25.0, 5.0), (-9.0, 9.0), (-5.0, 9.0))
+    place = search.least_in_box(error, box, points=13, rounds=14, shrink=0.5)
+    ratio, share, epsilon, delta_share = (float(part) for part in parts(np.array(place)))
+    return ratio, share, epsilon, delta_share
 
 
 def _epsilon(delta: float, ratio: float, k: int, guess: float) -> float:
@@ -258,14 +256,6 @@ def _epsilon(delta: float, ratio: float, k: int, guess: float) -> float:
         at_low, step = excess(low), 4.0 * step
     if at_low <= 0.0:
         return low
-    for _ in range(40):
-        if high - low <= 1e-5 * spread:
-            break
-        place = at_low / (at_low - at_high)
-        middle = low + (high - low) * min(max(place + 1e-3, 0.01), 0.99)
-        at_middle = excess(middle)
-        if at_middle > 0.0:
-            low, at_low = middle, at_middle
-        else:
-            high, at_high = middle, at_middle
-    return high
+    return search.safe_root(
+        lambda epsilon: -excess(epsilon), high, low, -at_high, -at_low, narrow=1e-5 * spread
+    )

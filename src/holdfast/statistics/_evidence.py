@@ -172,12 +172,8 @@ class Tails(Evidence):
         def excluded(radius: float) -> bool:
             return not form.least(middle - radius, self.cells.axes, self.cells.centre) < offset
 
-        low, high = 0.0, start
-        while not excluded(high):
-            low, high = high, 2 * high
-            if not high < _FAR * start:
-                return math.inf
-        return search.edge(excluded, high, low, relative=1e-6)
+        radius = search.least_real(excluded, start=start, most=_FAR * start, relative=1e-6)
+        return math.inf if radius is None else radius
 
     def _with(self, cells: Cells, trained: Cells | None) -> Evidence:
         return Tails(cells, trained, self.tail, self.rows)

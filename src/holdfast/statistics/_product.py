@@ -28,6 +28,7 @@ _ROUNDING = 1e-12
 _HIDDEN = 1e-14
 # An arm is found up to a thousandth of itself, to the safe side.
 _NEAR = 1e-3
+_GROWTH = 1.25
 _MOST_STEPS = 60
 
 
@@ -341,26 +342,7 @@ def lower_end(crossing: Product, level: float, rates: Sequence[float], lowest: f
 def least_radius(excess: Callable[[float], float], start: float, most: float) -> float | None:
     """The least radius, up to a thousandth of it, at which ``excess`` is not negative; None if it is negative
     up to ``most``."""
-    inside, outside = 0.0, min(max(start, 1e-12 * abs(most) if math.isfinite(most) else 1e-300), most)
-    below, above = -math.inf, excess(outside)
-    for _ in range(_MOST_STEPS):
-        if above >= 0:
-            break
-        if outside >= most:
-            return None
-        inside, below = outside, above
-        outside = min(outside * 1.25, most)
-        above = excess(outside)
-    else:
-        return None
-    while outside - inside > _NEAR * outside:
-        # The excess is nearly linear in the radius. Limits on the share keep the bracket shrinking if it is
-        # not.
-        share = 0.5 if not math.isfinite(below) else min(max(below / (below - above), 0.1), 0.9)
-        middle = inside + (outside - inside) * share
-        at_middle = excess(middle)
-        if at_middle >= 0:
-            outside, above = middle, at_middle
-        else:
-            inside, below = middle, at_middle
-    return outside
+    first = max(start, 1e-12 * abs(most) if math.isfinite(most) else 1e-300)
+    # The excess may be positive on a short stretch only, so the tries grow slowly, and not without end.
+    farthest = min(most, first * _GROWTH**_MOST_STEPS)
+    return search.least_root(excess, start=first, most=farthest, growth=_GROWTH, relative=_NEAR)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Told(Record):
+class AttackAnswer(Record):
     """An answer with its interval."""
 
     value: float
@@ -54,7 +54,7 @@ def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
         if failure is None:
             return value
         interval = hoeffding(value, len(rows), -math.log(failure))
-        return Told(value, interval.low, interval.high)
+        return AttackAnswer(value, interval.low, interval.high)
 
     return answer
 
@@ -95,7 +95,7 @@ class CodeAnswerer:
         )
         self.cell = 0.0
 
-    def __call__(self, question: AttackQuestion) -> Told:
+    def __call__(self, question: AttackQuestion) -> AttackAnswer:
         guess, seen = question.guess, 0
         if self._training is not None:
             seen = _count(question, self._training)
@@ -104,7 +104,7 @@ class CodeAnswerer:
         share = CountedShare(protected=_count(question, self._rows), training=seen, guess=guess)
         interval, output = self._guard.ask(share)
         self.cell = self._guard.cell
-        return Told(min(1.0, max(0.0, guess + output.cell * self.cell)), interval.low, interval.high)
+        return AttackAnswer(min(1.0, max(0.0, guess + output.cell * self.cell)), interval.low, interval.high)
 
 
 def _count(question: AttackQuestion, rows: Rows) -> int:

@@ -19,7 +19,7 @@ from holdfast.audit.attacks._protocol import (
     Rows,
     Transcript,
     carried_out,
-    quoted,
+    quoted_column,
     weighted,
 )
 from holdfast.errors import InvalidArgument
@@ -77,11 +77,11 @@ def _but_one(person: Any, rows: Rows) -> Floats:
 
 
 def _secret_condition(names: Sequence[str]) -> str:
-    return f"{quoted(names[1])} = 1"
+    return f"{quoted_column(names[1])} = 1"
 
 
 def _but_one_condition(person: Any, names: Sequence[str]) -> str:
-    return f"{quoted(names[1])} = 1 and {quoted(names[0])} <> {float(person)!r}"
+    return f"{quoted_column(names[1])} = 1 and {quoted_column(names[0])} <> {float(person)!r}"
 
 
 def fingerprint_attack(answer: Answerer, *, columns: int, inside: Rows, outside: Rows) -> Attack:
@@ -156,7 +156,7 @@ def _leans(weights: Floats, rows: Rows) -> Floats:
 
 
 def _positive_condition(column: int, names: Sequence[str]) -> str:
-    return f"{quoted(names[column])} > 0"
+    return f"{quoted_column(names[column])} > 0"
 
 
 def _leans_condition(weights: Floats, names: Sequence[str]) -> str:

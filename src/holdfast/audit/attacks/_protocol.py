@@ -146,7 +146,7 @@ def carried_out(name: str, answer: Answerer | None, moves: Callable[[Transcript]
     return Attack(name, values, truths, lows, highs, refused, details)
 
 
-def quoted(name: str) -> str:
+def quoted_column(name: str) -> str:
     """A column's name, whatever it is."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -161,4 +161,5 @@ def total(terms: Sequence[str]) -> str:
 
 def weighted(names: Sequence[str], weights: Sequence[float]) -> str:
     """Σ weight · column."""
-    return total([f"{float(weight)!r} * {quoted(name)}" for name, weight in zip(names, weights, strict=True)])
+    pairs = zip(names, weights, strict=True)
+    return total([f"{float(weight)!r} * {quoted_column(name)}" for name, weight in pairs])

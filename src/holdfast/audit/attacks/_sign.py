@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast import queries
-from holdfast.audit.attacks._protocol import quoted, total
+from holdfast.audit.attacks._protocol import quoted_column, total
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.records import Record
 
@@ -82,14 +82,14 @@ def sign_attack(
     if not names:
         raise InvalidArgument("columns", "at least one column", columns, of="sign_attack")
     votes = {name: _vote(guard, name) for name in names}
-    truth = f"{quoted(target)} = 1" if _kind(guard, target) == "number" else quoted(target)
+    truth = f"{quoted_column(target)} = 1" if _kind(guard, target) == "number" else quoted_column(target)
     total, cell = len(names) + 1, 0.0
     just_below = 0.5 - 0.25 / guard.rows  # no share of the rows lies between this and ½
     answers: list[Answer] = []
     signs: list[int] = []
     try:
         for name in names:
-            query = queries.share(f"{quoted(name)} = {quoted(target)}")
+            query = queries.share(f"{quoted_column(name)} = {quoted_column(target)}")
             if on_edge:
                 query, cell = _on_the_edge(guard, query, just_below, cell)
             answers.append(guard.ask(query))
@@ -152,4 +152,4 @@ def _kind(guard: Guard, name: str) -> str:
 
 def _vote(guard: Guard, name: str) -> str:
     """The column as a number."""
-    return quoted(name) if _kind(guard, name) == "number" else f"cast({quoted(name)} as int)"
+    return quoted_column(name) if _kind(guard, name) == "number" else f"cast({quoted_column(name)} as int)"

@@ -24,7 +24,7 @@ from holdfast.audit.attacks._protocol import (
     Rows,
     Transcript,
     carried_out,
-    quoted,
+    quoted_column,
     weighted,
 )
 from holdfast.errors import InvalidArgument
@@ -111,7 +111,7 @@ def _right(chosen: Any, signs: Floats, rows: Rows) -> Floats:
 
 def _right_condition(chosen: Any, signs: Floats, names: Sequence[str]) -> str:
     score = weighted([names[j] for j in chosen], signs.tolist())
-    return f"(({score}) > 0) = ({quoted(names[-1])} > 0)"
+    return f"(({score}) > 0) = ({quoted_column(names[-1])} > 0)"
 
 
 def fair_signs(rng: np.random.Generator, rows: int, columns: int) -> npt.NDArray[np.int8]:
@@ -230,11 +230,11 @@ def _agreement(weights: Floats, rows: Rows) -> Floats:
 
 
 def agrees_condition(column: int, names: Sequence[str]) -> str:
-    return f"{quoted(names[column])} = {quoted(names[-1])}"
+    return f"{quoted_column(names[column])} = {quoted_column(names[-1])}"
 
 
 def _agreement_condition(weights: Floats, names: Sequence[str]) -> str:
-    return f"(({weighted(names[:-1], weights.tolist())}) > 0) = ({quoted(names[-1])} > 0)"
+    return f"(({weighted(names[:-1], weights.tolist())}) > 0) = ({quoted_column(names[-1])} > 0)"
 
 
 def ladder_boosting_attack(
@@ -361,7 +361,7 @@ def _share_of(table: npt.NDArray[np.bool_], truth: float, guess: float | None, n
 
 def _within_condition(table: npt.NDArray[np.bool_], names: Sequence[str]) -> str:
     inside = ", ".join(map(str, np.flatnonzero(table)))
-    return f"{quoted(names[0])} in ({inside})" if inside else "1 = 0"
+    return f"{quoted_column(names[0])} in ({inside})" if inside else "1 = 0"
 
 
 def _within(table: npt.NDArray[np.bool_], rows: Rows) -> Floats:

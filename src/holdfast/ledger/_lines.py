@@ -1,12 +1,96 @@
-"""What the lines of a book add up to, in whole micro-nats."""
+"""The lines of a book, the digest that chains each to all lines before it, and what they add up to, in whole
+micro-nats."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import deque
 from copy import copy
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from holdfast.ledger._event import BookError, Event
+from holdfast.errors import HoldfastError
+from holdfast.records import Record
+
+
+class BookError(HoldfastError):
+    """The account book cannot be trusted or cannot be opened; nothing is answered until that is settled."""
+
+
+class Stale(HoldfastError):
+    """Someone else wrote to the book meanwhile: read the new events and try again."""
+
+
+class Closed(BookError):
+    """The account was ended for good; what was answered stays, nothing new is answered."""
+
+
+def closed_book(name: str, *, kept: bool = True) -> BookError:
+    """The refusal of a book that was closed by its own process, and what to do."""
+    if kept:
+        rest = "; what it says is kept. To go on, open a guard on the same data with the same ledger."
+    else:
+        rest = ", and its account with it. An account that is to outlive its guard needs a ledger=path."
+    return BookError(f"The account book {name} was closed here{rest}")
+
+
+class Entry(NamedTuple):
+    """What is to be written: what happened, to which question, on whose request."""
+
+    kind: str
+    body: dict[str, Any]
+    subject: str = ""
+    request: str = ""
+
+
+class Line(NamedTuple):
+    """An event exactly as it is stored; ``body`` is canonical JSON."""
+
+    sequence: int
+    kind: str
+    subject: str
+    request: str
+    body: str
+    digest: str
+
+    def follows(self, previous: str) -> bool:
+        """Whether the digest is right after a line with the digest ``previous``."""
+        return self.digest == digest_of(previous, *self[:-1])
+
+    def event(self) -> Event:
+        """The event this line stands for."""
+        return Event(self.sequence, self.kind, json.loads(self.body), self.digest, self.subject, self.request)
+
+
+@dataclass(frozen=True, repr=False)
+class Event(Record):
+    """One line of the book: what happened (``kind``, ``body``), to which question (``subject``), on whose
+    request, and the ``digest`` that chains it to all lines before it."""
+
+    sequence: int
+    kind: str
+    body: dict[str, Any]
+    digest: str
+    subject: str = ""
+    request: str = ""
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical(body: dict[str, Any]) -> str:
+    """The one text of a body: equal bodies give equal bytes."""
+    return _CANONICAL.encode(body)
+
+
+def digest_of(previous: str, sequence: int, kind: str, subject: str, request: str, body: str) -> str:
+    """SHA-256 over the previous digest and everything a line says. No part holds a line break, so no two
+    lines read alike."""
+    return hashlib.sha256(
+        f"{previous}\n{sequence}\n{kind}\n{subject}\n{request}\n{body}".encode()
+    ).hexdigest()
+
 
 # Lines that say something and cost nothing: opening and closing, acts of the owner, and checkpoints.
 _FREE = ("open", "close", "act", "checkpoint")
@@ -42,21 +126,21 @@ class Balance:
 
     window = 60  # seconds
 
-    def __init__(self, said: dict[str, Any] | None = None) -> None:
-        said = said or {}
-        self.confirmed: int = said.get("confirmed", 0)
-        self.surprised: int = said.get("surprised", 0)
-        self.micro_nats: int = said.get("micro_nats", 0)
-        self.people: dict[str, int] = dict(said.get("people", {}))
+    def __init__(self, state: dict[str, Any] | None = None) -> None:
+        state = state or {}
+        self.confirmed: int = state.get("confirmed", 0)
+        self.surprised: int = state.get("surprised", 0)
+        self.micro_nats: int = state.get("micro_nats", 0)
+        self.people: dict[str, int] = dict(state.get("people", {}))
         self.open: dict[int, dict[str, Any]] = {
-            int(sequence): body for sequence, body in said.get("open", {}).items()
+            int(sequence): body for sequence, body in state.get("open", {}).items()
         }
         self.reserved = sum(int(body["micro_nats"]) for body in self.open.values())
-        self.unit: str | None = said.get("unit")
-        self.closed: bool = said.get("closed", False)
-        self.learned: list[list[int]] | None = said.get("learned")
-        self.interrupted: int = said.get("interrupted", 0)
-        self.handed_over: str | None = said.get(HANDED_OVER)
+        self.unit: str | None = state.get("unit")
+        self.closed: bool = state.get("closed", False)
+        self.learned: list[list[int]] | None = state.get("learned")
+        self.interrupted: int = state.get("interrupted", 0)
+        self.handed_over: str | None = state.get(HANDED_OVER)
         self.recent: dict[str, deque[int]] = {}
 
     def spent_by(self, person: str) -> int:

@@ -1,9 +1,10 @@
-"""The questions beyond means, shares and quantiles: ratios, differences, spreads and how values go
-together."""
+"""The questions, one function each: means, shares and quantiles, ratios, differences, spreads and how values
+go together."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,14 +12,146 @@ from holdfast import engines
 from holdfast.checks import real, reals, whole
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.queries._expression import Expression
-from holdfast.queries._query import Nulls, Query, bounds_of, filter_of, groups_of, quantile
+from holdfast.queries._query import TRAIN, Nulls, Query, limits
 
 __all__ = [
-    *("cdf", "correlation", "covariance", "difference", "histogram", "lift", "median", "ratio", "slope"),
-    *("limits", "std", "variance"),
+    *("cdf", "correlation", "covariance", "difference", "histogram", "lift", "mean", "median", "quantile"),
+    *("ratio", "share", "slope", "std", "unbounded", "variance"),
 ]
 
 _MOST_BINS = 1_000
+_ANYWHERE = (-1.7976931348623157e308, 1.7976931348623157e308)
+
+
+def mean(
+    expression: Any,
+    *,
+    bounds: Any = None,
+    where: Any = None,
+    nulls: Nulls = None,
+    guess: float | None = None,
+    weights: Any = None,
+    by: Any = None,
+    schema: engines.Schema | None = None,
+) -> Query:
+    """Ask for the mean of an expression, its values clipped to ``bounds``; with ``weights``, which are not
+    negative, for the weighted mean. Then ``bounds`` names both ranges: {"x": (0, 10), "w": (0, 2)}.
+
+    >>> str(mean("income", bounds=(0, 1e5), where="age > 40"))
+    'mean(income, 0, 100000, where = age > 40)'
+    """
+    read = Expression.read(expression, schema=schema)
+    if weights is not None:
+        return _weighted_mean(expression, weights, bounds, where, nulls, guess, by, schema)
+    if bounds is None:
+        raise QueryRejected(
+            f"The mean of {read.text!r} needs bounds: no number of rows can tell the mean of unbounded "
+            f"values. Write bounds=(lo, hi), on the command line mean({read.text}, lo, hi); "
+            "values outside are clipped."
+        )
+    (limits,) = bounds_of((expression, read), given=bounds, of="mean")
+    if nulls is not None and nulls != "skip":
+        if isinstance(nulls, (bool, str)):
+            raise InvalidArgument("nulls", "a number within the bounds, or 'skip'", nulls, of="mean")
+        nulls = _within(nulls, "nulls", limits or _ANYWHERE, "mean")
+    return Query(
+        kind="mean",
+        expression=read,
+        bounds=limits,
+        trained_bounds=limits is None,
+        where=filter_of(where, schema),
+        nulls=nulls,
+        guess=None if guess is None else _within(guess, "guess", limits or _ANYWHERE, "mean"),
+        by=groups_of(by, schema),
+    )
+
+
+def _weighted_mean(
+    expression: Any,
+    weights: Any,
+    bounds: Any,
+    where: Any,
+    nulls: Nulls,
+    guess: float | None,
+    by: Any,
+    schema: engines.Schema | None,
+) -> Query:
+    read, heavy = (Expression.read(source, schema=schema) for source in (expression, weights))
+    limits, range_of_weights = bounds_of((expression, read), (weights, heavy), given=bounds, of="mean")
+    if range_of_weights is not None and not range_of_weights[0] >= 0:
+        raise InvalidArgument(
+            "bounds", "a range of the weights that is not below zero", range_of_weights, of="mean"
+        )
+    if nulls is not None and nulls != "skip":
+        raise InvalidArgument("nulls", "'skip', or left out: rows have weights too", nulls, of="mean")
+    return Query(
+        kind="mean",
+        expression=read,
+        bounds=limits,
+        trained_bounds=limits is None,
+        where=filter_of(where, schema),
+        nulls=nulls,
+        guess=None if guess is None else _within(guess, "guess", limits or _ANYWHERE, "mean"),
+        other=heavy,
+        other_bounds=range_of_weights,
+        by=groups_of(by, schema),
+    )
+
+
+def share(
+    condition: Any,
+    *,
+    where: Any = None,
+    nulls: Nulls = None,
+    guess: float | None = None,
+    by: Any = None,
+    schema: engines.Schema | None = None,
+) -> Query:
+    """Ask for the share of rows for which a condition is true.
+
+    >>> str(share("NOT age <= 40", guess=0.5))
+    'share(age > 40, guess = 0.5)'
+    """
+    if not (nulls is None or nulls == "skip" or isinstance(nulls, bool)):
+        raise InvalidArgument("nulls", "True, False or 'skip'", nulls, of="share")
+    return Query(
+        kind="share",
+        expression=Expression.read(condition, schema=schema),
+        where=filter_of(where, schema),
+        nulls=nulls,
+        guess=None if guess is None else real(guess, "guess", "[0, 1]", of="share"),
+        by=groups_of(by, schema),
+    )
+
+
+def quantile(
+    expression: Any,
+    q: float,
+    *,
+    where: Any = None,
+    nulls: Nulls = None,
+    guess: float | None = None,
+    by: Any = None,
+    schema: engines.Schema | None = None,
+) -> Query:
+    """Ask for the ``q``-quantile of an expression, 0 < q < 1.
+
+    >>> str(quantile("income", 0.5))
+    'quantile(income, 0.5)'
+    """
+    if nulls is not None and nulls != "skip":
+        if isinstance(nulls, (bool, str)):
+            raise InvalidArgument("nulls", "a number, or 'skip'", nulls, of="quantile")
+        nulls = real(nulls, "nulls", "(-inf, inf)", of="quantile")
+    return Query(
+        kind="quantile",
+        expression=Expression.read(expression, schema=schema),
+        q=real(q, "q", "(0, 1)", of="quantile"),
+        where=filter_of(where, schema),
+        nulls=nulls,
+        guess=None if guess is None else real(guess, "guess", "(-inf, inf)", of="quantile"),
+        by=groups_of(by, schema),
+    )
 
 
 def median(
@@ -171,33 +304,6 @@ def histogram(
     )
 
 
-def limits(query: Query) -> tuple[float, float]:
-    """Between what the statistic lies, whatever the rows are."""
-    low, high = query.bounds or (-math.inf, math.inf)
-    width = high - low
-    across = 0.0 if query.other_bounds is None else query.other_bounds[1] - query.other_bounds[0]
-    ranges = {
-        "mean": (low, high),
-        "share": (0.0, 1.0),
-        "difference": (-width, width),
-        "lift": (-1.0, math.inf),
-        "variance": (0.0, (width / 2) ** 2),
-        "std": (0.0, width / 2),
-        "covariance": (-width * across / 4, width * across / 4),
-        "correlation": (-1.0, 1.0),
-    }
-    if query.kind == "ratio" and query.other_bounds is not None:
-        return _quotients((low, high), query.other_bounds)
-    return ranges.get(query.kind, (-math.inf, math.inf))
-
-
-def _quotients(u: tuple[float, float], v: tuple[float, float]) -> tuple[float, float]:
-    if v[0] > 0:
-        ends = [numerator / denominator for numerator in u for denominator in v]
-        return min(ends), max(ends)
-    return 0.0 if u[0] >= 0 else -math.inf, 0.0 if u[1] <= 0 else math.inf
-
-
 def _of_one(kind: str, x: Any, bounds: Any, options: dict[str, Any]) -> Query:
     read = Expression.read(x, schema=options.get("schema"))
     (own,) = bounds_of((x, read), given=bounds, of=kind)
@@ -205,7 +311,7 @@ def _of_one(kind: str, x: Any, bounds: Any, options: dict[str, Any]) -> Query:
 
 
 def _of_two(kind: str, x: Any, y: Any, bounds: Any, options: dict[str, Any]) -> Query:
-    first, second = (Expression.read(one, schema=options.get("schema")) for one in (x, y))
+    first, second = (Expression.read(source, schema=options.get("schema")) for source in (x, y))
     own, others = bounds_of((x, first), (y, second), given=bounds, of=kind)
     return _query(kind, options, own is None, expression=first, bounds=own, other=second, other_bounds=others)
 
@@ -219,7 +325,7 @@ def _of_groups(kind: str, x: Any, between: Any, bounds: Any, options: dict[str, 
     listed = list(parts) if isinstance(parts, (list, tuple)) else [parts]
     if not 1 <= len(listed) <= 2:
         raise InvalidArgument("between", "two conditions, or a column with two values", between, of=kind)
-    groups = tuple(Expression.read(one, schema=schema) for one in listed)
+    groups = tuple(Expression.read(condition, schema=schema) for condition in listed)
     if len(groups) == 2 and groups[0] == groups[1]:
         raise QueryRejected(f"Both groups of the {kind} are {groups[0].text!r}; name two different ones.")
     if bounds is None and (read.is_condition or read.column is not None):
@@ -242,11 +348,11 @@ def _query(
     groups: tuple[Expression, ...] = (),
 ) -> Query:
     schema = options.get("schema")
-    known = ("where", "nulls", "guess", "by", "schema")
-    unknown = next((name for name in options if name not in known), None)
+    allowed = ("where", "nulls", "guess", "by", "schema")
+    unknown = next((name for name in options if name not in allowed), None)
     if unknown is not None:
         raise InvalidArgument(
-            unknown, f"left out: {kind} takes {', '.join(known[:-1])}", options[unknown], of=kind
+            unknown, f"left out: {kind} takes {', '.join(allowed[:-1])}", options[unknown], of=kind
         )
     query = Query(
         kind=kind,
@@ -274,3 +380,71 @@ def _skip(nulls: Nulls, kind: str) -> Nulls:
     if nulls is not None and nulls != "skip":
         raise InvalidArgument("nulls", "'skip', or left out", nulls, of=kind)
     return nulls
+
+
+def filter_of(where: Any, schema: engines.Schema | None) -> Expression | None:
+    """The filter, read."""
+    return None if where is None else Expression.read(where, schema=schema)
+
+
+def groups_of(by: Any, schema: engines.Schema | None) -> tuple[Expression, ...]:
+    """The columns that a question is asked by: one, or two of them."""
+    if by is None:
+        return ()
+    listed = by if isinstance(by, (list, tuple)) else [by]
+    if not 1 <= len(listed) <= 2:
+        raise InvalidArgument("by", "one column or two", by)
+    return tuple(Expression.read(column, schema=schema) for column in listed)
+
+
+def unbounded(of: str, texts: Sequence[str]) -> QueryRejected:
+    """The refusal of a question that does not say where values are clipped."""
+    each = ", a dict with a pair for each" if len(texts) > 1 else ""
+    return QueryRejected(
+        f"The {of} of {' and '.join(texts)} needs bounds: no number of rows can tell it of unbounded values. "
+        f"Write bounds=(lo, hi){each}, or bounds='train' to have them proposed by the training part; values "
+        "outside are clipped."
+    )
+
+
+def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tuple[float, float] | None]:
+    """The range of each value, from a pair (lo, hi) for all of them, a pair for each, or a dict with a pair
+    for each, by what was written or by its canonical text. None where the training part is to say it."""
+    texts = [read.text for _, read in values]
+    if given is None:
+        raise unbounded(of, texts)
+    if isinstance(given, str) and given == TRAIN:
+        return [None] * len(values)
+    if isinstance(given, Mapping):
+        pairs = [
+            given.get(w if isinstance(w, str) else read.text, given.get(read.text)) for w, read in values
+        ]
+        if any(pair is None for pair in pairs):
+            raise InvalidArgument(
+                "bounds", f"a dict with a pair for each of {', '.join(texts)}", given, of=of
+            )
+        return [_bounds(pair, of) for pair in pairs]
+    numbers = list(given) if isinstance(given, (list, tuple)) else [given]
+    if (
+        len(values) > 1
+        and len(numbers) == len(values)
+        and all(isinstance(pair, Sequence) for pair in numbers)
+    ):
+        return [_bounds(pair, of) for pair in numbers]
+    if len(values) > 1 and len(numbers) == 2 * len(values):
+        return [_bounds(numbers[start : start + 2], of) for start in range(0, len(numbers), 2)]
+    return [_bounds(given, of)] * len(values)
+
+
+def _bounds(bounds: Any, of: str) -> tuple[float, float]:
+    pair = reals(bounds, "bounds", "(-inf, inf)", of=of)
+    # Variances are squares of the range, other statistics squares of squares, and must not leave the floats.
+    least, most = (1e-150, 1e152) if of == "mean" else (1e-60, 1e60)
+    if len(pair) != 2 or not least < pair[1] - pair[0] < most:
+        wanted = f"two numbers lo < hi, between {least:g} and {most:g} apart"
+        raise InvalidArgument("bounds", wanted, bounds, of=of)
+    return pair[0] + 0.0, pair[1] + 0.0
+
+
+def _within(value: Any, argument: str, limits: tuple[float, float], of: str) -> float:
+    return real(value, argument, f"[{limits[0]!r}, {limits[1]!r}]", of=of) + 0.0
