@@ -9,12 +9,16 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 94
-MOST_UNDOCUMENTED = 278
+MOST_ANY = 86
+MOST_UNDOCUMENTED = 221
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",
     "holdfast.guard.Verbs",
+    "holdfast.guard.ScoreVerbs",
+    "holdfast.client.Client",
+    "holdfast.boards.Board",
+    "holdfast.gates.Gate",
     "holdfast.answers.Answer",
     "holdfast.planning.plan",
 )

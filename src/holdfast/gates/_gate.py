@@ -45,6 +45,7 @@ from holdfast.gates._tasks import (
     Candidate,
     GateDefinition,
     Given,
+    TaskScores,
     checked_name,
     default_step,
     task_ids,
@@ -116,7 +117,7 @@ class Gate:
         self,
         tasks: Iterable[Any] | None,
         *,
-        incumbent: Any = None,
+        incumbent: Mapping[Any, Any] | TaskScores | None = None,
         promise: Literal["family", "fdr"] = "family",
         confidence: float = 0.95,
         step: float | None = None,
@@ -327,7 +328,7 @@ class Gate:
 
     def submit(
         self,
-        scores: Any,
+        scores: Mapping[Any, Any] | TaskScores,
         name: str | None = None,
         *,
         outputs: Mapping[Any, Any] | None = None,

@@ -40,7 +40,7 @@ _CLOSED_BY_LOOK = (
 
 @dataclass(frozen=True, repr=False)
 class Epoch(Record):
-    """Which part of a growing table a guard answers about.
+    """Which part of a growing table a guard answers about: the epoch with this ``number``, from 1.
 
     Guarantee: all intervals of this epoch hold with probability ``confidence``, and those of this and all
     earlier epochs with probability ``together``, by the union bound.
@@ -64,7 +64,7 @@ class Epoch(Record):
 
     @classmethod
     def of(cls, link: EpochLink | None, confidence: float) -> Epoch:
-        """The epoch a link names, or the first one."""
+        """The epoch that a ``link`` names, or the first one."""
         if link is None:
             return cls(1, confidence, confidence)
         return cls(link.number, confidence, max(0.0, rounding.down(confidence - link.failure_before)))
