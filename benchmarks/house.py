@@ -98,6 +98,16 @@ def _public_functions(modules: Trees) -> Iterator[tuple[str, ast.FunctionDef]]:
                         yield f"{about}\n{ast.get_docstring(method) or ''}", method
 
 
+def test_files_with_private_names(tests: Path) -> int:
+    """Test files that import a private module or name of Holdfast; 0 where there are no tests."""
+    return sum(
+        any(
+            any(map(_private, parts)) for parts in imports(list(ast.walk(ast.parse(path.read_text("utf-8")))))
+        )
+        for path in tests.rglob("*.py")
+    )
+
+
 def figures(source: Path = SOURCE) -> dict[str, float]:
     """Every figure by its name."""
     modules = trees(source)
@@ -134,6 +144,7 @@ def figures(source: Path = SOURCE) -> dict[str, float]:
         "public parameters that no docstring names": undocumented,
         "locals with empty names": empty,
         "mean words of a clause in docstrings": round(statistics.fmean(words), 2),
+        "test files that import private names": test_files_with_private_names(source.parents[1] / "tests"),
     }
 
 

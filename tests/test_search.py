@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 
 import numpy as np
@@ -241,7 +240,3 @@ def test_the_least_place_in_a_box_and_at_its_border():
     assert place == pytest.approx((0.7, -3.0), abs=1e-6)
     border = search.least_in_box(valley, ((0.8, 1.0), (-9.0, -4.0)), points=9, rounds=40, shrink=0.6)
     assert border == pytest.approx((0.8, -4.0), abs=1e-9)
-
-
-def test_examples_run():
-    assert doctest.testmod(search).failed == 0

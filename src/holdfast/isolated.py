@@ -45,7 +45,7 @@ def is_supported() -> bool:
 
 def run_isolated(
     function: str,
-    *arguments: Any,
+    *arguments: object,
     memory: int = MOST_MEMORY,
     seconds: float = MOST_SECONDS,
     most_bytes: int = MOST_MEMORY // 4,

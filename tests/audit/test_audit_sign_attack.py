@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 
@@ -138,7 +136,3 @@ def test_the_record_is_plain_data(coins):
     assert told["answers"][0]["low"] == attack.answers[0].low
     assert told["final"]["value"] == attack.final.value
     assert repr(attack).startswith("SignAttack(3 columns, ")
-
-
-def test_the_example_runs():
-    assert doctest.testmod(_sign).failed == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.barriers import exact_fingerprint, fingerprint
 from holdfast.errors import InvalidArgument
-from holdfast.mechanisms._typical import widest_ratio
+from holdfast.mechanisms import widest_ratio
 
 SIZES = [(1, 1), (2, 1), (5, 1), (1, 3), (2, 2), (3, 2), (2, 3)]
 

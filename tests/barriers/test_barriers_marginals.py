@@ -21,7 +21,7 @@ from holdfast.barriers import (
 from holdfast.barriers._marginals import VARIANCE, Task, rounded_means
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
-from holdfast.mechanisms._typical import widest_ratio
+from holdfast.mechanisms import widest_ratio
 from holdfast.replicable import Tape, compare_ways
 from holdfast.stability import DP, Replicability, gaussian_delta
 

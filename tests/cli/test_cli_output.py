@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from holdfast.cli import main
-from holdfast.cli._output import print_data
+from holdfast.cli import main, print_data
 
 COMMANDS = {
     "ask": ["ask", "people.csv", "-q", "share(age > 40)", "-q", "quantile(income, 0.5)"],

@@ -28,6 +28,7 @@ from rich.console import Console
 from holdfast import Guard
 from holdfast.cli import _prompt
 from holdfast.cli._prompt import COMMANDS, Suggestions
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -56,15 +57,15 @@ def sitting(people, monkeypatch):
 
         def type_keys(pipe):
             for some in keys:
-                _until(lambda: prompts and prompts[-1].app.is_running and _has_history(prompts[-1]))
+                wait_until(lambda: prompts and prompts[-1].app.is_running and _has_history(prompts[-1]))
                 before = seen(some)
                 pipe.send_text(some)
                 if some.endswith("\t"):
                     # The typed letters change the line too. Wait for more than them: for the completion.
                     typed = before + some.rstrip("\t")
-                    _until(lambda typed=typed: not typed.startswith(prompts[-1].default_buffer.text))
+                    wait_until(lambda typed=typed: not typed.startswith(prompts[-1].default_buffer.text))
                 elif some not in ("", keys[-1]):
-                    _until(lambda some=some, before=before: seen(some) != before)
+                    wait_until(lambda some=some, before=before: seen(some) != before)
 
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             prompts.clear()
@@ -81,12 +82,6 @@ def _has_history(prompt):
     """Whether what was asked before is loaded: an arrow key that comes too early finds nothing."""
     loading = prompt.default_buffer._load_history_task
     return loading is not None and loading.done()
-
-
-def _until(happened, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not happened() and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 def test_the_prompt_answers_and_goes_on_after_errors(sitting):

@@ -23,8 +23,7 @@ import pytest
 import yaml
 
 from holdfast.cli import cli
-from holdfast.server import create_app
-from holdfast.server._policy import Policy
+from holdfast.server import Policy, create_app
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

@@ -11,9 +11,8 @@ import pytest
 from contracts.engine import answer_of, people
 from contracts.questions import Questions
 from holdfast import Guard
-from holdfast.engines import _capabilities, _in_place, open_rows, unsealed
+from holdfast.engines import Dialect, _capabilities, _in_place, open_rows, unsealed
 from holdfast.engines._database import DuckDB
-from holdfast.engines._dialect import Dialect
 from holdfast.engines._in_place import BorrowedPostgres
 from holdfast.engines._other_dialects import Postgres
 from holdfast.errors import HoldfastError, QueryRejected

@@ -14,8 +14,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.engines import Rows, open_rows
-from holdfast.guard import Board
-from holdfast.guard._setup import Content
+from holdfast.guard import Board, Content
 from holdfast.ledger import Book, BookError, export, verify
 
 ROWS = 400

@@ -248,8 +248,7 @@ def test_rows_of_few_values_repeat_by_chance(rng):
 def test_the_service_says_the_same(tmp_path, table):
     from fastapi.testclient import TestClient
 
-    from holdfast.server import create_app
-    from holdfast.server._service import Service
+    from holdfast.server import Service, create_app
 
     (tmp_path / "data").mkdir()
     table.to_parquet(tmp_path / "data" / "towns.parquet")

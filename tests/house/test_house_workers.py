@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from holdfast.audit import coverage
 from holdfast.errors import InvalidArgument
-from holdfast.reductions import replicable_to_dp
-from holdfast.reductions._algorithm import Algorithm
+from holdfast.reductions import Algorithm, replicable_to_dp
 from holdfast.replicable import Tape
 from holdfast.stability import GoodCoins
 from holdfast.workers import as_finished, checked, run_all

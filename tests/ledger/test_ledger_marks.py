@@ -8,9 +8,8 @@ import sqlite3
 
 import pytest
 
-from holdfast.ledger import Book, BookError, SigningKey, verify
+from holdfast.ledger import Book, BookError, Marks, SigningKey, verify
 from holdfast.ledger import _signing as marks_module
-from holdfast.ledger._signing import Marks
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from holdfast.errors import InvalidArgument
-from holdfast.mechanisms import Noise, Release, typical_gaussian, typical_laplace
-from holdfast.mechanisms._typical import widest_ratio
+from holdfast.mechanisms import Noise, Release, typical_gaussian, typical_laplace, widest_ratio
 from holdfast.stability import TwoSampleStability, TypicalStability, gaussian_delta, laplace_delta
 from holdfast.tails import BoundedDifferences, Custom, SubExponential, SubGaussian
 

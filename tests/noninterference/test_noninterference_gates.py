@@ -14,8 +14,7 @@ from test_noninterference_service import Calls
 
 from holdfast.client import Client
 from holdfast.errors import QueryRejected
-from holdfast.server import Service, create_app
-from holdfast.server._agents import make_tools
+from holdfast.server import Service, create_app, make_tools
 
 TASKS = [f"task {number:03}" for number in range(400)]
 

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
-import pkgutil
-
 import pytest
 
-import holdfast.planning
 from holdfast.dependence import MDependent
 from holdfast.planning import plan, plot_plan
-
-
-@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(holdfast.planning.__path__)])
-def test_examples_run(name):
-    assert doctest.testmod(importlib.import_module(f"holdfast.planning.{name}")).failed == 0
 
 
 @pytest.mark.parametrize(

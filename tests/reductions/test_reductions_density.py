@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import itertools
 import math
 from itertools import product
@@ -12,7 +11,7 @@ import pytest
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
-from holdfast.reductions import _replicable, noise_replicability, noise_to_replicable
+from holdfast.reductions import noise_replicability, noise_to_replicable
 from holdfast.replicable import Tape
 
 LEVEL = 1e-6
@@ -135,7 +134,3 @@ def test_a_location_of_another_size_is_refused():
     )
     with pytest.raises(InvalidArgument, match="1 finite"):
         steady(np.zeros(steady.rows_needed))
-
-
-def test_examples_run():
-    assert doctest.testmod(_replicable).failed == 0

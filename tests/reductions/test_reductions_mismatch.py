@@ -29,8 +29,7 @@ from holdfast.reductions import (
     replicability_budget,
 )
 from holdfast.reductions._mismatch import subsampled_distance
-from holdfast.stability import DP, explain
-from holdfast.stability._compilers import coin_disagreement, mean_distance, outcome_variance
+from holdfast.stability import DP, coin_disagreement, explain, mean_distance, outcome_variance
 
 
 def tables(n: int, rng: np.random.Generator) -> list[np.ndarray]:

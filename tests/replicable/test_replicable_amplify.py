@@ -12,9 +12,8 @@ from estimation_limits import PAIRS, lower_limit, upper_limit
 from scipy.special import bdtr
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable import Result, Tape, amplify, histogram
+from holdfast.replicable import Result, Tape, amplify, histogram, round_to_grid
 from holdfast.replicable._amplify import _best, _plan
-from holdfast.replicable._rounding import round_to_grid
 from holdfast.stability import Replicability
 
 

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
-import pkgutil
 import subprocess
 import sys
-
-import pytest
-
-import holdfast.replicable
-
-
-@pytest.mark.parametrize(
-    "name", [module.name for module in pkgutil.iter_modules(holdfast.replicable.__path__)]
-)
-def test_examples_run(name):
-    assert doctest.testmod(importlib.import_module(f"holdfast.replicable.{name}")).failed == 0
 
 
 def test_a_mean_imports_nothing_heavy():

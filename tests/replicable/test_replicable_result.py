@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
-from holdfast.replicable import Result, Tape
-from holdfast.replicable._rounding import round_to_grid, snap
+from holdfast.replicable import Result, Tape, round_to_grid
+from holdfast.replicable._rounding import snap
 from holdfast.stability import Replicability
 
 

@@ -14,16 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
-from holdfast.replicable import Tape
-from holdfast.replicable._tape import (
+from holdfast.replicable import (
+    Tape,
     cantor_position,
     cantor_words,
-    logarithm,
     modular_position,
     modular_words,
-    sine_and_cosine_of_turn,
     tape_argument,
 )
+from holdfast.replicable._tape import logarithm, sine_and_cosine_of_turn
 
 KINDS = ("words", "uniforms", "exponentials", "normals", "laplaces")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.ledger import Book
-from holdfast.server import Service
-from holdfast.server._policy import Arrived, Epochs
+from holdfast.server import Arrived, Service
+from holdfast.server._policy import Epochs
 
 # Started from a process that has everything imported, so that a test can afford many of them.
 people = multiprocessing.get_context("forkserver")

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 from server_gate_workers import scores
 
-from holdfast.server import Policy, Service
+from holdfast.server import Arrived, Policy, Service
 from holdfast.server._boards import GivenResults
 from holdfast.server._people import Person
-from holdfast.server._policy import Arrived
 
 ROWS = 3_000
 LONG_NAME = "visits-of-all-branch-offices-in-the-north-and-the-south-2025"

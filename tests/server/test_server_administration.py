@@ -12,8 +12,7 @@ from server_caller import Caller
 from starlette.testclient import TestClient
 
 from holdfast.ledger import Balance, Book, BookError, export, verify
-from holdfast.server import Service, create_app
-from holdfast.server._archives import back_up, restore
+from holdfast.server import Service, back_up, create_app, restore
 
 
 def acts(owner):

@@ -12,8 +12,7 @@ from mcp import StdioServerParameters
 from server_process import serving
 
 from holdfast.client import Client
-from holdfast.server import Policy, Service
-from holdfast.server._agents import make_tools
+from holdfast.server import Policy, Service, make_tools
 
 
 def talk(server, *calls):

@@ -15,8 +15,8 @@ from server_operated import operated, run
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Book, Receipt, SigningKey, export, read_heads, verify
-from holdfast.server import Policy, Service
-from holdfast.server._archives import MANIFEST, back_up, restore
+from holdfast.server import Policy, Service, back_up, restore
+from holdfast.server._archives import MANIFEST
 from waiting import wait_until
 
 

@@ -15,8 +15,7 @@ from server_process import serving
 
 from holdfast.cli import main
 from holdfast.client import Client
-from holdfast.server import Service
-from holdfast.server._agents import make_tools
+from holdfast.server import Service, make_tools
 from holdfast.server._boards import GivenResults
 
 HARNESS = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import doctest
 import json
 import os
 import subprocess
@@ -22,7 +21,7 @@ from holdfast.cli.account import Given, beside, opened_account
 from holdfast.cli.serve import LocalAccount
 from holdfast.guard import Guard
 from holdfast.ledger import Book
-from holdfast.server import _agents, make_local_tools
+from holdfast.server import make_local_tools
 
 ROWS = 1_500
 TOOLS = {
@@ -386,10 +385,6 @@ def test_nothing_but_the_protocol_is_written_to_standard_output(people):
     assert {reply["jsonrpc"] for reply in replies} == {"2.0"}
     answer = replies[-1]["result"]["structuredContent"]
     assert answer["low"] <= answer["value"] <= answer["high"]
-
-
-def test_examples_run():
-    assert doctest.testmod(_agents).failed == 0
 
 
 def test_an_error_that_nobody_foresaw_is_told_without_its_words(people, guard, monkeypatch, capfd):

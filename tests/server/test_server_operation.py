@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from server_operated import free_port, operated, stop
 
 from holdfast.ledger import check_witness, export, read_lines, read_witness
-from holdfast.server import Service
-from holdfast.server._observation import STEPS, logging_to, without_secrets
+from holdfast.server import Service, logging_to
+from holdfast.server._observation import STEPS, without_secrets
 from waiting import wait_until
 
 # A question of every kind of attack: exact sums, differences, injections, quoting errors, secrets in names.

@@ -14,8 +14,7 @@ from starlette.testclient import TestClient
 
 from holdfast.client import Client
 from holdfast.errors import BudgetSpent
-from holdfast.server import Policy, create_app
-from holdfast.server._agents import make_tools
+from holdfast.server import Policy, create_app, make_tools
 
 COUNTED = {
     "grid-code": {"strategy": "grid-code", "queries": 100},

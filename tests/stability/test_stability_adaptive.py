@@ -15,8 +15,7 @@ from scipy.stats import binomtest
 
 from contracts.examples import examples, thinned
 from holdfast.errors import InvalidArgument
-from holdfast.stability._adaptive import adaptive_failure
-from holdfast.stability._profiles import Gaussian, Laplace
+from holdfast.stability import Gaussian, Laplace, adaptive_failure
 
 
 def trade_off(real, ideal, p):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
-from holdfast.stability._composition import composed_delta, log_composed_delta_pure, optimal_epsilon
+from holdfast.stability import composed_delta, log_composed_delta_pure, optimal_epsilon
 
 
 def dp(epsilon, delta=0.0):

@@ -18,6 +18,7 @@ from contracts.examples import examples, thinned
 from holdfast.errors import InvalidArgument
 from holdfast.stability import (
     DP,
+    NODES,
     BayesianDP,
     GoodCoins,
     MaxInformation,
@@ -36,7 +37,6 @@ from holdfast.stability import (
 )
 from holdfast.stability._arrows import ARROWS, strain
 from holdfast.stability._graph import tightest, trace
-from holdfast.stability._notation import NODES
 
 STARTS = {
     "dp": DP(1e-5),

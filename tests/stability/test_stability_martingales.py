@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import betabinom
 
 from holdfast.errors import InvalidArgument
-from holdfast.stability._adaptive import (
+from holdfast.stability import (
     azuma,
     azuma_intervals,
     azuma_with_drift,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
-from holdfast.stability._composition import log_composed_delta_pure
-from holdfast.stability._profiles import Gaussian, Laplace, gaussian_delta, laplace_delta, log_delta
+from holdfast.stability import Gaussian, Laplace, gaussian_delta, laplace_delta, log_composed_delta_pure
+from holdfast.stability._profiles import log_delta
 
 
 def exact_gaussian(epsilon, ratio, k=1):

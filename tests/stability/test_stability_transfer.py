@@ -18,8 +18,7 @@ from scipy.stats import binomtest
 from contracts.examples import examples
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import Noise
-from holdfast.stability._profiles import gaussian_delta
-from holdfast.stability._transfer import split_error, transfer_error
+from holdfast.stability import gaussian_delta, split_error, transfer_error
 
 
 @pytest.mark.parametrize(

@@ -119,9 +119,9 @@ class Account(Record):
 
     >>> account = Account(0.05)
     >>> round(account.nats(), 3)
-    3.703
+    3.702
     >>> round(account.after(account.charge(1.5), surprise=True).nats(), 3)
-    6.179
+    6.529
     """
 
     failure: float

@@ -62,7 +62,7 @@ class Experience(Record):
         surprised: How many guesses were off.
 
     >>> round(Experience(confirmed=9).confirmation_price(), 4)
-    0.0078
+    0.0079
     """
 
     confirmed: int = 0
@@ -143,11 +143,11 @@ class Mixture:
 
     >>> prior = Mixture()
     >>> round(prior.price(0, 1.0), 2), round(prior.price(3, 1.0), 2)
-    (0.52, 4.84)
+    (0.52, 4.75)
     >>> for _ in range(20):
     ...     prior = prior.after(0, 1.0)
     >>> round(prior.price(0, 1.0), 2)
-    0.03
+    0.02
     """
 
     weights: tuple[int, ...] = _FIRST

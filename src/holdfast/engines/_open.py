@@ -32,6 +32,7 @@ from holdfast.engines._schema import (
     unstorable_column,
 )
 from holdfast.errors import InvalidArgument, QueryRejected
+from holdfast.typing import TableLike
 
 __all__ = [
     "is_database",
@@ -323,9 +324,10 @@ _WANTED = (
 
 
 @by_kind_only
-def open_rows(data: Any, *, public_categories: bool | Collection[str] = False) -> Rows:
-    """Open a pandas, polars or pyarrow table (a polars LazyFrame is collected), a dict of arrays, a CSV or
-    Parquet path (or glob, or address), an ibis table, or a table of a database by its address, ``"postgres://ann@db.example/town#trips"``.
+def open_rows(data: TableLike, *, public_categories: bool | Collection[str] = False) -> Rows:
+    """Open ``data``: a pandas, polars or pyarrow table (a polars LazyFrame is collected), a dict of arrays, a
+    CSV or Parquet path (or glob, or address), an ibis table, or a table of a database by its address,
+    ``"postgres://ann@db.example/town#trips"``.
 
     >>> open_rows({"age": [31, 52, 47], "sex": ["F", "M", "F"]})
     Rows(3 rows, Schema(age: number, sex: text))

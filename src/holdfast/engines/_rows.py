@@ -40,6 +40,7 @@ from holdfast.engines._row_digests import content_of, digests_of, hashes_of, num
 from holdfast.engines._schema import Schema, by_kind_only, first_that_fails, unstorable_column
 from holdfast.engines._sums import EngineQuery, Sums
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
+from holdfast.typing import ArrayLike, TableLike
 
 __all__ = ["Rows", "require_unsealed", "unsealed"]
 
@@ -101,10 +102,23 @@ class Watch(Protocol):
 class Rows:
     """The rows of one table, in the order in which they came.
 
-    Made by :func:`holdfast.engines.open_rows`. ``schema`` and ``count`` are public facts; ``where`` says in
-    words where rows live that were not brought along, ``stays`` whether questions go there. The reads,
+    Made by :func:`holdfast.engines.open_rows`. ``schema`` and ``count`` are public facts. The reads,
     :meth:`sums`, :meth:`cells`, :meth:`order_statistics` and :meth:`frame`, are the only ways to the values;
     all but the last return the same result on every run, with any number of threads.
+
+    Args:
+        database: Where statements about the rows run.
+        name: What the table is called there.
+        schema: The columns.
+        count: The number of rows.
+        native: How rows are given back as the kind of table that was opened.
+        held: The table that was opened, where it is in memory.
+        watch: Notices that rows which stay where they are have changed.
+        placed: The name of the same rows with their places in their files, if they have any.
+        with_nan: The name of the same rows with NaN where the others have null, if there is one.
+        where: Where rows live that were not brought along, in words.
+        stays: Whether questions go there.
+        public_categories: The columns whose categories may be shown.
     """
 
     def __init__(
@@ -114,7 +128,7 @@ class Rows:
         schema: Schema,
         count: int,
         native: Native,
-        held: Any | None = None,
+        held: TableLike | None = None,
         *,
         watch: Watch | None = None,
         placed: str | None = None,
@@ -165,7 +179,8 @@ class Rows:
             require_unsealed()
 
     def sums(self, question: EngineQuery, *, squares: bool = False) -> Sums:
-        """The exact sums of a checked query of kind mean or share, by one aggregate.
+        """The exact sums of a checked ``question`` of kind mean or share, by one aggregate; with ``squares``,
+        also of squares.
 
         Guarantee: the same integers on every run, whatever the number of threads; a share counts exactly, a
         mean's values are clipped to the bounds and rounded to multiples of (hi - lo) / 2**24 first (see
@@ -182,11 +197,13 @@ class Rows:
     def cells(
         self, question: EngineQuery, steps: Sequence[tuple[int, int, int]], *, count_clipped: bool = False
     ) -> list[tuple[int, ...]]:
-        """The rows of a question by cells; see :mod:`holdfast.engines._cells`."""
+        """The rows of a ``question`` by cells, each value in ``steps``: where they start, how many bits of
+        units one is long, and how many there are. With ``count_clipped``, how many rows of each cell have a
+        value outside its bounds."""
         return cells_of(self, question, steps, count_clipped=count_clipped)
 
     def unit_sums(self, question: EngineQuery) -> list[tuple[int, ...]]:
-        """The sums of a question over each unit; see :mod:`holdfast.engines._cells`."""
+        """The sums of a ``question`` over each unit, in the form of :meth:`cells`."""
         return unit_sums_of(self, question)
 
     def in_clusters(self, column: str) -> Rows:
@@ -194,7 +211,7 @@ class Rows:
         return in_clusters(self, column)
 
     def in_numbered_units(self, numbers: NDArray[np.int64]) -> Rows:
-        """The same rows in units whose numbers are given row by row; of stored rows only."""
+        """The same rows in units, whose ``numbers`` are given row by row; of stored rows only."""
         return in_numbered_units(self, numbers)
 
     def in_blocks(self, length: int, gap: int) -> Rows:
@@ -247,7 +264,7 @@ class Rows:
 
         def make() -> Any:
             table = self._table(question.reads, self.read_by(question), unit)
-            return self._database.tree(question.values(table, self.schema, question.pattern, unit))
+            return self._database.tree(question.values(table, self.schema, patterned=True, unit=unit))
 
         return self.compiled((question.pattern, self.read_by(question), unit), make)
 
@@ -260,8 +277,8 @@ class Rows:
     def order_statistics(
         self, question: EngineQuery, ranks: Callable[[int], Sequence[int]]
     ) -> tuple[int, tuple[float, ...]]:
-        """The number of values and those of the ranks (from 1) that ``ranks`` names for that number,
-        exactly."""
+        """The number of values of a ``question``, and those of the ranks (from 1) that ``ranks`` names for
+        that number, exactly."""
         if question.kind == "share":
             raise InvalidArgument(
                 "question", "a checked quantile or mean", question.kind, of="order_statistics"
@@ -293,7 +310,7 @@ class Rows:
 
     @_by_column
     def empty_columns(self, columns: Sequence[str]) -> frozenset[str]:
-        """Which of these columns have no value in any row. Reads every row: for a training part only."""
+        """Which of these ``columns`` have no value in any row. Reads every row: for a training part only."""
         self.require_readable()
         counted = ", ".join(f"count({self._database.dialect.quoted(name)})" for name in columns)
         (present,) = self._database.run(f"SELECT {counted} FROM {self._source} AS counted")
@@ -315,8 +332,8 @@ class Rows:
 
     @_by_column
     def agreement(self, column: str) -> float:
-        """The probability that two rows drawn from these, with replacement, agree in a column. Reads every
-        row: for a training part only."""
+        """The probability that two rows drawn from these, with replacement, agree in a ``column``. Reads
+        every row: for a training part only."""
         self.require_readable()
         name = self._database.dialect.quoted(column)
         ((squares,),) = self._database.run(
@@ -327,8 +344,8 @@ class Rows:
 
     @_by_column
     def texts(self, column: str, *, most: int) -> frozenset[str] | None:
-        """The different texts of a column; None where there are more than ``most``. Reads every row: for a
-        training part only."""
+        """The different texts of a ``column``; None where there are more than ``most``. Reads every row: for
+        a training part only."""
         self.require_readable()
         name = self._database.dialect.quoted(column)
         different = self._database.run(
@@ -344,13 +361,13 @@ class Rows:
         return content_of(self)
 
     def row_digests(self, key: bytes, columns: Sequence[str]) -> NDArray[np.uint64]:
-        """A digest for each row of the named columns, the same for equal rows in any kind of table. Reads
+        """A digest for each row of the named ``columns``, the same for equal rows in any kind of table. Reads
         every row; only whoever has the ``key`` can tell which rows they are of."""
         return digests_of(self, key, columns)
 
     def row_hashes(self, key: bytes, columns: Sequence[str]) -> NDArray[np.uint64]:
-        """The same as :meth:`row_digests`, many times faster and not to be shown: a keyed hash for each row,
-        which is no cryptographic digest."""
+        """The same as :meth:`row_digests`, many times faster and not to be shown: a hash for each row of the
+        named ``columns`` with a ``key``, which is no cryptographic digest."""
         return hashes_of(self, key, columns)
 
     def numbering(self) -> tuple[str, ...]:
@@ -359,7 +376,8 @@ class Rows:
         return numbering_of(self)
 
     def plain(self, columns: Sequence[str]) -> Any:
-        """The named columns as an arrow table, those that cannot be asked about as text. Reads every row."""
+        """The named ``columns`` as an arrow table, those that cannot be asked about as text. Reads every
+        row."""
         self.require_readable()
         schema = self.schema.only(columns)
         chosen = ", ".join(map(self._database.dialect.quoted, columns)) if self.in_database else None
@@ -372,7 +390,8 @@ class Rows:
         return self._native.back(self._zoned(self._arrow())) if self._held is None else self._held
 
     def frame(self, columns: Sequence[str] | None = None) -> Any:
-        """All rows as a pandas frame, for functions that run in this process; of the named columns only."""
+        """All rows as a pandas frame, for functions that run in this process; with ``columns``, of these
+        only."""
         return self._zoned(self._arrow(columns)).to_pandas()
 
     def _zoned(self, table: Any) -> Any:
@@ -424,7 +443,8 @@ class Rows:
         return self.part(name, self.schema, count)
 
     def part(self, name: str, schema: Schema, count: int) -> Rows:
-        """Some of these rows, defined under a name, where they are."""
+        """Some of these rows, ``count`` of them with the columns of ``schema``, which are defined under a
+        ``name`` where they are."""
         part = Rows(
             self._database,
             name,
@@ -448,7 +468,7 @@ class Rows:
             )
 
     def limit(self, seconds: float | None) -> None:
-        """How long one question to these rows may take; None: as long as it needs."""
+        """How many ``seconds`` one question to these rows may take; None: as long as it needs."""
         self._database.limit(seconds)
 
     @_by_column
@@ -481,19 +501,19 @@ class Rows:
         return store(self._arrow(most=count), self.schema, self._native)
 
     @_by_column
-    def at(self, chosen: Any) -> Rows:
-        """The rows that a mask chooses, stored, in the order they came in; of stored rows only."""
+    def at(self, chosen: ArrayLike) -> Rows:
+        """The rows that the mask ``chosen`` marks, stored, in the order they came in; of stored rows only."""
         return rows_at(self, self._mask(chosen, "chosen"))
 
     @_by_column
-    def reordered(self, places: Any) -> Rows:
-        """The rows of these places, stored in this order; of stored rows only."""
+    def reordered(self, places: ArrayLike) -> Rows:
+        """The rows of these ``places``, stored in this order; of stored rows only."""
         return store(self._arrow().take(places), self.schema, self._native)
 
     @_by_column
     def some(self, part: float) -> Rows:
-        """About this part of the rows, stored: chosen without looking at them, from rows that stay where they
-        are. The first ones, where no way to choose is known."""
+        """About this ``part`` of the rows, from 0 to 1, stored: chosen without looking at them, from rows
+        that stay where they are. The first ones, where no way to choose is known."""
         listed = ", ".join(map(self._database.dialect.quoted, self.columns))
         if self.chosen is not None:
             query = self.chosen(part)
@@ -519,9 +539,9 @@ class Rows:
     def split_in_place(
         self, share: float, seed: int, key: str | None = None, *, in_units: bool = False
     ) -> tuple[Rows, Rows, str]:
-        """Split into a training part of about ``share`` of the rows and the rest, copying neither: by a keyed
-        hash of the column ``key``, which then cannot be asked about, or of the place of a row in its file.
-        With ``in_units`` the rows of one key are a unit.
+        """Split into a training part of about ``share`` of the rows and the rest, copying neither: by a hash
+        of the column ``key``, which then cannot be asked about, or of the place of a row in its file.
+        ``seed`` chooses the hash. With ``in_units`` the rows of one key are a unit.
 
         The third is a fingerprint of the hash: other parts have another.
         """
@@ -536,7 +556,7 @@ class Rows:
         return split_by_place(self, self._placed, share, seed)
 
     @_by_column
-    def split(self, train: Any, protected: Any = None) -> tuple[Rows, Rows]:
+    def split(self, train: ArrayLike, protected: ArrayLike | None = None) -> tuple[Rows, Rows]:
         """Split into a training part and a protected part, each in the original order.
 
         ``train`` marks the rows of the training part, ``protected`` those of the other (by default all the

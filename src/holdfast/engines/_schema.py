@@ -124,11 +124,12 @@ class Schema(Mapping[str, Column]):
         return hash(tuple(self.columns.items()))
 
     def only(self, names: Collection[str]) -> Schema:
-        """The named columns, which live in the same place."""
+        """The columns of these ``names``, which live in the same place."""
         return Schema({name: self.columns[name] for name in names}, self.dialect)
 
     def to_ibis(self, names: Collection[str] | None = None) -> Any:
-        """The same columns (or those named) as an ibis schema, for expressions against an unbound table."""
+        """The same columns (or those of these ``names``) as an ibis schema, for expressions against an
+        unbound table."""
         import ibis
 
         plain = {

@@ -27,7 +27,10 @@ from holdfast.engines._other_dialects import Spark
 from holdfast.records import Record
 
 if TYPE_CHECKING:
+    from ibis import Table
+
     from holdfast.engines._rows import Rows
+    from holdfast.engines._schema import Schema
 
 __all__ = [
     "MOST_TOGETHER",
@@ -150,19 +153,27 @@ class EngineQuery(Protocol):
     def member(self) -> Any:
         """Of a table's question, that whose groups are the table's, and the number of its own; else None."""
 
-    def values(self, table: Any, schema: Any = None, pattern: Any = None, unit: str | None = None) -> Any:
-        """The question on an ibis table with these columns, row by row: its ``value``, null where it has
-        none, and ``passes`` where there is a filter; of a pattern, if one is given. With a column that says
-        which ``unit`` a row belongs to, that too."""
+    def values(
+        self,
+        table: Table,
+        schema: Schema | None = None,
+        *,
+        patterned: bool = False,
+        unit: str | None = None,
+    ) -> Any:
+        """The question on an ibis ``table`` with the columns of ``schema``, row by row: its ``value``, null
+        where it has none, and ``passes`` where there is a filter. If ``patterned``, with parameters in place
+        of the numbers of its pattern. With a column that says which ``unit`` a row belongs to, that too."""
 
 
 @dataclass(frozen=True, repr=False)
 class Sums(Record):
     """Exact sums over the rows that enter an answer.
 
-    ``total`` is the sum of the whole numbers that stand for the values, each between 0 and ``scale``, and
-    ``squares`` the sum of their squares (None unless asked for). The mean in the question's own units is lo +
-    (hi - lo) · total / (rows · scale). Of a mean, the squares come with how many values were ``clipped``.
+    ``rows`` is how many there are. ``total`` is the sum of the whole numbers that stand for the values, each
+    between 0 and ``scale``, and ``squares`` the sum of their squares (None unless asked for). The mean in the
+    question's own units is lo + (hi - lo) · total / (rows · scale). Of a mean, the squares come with how many
+    values were ``clipped``.
     """
 
     rows: int
@@ -390,7 +401,8 @@ class _Asked:
 
 
 def sums_of_all(rows: Rows, questions: Sequence[EngineQuery], squares: Sequence[bool]) -> list[Sums]:
-    """The exact sums of several checked queries, the same integers as one by one, in few statements."""
+    """The exact sums over ``rows`` of several checked ``questions``, the same integers as one by one, in few
+    statements. ``squares`` says for each question whether sums of squares are wanted too."""
     rows.require_readable()
     sums = _sums_of_tables(rows, questions)
     if len(questions) == 1 and not sums:

@@ -55,6 +55,12 @@ class Book:
     Assumes: the disk keeps what it acknowledged. Someone who can rewrite the whole database can rewrite an
     unsigned book; receipts that others hold show it (:func:`holdfast.ledger.verify`).
 
+    Args:
+        place: The path of the SQLite file, the address of the database, or None for memory.
+        key: The key that signs.
+        marks: Where the marks of books are kept.
+        turns: The file by which processes take turns; None for one process.
+
     >>> book = Book()
     >>> book.append("open", {"rows": 100}, after=0).sequence
     1
@@ -92,13 +98,21 @@ class Book:
     def append(
         self, kind: str, body: dict[str, Any], *, after: int, subject: str = "", request: str = ""
     ) -> Event:
-        """Write one event, if the book still ends at sequence ``after``; otherwise raise :class:`Stale`."""
+        """Write one event, if the book still ends at sequence ``after``; otherwise raise :class:`Stale`.
+
+        Args:
+            kind: What happened, in a word: "open", "reserve", "release", ...
+            body: What there is to say about it.
+            after: The number of the last line, as the caller knows it.
+            subject: The key of the question that it is about.
+            request: The request that led to it.
+        """
         (event,) = self.append_all([Entry(kind, body, subject, request)], after=after)
         return event
 
     def append_all(self, entries: Sequence[Entry], *, after: int) -> list[Event]:
-        """Write several events in one transaction, all or none, if the book still ends at sequence ``after``;
-        otherwise raise :class:`Stale`."""
+        """Write several ``entries`` in one transaction, all or none, if the book still ends at sequence
+        ``after``; otherwise raise :class:`Stale`."""
         start = digest = self._digest_at(after)
         lines, events = [], []
         for sequence, entry in enumerate(entries, start=after + 1):
@@ -134,7 +148,8 @@ class Book:
         return (line.event() for line in self.lines(after))
 
     def lines(self, after: int = 0) -> Iterator[Line]:
-        """The same, as they are stored; a page at a time, so that a long book needs little memory."""
+        """The lines beyond sequence ``after`` as they are stored, each checked against the chain; a page at a
+        time, so that a long book needs little memory."""
         end, digest = self._end
         previous, expected = digest if end == after else "", after
         if after and not previous:
@@ -153,19 +168,19 @@ class Book:
                 return
 
     def at(self, sequence: int) -> Event:
-        """One event by its number."""
+        """The event with the number ``sequence``."""
         lines = self._lines.page(sequence, 1)
         if not lines or lines[0].sequence != sequence:
             raise BookError(f"The account book {self.name} has lost line {sequence}.")
         return self._checked(lines[0]).event()
 
     def about(self, subject: str, kind: str) -> Event | None:
-        """The last event of a kind about a subject, found without reading the rest of the book."""
+        """The last event of a ``kind`` about a ``subject``, found without reading the rest of the book."""
         line = self._lines.about(subject, kind)
         return None if line is None else self._checked(line).event()
 
     def requested(self, request: str) -> Event | None:
-        """The first event that a request led to."""
+        """The first event that a ``request`` led to."""
         line = self._lines.requested(request)
         return None if line is None else self._checked(line).event()
 
@@ -186,14 +201,14 @@ class Book:
         return self._identity
 
     def receipt(self, event: Event) -> Receipt | None:
-        """A signed statement that the book has this event and all before it; None without a key."""
+        """A signed statement that the book has this ``event`` and all before it; None without a key."""
         if self.key is None:
             return None
         return Receipt.sign(self.key, self.identity, event.sequence, event.digest)
 
     def checkpoint(self, balance: Balance, *, after: int) -> Event:
-        """Write down what the lines up to ``after`` add up to, signed if there is a key: the next start goes
-        on from here."""
+        """Write down the ``balance`` of the lines up to ``after``, signed if there is a key: the next start
+        goes on from here."""
         state = balance.to_dict()
         signature = None
         if self.key is not None:
@@ -228,16 +243,18 @@ class Book:
         return bytes.fromhex(self._lines.secret())
 
     def keep(self, name: str, content: bytes) -> None:
-        """Keep bytes beside the lines, in place of what was kept there under this name. They are never in an
-        export, and nothing shows that they were changed: whoever needs that writes their digest in a line."""
+        """Keep ``content`` beside the lines, in place of what was kept there under this ``name``. It is never
+        in an export, and nothing shows that it was changed: whoever needs that writes its digest in a
+        line."""
         self._lines.keep(name, content)
 
     def kept(self, name: str) -> bytes | None:
-        """The bytes that are kept under a name; None where there are none."""
+        """The bytes that are kept under a ``name``; None where there are none."""
         return self._lines.kept(name)
 
     def of_epoch(self, number: int) -> Book:
-        """The book of another epoch of the same table, kept beside this one and signed with the same key."""
+        """The book of epoch ``number`` of the same table, kept beside this one and signed with the same
+        key."""
         turns = self.turns
         if turns is not None:
             turns = turns.with_name(f"{turns.name.partition('.epoch-')[0]}.epoch-{number}")

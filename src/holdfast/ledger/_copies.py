@@ -220,7 +220,17 @@ STEPS: tuple[Step, ...] = ()
 
 @dataclass(frozen=True, repr=False)
 class Migration(Record):
-    """What was, or would be, done to a book: its formats, its steps in words, and where the old one is."""
+    """What was, or would be, done to a book.
+
+    Attributes:
+        book: Where the book is.
+        before: Its format before.
+        after: Its format afterwards.
+        lines: How many lines it has.
+        steps: What each step does, in words.
+        done: Whether it was done; False for a dry run, and for a book that needed no step.
+        kept: Where the old book is; None where nothing was done.
+    """
 
     book: str
     before: int

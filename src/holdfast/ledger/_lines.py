@@ -65,8 +65,8 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Event(Record):
-    """One line of the book: what happened (``kind``, ``body``), to which question (``subject``), on whose
-    request, and the ``digest`` that chains it to all lines before it."""
+    """Line ``sequence`` of the book: what happened (``kind``, ``body``), to which question (``subject``), on
+    whose ``request``, and the ``digest`` that chains it to all lines before it."""
 
     sequence: int
     kind: str
@@ -122,6 +122,10 @@ class Balance:
 
     The reservations of a *batch* follow each other without a gap. Each says how many there are, its place
     among them, and the state of the account before the first, from which all of them are answered.
+
+    Args:
+        state: What :meth:`to_dict` returned at a checkpoint, to go on from there; without it nothing was
+            spent.
     """
 
     window = 60  # seconds
@@ -144,12 +148,12 @@ class Balance:
         self.recent: dict[str, deque[int]] = {}
 
     def spent_by(self, person: str) -> int:
-        """Micro-nats that one person spent or holds reserved."""
+        """Micro-nats that one ``person`` spent or holds reserved."""
         held = sum(int(body["micro_nats"]) for body in self.open.values() if body.get("by", "") == person)
         return self.people.get(person, 0) + held
 
     def apply(self, event: Event) -> None:
-        """Add one more line. A line that does not fit what came before is refused."""
+        """Add one more line, an ``event``. A line that does not fit what came before is refused."""
         body = event.body
         self._require_batch(event)
         self._require_before(event)
@@ -252,7 +256,7 @@ class Balance:
             raise _unfit(event)
 
     def note(self, event: Event) -> None:
-        """Remember when somebody asked, and forget what was a minute before that."""
+        """Remember when somebody asked in an ``event``, and forget what was a minute before that."""
         times, at = self.recent.setdefault(event.body.get("by", ""), deque()), event.body.get("at", 0)
         times.append(at)
         while at - times[0] >= self.window:
@@ -266,7 +270,7 @@ class Balance:
         return same
 
     def to_dict(self) -> dict[str, Any]:
-        """What a checkpoint records; ``Balance(said)`` takes it up again."""
+        """What a checkpoint records; ``Balance(state)`` goes on from it."""
         return {
             "confirmed": self.confirmed,
             "surprised": self.surprised,

@@ -66,7 +66,8 @@ _SETTLED = ("release", "fail", "return")
 
 @dataclass(frozen=True, repr=False)
 class BookHead(Record):
-    """How a book ends: its name, its identity (the digest of its first line), and its last line."""
+    """How the book with a ``name`` ends: ``book`` is its identity (the digest of its first line),
+    ``sequence`` the number of its last line, and ``digest`` that line's digest."""
 
     name: str
     book: str
@@ -76,7 +77,8 @@ class BookHead(Record):
 
 @dataclass(frozen=True, repr=False)
 class LineCounts(Record):
-    """How many lines of each kind a book has. They say what was done, and nothing of what was answered."""
+    """How many lines of each kind the book with a ``name`` has in ``kinds``, up to line ``sequence``. They
+    say what was done, and nothing of what was answered."""
 
     name: str
     sequence: int
@@ -94,8 +96,8 @@ class LineCounts(Record):
 
 
 def read_heads(books: str | Path) -> list[BookHead]:
-    """How every book ends: those in a folder, or in a PostgreSQL database (``postgresql://…``). Books that
-    were not opened yet are left out.
+    """How every book ends. ``books`` is their folder, or their PostgreSQL database (``postgresql://…``).
+    Books that were not opened yet are left out.
 
     Guarantee: nothing is written, and no reader or writer of a book waits for this.
     """
@@ -109,7 +111,8 @@ def read_heads(books: str | Path) -> list[BookHead]:
 
 
 class LineCounter:
-    """Counts the lines of every book; each line is read once, however often the counts are asked for."""
+    """Counts the lines of every book; each line is read once, however often the counts are asked for.
+    ``books`` is the folder of the books, or their PostgreSQL database."""
 
     def __init__(self, books: str | Path) -> None:
         self._books = books

@@ -30,6 +30,8 @@ from holdfast.ledger._lines import BookError, Event, Line, canonical
 from holdfast.records import Record, plain
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from holdfast.ledger._book import Book, Lines
 
 
@@ -37,7 +39,8 @@ _PREFIX = "ed25519:"
 
 
 class SigningKey:
-    """A private key. It never leaves the machine that keeps the book; ``public`` is given to everyone.
+    """A private key of the package ``cryptography``, here ``private``. It never leaves the machine that keeps
+    the book; ``public`` is given to everyone.
 
     Guarantee: a receipt signed with it can be made only by who holds the key (Ed25519, RFC 8032).
     Assumes: the key file is read by its owner alone (it is written so).
@@ -47,9 +50,9 @@ class SigningKey:
     'ed25519:'
     """
 
-    def __init__(self, private: Any) -> None:
+    def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private
-        raw: bytes = private.public_key().public_bytes_raw()
+        raw = private.public_key().public_bytes_raw()
         self.public: str = _PREFIX + raw.hex()
 
     @classmethod
@@ -59,8 +62,8 @@ class SigningKey:
 
     @classmethod
     def at(cls, path: str | Path) -> SigningKey:
-        """The key in a file; a new one is made and written there, for its owner's eyes only, if there is
-        none."""
+        """The key in the file ``path``; a new one is made and written there, for its owner's eyes only, if
+        there is none."""
         place = Path(path)
         try:
             descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -84,9 +87,8 @@ class SigningKey:
             ) from None
 
     def sign(self, statement: str) -> str:
-        """The signature of a statement, in hexadecimal digits."""
-        signature: bytes = self._private.sign(statement.encode())
-        return signature.hex()
+        """The signature of a ``statement``, in hexadecimal digits."""
+        return self._private.sign(statement.encode()).hex()
 
     def __repr__(self) -> str:
         return f"SigningKey(public={self.public!r})"
@@ -100,7 +102,8 @@ class Receipt(Record):
     changed, removed or reordered, fails :func:`verify` against this receipt.
     Assumes: SHA-256 without collisions, Ed25519 without forgeries.
 
-    ``book`` is the digest of the book's first line, ``digest`` that of line ``sequence``.
+    ``book`` is the digest of the book's first line, ``digest`` that of line ``sequence``. ``key`` is the
+    public key, and ``signature`` what it verifies.
     """
 
     book: str
@@ -111,7 +114,7 @@ class Receipt(Record):
 
     @classmethod
     def sign(cls, key: SigningKey, book: str, sequence: int, digest: str) -> Receipt:
-        """The receipt for a book that ends with this line."""
+        """The receipt, signed with ``key``, for a book that ends with this line."""
         return cls(book, sequence, digest, key.public, key.sign(head_statement(book, sequence, digest)))
 
     @classmethod
@@ -121,7 +124,7 @@ class Receipt(Record):
         return cls._from_plain(values)
 
     def signed_by(self, public_key: str) -> bool:
-        """Whether the holder of this key signed it."""
+        """Whether the holder of ``public_key`` signed it."""
         statement = head_statement(self.book, self.sequence, self.digest)
         return self.key == public_key and signed(public_key, statement, self.signature)
 
@@ -296,7 +299,7 @@ def envelope(
         certificate: what all answers rest on (``guard.certificate.to_dict()``), stated beside the receipt.
         name: what the book is called in the statement (default: its identity).
 
-    >>> from holdfast.ledger import SigningKey
+    >>> from holdfast.ledger import Book, SigningKey
     >>> book = Book(key=SigningKey.generate())
     >>> event = book.append("open", {"rows": 100}, after=0)
     >>> open_envelope(envelope(book), book.key.public)["predicate"]["lines"]
@@ -317,7 +320,14 @@ def envelope(
 def seal(
     key: SigningKey, subject: Sequence[Mapping[str, Any]], predicate_type: str, predicate: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Any in-toto statement in a DSSE envelope that this key signs."""
+    """Any in-toto statement in a DSSE envelope.
+
+    Args:
+        key: The key that signs.
+        subject: What the statement is about: names and digests, as in-toto has them.
+        predicate_type: The address that says what kind of statement this is.
+        predicate: What is stated.
+    """
     statement = canonical(
         {
             "_type": STATEMENT_TYPE,

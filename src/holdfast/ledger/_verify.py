@@ -39,8 +39,8 @@ _ONE_ANSWER_EACH = ("agreed-code", "grid-code")
 
 @dataclass(frozen=True, repr=False)
 class Problem(Record):
-    """One thing wrong with an export: in which line (0: the file as a whole), what kind of damage, in
-    words."""
+    """One thing wrong with an export: in which ``line`` (0: the file as a whole), which ``kind`` of damage,
+    and what it is in ``words``."""
 
     line: int
     kind: str  # "format" | "changed" | "missing" | "reordered" | "cut" | "signature" | "sums" | "epoch"
@@ -49,9 +49,10 @@ class Problem(Record):
 
 @dataclass(frozen=True, repr=False)
 class Verification(Record):
-    """What :func:`verify` found: ``problems`` is empty for a book that is whole. ``spent`` is counted in
-    ``unit``, nats or answers, as the account does. ``epoch`` says which part of a growing table the book is
-    about."""
+    """What :func:`verify` found: ``problems`` is empty for a book that is whole. The book has so many
+    ``lines``. ``spent`` is counted in ``unit``, nats or answers, as the account does. ``signed`` says whether
+    its end is signed with the public key, and ``receipts`` how many were held against it. ``epoch`` says
+    which part of a growing table the book is about."""
 
     lines: int
     spent: float
@@ -68,8 +69,8 @@ class Verification(Record):
 
 
 def export(book: Book, path: str | Path) -> int:
-    """Write a book to a file of one JSON object a line, ended by the signed head; returns the number of
-    events.
+    """Write a ``book`` to the file ``path``, one JSON object a line, ended by the signed head; returns the
+    number of events.
 
     Guarantee: :func:`verify` detects every change of a single byte, every removed, repeated or reordered
     line. The file holds released answers and prices, and nothing else about protected rows.
@@ -95,6 +96,11 @@ def verify(
     private key signed; and every receipt it passes with was issued for a line it contains. Damage is named:
     changed, missing, reordered, cut.
     Assumes: SHA-256 without collisions, Ed25519 without forgeries; the public key came from its owner.
+
+    Args:
+        path: The file that :func:`export` wrote.
+        public_key: "ed25519:" and 64 hexadecimal digits; without it no signature is checked.
+        receipts: Receipts that people hold for lines of this book.
     """
     text = Path(path).read_bytes()
     checked = _Checked()
@@ -255,7 +261,7 @@ def _receipt(content: Any) -> Receipt | None:
 
 
 def read_receipts(path: str | Path) -> list[Receipt]:
-    """The receipts in a file: one JSON object, a list of them, or one a line."""
+    """The receipts in the file ``path``: one JSON object, a list of them, or one a line."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         try:
@@ -268,8 +274,8 @@ def read_receipts(path: str | Path) -> list[Receipt]:
 
 
 def read_lines(path: str | Path) -> list[Line]:
-    """The lines of an export as far as they can be read; whether they are right is for :func:`verify` to
-    say."""
+    """The lines of the export ``path`` as far as they can be read. :func:`verify` says whether they are
+    right."""
     lines = []
     for row in Path(path).read_bytes().split(b"\n"):
         try:
@@ -283,9 +289,10 @@ def read_lines(path: str | Path) -> list[Line]:
 class EpochLink(Record):
     """Which epoch a book is about, as its first line says.
 
-    ``before`` is the identity of the book of the epoch before it, which announced this one in its ``line``
-    with the ``digest``; ``failure_before`` is what the confidences of all earlier epochs leave open together,
-    and ``closed`` whether the account before it was closed for good by then.
+    ``number`` counts epochs from 1. ``before`` is the identity of the book of the epoch before it, which
+    announced this one in its ``line`` with the ``digest``; ``failure_before`` is what the confidences of all
+    earlier epochs leave open together, and ``closed`` whether the account before it was closed for good by
+    then.
     """
 
     number: int
@@ -307,7 +314,7 @@ class EpochLink(Record):
 
     @classmethod
     def in_opening(cls, opening: dict[str, Any]) -> EpochLink | None:
-        """The link in what a first line says."""
+        """The link in the body of a first line, ``opening``."""
         return cls(**opening["epoch"]) if opening.get("epoch") else None
 
 
@@ -320,6 +327,11 @@ def verify_epochs(
     Guarantee: exports that pass without problems are of one table's epochs in a row: every account but the
     last announced exactly the next one, in a line it contains, and no epoch has a second book among them.
     Assumes: what :func:`verify` assumes.
+
+    Args:
+        paths: The exports, from the first epoch on.
+        public_key: The key that all of them are signed with; without it no signature is checked.
+        receipts: Receipts that people hold for lines of any of these books.
     """
     exports = [read_lines(path) for path in paths]
     held = list(receipts)
@@ -373,9 +385,11 @@ def _breaks(earlier: list[Line], later: list[Line]) -> Iterator[str]:
 
 @dataclass(frozen=True, repr=False)
 class Checkpoint(Record):
-    """A signed statement that a book ended with this line at this time (seconds since 1970, UTC).
+    """A signed statement that the book with a ``name`` ended with this line at this ``time`` (seconds since
+    1970, UTC).
 
-    ``book`` is the digest of the book's first line, ``digest`` that of line ``sequence``.
+    ``book`` is the digest of the book's first line, ``digest`` that of line ``sequence``. ``key`` is the
+    public key, and ``signature`` what it verifies.
     """
 
     name: str
@@ -388,12 +402,12 @@ class Checkpoint(Record):
 
     @classmethod
     def sign(cls, key: SigningKey, head: BookHead, at: int) -> Checkpoint:
-        """The checkpoint of a book that ends like this."""
+        """The checkpoint, signed with ``key``, of a book that ends like ``head`` at the time ``at``."""
         statement = _statement(head.name, head.book, head.sequence, head.digest, at)
         return cls(head.name, head.book, head.sequence, head.digest, at, key.public, key.sign(statement))
 
     def signed_by(self, public_key: str) -> bool:
-        """Whether the holder of this key signed it."""
+        """Whether the holder of ``public_key`` signed it."""
         statement = _statement(self.name, self.book, self.sequence, self.digest, self.time)
         return self.key == public_key and signed(public_key, statement, self.signature)
 
@@ -441,7 +455,7 @@ class Witness:
 
 
 def read_witness(path: str | Path) -> list[Checkpoint]:
-    """The checkpoints in a witness file, in order. A last line that a crash tore is left out."""
+    """The checkpoints in the witness file ``path``, in order. A last line that a crash tore is left out."""
     checkpoints = []
     rows = Path(path).read_text(encoding="utf-8").split("\n")
     for number, row in enumerate(rows, start=1):

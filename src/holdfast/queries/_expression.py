@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from operator import add
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast import engines
 from holdfast.errors import QueryRejected
@@ -26,8 +26,9 @@ from holdfast.queries._reader import (
     read_tree,
     reading_dialect,
 )
+from holdfast.typing import ExpressionLike
 
-__all__ = ["Expression", "read_text"]
+__all__ = ["Expression", "ExpressionSource", "read_text"]
 
 
 # Stands for a number in a text; no question contains it.
@@ -153,6 +154,8 @@ _PLAIN_SELECT = frozenset({"expressions", "from_", "from", "kind", "operation_mo
 class Expression:
     """A scalar expression over one row, in canonical form: two spellings of one expression are equal.
 
+    ``node`` is the tree of the expression.
+
     >>> Expression.read("1 < x AND (y<2)") == Expression.read("y < 2 and x > 1")
     True
     >>> str(Expression.read("NOT (x > 1e0)"))
@@ -162,8 +165,11 @@ class Expression:
     node: Node
 
     @classmethod
-    def read(cls, source: Any, *, schema: Mapping[str, engines.Column] | None = None) -> Expression:
-        """Read SQL text or an ibis expression; a deferred one (``_.x * 2``) needs the ``schema`` it is about.
+    def read(
+        cls, source: ExpressionSource, *, schema: Mapping[str, engines.Column] | None = None
+    ) -> Expression:
+        """Read ``source``, which is SQL text or an ibis expression; a deferred one (``_.x * 2``) needs the
+        ``schema`` it is about.
 
         Raises :class:`~holdfast.errors.QueryRejected` for everything that is not on the whitelist, saying
         what to write instead. Whether the columns exist and fit is for :meth:`holdfast.queries.Query.check`
@@ -212,6 +218,10 @@ class Expression:
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"
+
+
+ExpressionSource: TypeAlias = ExpressionLike | Expression
+"""What :meth:`Expression.read` takes."""
 
 
 def _from_ibis(source: Any, schema: Mapping[str, engines.Column] | None) -> Any:

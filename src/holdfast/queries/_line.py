@@ -44,7 +44,7 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
 
 def read(text: str) -> Query:
-    """Read a question from one line.
+    """Read a question from ``text``, one line.
 
     >>> read("share(age > 40, where = sex = 'F')").where
     Expression("sex = 'F'")
@@ -154,8 +154,8 @@ def _build(kind: str, expressions: list[str], numbers: list[float], options: dic
         if kind == "mean" and (count in (0, 2) or "weights" in options):
             return mean(first, bounds=limits or None, **options)
         if kind in ("difference", "lift") and count in (0, 2):
-            verb = _verbs.difference if kind == "difference" else _verbs.lift
-            return verb(first, between=expressions[1:], bounds=limits or None, **_taken(kind, options))
+            compare = _verbs.difference if kind == "difference" else _verbs.lift
+            return compare(first, between=expressions[1:], bounds=limits or None, **_taken(kind, options))
         if kind in ("variance", "std") and count in (0, 2):
             verb = _verbs.variance if kind == "variance" else _verbs.std
             return verb(first, bounds=limits or None, **_taken(kind, options))

@@ -145,12 +145,12 @@ def _name(name: str) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """A column's name as it is written in an expression."""
+    """The ``name`` of a column as it is written in an expression."""
     return _name(name)
 
 
 def quoted_value(value: float | str) -> str:
-    """A number or a text as it is written in an expression."""
+    """A ``value``, a number or a text, as it is written in an expression."""
     return _literal(Literal("text", value) if isinstance(value, str) else number(float(value)))
 
 

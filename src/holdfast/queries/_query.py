@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import engines
 from holdfast.checks import choice
@@ -32,6 +32,9 @@ from holdfast.queries._nodes import (
     walk,
 )
 from holdfast.records import Record
+
+if TYPE_CHECKING:
+    from ibis import Table
 
 __all__ = [
     "KINDS",
@@ -62,15 +65,17 @@ _UNBOUNDED = ("share", "quantile", "cdf", "histogram")
 class Query(Record):
     """One question about a table; made by the functions of :mod:`holdfast.queries`, or by :func:`read`.
 
-    ``expression`` is what is asked about. Some kinds are about an ``other`` value of each row too, and some
-    compare ``groups`` of rows, each given by a condition; a row is in the first group whose condition is true
-    of it. A question ``by`` some columns is one question for each of their values. The ``bins`` of a
-    histogram are their number, or their edges.
+    ``kind`` is the statistic, one of ``KINDS``, and ``q`` the level of a quantile. ``guess`` is the answer
+    that whoever asks expects. ``expression`` is what is asked about. Some kinds are about an ``other`` value
+    of each row too, and some compare ``groups`` of rows, each given by a condition; a row is in the first
+    group whose condition is true of it. A question ``by`` some columns is one question for each of their
+    values. The ``bins`` of a histogram are their number, or their edges.
 
     ``nulls`` says what a row without a value counts as: a number (for a share True or False), or ``"skip"``
     to leave such rows out. Left open, the question is refused where nulls are to be expected; where one turns
     up all the same it counts as the lowest value there is (``bounds[0]``, False, for a quantile minus
-    infinity). In the filter ``where`` a null does not pass. Values outside ``bounds`` are clipped.
+    infinity). In the filter ``where`` a null does not pass. Values outside ``bounds`` are clipped, and
+    ``other`` values outside ``other_bounds``; with ``trained_bounds`` the training part proposes both.
     """
 
     kind: str
@@ -187,7 +192,7 @@ def _constant(value: float) -> str:
 
 
 def limits(query: Query) -> tuple[float, float]:
-    """Between what the statistic lies, whatever the rows are."""
+    """Between what the statistic of ``query`` lies, whatever the rows are."""
     low, high = query.bounds or (-math.inf, math.inf)
     width = high - low
     across = 0.0 if query.other_bounds is None else query.other_bounds[1] - query.other_bounds[0]
@@ -332,9 +337,10 @@ class CheckedQuery:
 
     def values(
         self,
-        table: Any,
+        table: Table,
         schema: engines.Schema | None = None,
-        pattern: Pattern | None = None,
+        *,
+        patterned: bool = False,
         unit: str | None = None,
     ) -> Any:
         """The question on an ibis table, row by row: what :attr:`nodes` names. A value is null where a row
@@ -344,10 +350,10 @@ class CheckedQuery:
             table: The ibis table.
             schema: The columns of the table, where they are stored otherwise than those that the question was
                 checked against.
-            pattern: The pattern to compile in place of the question itself.
+            patterned: Whether to put parameters in place of the numbers of :attr:`pattern`.
             unit: A column that says which unit a row belongs to; it is returned too, under the name ``unit``.
         """
-        nodes = self.nodes if pattern is None else dict(pattern.nodes)
+        nodes = dict(self.pattern.nodes) if patterned else self.nodes
         compiler = Compiler(table, schema or self.schema)
         values = {name: compiler.value(node) for name, node in nodes.items()}
         if unit is not None:

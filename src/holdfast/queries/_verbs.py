@@ -6,36 +6,60 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from holdfast import engines
 from holdfast.checks import real, reals, whole
 from holdfast.errors import InvalidArgument, QueryRejected
-from holdfast.queries._expression import Expression
+from holdfast.queries._expression import Expression, ExpressionSource
 from holdfast.queries._query import TRAIN, Nulls, Query, limits
+from holdfast.typing import ArrayLike, BoundsLike
 
 __all__ = [
     *("cdf", "correlation", "covariance", "difference", "histogram", "lift", "mean", "median", "quantile"),
     *("ratio", "share", "slope", "std", "unbounded", "variance"),
 ]
 
+OneOrMore: TypeAlias = ExpressionSource | Sequence[ExpressionSource]
 _MOST_BINS = 1_000
+
+
+class Options(TypedDict, total=False):
+    """What may be said beside a question's own arguments; see :func:`share` for the meaning of each."""
+
+    where: ExpressionSource | None
+    nulls: Nulls
+    guess: float | None
+    by: OneOrMore | None
+    schema: engines.Schema | None
+
+
 _ANYWHERE = (-1.7976931348623157e308, 1.7976931348623157e308)
 
 
 def mean(
-    expression: Any,
+    expression: ExpressionSource,
     *,
-    bounds: Any = None,
-    where: Any = None,
+    bounds: BoundsLike = None,
+    where: ExpressionSource | None = None,
     nulls: Nulls = None,
     guess: float | None = None,
-    weights: Any = None,
-    by: Any = None,
+    weights: ExpressionSource | None = None,
+    by: OneOrMore | None = None,
     schema: engines.Schema | None = None,
 ) -> Query:
     """Ask for the mean of an expression, its values clipped to ``bounds``; with ``weights``, which are not
     negative, for the weighted mean. Then ``bounds`` names both ranges: {"x": (0, 10), "w": (0, 2)}.
+
+    Args:
+        expression: The value of each row.
+        bounds: Where values are clipped: (lo, hi), or "train" to let the training part propose it.
+        weights: The weight of each row; without it all rows weigh the same.
+        where: A condition; only rows for which it is true enter.
+        nulls: What a row without a value counts as, within the bounds, or "skip" to leave it out.
+        guess: The answer that you expect; by default the training part gives it.
+        by: A column, or two: one question for each of their values.
+        schema: The columns of the table, for expressions of ibis that are not bound to one.
 
     >>> str(mean("income", bounds=(0, 1e5), where="age > 40"))
     'mean(income, 0, 100000, where = age > 40)'
@@ -67,13 +91,13 @@ def mean(
 
 
 def _weighted_mean(
-    expression: Any,
-    weights: Any,
-    bounds: Any,
-    where: Any,
+    expression: ExpressionSource,
+    weights: ExpressionSource,
+    bounds: BoundsLike,
+    where: ExpressionSource | None,
     nulls: Nulls,
     guess: float | None,
-    by: Any,
+    by: OneOrMore | None,
     schema: engines.Schema | None,
 ) -> Query:
     read, heavy = (Expression.read(source, schema=schema) for source in (expression, weights))
@@ -99,15 +123,23 @@ def _weighted_mean(
 
 
 def share(
-    condition: Any,
+    condition: ExpressionSource,
     *,
-    where: Any = None,
+    where: ExpressionSource | None = None,
     nulls: Nulls = None,
     guess: float | None = None,
-    by: Any = None,
+    by: OneOrMore | None = None,
     schema: engines.Schema | None = None,
 ) -> Query:
     """Ask for the share of rows for which a condition is true.
+
+    Args:
+        condition: What is true or false of each row.
+        where: A condition; only rows for which it is true enter.
+        nulls: What a row counts as whose condition is null: True, False, or "skip" to leave it out.
+        guess: The answer that you expect; by default the training part gives it.
+        by: A column, or two: one question for each of their values.
+        schema: The columns of the table, for expressions of ibis that are not bound to one.
 
     >>> str(share("NOT age <= 40", guess=0.5))
     'share(age > 40, guess = 0.5)'
@@ -125,16 +157,25 @@ def share(
 
 
 def quantile(
-    expression: Any,
+    expression: ExpressionSource,
     q: float,
     *,
-    where: Any = None,
+    where: ExpressionSource | None = None,
     nulls: Nulls = None,
     guess: float | None = None,
-    by: Any = None,
+    by: OneOrMore | None = None,
     schema: engines.Schema | None = None,
 ) -> Query:
     """Ask for the ``q``-quantile of an expression, 0 < q < 1.
+
+    Args:
+        expression: The value of each row.
+        q: Which quantile: 0.5 is the median.
+        where: A condition; only rows for which it is true enter.
+        nulls: What a row without a value counts as, or "skip" to leave it out.
+        guess: The answer that you expect; by default the training part gives it.
+        by: A column, or two: one question for each of their values.
+        schema: The columns of the table, for expressions of ibis that are not bound to one.
 
     >>> str(quantile("income", 0.5))
     'quantile(income, 0.5)'
@@ -155,15 +196,23 @@ def quantile(
 
 
 def median(
-    expression: Any,
+    expression: ExpressionSource,
     *,
-    where: Any = None,
+    where: ExpressionSource | None = None,
     nulls: Nulls = None,
     guess: float | None = None,
-    by: Any = None,
+    by: OneOrMore | None = None,
     schema: engines.Schema | None = None,
 ) -> Query:
     """Ask for the median of an expression.
+
+    Args:
+        expression: The value of each row.
+        where: A condition; only rows for which it is true enter.
+        nulls: What a row without a value counts as, or "skip" to leave it out.
+        guess: The answer that you expect; by default the training part gives it.
+        by: A column, or two: one question for each of their values.
+        schema: The columns of the table, for expressions of ibis that are not bound to one.
 
     >>> str(median("income"))
     'quantile(income, 0.5)'
@@ -171,8 +220,16 @@ def median(
     return quantile(expression, 0.5, where=where, nulls=nulls, guess=guess, by=by, schema=schema)
 
 
-def ratio(u: Any, v: Any, *, bounds: Any = None, **options: Any) -> Query:
+def ratio(
+    u: ExpressionSource, v: ExpressionSource, *, bounds: BoundsLike = None, **options: Unpack[Options]
+) -> Query:
     """Ask for the mean of ``u`` divided by the mean of ``v``, which is not negative: revenue a visit.
+
+    Args:
+        u: The value above the line.
+        v: The value below the line.
+        bounds: Where values are clipped: (lo, hi) for both, a dict with a pair for each, or "train".
+        **options: ``where``, ``nulls`` ("skip" only), ``guess``, ``by`` and ``schema``, as for :func:`share`.
 
     >>> str(ratio("revenue", "visits", bounds={"revenue": (0, 500), "visits": (0, 30)}))
     'ratio(revenue, visits, 0, 500, 0, 30)'
@@ -185,8 +242,16 @@ def ratio(u: Any, v: Any, *, bounds: Any = None, **options: Any) -> Query:
     return query
 
 
-def covariance(x: Any, y: Any, *, bounds: Any = None, **options: Any) -> Query:
+def covariance(
+    x: ExpressionSource, y: ExpressionSource, *, bounds: BoundsLike = None, **options: Unpack[Options]
+) -> Query:
     """Ask for the covariance of two expressions.
+
+    Args:
+        x: The first value of each row.
+        y: The second value of each row.
+        bounds: Where values are clipped: (lo, hi) for both, a dict with a pair for each, or "train".
+        **options: ``where``, ``nulls`` ("skip" only), ``guess``, ``by`` and ``schema``, as for :func:`share`.
 
     >>> str(covariance("age", "income", bounds={"age": (18, 90), "income": (0, 1e5)}))
     'covariance(age, income, 18, 90, 0, 100000)'
@@ -194,8 +259,16 @@ def covariance(x: Any, y: Any, *, bounds: Any = None, **options: Any) -> Query:
     return _of_two("covariance", x, y, bounds, options)
 
 
-def correlation(x: Any, y: Any, *, bounds: Any = None, **options: Any) -> Query:
+def correlation(
+    x: ExpressionSource, y: ExpressionSource, *, bounds: BoundsLike = None, **options: Unpack[Options]
+) -> Query:
     """Ask for the correlation of two expressions.
+
+    Args:
+        x: The first value of each row.
+        y: The second value of each row.
+        bounds: Where values are clipped: (lo, hi) for both, a dict with a pair for each, or "train".
+        **options: ``where``, ``nulls`` ("skip" only), ``guess``, ``by`` and ``schema``, as for :func:`share`.
 
     >>> str(correlation("age", "income", bounds={"age": (18, 90), "income": (0, 1e5)}))
     'correlation(age, income, 18, 90, 0, 100000)'
@@ -203,8 +276,16 @@ def correlation(x: Any, y: Any, *, bounds: Any = None, **options: Any) -> Query:
     return _of_two("correlation", x, y, bounds, options)
 
 
-def slope(y: Any, x: Any, *, bounds: Any = None, **options: Any) -> Query:
+def slope(
+    y: ExpressionSource, x: ExpressionSource, *, bounds: BoundsLike = None, **options: Unpack[Options]
+) -> Query:
     """Ask for the slope of ``y`` on ``x`` by least squares: how much ``y`` grows with one unit of ``x``.
+
+    Args:
+        y: The value that is explained.
+        x: The value that explains it.
+        bounds: Where values are clipped: (lo, hi) for both, a dict with a pair for each, or "train".
+        **options: ``where``, ``nulls`` ("skip" only), ``guess``, ``by`` and ``schema``, as for :func:`share`.
 
     >>> str(slope("income", "age", bounds={"age": (18, 90), "income": (0, 1e5)}))
     'slope(income, age, 0, 100000, 18, 90)'
@@ -212,8 +293,13 @@ def slope(y: Any, x: Any, *, bounds: Any = None, **options: Any) -> Query:
     return _of_two("slope", y, x, bounds, options)
 
 
-def variance(x: Any, *, bounds: Any = None, **options: Any) -> Query:
+def variance(x: ExpressionSource, *, bounds: BoundsLike = None, **options: Unpack[Options]) -> Query:
     """Ask for the variance of an expression.
+
+    Args:
+        x: The value of each row.
+        bounds: Where values are clipped: (lo, hi), or "train" to let the training part propose it.
+        **options: ``where``, ``nulls`` ("skip" only), ``guess``, ``by`` and ``schema``, as for :func:`share`.
 
     >>> str(variance("income", bounds=(0, 1e5)))
     'variance(income, 0, 100000)'
@@ -221,8 +307,13 @@ def variance(x: Any, *, bounds: Any = None, **options: Any) -> Query:
     return _of_one("variance", x, bounds, options)
 
 
-def std(x: Any, *, bounds: Any = None, **options: Any) -> Query:
+def std(x: ExpressionSource, *, bounds: BoundsLike = None, **options: Unpack[Options]) -> Query:
     """Ask for the standard deviation of an expression.
+
+    Args:
+        x: The value of each row.
+        bounds: Where values are clipped: (lo, hi), or "train" to let the training part propose it.
+        **options: ``where``, ``nulls`` ("skip" only), ``guess``, ``by`` and ``schema``, as for :func:`share`.
 
     >>> str(std("income", bounds=(0, 1e5)))
     'std(income, 0, 100000)'
@@ -230,11 +321,21 @@ def std(x: Any, *, bounds: Any = None, **options: Any) -> Query:
     return _of_one("std", x, bounds, options)
 
 
-def difference(x: Any, *, between: Any, bounds: Any = None, **options: Any) -> Query:
+def difference(
+    x: ExpressionSource,
+    *,
+    between: OneOrMore,
+    bounds: BoundsLike = None,
+    **options: Unpack[Options],
+) -> Query:
     """Ask for the mean of ``x`` in a first group of rows less its mean in a second one.
 
     ``between`` is two conditions, as a pair or as one text with a comma, or a column that has two values:
     then the later value is the first group. A condition as ``x`` counts 0 or 1 and needs no bounds.
+
+    Args:
+        bounds: Where values are clipped: (lo, hi), or "train" to let the training part propose it.
+        **options: ``where``, ``nulls`` ("skip" only), ``guess``, ``by`` and ``schema``, as for :func:`share`.
 
     >>> str(difference("spend", between=("arm = 'b'", "arm = 'a'"), bounds=(0, 500)))
     "difference(spend, arm = 'b', arm = 'a', 0, 500)"
@@ -242,9 +343,19 @@ def difference(x: Any, *, between: Any, bounds: Any = None, **options: Any) -> Q
     return _of_groups("difference", x, between, bounds, options)
 
 
-def lift(x: Any, *, between: Any, bounds: Any = None, **options: Any) -> Query:
+def lift(
+    x: ExpressionSource,
+    *,
+    between: OneOrMore,
+    bounds: BoundsLike = None,
+    **options: Unpack[Options],
+) -> Query:
     """Ask how much larger the mean of ``x`` is in a first group of rows than in a second one, relative to the
     second: 0.1 is a tenth more. ``x`` is not negative; ``between`` is that of :func:`difference`.
+
+    Args:
+        bounds: Where values are clipped: (lo, hi), or "train" to let the training part propose it.
+        **options: ``where``, ``nulls`` ("skip" only), ``guess``, ``by`` and ``schema``, as for :func:`share`.
 
     >>> str(lift("spend", between="arm = 'b', arm = 'a'", bounds=(0, 500)))
     "lift(spend, arm = 'b', arm = 'a', 0, 500)"
@@ -256,13 +367,19 @@ def lift(x: Any, *, between: Any, bounds: Any = None, **options: Any) -> Query:
 
 
 def cdf(
-    x: Any,
+    x: ExpressionSource,
     *,
-    where: Any = None,
+    where: ExpressionSource | None = None,
     nulls: Nulls = None,
     schema: engines.Schema | None = None,
 ) -> Query:
     """Ask for the whole distribution of an expression at once: which share of it is at most t, for all t.
+
+    Args:
+        x: The value of each row.
+        where: A condition; only rows for which it is true enter.
+        nulls: "skip" to leave out rows without a value.
+        schema: The columns of the table, for expressions of ibis that are not bound to one.
 
     >>> str(cdf("income"))
     'cdf(income)'
@@ -273,15 +390,22 @@ def cdf(
 
 
 def histogram(
-    x: Any,
-    bins: Any = 10,
+    x: ExpressionSource,
+    bins: int | ArrayLike = 10,
     *,
-    where: Any = None,
+    where: ExpressionSource | None = None,
     nulls: Nulls = None,
     schema: engines.Schema | None = None,
 ) -> Query:
     """Ask for the share of rows in each bin, read off :func:`cdf`. ``bins`` is their number, over what the
     training part shows, or their edges.
+
+    Args:
+        x: The value of each row.
+        bins: The number of bins, or their edges.
+        where: A condition; only rows for which it is true enter.
+        nulls: "skip" to leave out rows without a value.
+        schema: The columns of the table, for expressions of ibis that are not bound to one.
 
     >>> str(histogram("income", [0, 1e4, 1e5]))
     'histogram(income, 0, 10000, 100000)'
@@ -304,25 +428,33 @@ def histogram(
     )
 
 
-def _of_one(kind: str, x: Any, bounds: Any, options: dict[str, Any]) -> Query:
+def _of_one(kind: str, x: ExpressionSource, bounds: BoundsLike, options: Options) -> Query:
     read = Expression.read(x, schema=options.get("schema"))
     (own,) = bounds_of((x, read), given=bounds, of=kind)
     return _query(kind, options, own is None, expression=read, bounds=own)
 
 
-def _of_two(kind: str, x: Any, y: Any, bounds: Any, options: dict[str, Any]) -> Query:
+def _of_two(
+    kind: str, x: ExpressionSource, y: ExpressionSource, bounds: BoundsLike, options: Options
+) -> Query:
     first, second = (Expression.read(source, schema=options.get("schema")) for source in (x, y))
     own, others = bounds_of((x, first), (y, second), given=bounds, of=kind)
     return _query(kind, options, own is None, expression=first, bounds=own, other=second, other_bounds=others)
 
 
-def _of_groups(kind: str, x: Any, between: Any, bounds: Any, options: dict[str, Any]) -> Query:
+def _of_groups(
+    kind: str,
+    x: ExpressionSource,
+    between: OneOrMore,
+    bounds: BoundsLike,
+    options: Options,
+) -> Query:
     from holdfast.queries._line import split_at_commas
 
     schema = options.get("schema")
     read = Expression.read(x, schema=schema)
     parts = split_at_commas(between) if isinstance(between, str) else between
-    listed = list(parts) if isinstance(parts, (list, tuple)) else [parts]
+    listed = _listed(parts)
     if not 1 <= len(listed) <= 2:
         raise InvalidArgument("between", "two conditions, or a column with two values", between, of=kind)
     groups = tuple(Expression.read(condition, schema=schema) for condition in listed)
@@ -338,7 +470,7 @@ def _of_groups(kind: str, x: Any, between: Any, bounds: Any, options: dict[str, 
 
 def _query(
     kind: str,
-    options: dict[str, Any],
+    options: Options,
     trained: bool,
     *,
     expression: Expression,
@@ -352,7 +484,10 @@ def _query(
     unknown = next((name for name in options if name not in allowed), None)
     if unknown is not None:
         raise InvalidArgument(
-            unknown, f"left out: {kind} takes {', '.join(allowed[:-1])}", options[unknown], of=kind
+            unknown,
+            f"left out: {kind} takes {', '.join(allowed[:-1])}",
+            dict(options)[unknown],
+            of=kind,
         )
     query = Query(
         kind=kind,
@@ -382,23 +517,28 @@ def _skip(nulls: Nulls, kind: str) -> Nulls:
     return nulls
 
 
-def filter_of(where: Any, schema: engines.Schema | None) -> Expression | None:
+def filter_of(where: ExpressionSource | None, schema: engines.Schema | None) -> Expression | None:
     """The filter, read."""
     return None if where is None else Expression.read(where, schema=schema)
 
 
-def groups_of(by: Any, schema: engines.Schema | None) -> tuple[Expression, ...]:
+def groups_of(by: OneOrMore | None, schema: engines.Schema | None) -> tuple[Expression, ...]:
     """The columns that a question is asked by: one, or two of them."""
     if by is None:
         return ()
-    listed = by if isinstance(by, (list, tuple)) else [by]
+    listed = _listed(by)
     if not 1 <= len(listed) <= 2:
         raise InvalidArgument("by", "one column or two", by)
     return tuple(Expression.read(column, schema=schema) for column in listed)
 
 
+def _listed(sources: OneOrMore) -> list[ExpressionSource]:
+    return [*sources] if isinstance(sources, (list, tuple)) else [cast("ExpressionSource", sources)]
+
+
 def unbounded(of: str, texts: Sequence[str]) -> QueryRejected:
-    """The refusal of a question that does not say where values are clipped."""
+    """The refusal of a question that does not say where values are clipped: ``of`` is its kind, and ``texts``
+    are its values."""
     each = ", a dict with a pair for each" if len(texts) > 1 else ""
     return QueryRejected(
         f"The {of} of {' and '.join(texts)} needs bounds: no number of rows can tell it of unbounded values. "
@@ -407,7 +547,9 @@ def unbounded(of: str, texts: Sequence[str]) -> QueryRejected:
     )
 
 
-def bounds_of(*values: tuple[Any, Expression], given: Any, of: str) -> list[tuple[float, float] | None]:
+def bounds_of(
+    *values: tuple[ExpressionSource, Expression], given: BoundsLike, of: str
+) -> list[tuple[float, float] | None]:
     """The range of each value, from a pair (lo, hi) for all of them, a pair for each, or a dict with a pair
     for each, by what was written or by its canonical text. None where the training part is to say it."""
     texts = [read.text for _, read in values]

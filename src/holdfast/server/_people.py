@@ -111,15 +111,36 @@ class Tokens:
     neither the file nor the time a look-up takes helps to guess one. A revoked token ends at once, on every
     machine that shares the store. Expiry follows the machine's clock: one that goes back makes tokens last
     longer, and locks nobody out.
+
+    Args:
+        place: The file of the tokens, or a store that is open.
     """
 
     def __init__(self, place: Path | str | Store) -> None:
         self._database: Store = SqliteStore(place) if isinstance(place, (str, Path)) else place
         self._database.make(TOKENS_SCHEMA)
 
-    def issue(self, name: str, **terms: Any) -> tuple[str, Person]:
-        """A new token, shown this once, and who it stands for: :meth:`draft` and :meth:`keep` in one."""
-        secret, person = self.draft(name, **terms)
+    def issue(
+        self,
+        name: str,
+        *,
+        role: str,
+        team: str = "",
+        dataset: str = "*",
+        days: float = 90,
+        by: Person | None = None,
+    ) -> tuple[str, Person]:
+        """A new token, shown this once, and who it stands for: :meth:`draft` and :meth:`keep` in one.
+
+        Args:
+            name: The person's name.
+            role: "owner", "analyst", "auditor", "participant" or "submitter".
+            team: The person's team; empty for none.
+            dataset: What the token reaches, as for :meth:`draft`.
+            days: How long the token is valid.
+            by: The owner who gives it.
+        """
+        secret, person = self.draft(name, role=role, team=team, dataset=dataset, days=days, by=by)
         self.keep(secret, person)
         return secret, person
 
@@ -135,9 +156,11 @@ class Tokens:
     ) -> tuple[str, Person]:
         """A token that is valid once it is kept, and who it stands for.
 
-        ``dataset`` says what it reaches: "dataset:NAME", or NAME alone, which means the same; "board:NAME";
-        "gate:NAME"; or "*" for everything. A participant reaches boards and gates only. A submitter may only
-        submit to one gate. ``by`` is the owner who gives it, and refuses a reach beyond the owner's own.
+        ``name`` and ``team`` are recorded with every question, ``role`` says what the person may do, and
+        ``days`` how long the token is valid. ``dataset`` says what it reaches: "dataset:NAME", or NAME alone,
+        which means the same; "board:NAME"; "gate:NAME"; or "*" for everything. A participant reaches boards
+        and gates only. A submitter may only submit to one gate. ``by`` is the owner who gives it; a reach
+        beyond the owner's own is refused.
         """
         dataset = _checked_reach(role, dataset, by)
         for argument, text in (("name", name), ("team", team)):
@@ -150,7 +173,7 @@ class Tokens:
         return secret, Person(secrets.token_hex(8), name, team, role, dataset, expires)
 
     def keep(self, secret: str, person: Person) -> None:
-        """Make a token valid."""
+        """Make the token ``secret`` of a ``person`` valid, as :meth:`draft` returned them."""
         self._database.execute(
             f"INSERT INTO [tokens] (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
             (
@@ -165,14 +188,15 @@ class Tokens:
         )
 
     def holder(self, secret: str) -> Person:
-        """Who holds a token that is valid now."""
+        """Who holds the token ``secret``; refused if it is not valid now."""
         person = self._first("WHERE digest = ?", _digest(secret))
         if person is None or person.revoked or person.expires <= time.time():
             raise Refused("This token is not valid. Ask the owner of the data for a new one.")
         return person
 
     def revoke(self, identity: str, *, by: Person | None = None) -> bool:
-        """End a token now; False if there is none of this identity, or the owner ``by`` does not reach it."""
+        """End the token with this ``identity`` now. False if there is none, or the owner ``by`` does not
+        reach it."""
         if self.find(identity, by=by) is None:
             return False
         self._database.execute("UPDATE [tokens] SET revoked = 1 WHERE identity = ?", (identity,))
@@ -187,9 +211,10 @@ class Tokens:
         days: float | None = None,
         by: Person | None = None,
     ) -> Person | None:
-        """A token with another role, another reach or another end, which :meth:`write` makes so. None if
-        there is none of this identity, it was revoked, or the owner ``by`` does not reach it. The name and
-        the team stay: what they spent is recorded under them."""
+        """The holder of a token with another ``role``, another reach (``dataset``) or another end (in
+        ``days`` from now). :meth:`write` records the change. None if there is no token with this
+        ``identity``, it was revoked, or the owner ``by`` does not reach it. The name and the team stay: what
+        they spent is recorded under them."""
         person = self.find(identity, by=by)
         if person is None or person.revoked:
             return None
@@ -203,20 +228,20 @@ class Tokens:
         return replace(person, role=new_role, dataset=reach, expires=expires)
 
     def write(self, person: Person) -> None:
-        """Let a token be as :meth:`changed` says, from its next request on."""
+        """Record the ``person`` that :meth:`changed` returned. It holds from the next request on."""
         self._database.execute(
             "UPDATE [tokens] SET role = ?, dataset = ?, expires = ? WHERE identity = ?",
             (person.role, person.dataset, person.expires, person.identity),
         )
 
     def find(self, identity: str, *, by: Person | None = None) -> Person | None:
-        """The holder of the token of this identity, if the owner ``by`` reaches it."""
+        """The holder of the token with this ``identity``, if the owner ``by`` reaches it."""
         person = self._first("WHERE identity = ?", identity) if identity.isalnum() else None
         return person if person is None or by is None or by.covers(person.dataset) else None
 
     def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:
-        """Rewrite tokens of earlier versions, which hold a name and not what it names: "dataset:NAME" if
-        there is such a dataset, "board:NAME" if there is only a board.
+        """Rewrite tokens of earlier versions, which hold a name and not what it names. They become
+        "dataset:NAME" if the name is one of ``datasets``, and "board:NAME" if it is only one of ``boards``.
 
         Where both have the name, the token reaches the dataset only: nobody can know which one it was given
         for. A service does this at every start.
@@ -229,7 +254,8 @@ class Tokens:
                 )
 
     def adopt(self, path: Path) -> None:
-        """Take over the tokens of a file, where tokens are kept with the books now and there are none."""
+        """Copy the tokens of the file ``path``, if this store has none yet: tokens are kept with the books
+        now."""
         adopt(self._database, path, "tokens", ("digest", *_COLUMNS.split(", ")))
 
     @property

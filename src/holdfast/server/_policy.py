@@ -97,8 +97,13 @@ class Policy(Terms):
             raise InvalidArgument("rows", f"what {kind} rows need", self.rows, of="Policy") from None
 
     def require_share(self, person: Person, balance: Balance, price: int) -> None:
-        """Refuse a question whose dearest price does not fit what is left of the person's or the team's
-        share."""
+        """Refuse a question that could cost more than is left of the share of a person or a team.
+
+        Args:
+            person: Who asks.
+            balance: The balance of the account book, which says what each person spent.
+            price: The most that the question can cost, in millionths of the account's unit.
+        """
         for who in self._shares_of(person):
             share, spent = self.shares[who], _spent(balance, who)
             if spent + price > math.floor(share * _MICRO):
@@ -114,7 +119,9 @@ class Policy(Terms):
                 )
 
     def share_left(self, person: Person, balance: Balance) -> float | None:
-        """What is left of the person's share, or of the team's where that is less; None without a share."""
+        """What is left of the share of ``person``, or of the team's where that is less; None without a share.
+        ``balance`` is that of the account book, which says what each person spent.
+        """
         left = [self.shares[who] - _spent(balance, who) / _MICRO for who in self._shares_of(person)]
         return max(0.0, min(left)) if left else None
 
@@ -124,11 +131,11 @@ class Policy(Terms):
         return "nats" if self.strategy in ("code", "agreed-code", "grid-code") else "answers"
 
     def may_report(self, person: Person) -> bool:
-        """Whether this person may give the last word."""
+        """Whether this ``person`` may give the report, which ends the account."""
         return person.role == "owner" or (person.role == "analyst" and self.report == "analyst")
 
     def require_reporter(self, person: Person) -> None:
-        """Refuse the last word of whoever may not give it."""
+        """Refuse the report to a ``person`` who may not give it."""
         if not self.may_report(person):
             raise Forbidden(
                 "A report ends the account. Here only an owner may give it, and this token is for an "
@@ -230,6 +237,7 @@ class Overtaken(HoldfastError):
 class Arrived(Record):
     """Rows that arrived later, and what is new about them; everything else is as in the epoch before.
 
+    ``source`` is where the rows are: a file in the folder of sources, or the address of a table.
     ``confidence`` is the new epoch's own, or ``together`` that of all epochs that ever follow. ``rows``
     describes how the new rows depend on each other, and ``shares`` gives people and teams shares of the new
     account, each as in :class:`~holdfast.server.Policy`.
@@ -242,7 +250,7 @@ class Arrived(Record):
     shares: dict[str, float] | None = None
 
     def policy(self, before: Policy) -> Policy:
-        """The policy of the new epoch, but for its confidence."""
+        """The policy of the new epoch, apart from its confidence. ``before`` is that of the epoch before."""
         return replace(
             before,
             rows=before.rows if self.rows is None else self.rows,
@@ -250,7 +258,12 @@ class Arrived(Record):
         )
 
     def guard(self, before: Guard, policy: Policy, count: int) -> Guard:
-        """The guard of the new epoch, on ``count`` rows; called again, it goes on."""
+        """The guard of the new epoch, on ``count`` rows; called again, it goes on.
+
+        Args:
+            before: The guard of the epoch before.
+            policy: The policy of the new epoch.
+        """
         model = None if policy.rows == {"kind": "independent"} else policy.model(count)
         return before.next_epoch(
             self.source,

@@ -99,25 +99,25 @@ class Service:
         return self.key.sign(f"holdfast secret 1\n{purpose}").encode()
 
     def dataset(self, person: Person, name: str) -> Dataset:
-        """The dataset, or one of its epochs (people@1), if the person's token reaches it."""
+        """The dataset ``name``, or one of its epochs (people@1), if the token of ``person`` reaches it."""
         if not person.reaches("dataset", named(name)[0]):
             raise Unknown(f"There is no dataset {name!r} that this token reaches.")
         return self.datasets.get(name)
 
     def board(self, person: Person, name: str) -> Board:
-        """The board, if the person's token reaches it."""
+        """The board ``name``, if the token of ``person`` reaches it."""
         if not person.reaches("board", name):
             raise Unknown(f"There is no board {name!r} that this token reaches.")
         return self.boards.get(name)
 
     def gate(self, person: Person, name: str) -> OpenGate:
-        """The gate, if the person's token reaches it."""
+        """The gate ``name``, if the token of ``person`` reaches it."""
         if not person.reaches("gate", name):
             raise unknown_gate(name)
         return self.gates.get(name)
 
     def visible(self, person: Person) -> list[str]:
-        """The names of the datasets that the person's token reaches."""
+        """The names of the datasets that the token of ``person`` reaches."""
         return [name for name in self.datasets.names() if person.reaches("dataset", name)]
 
     def ready(self) -> list[str]:
@@ -134,7 +134,7 @@ class Service:
         return []
 
     def accept_restored(self, name: str) -> bool:
-        """Take the book of this name as it is, though it runs behind its mark; False if it does not.
+        """Accept the book ``name`` as it is, though it is older than its mark; False if it is not older.
 
         The book says from then on how far it had come. What was spent in the lines that are lost stays
         unknown, so close the account after this.

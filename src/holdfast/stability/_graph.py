@@ -53,7 +53,7 @@ _CONTEXT: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def convert(notion: Notion, to: str | type[Notion], **context: Any) -> Any:
+def convert(notion: Notion, to: str | type[Notion], **context: object) -> Any:
     """The notion ``to`` that ``notion`` implies, by the path that :func:`explain` shows.
 
     Guarantee: the tightest result over all paths of published arrows that apply, optimised over what the
@@ -71,7 +71,7 @@ def convert(notion: Notion, to: str | type[Notion], **context: Any) -> Any:
     return explain(notion, to, **context).result
 
 
-def explain(notion: Notion, to: str | type[Notion], **context: Any) -> Path:
+def explain(notion: Notion, to: str | type[Notion], **context: object) -> Path:
     """The path by which ``notion`` implies ``to``: each step's theorem, conditions, price and numbers.
 
     ``to`` is a name ("dp", "bayesian-dp", "typical", "two-sample", "max-information",
@@ -149,7 +149,7 @@ def _open(route: Route, at: Mapping[str, Any]) -> int:
     return sum(name not in at for arrow in route for name in arrow.open(at["method"]))
 
 
-def _checked(context: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(context: Mapping[str, object]) -> dict[str, Any]:
     for name in context:
         if name not in _CONTEXT:
             raise InvalidArgument("context", "among " + ", ".join(_CONTEXT), name, of="explain")
