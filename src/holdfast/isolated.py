@@ -20,15 +20,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from holdfast.errors import HoldfastError, QueryRejected
 
-__all__ = ["MOST_MEMORY", "Exhausted", "is_supported", "run_isolated"]
+__all__ = ["MOST_MEMORY", "Exhausted", "is_supported", "parts_of", "run_isolated"]
 
 MOST_MEMORY = 2**30
 MOST_SECONDS = 30.0
 _MOST_JOBS = 4
+_ENTRIES_A_PART = 20_000
 _LENGTH = struct.Struct("!Q")
 _RESULT, _ERROR, _END = b"r", b"e", b"."
 _PRELOADED = ("pandas", "pyarrow", "pyarrow.parquet", "pydantic")
@@ -88,6 +90,17 @@ def run_isolated(
             raise Exhausted(
                 f"This needs more than {memory / 2**20:,.0f} MB of memory or {seconds:g} seconds to be read."
             ) from None
+
+
+def parts_of(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The entries of a long mapping, some at a time, as isolated work sends them.
+
+    Args:
+        values: The mapping.
+    """
+    entries = iter(values.items())
+    while part := dict(islice(entries, _ENTRIES_A_PART)):
+        yield part
 
 
 class _Starter:

@@ -47,7 +47,8 @@ MAY_IMPORT = {
     "audit": _GUARDED | {"planning", "replicable"},
     "lab": _GUARDED | {"audit", "barriers", "replicable"},
     "client": _GUARDED | {"results"},
-    "server": _GUARDED | {"planning", "results", "client"},
+    "registry": _GUARDED | {"results"},
+    "server": _GUARDED | {"planning", "registry", "results", "client"},
     "cli": _GUARDED | {"planning", "audit", "lab", "replicable", "results", "client", "server"},
 }
 # Public names that moved to rooms above stay where users import them from: this file offers them lazily.

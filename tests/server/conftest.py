@@ -17,8 +17,8 @@ from playwright.sync_api import expect
 from server_caller import Caller
 from starlette.testclient import TestClient
 
+from holdfast.registry import GivenResults
 from holdfast.server import Policy, Service, create_app
-from holdfast.server._boards import GivenResults
 
 ROWS = 4_000
 
@@ -38,7 +38,7 @@ def set_up(tmp_path_factory):
     pd.DataFrame({"x": rng.random(ROWS)}).to_parquet(home / "data" / "other.parquet")
     service = Service(home)
     service.datasets.register("people", "people.csv", Policy(error=0.08, shares={"red/bob": 3.0}))
-    service.datasets.register("other", "other.parquet", Policy())
+    service.datasets.register("other", "other.parquet", Policy(rate=10**6))
     pd.DataFrame({"id": range(100), "y": 1}).to_csv(home / "data" / "y.csv", index=False)
     service.boards.register("people", "y.csv", {"target": "y"}, blind=False)
     scores = GivenResults({f"task {number}": number % 2 for number in range(100)})

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from holdfast.ledger import Book
+from holdfast.registry import Person
 from holdfast.server import Service
-from holdfast.server._people import Person
 
 # Started from a process that has everything imported, so that a test can afford many of them.
 people = multiprocessing.get_context("forkserver")
-people.set_forkserver_preload(["holdfast.server._service", "holdfast.engines", "ibis", "duckdb", "pandas"])
+people.set_forkserver_preload(["holdfast.registry._service", "holdfast.engines", "ibis", "duckdb", "pandas"])
 
 ROWS, SUBMISSIONS = 600, 3
 LABELS = pd.DataFrame({"id": np.arange(ROWS), "y": np.random.default_rng(1).integers(0, 2, ROWS)})

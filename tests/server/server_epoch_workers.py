@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.ledger import Book
+from holdfast.registry._policy import Epochs
 from holdfast.server import Arrived, Service
-from holdfast.server._policy import Epochs
 
 # Started from a process that has everything imported, so that a test can afford many of them.
 people = multiprocessing.get_context("forkserver")
-people.set_forkserver_preload(["holdfast.server._service", "holdfast.engines", "ibis", "duckdb", "pandas"])
+people.set_forkserver_preload(["holdfast.registry._service", "holdfast.engines", "ibis", "duckdb", "pandas"])
 
 
 def open_until(home: Path, source: str, writes: int) -> None:

@@ -6,11 +6,11 @@ import multiprocessing
 from pathlib import Path
 from typing import Any
 
+from holdfast.registry import Person
 from holdfast.server import Service
-from holdfast.server._people import Person
 
 people = multiprocessing.get_context("forkserver")
-people.set_forkserver_preload(["holdfast.server._service"])
+people.set_forkserver_preload(["holdfast.registry._service"])
 
 TASKS = 400
 

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from server_gate_workers import scores
 
+from holdfast.registry import GivenResults, Person
 from holdfast.server import Arrived, Policy, Service
-from holdfast.server._boards import GivenResults
-from holdfast.server._people import Person
 
 ROWS = 3_000
 LONG_NAME = "visits-of-all-branch-offices-in-the-north-and-the-south-2025"

@@ -8,9 +8,8 @@ import pytest
 from server_caller import Caller, varied
 
 from holdfast.errors import InvalidArgument
+from holdfast.registry import GivenResults, Refused
 from holdfast.server import Policy, Service, Tokens
-from holdfast.server._boards import GivenResults
-from holdfast.server._people import Refused
 
 OPEN = {("GET", f"/v1/{path}") for path in ("health", "live", "ready", "key", "sign-in")}
 # What each role may do with what its token reaches; everything else is the owner's.

@@ -255,7 +255,7 @@ def test_what_went_wrong_inside_is_neither_said_nor_written_down(analyst, owner,
     refused = analyst.ask("share(age > 40, guess = 0.5)")
     assert refused.status_code == 422
     assert spent(owner) > 0  # That it failed is an outcome, and paid for.
-    monkeypatch.setattr("holdfast.server._datasets.Dataset.ask", explode)
+    monkeypatch.setattr("holdfast.registry._datasets.Dataset.ask", explode)
     assert analyst.ask("share(age > 41)").status_code == 500
     assert "RuntimeError" in caplog.text
     for text in (refused.text, caplog.text):

@@ -10,11 +10,11 @@ from server_caller import varied
 from holdfast.boards import Predictions
 from holdfast.errors import QueryRejected
 from holdfast.ledger import SigningKey
+from holdfast.registry import Person
+from holdfast.registry._boards import Boards
+from holdfast.registry._storage import Contents, Places
 from holdfast.scoring import ScoreQuestion
 from holdfast.server._admission import TooMany
-from holdfast.server._boards import Boards
-from holdfast.server._people import Person
-from holdfast.server._storage import Contents, Places
 
 ROWS = 600
 LABELS = pd.DataFrame({"id": np.arange(ROWS), "y": np.random.default_rng(2).integers(0, 2, ROWS)})

@@ -15,8 +15,8 @@ from server_epoch_workers import open_until, people
 from server_process import start
 
 from holdfast.ledger import Book, EpochLink, export, verify_epochs
+from holdfast.registry._policy import Epochs
 from holdfast.server import Arrived, Policy, Service
-from holdfast.server._policy import Epochs
 
 # What an opening writes, in order: the plan; that the old rows are looked at, what that could cost, and that
 # it cost nothing; the announcement, the new book's first line, its identity in the book before, and that it

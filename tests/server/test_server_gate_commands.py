@@ -15,8 +15,8 @@ from server_process import serving
 
 from holdfast.cli import main
 from holdfast.client import Client
+from holdfast.registry import GivenResults
 from holdfast.server import Service, make_tools
-from holdfast.server._boards import GivenResults
 
 HARNESS = """
 import os, sys

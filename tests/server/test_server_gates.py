@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 from holdfast.client import Client
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.ledger import Receipt, read_receipts, verify
+from holdfast.registry import GivenResults
 from holdfast.server import Policy, Service, create_app
-from holdfast.server._boards import GivenResults
 
 FIRST, BETTER = scores(280), scores(330)
 SEEN = "The scores passed through the submitter's hands."

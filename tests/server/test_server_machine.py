@@ -25,7 +25,8 @@ from server_caller import Caller
 from starlette.testclient import TestClient
 
 from holdfast.asking import Answering, Session
-from holdfast.server import Policy, Service, Tokens, _boards, _datasets, create_app
+from holdfast.registry import _boards, _datasets
+from holdfast.server import Policy, Service, Tokens, create_app
 
 ROWS = 200
 RATE = 3

@@ -11,9 +11,8 @@ from server_process import serving
 
 from browser import PHONE, sticks_out, visiting
 from holdfast.client import Client
+from holdfast.registry import GivenResults, Person
 from holdfast.server import Service
-from holdfast.server._boards import GivenResults
-from holdfast.server._people import Person
 
 MARKUP = "<img src=x onerror=alert(1)>"
 HARNESS = Person(identity="0", name="ci", role="submitter", team="", dataset="gate:agent", expires=0)

@@ -16,8 +16,8 @@ import pytest
 from holdfast import Guard
 from holdfast.errors import DatabaseAway, QueryRejected
 from holdfast.ledger import Book, BookError, _postgres
+from holdfast.registry import StoreError
 from holdfast.server import Policy, Service
-from holdfast.server._storage import StoreError
 
 PEOPLE, QUESTIONS = 3, 12
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from holdfast.registry._service import Recorded
 from holdfast.server import Service
-from holdfast.server._service import Recorded
 from holdfast.server._short_way import PlainQuestion
 
 QUESTION = "share(x > 0.5)"
@@ -139,7 +139,7 @@ def test_another_process_that_changes_the_list_is_noticed(person, service, repli
 
 
 def test_few_replies_are_kept(service, monkeypatch):
-    monkeypatch.setattr("holdfast.server._service._MOST_REPLIES", 2)
+    monkeypatch.setattr("holdfast.registry._service._MOST_REPLIES", 2)
     recorded, guard = Recorded(), service.datasets.get("other").guard
     for number in range(5):
         recorded.keep(guard, f"q{number}", b"x")

@@ -119,7 +119,7 @@ def test_bad_terms_register_nothing(service, owner):
     for policy, words in (
         ({"expect": 0}, "greater than or equal to 1"),
         ({"expect": "many"}, "number"),
-        ({"promise": "some"}, "pattern"),
+        ({"promise": "some"}, "'all' or 'each'"),
         ({"report": "auditor"}, "pattern"),
         ({"expect": 5, "strategy": "grid-code", "queries": 5}, "expect"),
     ):

@@ -9,8 +9,8 @@ from server_caller import Caller
 from starlette.testclient import TestClient
 from test_server_access import call, routes
 
+from holdfast.registry._people import ROLES, ROUTES
 from holdfast.server import create_app
-from holdfast.server._people import ROLES, ROUTES
 
 SCOPES = ("*", "dataset:people", "board:people", "gate:people", "dataset:other")
 # What a role may reach at all.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import ExitStack, asynccontextmanager
 from multiprocessing import get_context
 
 import pytest
 
+from holdfast.registry import TooMany
 from holdfast.server import _admission
 from holdfast.server._admission import FreeRate, Limits, SharedCounts, SharedMoments
-from holdfast.server._policy import TooMany
-from holdfast.server._serving import Connections
+from holdfast.server._connections import Connections, Entrance
+from waiting import wait_on_loop
 
 
 def two_processes():
@@ -112,3 +115,63 @@ def test_a_bucket_fills_again_in_a_minute_and_no_further(clock):
     assert refused_for(rate) is None
     rate.take("/ann", 1)
     assert refused_for(rate) is not None
+
+
+class _Taken(asyncio.Protocol):
+    """A connection that an entrance took, which its process counts."""
+
+    def __init__(self, counts):
+        self._counts = counts
+
+    def connection_made(self, transport):
+        self._counts.add("10.0.0.1", 1)
+        self._transport = transport
+
+
+@asynccontextmanager
+async def entrances(place, *counts):
+    """The entrances of several processes, each with a descriptor of its own."""
+    with ExitStack() as at_end:
+        for count in counts:
+            own = at_end.enter_context(place.dup())
+            entrance = Entrance([own], lambda count=count: _Taken(count), count)
+            at_end.callback(entrance.close)
+        yield
+
+
+async def connect(address, counts):
+    """A connection, once one of the processes has taken it."""
+    before = counts.total("10.0.0.1")
+    _, writer = await asyncio.open_connection(*address)
+    await wait_on_loop(lambda: counts.total("10.0.0.1") > before)
+    return writer
+
+
+def test_connections_are_shared_out_evenly():
+    first, second = two_processes()
+
+    async def enter():
+        with socket.create_server(("127.0.0.1", 0)) as place:
+            address = place.getsockname()
+            async with entrances(place, first, second):
+                opened = [await connect(address, first) for _ in range(20)]
+                assert (first.here(), second.here()) == (10, 10)
+                for writer in opened:
+                    writer.close()
+
+    asyncio.run(enter())
+
+
+def test_a_process_with_more_connections_takes_what_the_other_leaves():
+    first, second = two_processes()
+    first.add("10.0.0.1", 5)  # The second has none, and is stopped.
+
+    async def enter():
+        with socket.create_server(("127.0.0.1", 0)) as place:
+            address = place.getsockname()
+            async with entrances(place, first):
+                for writer in [await connect(address, first) for _ in range(3)]:
+                    writer.close()
+                assert (first.here(), second.here()) == (8, 0)
+
+    asyncio.run(enter())

@@ -18,9 +18,8 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.registry import COOKIE, Refused, SignIn
 from holdfast.server import Service, create_app
-from holdfast.server._people import Refused
-from holdfast.server._sign_in import COOKIE, SignIn
 
 URL = "http://127.0.0.1:8344"
 PROXY_SECRET = "p" * 40

@@ -20,8 +20,9 @@ from starlette.testclient import TestClient
 from holdfast.client import Client
 from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
-from holdfast.server import Policy, Service, _datasets, create_app
-from holdfast.server._storage import Contents, _within
+from holdfast.registry import _datasets
+from holdfast.registry._storage import Contents, _within
+from holdfast.server import Policy, Service, create_app
 
 
 @pytest.fixture
@@ -306,7 +307,7 @@ def test_a_board_whose_blind_phase_ends_keeps_nobody_waiting(service, monkeypatc
 
 
 def test_a_clock_that_goes_back_locks_nobody_out(service, person, owner, monkeypatch):
-    from holdfast.server import _policy
+    from holdfast.registry import _policy
 
     pd.DataFrame({"x": np.arange(500) / 500}).to_parquet(service.sources / "slow.parquet")
     service.datasets.register("slow", "slow.parquet", Policy(rate=2))
@@ -321,7 +322,7 @@ def test_a_clock_that_goes_back_locks_nobody_out(service, person, owner, monkeyp
 
 
 def test_a_clock_that_goes_back_locks_nobody_out_of_a_blind_board(service, person, owner, monkeypatch):
-    from holdfast.server import _boards
+    from holdfast.registry import _boards
 
     body = {"name": "dark", "source": varied(service, "y.csv", "dark"), "target": "y"}
     assert owner("POST", "/boards", {**body, "blind": True, "rate": 1}).status_code == 201

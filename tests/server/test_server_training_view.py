@@ -8,8 +8,8 @@ import pytest
 
 from holdfast import Guard
 from holdfast.engines import Column
+from holdfast.registry import column_data
 from holdfast.server import Policy
-from holdfast.server._training_view import column_data
 
 NUMBER = {"x": Column("number")}
 

@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from holdfast import isolated
 from holdfast.errors import QueryRejected
 from holdfast.isolated import Exhausted, run_isolated
+from holdfast.registry._boards import read_result_file
 from holdfast.server import _requests
 from holdfast.server._requests import (
     PARQUET,
@@ -23,7 +24,6 @@ from holdfast.server._requests import (
     GateBody,
     read_body,
     read_predictions,
-    read_result_file,
 )
 
 pytestmark = pytest.mark.skipif(not isolated.is_supported(), reason="this platform limits no process")

@@ -23,8 +23,8 @@ from holdfast.errors import (
 from holdfast.gates import GateReport, Verdict
 from holdfast.guard import Answer, Certificate, Discovery, Epoch, Left, Preview, Report
 from holdfast.ledger import BookError, Closed
+from holdfast.registry import Unknown
 from holdfast.server._routing import in_place
-from holdfast.server._storage import Unknown
 
 # The keys of these are names of the data, and not names of fields.
 MAPS = ("columns", "numbers", "reading")

@@ -10,38 +10,36 @@ from typing import TYPE_CHECKING
 from holdfast.lazy import lazy_names
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from holdfast.registry import Arrived, Policy, Service, Tokens
+    from holdfast.registry import back_up as back_up
+    from holdfast.registry import restore as restore
+    from holdfast.registry import standing as standing
     from holdfast.server._agents import make_local_tools, make_tools
     from holdfast.server._app import create_app
-    from holdfast.server._archives import back_up as back_up
-    from holdfast.server._archives import restore as restore
+    from holdfast.server._connections import listen as listen
     from holdfast.server._observation import logging_to as logging_to
-    from holdfast.server._people import Tokens
-    from holdfast.server._policy import Arrived, Policy
-    from holdfast.server._policy import standing as standing
-    from holdfast.server._service import Service
     from holdfast.server._serving import Settings as Settings
-    from holdfast.server._serving import listen as listen
     from holdfast.server._serving import serve_here as serve_here
     from holdfast.server._serving import stopped_by_signal as stopped_by_signal
     from holdfast.server._serving import supervise as supervise
 
 # Names are imported on first use: tokens and policies do not need the web framework.
 _HOME = {
-    "Arrived": "_policy",
-    "Policy": "_policy",
-    "Service": "_service",
-    "Tokens": "_people",
+    "Arrived": "holdfast.registry",
+    "Policy": "holdfast.registry",
+    "Service": "holdfast.registry",
+    "Tokens": "holdfast.registry",
     "create_app": "_app",
     "make_local_tools": "_agents",
     "make_tools": "_agents",
     # For holdfast.cli.
     "Settings": "_serving",
-    "back_up": "_archives",
-    "listen": "_serving",
+    "back_up": "holdfast.registry",
+    "listen": "_connections",
     "logging_to": "_observation",
-    "restore": "_archives",
+    "restore": "holdfast.registry",
     "serve_here": "_serving",
-    "standing": "_policy",
+    "standing": "holdfast.registry",
     "stopped_by_signal": "_serving",
     "supervise": "_serving",
 }

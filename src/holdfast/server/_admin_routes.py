@@ -15,13 +15,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from holdfast.errors import InvalidArgument
+from holdfast.registry import COOKIE, STATE_COOKIE, Service, SignIn, Unknown, terms_of
 from holdfast.server._asking import described, streamed
-from holdfast.server._policy import terms_of
 from holdfast.server._requests import ExportBody, TermsBody, TokenBody, TokenChangeBody
 from holdfast.server._routing import TheService, Who
-from holdfast.server._service import Service
-from holdfast.server._sign_in import COOKIE, STATE_COOKIE, SignIn
-from holdfast.server._storage import Unknown
 
 router = APIRouter(prefix="/v1")
 

@@ -26,17 +26,19 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.server._people import ROUTES, Forbidden, Person, Refused
-from holdfast.server._policy import TooMany
+from holdfast.registry import ROUTES, Forbidden, Person, Refused, Service, TooMany
 from holdfast.server._routing import PERSON, identify, problem
-from holdfast.server._service import Service
 from holdfast.server._short_way import AskedRoute, Gathering, PlainQuestion, plain_question
+
+if TYPE_CHECKING:
+    from holdfast.server._neighbours import Neighbours
 
 _KB, _MB = 2**10, 2**20
 
@@ -133,13 +135,16 @@ class Limits:
         )
 
 
-_SLOTS = 8_192
+SLOTS = 8_192
+"""How many numbers of a kind workers share; names share slots."""
+_ROW = SLOTS + 1
 
 
 class SharedCounts:
     """One process's view of how many connections each address has in all of them.
 
     Every process writes to a row of its own and reads the others. The row of a process that died is emptied.
+    The last number of a row is how many connections the process has in all.
 
     Args:
         numbers: Whole numbers in shared memory, :meth:`size` of them.
@@ -154,20 +159,30 @@ class SharedCounts:
     @staticmethod
     def size(rows: int) -> int:
         """How many numbers so many processes need."""
-        return rows * _SLOTS
+        return rows * _ROW
 
     def add(self, address: str, change: int) -> None:
         """Count a connection of this process that came or went."""
-        self._numbers[self.row * _SLOTS + _slot(address, self._key)] += change
+        self._numbers[self.row * _ROW + slot_of(address, self._key)] += change
+        self._numbers[self.row * _ROW + SLOTS] += change
 
     def total(self, address: str) -> int:
         """How many connections an address has, in all processes."""
-        slot = _slot(address, self._key)
-        return sum(self._numbers[row * _SLOTS + slot] for row in range(self._rows))
+        slot = slot_of(address, self._key)
+        return sum(self._numbers[row * _ROW + slot] for row in range(self._rows))
+
+    def is_ahead(self) -> bool:
+        """Whether another process has fewer connections than this one."""
+        least = min(self._numbers[row * _ROW + SLOTS] for row in range(self._rows))
+        return self.here() > int(least)
+
+    def here(self) -> int:
+        """How many connections this process has."""
+        return int(self._numbers[self.row * _ROW + SLOTS])
 
     def clear(self, row: int) -> None:
         """Forget what a process counted that is gone."""
-        self._numbers[row * _SLOTS : (row + 1) * _SLOTS] = [0] * _SLOTS
+        self._numbers[row * _ROW : (row + 1) * _ROW] = [0] * _ROW
 
 
 class SharedMoments:
@@ -188,20 +203,21 @@ class SharedMoments:
     @staticmethod
     def size() -> int:
         """How many numbers are needed."""
-        return _SLOTS
+        return SLOTS
 
     def get(self, person: str) -> float:
         """The moment of a person; 0 at first."""
-        return float(self._numbers[_slot(person, self._key)])
+        return float(self._numbers[slot_of(person, self._key)])
 
     def set(self, person: str, moment: float) -> None:
         """Change the moment of a person, in all processes."""
-        self._numbers[_slot(person, self._key)] = moment
+        self._numbers[slot_of(person, self._key)] = moment
 
 
-def _slot(name: str, key: bytes) -> int:
+def slot_of(name: str, key: bytes) -> int:
+    """The slot of a name in shared memory."""
     digest = hashlib.blake2s(name.encode(), key=key, digest_size=4).digest()
-    return int.from_bytes(digest) % _SLOTS
+    return int.from_bytes(digest) % SLOTS
 
 
 _MINUTE = 60.0
@@ -353,10 +369,18 @@ class Admission:
     route takes, and open paths never wait.
     """
 
-    def __init__(self, app: ASGIApp, *, service: Service, limits: Limits) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        service: Service,
+        limits: Limits,
+        gathering: Gathering,
+        neighbours: Neighbours | None,
+    ) -> None:
         self._app, self._service, self._limits = app, service, limits
+        self._gathering, self._neighbours = gathering, neighbours
         self._turns = Turns(limits)
-        self._gathering = Gathering(service, limits.running)
         self._free = FreeRate(limits.free_per_minute)
         self._held = 0  # bytes of all bodies that are being read or worked on
 
@@ -450,7 +474,7 @@ class Admission:
         try:
             async with self._turns.turn(place_of(scope["path"]), person.account):
                 if question is not None:
-                    reply = await self._gathering.reply(question, person)
+                    reply = await self._reply(question, person)
                     await reply(scope, receive, noted)
                 else:
                     await self._app(scope, _replayed(body, receive), noted)
@@ -458,6 +482,14 @@ class Admission:
                 self._free.take(person.account, 1 + min(len(body), _MOST_COUNTED) / _BYTES_A_TOKEN)
         except Busy as busy:
             await _busy(busy)(scope, receive, send)
+
+    async def _reply(self, question: PlainQuestion, person: Person) -> Response:
+        """The reply of the worker where the dataset is at home, or else of this one."""
+        if self._neighbours is not None and self._service.datasets.is_open(question.name):
+            reply = await self._neighbours.reply(question, person)
+            if reply is not None:
+                return reply
+        return await self._gathering.reply(question, person)
 
     async def _body(self, receive: Receive, most: int) -> bytes:
         """The whole body; its bytes are counted as held until the request has ended."""

@@ -15,7 +15,7 @@ from holdfast import checks, queries
 from holdfast.client import Client
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Certificate, Curve, Discovery, Guard, Preview, Report, Table
-from holdfast.server._training_view import MOST_ROWS, NO_TRAINING, column_data, row_page
+from holdfast.registry import MOST_ROWS, NO_TRAINING, column_data, row_page
 
 _MOST_TOGETHER = 100
 _MOST_HISTORY = 200

@@ -28,12 +28,14 @@ from fastapi.responses import JSONResponse
 import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.ledger import read_heads
+from holdfast.registry import Service
 from holdfast.server import _admin_routes, _asking, _board_routes
 from holdfast.server._admission import Admission, Limits
+from holdfast.server._neighbours import Neighbours
 from holdfast.server._observation import CONTENT_TYPE, COUNTED, Metrics, Observation, Tracing
 from holdfast.server._replies import describe_replies
 from holdfast.server._routing import TheService, authorize, install_problems
-from holdfast.server._service import Service
+from holdfast.server._short_way import Gathering
 
 _AGE = 1.0
 _PATIENCE = 2.0
@@ -285,19 +287,32 @@ def gates() -> Response:
 _SPARE_THREADS = 16
 
 
-def _threads_for(limits: Limits) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """As many threads as requests may run: whoever has a turn must not wait for a thread as well."""
+def _life(
+    limits: Limits, gathering: Gathering, neighbours: Neighbours | None, tracing: Tracing
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """What the app has while it serves: as many threads as requests may run, because whoever has a turn must
+    not wait for a thread as well; and other workers that pass questions on to it."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         limiter = anyio.to_thread.current_default_thread_limiter()
         limiter.total_tokens = max(limiter.total_tokens, limits.running + _SPARE_THREADS)
+        if neighbours is not None:
+            await neighbours.start(gathering.reply, tracing)
         yield
+        if neighbours is not None:
+            neighbours.close()
 
     return lifespan
 
 
-def create_app(service: Service, *, limits: Limits | None = None, tracing: Tracing | None = None) -> FastAPI:
+def create_app(
+    service: Service,
+    *,
+    limits: Limits | None = None,
+    tracing: Tracing | None = None,
+    neighbours: Neighbours | None = None,
+) -> FastAPI:
     """The application that serves one :class:`Service`: HTTP under ``/v1``, described at ``/openapi.json``.
 
     Guarantee: every route that the table of roles does not list as open needs a valid token, and whatever is
@@ -308,18 +323,20 @@ def create_app(service: Service, *, limits: Limits | None = None, tracing: Traci
         service: What is served.
         limits: How much one client, and all of them together, may ask at a time.
         tracing: Where spans of requests go (default: nowhere; ``holdfast serve`` reads ``OTEL_*``).
+        neighbours: The other workers of the service (default: there are none).
     """
-    limits = limits or Limits()
+    limits, tracing = limits or Limits(), tracing or Tracing()
+    gathering = Gathering(service, limits.running)
     app = FastAPI(
         title="Holdfast",
         version=holdfast.__version__,
         docs_url=None,
         redoc_url=None,
-        lifespan=_threads_for(limits),
+        lifespan=_life(limits, gathering, neighbours, tracing),
         dependencies=[Depends(authorize)],
     )
     app.state.service = service
-    app.add_middleware(Admission, service=service, limits=limits)
+    app.add_middleware(Admission, service=service, limits=limits, gathering=gathering, neighbours=neighbours)
     install_problems(app)
 
     # On the event loop, without a thread: it answers whatever the threads are busy with.
@@ -338,6 +355,6 @@ def create_app(service: Service, *, limits: Limits | None = None, tracing: Traci
     app.include_router(_board_routes.boards_router)
     app.include_router(_board_routes.gates_router)
     app.include_router(page_router)
-    _observe(app, service, tracing or Tracing())
+    _observe(app, service, tracing)
     describe_replies(app)
     return app

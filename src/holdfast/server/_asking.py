@@ -22,10 +22,8 @@ from holdfast.coding import PRECISE_NATS
 from holdfast.engines import shown
 from holdfast.errors import HoldfastError
 from holdfast.guard import Answer
-from holdfast.server._datasets import Dataset
+from holdfast.registry import Arrived, Dataset, Person, Policy, Service, Unknown, named
 from holdfast.server._observation import count_outcomes, watch_answers
-from holdfast.server._people import Person
-from holdfast.server._policy import Arrived, Policy
 from holdfast.server._requests import (
     AskBody,
     BatchBody,
@@ -36,8 +34,6 @@ from holdfast.server._requests import (
     ReportBody,
 )
 from holdfast.server._routing import KNOWN, TheService, Who, in_place
-from holdfast.server._service import Service
-from holdfast.server._storage import Unknown, named
 
 router = APIRouter(prefix="/v1/datasets")
 

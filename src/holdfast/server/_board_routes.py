@@ -13,8 +13,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from holdfast.guard import Submission
+from holdfast.registry import GivenResults, Received, Service
 from holdfast.server._asking import streamed
-from holdfast.server._boards import GivenResults, Received
 from holdfast.server._requests import (
     PARQUET,
     BoardBody,
@@ -26,7 +26,6 @@ from holdfast.server._requests import (
     read_predictions,
 )
 from holdfast.server._routing import KNOWN, TheService, Who, in_place
-from holdfast.server._service import Service
 
 boards_router = APIRouter(prefix="/v1/boards")
 

@@ -211,6 +211,30 @@ class Tracing:
             span.set_attribute("http.request.method", method)
             yield RequestSpan(span)
 
+    def carried(self) -> dict[str, str]:
+        """The headers by which another process goes on with the current trace (W3C traceparent)."""
+        carried: dict[str, str] = {}
+        if self._tracer is not None:
+            from opentelemetry.propagate import inject
+
+            inject(carried)
+        return carried
+
+    @contextmanager
+    def continued(self, carried: Mapping[str, str]) -> Iterator[None]:
+        """Go on with the trace that another process carried here."""
+        if self._tracer is None:
+            yield
+            return
+        from opentelemetry.context import attach, detach
+        from opentelemetry.propagate import extract
+
+        token = attach(extract(carried))
+        try:
+            yield
+        finally:
+            detach(token)
+
     def close(self) -> None:
         """Send what was not sent yet, and trace no further steps."""
         if self._tracer is not None:
@@ -323,7 +347,7 @@ def watch_answers(guard: Guard) -> None:
     nothing."""
     if guard not in _watched:
         _watched.add(guard)
-        guard.on_answer(_count_new)
+        guard.on_answer(lambda answer: count_new(1))
 
 
 def count_outcomes(answers: int, refusals: int = 0) -> None:
@@ -333,10 +357,18 @@ def count_outcomes(answers: int, refusals: int = 0) -> None:
         request.answers, request.refusals = answers, refusals
 
 
-def _count_new(answer: object) -> None:
+def count_new(answers: int) -> None:
+    """Say that so many new answers were recorded for the current request."""
     request = _current.get()
     if request is not None:
-        request.new_answers += 1
+        request.new_answers += answers
+
+
+def begin_request(method: str) -> Request:
+    """Make the current task a request of its own, which counts its answers."""
+    request = Request(_request_id(""), method)
+    _current.set(request)
+    return request
 
 
 class Observation:

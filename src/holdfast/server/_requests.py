@@ -12,7 +12,6 @@ import io
 import json
 import math
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 from fastapi.exceptions import RequestValidationError
@@ -20,9 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from holdfast import typing
 from holdfast.errors import QueryRejected
-from holdfast.isolated import MOST_MEMORY, Exhausted, run_isolated
-from holdfast.results import Results, read_results
-from holdfast.server._policy import RATE, SECONDS, Policy
+from holdfast.isolated import Exhausted, parts_of, run_isolated
+from holdfast.registry import RATE, SECONDS, Policy
 
 
 class _Strict(BaseModel):
@@ -484,44 +482,13 @@ def body_pieces(name: str, content: bytes) -> Iterator[Any]:
     yield body
     for field, values in long.items():
         if isinstance(values, dict):
-            yield from ((field, part) for part in _parts(values))
+            yield from ((field, part) for part in parts_of(values))
 
 
 def _holder(body: BaseModel, field: str) -> BaseModel:
     """The part of a request that has a long mapping: the results in it, or the request itself."""
     results = body.__dict__.get("results")
     return results if isinstance(results, BaseModel) else body
-
-
-def read_result_file(place: str, options: dict[str, Any]) -> Results:
-    """The results in a file, read in a process of its own: an archive of kilobytes can hold gigabytes."""
-    try:
-        pieces = run_isolated(
-            "holdfast.server._requests:result_pieces", place, options, memory=2 * MOST_MEMORY, seconds=120.0
-        )
-        fields: dict[str, Any] = next(pieces)
-        for field, part in pieces:
-            fields[field].update(part)
-    except Exhausted as limit:
-        raise QueryRejected(f"The results could not be read. {limit} Split the results.") from None
-    return Results(**fields)
-
-
-def result_pieces(place: str, options: dict[str, Any]) -> Iterator[Any]:
-    """The fields of results with empty mappings, and then the mappings, some entries at a time."""
-    results = read_results(place, **options)
-    fields = {field.name: getattr(results, field.name) for field in dataclasses.fields(results)}
-    yield {name: {} if isinstance(value, dict) else value for name, value in fields.items()}
-    for name, value in fields.items():
-        if isinstance(value, dict):
-            yield from ((name, part) for part in _parts(value))
-
-
-def _parts(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The entries of a mapping, some at a time."""
-    entries = iter(values.items())
-    while part := dict(islice(entries, _ROWS_A_PIECE)):
-        yield part
 
 
 def described(model: type[BaseModel]) -> dict[str, Any]:

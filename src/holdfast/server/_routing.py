@@ -20,12 +20,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import errors
 from holdfast.ledger import BookError, Closed
-from holdfast.server._archives import ArchiveError
-from holdfast.server._people import Forbidden, Person, Refused, rule_of
-from holdfast.server._policy import Archived, Deleted, Overtaken, TooMany
-from holdfast.server._service import Service
-from holdfast.server._sign_in import COOKIE, PAGE_HEADER, NoProvider
-from holdfast.server._storage import Broken, Conflict, StoreError, Unknown
+from holdfast.registry import (
+    COOKIE,
+    PAGE_HEADER,
+    Archived,
+    ArchiveError,
+    Broken,
+    Conflict,
+    Deleted,
+    Forbidden,
+    NoProvider,
+    Overtaken,
+    Person,
+    Refused,
+    Service,
+    StoreError,
+    TooMany,
+    Unknown,
+    rule_of,
+)
 
 # Where the admission puts the person it has identified, so that nobody is looked up twice.
 PERSON = "holdfast.person"

@@ -25,13 +25,11 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from holdfast.errors import HoldfastError
+from holdfast.registry import Dataset, Person, Service, rule_of
 from holdfast.server import _asking
-from holdfast.server._datasets import Dataset
 from holdfast.server._observation import watch_answers
-from holdfast.server._people import Person, rule_of
 from holdfast.server._requests import AskBody
 from holdfast.server._routing import KNOWN, problem_of
-from holdfast.server._service import Service
 
 # An event loop, and the name of a dataset.
 _Place = tuple[asyncio.AbstractEventLoop, str]

@@ -5,9 +5,10 @@ A board is blind or open, and finished once. A gate is kept in one signed accoun
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -17,11 +18,13 @@ from holdfast import checks
 from holdfast.engines import open_rows
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Asker, Board, Gate, Submission, Verdict
+from holdfast.isolated import MOST_MEMORY, Exhausted, parts_of, run_isolated
 from holdfast.ledger import Balance, Book
 from holdfast.records import Record
-from holdfast.server._people import Person
-from holdfast.server._policy import RATE, SECONDS, TooMany, require_rate
-from holdfast.server._storage import Contents, Places, Unknown, adopt, require_name
+from holdfast.registry._people import Person
+from holdfast.registry._policy import RATE, SECONDS, TooMany, require_rate
+from holdfast.registry._storage import Contents, Places, Unknown, adopt, require_name
+from holdfast.results import Results, read_results
 
 BOARDS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS [boards] (
@@ -446,13 +449,35 @@ class Gates:
         if "://" in source:
             raise InvalidArgument("source", "a file in the folder of sources", "an address", of="a gate")
         place = self._places.place(self._places.allowed(source))
-        from holdfast.server._requests import read_result_file
-
         try:
             with self._places.without_paths():
                 return read_result_file(place, dict(reading))
         except HoldfastError as error:
             raise QueryRejected(str(error)) from None
+
+
+def read_result_file(place: str, options: dict[str, Any]) -> Results:
+    """The results in a file, read in a process of its own: an archive of kilobytes can hold gigabytes."""
+    try:
+        pieces = run_isolated(
+            "holdfast.registry._boards:result_pieces", place, options, memory=2 * MOST_MEMORY, seconds=120.0
+        )
+        fields: dict[str, Any] = next(pieces)
+        for field, part in pieces:
+            fields[field].update(part)
+    except Exhausted as limit:
+        raise QueryRejected(f"The results could not be read. {limit} Split the results.") from None
+    return Results(**fields)
+
+
+def result_pieces(place: str, options: dict[str, Any]) -> Iterator[Any]:
+    """The fields of results with empty mappings, and then the mappings, some entries at a time."""
+    results = read_results(place, **options)
+    fields = {field.name: getattr(results, field.name) for field in dataclasses.fields(results)}
+    yield {name: {} if isinstance(value, dict) else value for name, value in fields.items()}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from ((name, part) for part in parts_of(value))
 
 
 def unknown_gate(name: str) -> Unknown:

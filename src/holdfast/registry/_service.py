@@ -18,13 +18,13 @@ from weakref import WeakKeyDictionary
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.guard import Board, Guard
 from holdfast.ledger import HANDED_OVER, TAKEN_OVER, Balance, Book, BookError, Entry, Marks, SigningKey, Stale
-from holdfast.server._archives import Bundles
-from holdfast.server._boards import Boards, Gates, OpenGate, unknown_gate
-from holdfast.server._datasets import Dataset, Datasets
-from holdfast.server._people import Person, Tokens
-from holdfast.server._policy import ARCHIVED, DELETED, TERMS_SUBJECT, Policy, changed_terms
-from holdfast.server._sign_in import SignIn
-from holdfast.server._storage import Conflict, Contents, Places, PostgresStore, Store, Unknown, named
+from holdfast.registry._archives import Bundles
+from holdfast.registry._boards import Boards, Gates, OpenGate, unknown_gate
+from holdfast.registry._datasets import Dataset, Datasets
+from holdfast.registry._people import Person, Tokens
+from holdfast.registry._policy import ARCHIVED, DELETED, TERMS_SUBJECT, Policy, changed_terms
+from holdfast.registry._sign_in import SignIn
+from holdfast.registry._storage import Conflict, Contents, Places, PostgresStore, Store, Unknown, named
 
 # So many replies of each dataset are kept, and none that is longer than this.
 _MOST_REPLIES = 4_096

@@ -27,8 +27,8 @@ from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
 from holdfast.guard import Guard, Terms, real, whole
 from holdfast.ledger import Balance, Book
 from holdfast.records import Record
-from holdfast.server._people import Forbidden, Person
-from holdfast.server._storage import Store
+from holdfast.registry._people import Forbidden, Person
+from holdfast.registry._storage import Store
 
 RATE = 600
 SECONDS = 30.0

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from holdfast import checks
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.records import Record
-from holdfast.server._storage import SqliteStore, Store, Unknown, adopt, named
+from holdfast.registry._storage import SqliteStore, Store, Unknown, adopt, named
 
 ROLES = ("owner", "analyst", "auditor", "participant", "submitter")
 _SCOPE = re.compile(r"(dataset:|board:|gate:|)([a-z0-9][a-z0-9_-]{0,62})")

@@ -48,8 +48,8 @@ from joserfc.jwk import KeySet
 
 from holdfast import checks
 from holdfast.errors import HoldfastError, InvalidArgument
-from holdfast.server._people import ROLES, Grant, Person, Refused, scope_of
-from holdfast.server._storage import Store
+from holdfast.registry._people import ROLES, Grant, Person, Refused, scope_of
+from holdfast.registry._storage import Store
 
 _PROVIDER_SECONDS = 10.0
 _FACTS_SECONDS = 3_600.0  # how long the provider's addresses and keys are believed

@@ -47,14 +47,14 @@ from holdfast.ledger import (
     seal,
 )
 from holdfast.records import Record
-from holdfast.server._boards import BOARDS_SCHEMA, GATES_SCHEMA
-from holdfast.server._datasets import DATASETS_SCHEMA, Datasets, book_name_of
-from holdfast.server._people import TOKENS_SCHEMA, Person
-from holdfast.server._policy import EPOCHS_SCHEMA, STATES_SCHEMA, Arrived, Planned, Policy
-from holdfast.server._storage import Conflict, Places, PostgresStore, SqliteStore, require_name
+from holdfast.registry._boards import BOARDS_SCHEMA, GATES_SCHEMA
+from holdfast.registry._datasets import DATASETS_SCHEMA, Datasets, book_name_of
+from holdfast.registry._people import TOKENS_SCHEMA, Person
+from holdfast.registry._policy import EPOCHS_SCHEMA, STATES_SCHEMA, Arrived, Planned, Policy
+from holdfast.registry._storage import Conflict, Places, PostgresStore, SqliteStore, require_name
 
 if TYPE_CHECKING:  # A service makes its bundles, so it is not imported here.
-    from holdfast.server._service import Administration
+    from holdfast.registry._service import Administration
 
 MANIFEST = "manifest.dsse.json"
 """The name of the last member."""

@@ -18,8 +18,8 @@ from holdfast.engines import open_rows, shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Asker, Curve, Discovery, Guard, Preview, Report, Table
 from holdfast.ledger import Balance, Book, BookError, EpochLink
-from holdfast.server._people import Person
-from holdfast.server._policy import (
+from holdfast.registry._people import Person
+from holdfast.registry._policy import (
     DELETED,
     EPOCH_COLUMNS,
     STATE_COLUMNS,
@@ -35,8 +35,8 @@ from holdfast.server._policy import (
     standing,
     with_terms,
 )
-from holdfast.server._storage import Broken, Contents, Places, Store, Unknown, adopt, named, require_name
-from holdfast.server._training_view import column_data
+from holdfast.registry._storage import Broken, Contents, Places, Store, Unknown, adopt, named, require_name
+from holdfast.registry._training_view import column_data
 
 DATASETS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS [datasets] (
@@ -391,6 +391,10 @@ class Datasets:
         if number is None:
             return newest
         return next((epoch for epoch in newest.epochs if epoch.guard.epoch.number == number), None)
+
+    def is_open(self, name: str) -> bool:
+        """Whether this process has opened the dataset, as far as it knows. Looks at nothing outside it."""
+        return named(name)[0] in self._open
 
     def epochs(self, name: str) -> tuple[Dataset, ...]:
         """Every epoch of the dataset of this name, or of that one of its epochs."""
