@@ -42,7 +42,7 @@ _FOLDERS = frozenset(
     | {"noninterference", "planning", "reductions", "server", "statistics", "validity"}
 )
 _FILES = frozenset(f"test_house_{name}" for name in ("documents", "notebooks", "site", "types", "workers"))
-_FILES |= {"test_guard_notebook_look"}
+_FILES |= {"test_answers_notebook_look"}
 
 
 def _is_more(path: Path) -> bool:

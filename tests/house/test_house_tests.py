@@ -20,7 +20,7 @@ FAILS_BY_RAISING = {
 WAIT_ON_PURPOSE = {
     "engines/test_engines_deadline.py": "statements that must not be stopped early or late",
     "guard/test_guard_batch_crash.py": "a crash at a random moment",
-    "guard/test_guard_board_batch.py": "a crash at a random moment",
+    "boards/test_boards_batch.py": "a crash at a random moment",
     "guard/test_guard_crash.py": "a crash at a random moment",
     "guard/test_guard_failure.py": "a model that does not answer",
     "house/test_house_workers.py": "jobs that take their time",

@@ -8,7 +8,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from guard_gate_workers import TASKS, climb, die_while_comparing, people, scores_of, solving, submit
+from gates_workers import TASKS, climb, die_while_comparing, people, scores_of, solving, submit
 
 from holdfast import Gate
 from holdfast.asking import _clean_room as readers

@@ -10,7 +10,7 @@ from itertools import count
 import numpy as np
 import pandas as pd
 import pytest
-from guard_board_workers import KEYS, LABELS, opened, score_and_tell, submissions
+from boards_workers import KEYS, LABELS, opened, score_and_tell, submissions
 from guard_workers import people
 
 from holdfast.asking import _asking, _session
