@@ -20,6 +20,8 @@ _FREE = ("open", "close", "act", "checkpoint")
 _AGAIN = "again"
 # In an act: the public key of the service that goes on with the account, and, there, that it does.
 HANDED_OVER, TAKEN_OVER = "handed_over", "taken_over"
+# What prices are counted in, by millionths.
+UNITS = ("nats", "answers")
 
 
 class BookError(HoldfastError):
@@ -109,6 +111,9 @@ class Balance:
     A question that was interrupted may be read *again*, once, under its own reservation. ``interrupted``
     counts such readings.
 
+    The prices of a book are all nats or all answers, in millionths: ``unit`` says which. It is None where
+    only lines of earlier versions were read, which do not say.
+
     An account that was *handed over* is closed where it was, and open again once the service that it was
     handed to says that it goes on with it. ``handed_over`` is the public key of that service meanwhile.
 
@@ -132,6 +137,7 @@ class Balance:
             int(sequence): body for sequence, body in state.get("open", {}).items()
         }
         self.reserved = sum(int(body["micro_nats"]) for body in self.open.values())
+        self.unit: str | None = state.get("unit")
         self.closed: bool = state.get("closed", False)
         self.learned: list[list[int]] | None = state.get("learned")
         self.interrupted: int = state.get("interrupted", 0)
@@ -153,6 +159,7 @@ class Balance:
         if event.kind == "reserve":
             if not (isinstance(body.get("micro_nats"), int) and body["micro_nats"] >= 0):
                 raise _unfit(event)
+            self._require_unit(event, self.unit)
             self.open[event.sequence] = {"subject": event.subject, **body}
             self.reserved += body["micro_nats"]
             self.note(event)
@@ -161,6 +168,7 @@ class Balance:
             paid = body.get("micro_nats")
             if not (isinstance(paid, int) and 0 <= paid <= reserved["micro_nats"]):
                 raise _unfit(event)
+            self._require_unit(event, reserved.get("unit"))
             self.reserved -= reserved["micro_nats"]
             person = reserved.get("by", "")
             self.micro_nats += paid
@@ -187,6 +195,13 @@ class Balance:
                 self.note(event)
         else:
             raise BookError(f"The account book has a line {event.sequence} of unknown kind {event.kind!r}.")
+
+    def _require_unit(self, event: Event, before: str | None) -> None:
+        """Refuse a price in another unit than those before it."""
+        unit = event.body.get("unit", before)
+        if unit not in (None, *UNITS) or (before is not None and unit != before):
+            raise _unfit(event)
+        self.unit = unit if unit is not None else self.unit
 
     def _hand_over(self, event: Event) -> None:
         """Close an account that another service goes on with, and open it where that one does."""
@@ -257,6 +272,7 @@ class Balance:
             "confirmed": self.confirmed,
             "surprised": self.surprised,
             "micro_nats": self.micro_nats,
+            **({} if self.unit is None else {"unit": self.unit}),
             "people": dict(sorted(self.people.items())),
             "open": {str(sequence): body for sequence, body in sorted(self.open.items())},
             "closed": self.closed,

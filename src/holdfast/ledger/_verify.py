@@ -139,8 +139,11 @@ class _Checked:
         balance = self.balance
         if self.strategy in _ONE_ANSWER_EACH:
             return float(balance.confirmed + balance.surprised + len(balance.open)), "answers"
-        unit = "nats" if self.strategy in _COUNT_NATS else "answers"
-        return (balance.micro_nats + balance.reserved) / 1e6, unit
+        return (balance.micro_nats + balance.reserved) / 1e6, self._unit()
+
+    def _unit(self) -> str:
+        """What the strategy counts in its book. Lines of earlier versions do not say it, and others agree."""
+        return "nats" if self.strategy in (*_COUNT_NATS, *_ONE_ANSWER_EACH) else "answers"
 
     def read(self, text: bytes) -> None:
         """Take the file apart line by line; every line has to be written exactly as export writes it."""
@@ -200,6 +203,8 @@ class _Checked:
             event = line.event()
             if line.sequence == 1:
                 self.strategy = event.body.get("strategy")
+            elif event.body.get("unit", self._unit()) != self._unit() and "micro_nats" in event.body:
+                self._wrong(line.sequence, "unit", f"the price is not in {self._unit()}")
             if line.sequence == 1 and event.body.get("epoch"):
                 self.epoch = int(event.body["epoch"]["number"])
             if event.kind == "checkpoint" and event.body["balance"] != json.loads(

@@ -84,6 +84,10 @@ class Strategy(Protocol):
     def unit(self) -> str:
         """What the account counts, in words for people: "nats" or "answers"."""
 
+    @property
+    def book_unit(self) -> str:
+        """What the book counts the prices of questions in: "nats" or "answers"."""
+
     def spent(self, account: Account) -> float:
         """What was spent so far, in ``unit``."""
 
