@@ -74,7 +74,8 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@touch $@
 
 # Resolve the newest versions that the ranges in pyproject.toml allow, in an environment of its own. The demo's
-# lock has the same versions of the core.
+# lock has the same versions of the core. The image's lock has the hash of every file too.
+IMAGE_EXTRAS := --extra server --extra postgres --extra traces
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --upgrade pip
@@ -83,6 +84,10 @@ lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --constraint requirements.lock --editable .
 	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements-demo.lock
+	.venv-lock/bin/python -m pip install --quiet uv
+	echo "hatchling>=1.25,<2" | .venv-lock/bin/uv pip compile --quiet --constraint requirements.lock --generate-hashes \
+		--python-version 3.12 --python-platform linux --no-emit-index-url --no-header --no-annotate \
+		$(IMAGE_EXTRAS) --output-file deploy/requirements.lock pyproject.toml -
 	rm -rf .venv-lock
 
 clean:

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from boards_workers import KEYS, LABELS, opened, score_and_tell, submissions
-from guard_workers import people
 
+from guard_workers import people
 from holdfast.asking import _asking, _session
 from holdfast.boards import PreparedComparison
 from holdfast.coding import Account, Weights

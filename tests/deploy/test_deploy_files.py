@@ -16,11 +16,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from holdfast.cli import cli
 from holdfast.server import Policy, create_app
@@ -89,9 +92,37 @@ def test_the_image_is_built_from_files_that_are_there_and_not_ignored(dockerfile
     for source in [one for sources in copied for one in sources]:
         assert (ROOT / source).exists(), source
         assert source in allowed
-    extras = re.search(r'"\.\[(.*?)\]"', (DEPLOY / "Dockerfile").read_text())[1].split(",")
-    project = (ROOT / "pyproject.toml").read_text()
-    assert all(re.search(rf"^{extra} = \[", project, flags=re.M) for extra in extras)
+
+
+def test_the_image_is_pinned_down_to_the_bytes(dockerfile):
+    (base,) = [words for name, words in dockerfile if name == "ARG"]
+    assert re.fullmatch(r"BASE=python:3\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base)
+    assert {words.split()[0] for name, words in dockerfile if name == "FROM"} == {"${BASE}"}
+    installs = [words for name, words in dockerfile if name == "RUN" and "pip install" in words]
+    assert all("--no-deps" in words for words in installs)
+    assert "--require-hashes" in installs[0]
+    assert "--no-build-isolation" in installs[1]
+
+
+def test_the_image_has_the_tested_versions_with_hashes():
+    tested, image = locked(ROOT / "requirements.lock"), locked(DEPLOY / "requirements.lock")
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", line) for line in image.values())
+    to_build = {"hatchling", "tomlkit", "trove-classifiers"}
+    assert set(image) - set(tested) <= to_build
+    for name in set(image) & set(tested):
+        assert image[name].split()[0] == tested[name].split()[0]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    extras_of_image = re.findall(r"--extra (\w+)", (ROOT / "Makefile").read_text())
+    assert extras_of_image == ["server", "postgres", "traces"]
+    needed = [*project["dependencies"], *(text for extra in extras_of_image for text in extras[extra])]
+    assert {canonicalize_name(Requirement(text).name) for text in needed} <= set(image)
+
+
+def locked(path):
+    """The lines of a lock file, by the name of their package."""
+    lines = joined(path.read_text())
+    return {canonicalize_name(line.partition("==")[0]): line.partition("==")[2] for line in lines}
 
 
 def joined_ignore():

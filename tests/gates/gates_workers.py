@@ -7,8 +7,8 @@ import signal
 from multiprocessing.connection import Connection
 
 import numpy as np
-from guard_workers import people
 
+from guard_workers import people
 from holdfast import Gate
 from holdfast.gates import _gate as module
 
