@@ -53,17 +53,19 @@ def public_modules() -> list[str]:
 def public_parameters() -> Iterator[PublicParameter]:
     """The parameters of every public function, class and method, each function once."""
     seen: set[int] = set()
-    for module_name in public_modules():
-        module = importlib.import_module(module_name)
+    modules = [importlib.import_module(name) for name in public_modules()]
+    public = {id(getattr(module, name)) for module in modules for name in module.__all__}
+    for module in modules:
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) and thing.__module__.startswith("holdfast"):
-                yield from _of_class(thing, seen)
+                yield from _of_class(thing, seen, public)
             elif inspect.isfunction(thing):
                 yield from _of_function(thing, _name(thing), seen, inspect.getdoc(thing) or "")
 
 
-def _of_class(thing: type, seen: set[int]) -> Iterator[PublicParameter]:
+def _of_class(thing: type, seen: set[int], public: set[int]) -> Iterator[PublicParameter]:
+    """Those of a class, and of its base classes that have no public name of their own."""
     described = " ".join(
         base.__doc__ or "" for base in thing.__mro__ if base.__module__.startswith("holdfast")
     )
@@ -71,7 +73,13 @@ def _of_class(thing: type, seen: set[int]) -> Iterator[PublicParameter]:
     if made.__module__.startswith("holdfast") and not issubclass(thing, BaseException):
         maker = thing.__init__  # type: ignore[misc]
         yield from _of_function(maker, _name(thing), seen, described + (maker.__doc__ or ""))
-    for name, method in vars(thing).items():
+    methods = {
+        name: method
+        for base in reversed(thing.__mro__)
+        if base is thing or (base.__module__.startswith("holdfast") and id(base) not in public)
+        for name, method in vars(base).items()
+    }
+    for name, method in methods.items():
         function = method.__func__ if isinstance(method, (classmethod, staticmethod)) else method
         if name.startswith("_") or not inspect.isfunction(function):
             continue

@@ -9,12 +9,16 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 28
-MOST_UNDOCUMENTED = 44
+MOST_ANY = 21
+MOST_UNDOCUMENTED = 3
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",
     "holdfast.guard.Verbs",
+    "holdfast.guard.ScoreVerbs",
+    "holdfast.client.Client",
+    "holdfast.boards.Board",
+    "holdfast.gates.Gate",
     "holdfast.answers.Answer",
     "holdfast.planning.plan",
 )

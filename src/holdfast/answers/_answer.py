@@ -38,7 +38,7 @@ class Answer(Record):
     high: float
     confidence: float
     cost: float
-    query: Any
+    query: queries.Query | str
     certificate: Certificate = field(repr=False)
     guess: float
     confirmed: bool
@@ -170,7 +170,7 @@ class Preview(Record):
     protected rows.
     """
 
-    query: Any
+    query: queries.Query | str
     guess: float
     low: float
     high: float
@@ -289,8 +289,8 @@ class Left(float):
         return left
 
     def share_half_width_after(self, questions: int) -> float:
-        """The half-width that a share near one half would get after so many more questions whose guesses are
-        as good as expected; NaN where that is not known."""
+        """The half-width that a share near one half would get after that many more ``questions`` whose
+        guesses are as good as expected; NaN where that is not known."""
         if self._after is None:
             return math.nan
         return self._after(checks.whole(questions, "questions", at_least=0, of="Left.share_half_width_after"))

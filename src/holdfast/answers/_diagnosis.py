@@ -39,16 +39,16 @@ SHUFFLED = (
 @dataclass(frozen=True, repr=False)
 class Neighbours(Record):
     """How much rows that follow each other have in common, in one column or in the values of a question: in
-    ``rows`` training rows, with so many ``different`` values.
+    ``rows`` training rows, with so many ``different`` values. ``name`` is the column or the question.
 
     ``correlation`` is the rank correlation of neighbouring rows; of texts, how much more often they are equal
     than by chance, as a part of what is possible. ``z`` compares it with all orders of the same values, and
     independent rows stay within ``limit``. ``nearby`` and ``nearby_z`` compare neighbours with rows a few
     places away, so that a table that is only sorted does not count. ``trend`` is the rank correlation with
-    the place in the table. ``is_sorted`` says that the table stands in the order of this column, or in long
-    pieces that do; ``is_time`` that it holds dates or times, or is named like them. ``autocorrelation`` has
-    the correlation at each of ``lags``, counted in training rows; those are about ``gap`` rows of the data
-    apart.
+    the place in the table, and ``trend_z`` compares it with all orders. ``is_sorted`` says that the table
+    stands in the order of this column, or in long pieces that do; ``is_time`` that it holds dates or times,
+    or is named like them. ``autocorrelation`` has the correlation at each of ``lags``, counted in training
+    rows; those are about ``gap`` rows of the data apart.
     """
 
     name: str
@@ -84,7 +84,8 @@ class Neighbours(Record):
 
 @dataclass(frozen=True, repr=False)
 class Likeness(Record):
-    """How much rows with the same value of ``column`` have in common, in the values ``name``.
+    """How much rows with the same value of ``column``, of which there are ``groups``, have in common, in the
+    values ``name``.
 
     ``correlation`` is the intraclass correlation of their ranks (of texts, the excess of equal pairs), ``z``
     compares it with all ways to deal the values out, and ``rows_each`` is how many rows of the data the group
@@ -108,8 +109,9 @@ class Likeness(Record):
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis(Record):
-    """What the training rows say about independence: ``neighbours`` by column, ``clusters`` by columns that
-    look like an id, and ``sentences`` that say what to do.
+    """What ``rows`` training rows say about independence: ``neighbours`` by column, ``clusters`` by columns
+    that look like an id, and ``sentences`` that say what to do. ``not_looked_at`` are columns that were left
+    out.
 
     Guarantee: for independent rows with one law, whatever it is, and ids that say nothing about the values,
     the only sentence is that nothing speaks against independent rows, with probability about 0.999: every

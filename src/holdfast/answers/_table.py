@@ -44,14 +44,15 @@ class GroupAnswer(Record):
 
 @dataclass(frozen=True, repr=False)
 class Table(Record):
-    """A question ``by`` the values of one column or two: an answer for each that the training part shows.
+    """The question ``query`` ``by`` the values of one column or two: ``rows`` has an answer for each that the
+    training part shows.
 
     Guarantee: that of the guard. The questions of a table are asked together, so none pays for what the
     others reveal. The groups, and which of them are too small to ask about, are decided by the training
     part. The last row stands for all values that it does not show.
     """
 
-    query: Any
+    query: queries.Query | str
     by: tuple[str, ...]
     rows: tuple[GroupAnswer, ...] = field(repr=False)
 
@@ -140,7 +141,8 @@ class Table(Record):
 @dataclass(frozen=True, repr=False)
 class Curve(Record):
     """The distribution of a value: at each of ``points``, the share of rows that is at most that, between
-    ``low`` and ``high``.
+    ``low`` and ``high``. ``value`` has the shares of the training part, and ``answer`` how far those of the
+    protected rows are from them.
 
     Guarantee: that of the guard; all points hold together. Between two points the share lies between the
     lower end at the one before and the upper end at the one after.
@@ -167,10 +169,11 @@ class Curve(Record):
         after = [high for point, high in zip(self.points, self.high, strict=True) if point >= t]
         return Interval(before[-1] if before else 0.0, after[0] if after else 1.0)
 
-    def histogram(self, bins: Any = 10) -> Table:
+    def histogram(self, bins: int | Sequence[float] = 10) -> Table:
         """The share of rows in each bin, read off the curve for nothing. ``bins`` is their number, over what
         the training part shows, or their edges."""
         asked = self.answer.query
+        assert not isinstance(asked, str)  # A curve is always a question of the language.
         query = queries.histogram(asked.expression, bins, where=asked.where, nulls=asked.nulls)
         edges = _edges_of(query.bins or 10, self.points)
         ends = [self.at(edge) for edge in edges]

@@ -22,6 +22,7 @@ from holdfast.asking._records import NOBODY as NOBODY
 from holdfast.asking._records import ORDER as ORDER
 from holdfast.asking._records import Asked as Asked
 from holdfast.asking._records import Asker as Asker
+from holdfast.asking._records import FixedPrice as FixedPrice
 from holdfast.asking._records import Interrupted as Interrupted
 from holdfast.asking._records import OtherTerms as OtherTerms
 from holdfast.asking._records import Released as Released

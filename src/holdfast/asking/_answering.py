@@ -129,7 +129,8 @@ class Records:
         recorded = released.answer or {}
         query: Any = released.text
         if isinstance(asked, TableQuestion) and asked.readable and asked.text == released.text:
-            query = replace(asked.record, guess=None)
+            record = asked.record
+            query = record if record.guess is None else replace(record, guess=None)
         elif recorded["readable"]:
             query = queries.read(released.text)
         return Answer(
@@ -276,8 +277,7 @@ class Answering:
         asked: Asked[Prepared] = Asked(
             question.key,
             question.text,
-            prepare=lambda account: self._strategy.prepare(question, account),
-            worst=lambda prepared: prepared.worst_price,
+            prepare=partial(self._strategy.prepare, question),
             reader="",
             asker=asker,
         )
@@ -360,7 +360,7 @@ class Answering:
         self, members: Sequence[Member], refused: dict[str, Exception] | None, *, stop: bool, apart: bool
     ) -> dict[str, Answer | HoldfastError]:
         """Ask what is new: together where the strategy can, else one by one; or ``apart``."""
-        self._look(member.question for member in members)
+        self._look([member.question for member in members])
         outcomes: dict[str, Answer | HoldfastError] = {}
         groups = [members] if self._strategy.together or apart else [[member] for member in members]
         ask: Callable[..., dict[str, float]] = answer_apart if apart else partial(answer_together, stop=stop)

@@ -50,6 +50,10 @@ class Preparing(Protocol):
         """Whether a question that fails on the protected rows ends the account."""
 
     @property
+    def book_unit(self) -> str:
+        """What the book counts the prices of questions in: "nats" or "answers"."""
+
+    @property
     def joins(self) -> bool:
         """Whether single questions of several people can share scans and writes."""
 
@@ -321,6 +325,10 @@ def _read_in_order(
 ) -> list[Settled]:
     """Read questions that have their reservations; each of a batch is prepared with what those before it
     taught."""
+    if len(reserved) == 1:
+        ((key, reservation),) = reserved.items()
+        if reservation.prepared is not None and reservation.interrupted is None:
+            return [_settled(strategy, members[key], reservation.line, reservation.prepared, part)]
     account, settled = session.account, []
     for key, reservation in reserved.items():
         interrupted = reservation.interrupted
@@ -399,13 +407,12 @@ def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
         member.question.key,
         member.question.text,
         prepare=partial(strategy.prepare, member.question),
-        worst=lambda prepared: prepared.worst_price,
         reader=name,
         asker=member.asker,
+        unit=strategy.book_unit,
         alone=strategy.failure_closes,
         runs_code=member.question.runs_code,
         wishes=member.question.wishes,
-        plan=lambda prepared: prepared.plan,
         in_order=member.question.in_order,
     )
 

@@ -9,14 +9,36 @@ from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.asking._clean_room import memory_kills
 from holdfast.coding import MICRO, Account, Learned
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Receipt
 from holdfast.spans import traced
 
-_Prepared = TypeVar("_Prepared")
+
+class Planned(Protocol):
+    """A question that was prepared from an account, without the protected rows."""
+
+    @property
+    def worst_price(self) -> float:
+        """The most it can cost, in nats."""
+
+    @property
+    def plan(self) -> dict[str, Any] | None:
+        """The public numbers by which the book tells this plan from others; None for one that is not read
+        again."""
+
+
+@dataclass(frozen=True)
+class FixedPrice:
+    """A plan of which only the price is known, in nats."""
+
+    worst_price: float
+    plan: None = None
+
+
+_Prepared = TypeVar("_Prepared", bound=Planned)
 
 CLOSED = "The account is closed; nothing more is answered from it."
 # In a reservation: what whoever asks adds to the question. Without it nothing can be read again.
@@ -79,11 +101,11 @@ class Asked(Generic[_Prepared]):
     """A question on its way to the account.
 
     ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
-    ``worst`` says what it can cost then, and ``reader`` is who reads it. A question that is ``alone`` is
-    reserved only once every other reading of the account is settled.
+    ``reader`` is who reads it, and ``unit`` what the book counts its price in. A question that is ``alone``
+    is reserved only once every other reading of the account is settled.
 
-    With ``wishes``, what whoever asks adds to the question, and ``plan``, the public numbers of what was
-    prepared, a question that was interrupted can be read again as it was planned. Not one that ``runs_code``
+    With ``wishes``, what whoever asks adds to the question, one that was interrupted can be read again as it
+    was planned. Not one that ``runs_code``
     of whoever asks: that may end the process because of the rows. One that is ``in_order`` is not read again
     once the account has learned something since.
     """
@@ -91,13 +113,12 @@ class Asked(Generic[_Prepared]):
     key: str
     text: str
     prepare: Callable[[Account], _Prepared]
-    worst: Callable[[_Prepared], float]
     reader: str
     asker: Asker = NOBODY
+    unit: str = "nats"
     alone: bool = False
     runs_code: bool = False
     wishes: dict[str, Any] | None = None
-    plan: Callable[[_Prepared], dict[str, Any]] | None = None
     in_order: bool = False
 
 
@@ -173,20 +194,21 @@ def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) 
     if balance.closed:
         raise Closed(CLOSED)
     prepared = asked.prepare(account)
-    price = math.ceil(asked.worst(prepared) * MICRO)
+    price = math.ceil(prepared.worst_price * MICRO)
     if asked.asker.permit is not None:
         asked.asker.permit(balance, price)
     body: dict[str, Any] = {
         "text": asked.text,
         "micro_nats": price,
+        "unit": asked.unit,
         "at": int(time.time()),
         "reader": asked.reader,
         "before": balance.before,
     }
     if asked.asker.name:
         body["by"] = asked.asker.name
-    if asked.wishes is not None and asked.plan is not None and not asked.runs_code:
-        body |= {WISHES: asked.wishes, "plan": asked.plan(prepared), "memory": memory_kills()}
+    if asked.wishes is not None and not asked.runs_code:
+        body |= {WISHES: asked.wishes, "plan": prepared.plan, "memory": memory_kills()}
         if balance.learned is not None:
             body["learned"] = balance.learned
     return prepared, Entry("reserve", body, asked.key, asked.asker.request)
@@ -195,6 +217,8 @@ def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) 
 def given_up(asked: Asked[Any], line: int, body: dict[str, Any], *, closed: bool) -> list[Entry]:
     """The lines that settle a reservation which is not read again, at its worst price."""
     settled = {"reservation": line, "micro_nats": body["micro_nats"], "surprise": True, "released": None}
+    if "unit" in body:
+        settled["unit"] = body["unit"]
     ends = [closing()] if asked.alone and not closed else []
     return [Entry("fail", settled, asked.key), *ends]
 

@@ -28,6 +28,7 @@ from holdfast.asking._records import (
     Asker,
     Interrupted,
     OtherTerms,
+    Planned,
     Released,
     Reserved,
     Settled,
@@ -42,7 +43,7 @@ from holdfast.errors import HoldfastError
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 from holdfast.spans import traced
 
-_Prepared = TypeVar("_Prepared")
+_Prepared = TypeVar("_Prepared", bound=Planned)
 _FORMAT = 2
 _MOST_TRIES = 100
 # A start reads no more lines than about this, however long the book is.
@@ -90,6 +91,7 @@ class Session:
         self._fresh: dict[str, tuple[Event, str]] = {}  # releases that were written here, and their texts
         self._unreleased: set[str] = set()  # of these nothing was released, up to the last line that was read
         self.waiting: deque[Any] = deque()  # what is asked in this process and has no turn yet
+        self._learned: tuple[list[Any] | None, Learned] = (None, Learned())
         self._begin({"format": _FORMAT, **agreed})
 
     def _begin(self, agreed: dict[str, Any]) -> None:
@@ -124,8 +126,16 @@ class Session:
             micro_nats=balance.micro_nats + reserved,
             exact=self._exact + reserved / MICRO,
             experience=Experience(balance.confirmed, balance.surprised),
-            learned=Learned() if balance.learned is None else Learned.from_list(balance.learned),
+            learned=self._learned_of(balance),
         )
+
+    def _learned_of(self, balance: Balance) -> Learned:
+        """What the account has learned; read again only where the book has something new."""
+        written, learned = self._learned
+        if balance.learned is not written:
+            learned = Learned() if balance.learned is None else Learned.from_list(balance.learned)
+            self._learned = balance.learned, learned
+        return learned
 
     def turn(self) -> AbstractContextManager[Any]:
         """Wait until it is this question's turn: from reserving to settling there is one at a time. One that
@@ -575,8 +585,8 @@ class Session:
                 for question in mine:
                     exact += question.nats
                     # The running total is rounded up; the reservation covers the price as it is.
-                    most = self.balance.open[question.line]["micro_nats"]
-                    charge = min(max(0, math.ceil(exact * MICRO) - total), most)
+                    reserved = self.balance.open[question.line]
+                    charge = min(max(0, math.ceil(exact * MICRO) - total), reserved["micro_nats"])
                     total += charge
                     body = {
                         "reservation": question.line,
@@ -584,6 +594,8 @@ class Session:
                         "surprise": question.surprise,
                         "released": question.released,
                     }
+                    if "unit" in reserved:  # Reservations of earlier versions have none.
+                        body["unit"] = reserved["unit"]
                     if question.learned is not None:
                         body["learned"] = question.learned.to_list()
                     entries.append(Entry("fail" if question.failed else "release", body, question.key))

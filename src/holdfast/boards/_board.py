@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ from holdfast.ledger import Balance, Book, BookError, Receipt
 from holdfast.readings import Part, Question
 from holdfast.records import Record
 from holdfast.scoring import ScoreQuestion, score_question
+
+if TYPE_CHECKING:
+    from holdfast.typing import TableLike
 
 # Whether more is better, and where a board starts before anyone has submitted.
 _METRICS = {"accuracy": (True, 0.0), "brier": (False, 1.0)}
@@ -103,16 +106,20 @@ class FinalScore(Record):
 class Board:
     """A leaderboard whose scores stay valid however often people submit.
 
-    ``labels`` is a table with a column of row ids and the ``target``; a share of its rows (``sealed``) is set
-    aside for one final evaluation, and submissions are scored on the rest, the live rows. A submission is a
-    table with every id once and a prediction for it. A table that is no submission is refused before a label
-    is read, and costs nothing. Labels that the database does not hand over within ``seconds`` are not waited
-    for: the submission is charged as one that failed.
+    ``labels`` is a table with the ``target`` and the column ``id`` that names its rows; a share of its rows
+    (``sealed``) is set aside for one final evaluation, and submissions are scored on the rest, the live rows.
+    A submission is a table with every id once and a prediction for it. A table that is no submission is
+    refused before a label is read, and costs nothing. Labels that the database does not hand over within
+    ``seconds`` are not waited for: the submission is charged as one that failed. ``metric`` is "accuracy" or
+    "brier". ``split_seed`` decides which rows are sealed. The account is kept in ``ledger``, and predictions
+    in the folder ``keep``; None keeps them in memory.
 
     With ``compare="paired"`` a submission is compared with the best one row by row, and climbs if it is shown
     to be better: on new rows, and by how many steps at least. With ``compare="scores"`` it climbs if its
     score on the live rows is a step above the best value, and an interval is told for the score: this sees
-    only larger gains, and does not show that the true score is better. A book goes on as it was opened.
+    only larger gains, and does not show that the true score is better. A ``step`` is one over the square root
+    of the live rows unless it is given, and ``start`` is the value that the first submission has to beat. A
+    book goes on as it was opened.
 
     A submission is who submitted and every prediction. Two that agree on the live rows are told the same and
     paid for once; each has its own place in the standing and its own score in the final.
@@ -136,7 +143,7 @@ class Board:
 
     def __init__(
         self,
-        labels: Any,
+        labels: TableLike,
         *,
         target: str,
         id: str = "id",
@@ -288,12 +295,16 @@ class Board:
         self._session.read()
         return self._session.account.spent
 
-    def submit(self, predictions: Any, *, asker: Asker = NOBODY) -> Submission:
-        """Score a table of predictions. The same predictions again cost nothing and say the same."""
+    def submit(self, predictions: TableLike, *, asker: Asker = NOBODY) -> Submission:
+        """Score a table of ``predictions``. The same again cost nothing and say the same. ``asker`` says who
+        submits."""
         return self._score(self._predictions.check(predictions, asker.name), asker)
 
-    def take_in(self, predictions: Any, *, by: str = "", permit: Callable[[str], None] | None = None) -> str:
-        """Check and keep predictions without scoring them, for a blind phase; returns their key.
+    def take_in(
+        self, predictions: TableLike, *, by: str = "", permit: Callable[[str], None] | None = None
+    ) -> str:
+        """Check and keep ``predictions`` without scoring them, for a blind phase; returns their key. ``by``
+        is who submits.
 
         ``permit`` is asked with the key before anything is kept, and refuses by raising.
         """
@@ -304,14 +315,14 @@ class Board:
         return submission.key
 
     def score(self, key: str, *, asker: Asker | None = None) -> Submission:
-        """Score predictions that were taken in: reserve, read, record, release. The submission stays that of
-        whoever submitted it; ``asker`` says who pays, if that is somebody else."""
+        """Score the predictions that were taken in under ``key``: reserve, read, record, release. The
+        submission stays that of whoever submitted it; ``asker`` says who pays, if that is somebody else."""
         submission = self._predictions.read(key)
         return self._score(submission, Asker(submission.by) if asker is None else asker)
 
     def score_all(self, keys: Sequence[str]) -> list[Submission | None]:
-        """Score predictions that were taken in before any of them is scored; None stands for one that could
-        not be scored.
+        """Score predictions that were taken in, by their ``keys``, before any of them is scored; None stands
+        for one that could not be scored.
 
         They are one batch: none pays for what the others are told, and whoever submits later pays for all.
         Each is settled by itself. Call it again with the same keys after a crash: it goes on where it
@@ -377,14 +388,14 @@ class Board:
             return self._chosen.get(by, ())
 
     def finalists(self, by: str) -> tuple[str, ...]:
-        """The keys that a person chose for the final; empty where their best submission is taken."""
+        """The keys that the person ``by`` chose for the final; empty where their best submission is taken."""
         with self._lock:
             self._read_book()
             return self._chosen.get(by, ())
 
     def final(self, finalists: Sequence[str] | None = None) -> tuple[FinalScore, ...]:
-        """Score the finalists on the sealed part, once. Unless keys are given these are the submissions that
-        each person chose, and the best of whoever chose none: of equal ones the latest.
+        """Score the ``finalists`` on the sealed part, once. Unless their keys are given these are the
+        submissions that each person chose, and the best of whoever chose none: of equal ones the latest.
 
         The finalists are written down before the sealed rows are read, and nobody else is ever scored on
         them; asking again returns the same.

@@ -178,6 +178,7 @@ class ComparisonStrategy:
 
     theorem = "the code guard, paired with the best submission (docs/theory/code-guard.md)"
     failure_closes = False  # A failure is one of the outputs that have a price.
+    book_unit = "nats"
     joins = False
 
     def look(self, questions: Sequence[Question]) -> None:
@@ -207,6 +208,7 @@ class LadderStrategy:
 
     theorem = "the code guard on a ladder (docs/theory/code-guard.md)"
     failure_closes = False  # A failure is one of the outputs that have a price.
+    book_unit = "nats"
     joins = False
 
     def look(self, questions: Sequence[Question]) -> None:

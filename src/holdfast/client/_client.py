@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,8 @@ from holdfast.queries import Query
 from holdfast.scoring import Scale, compare_query, score_query
 
 if TYPE_CHECKING:
+    from holdfast.tails import Tail
+
     pass
 
 __all__ = ["Client"]
@@ -107,7 +109,8 @@ class Client(Submitting, ScoreVerbs[str]):
         return self.ask(query, precise=precise, nats=nats)
 
     def discover(self, claim: str, *, rate: float = 0.05) -> Discovery:
-        """Test a claim, as in :meth:`holdfast.Guard.discover`."""
+        """Test a claim, as in :meth:`holdfast.Guard.discover`; at most the share ``rate`` of those that are
+        found is false, in expectation."""
         body = {"claim": claim, "rate": rate}
         return Discovery.from_dict(self._call("POST", self._path("discoveries"), body))
 
@@ -125,15 +128,16 @@ class Client(Submitting, ScoreVerbs[str]):
 
     def custom(
         self,
-        function: Any,
+        function: Callable[[Any], float],
         *,
-        tail: Any,
+        tail: Tail,
         guess: float | None = None,
         name: str | None = None,
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
-        """A service runs no code of those who ask: always refuses, and says what can be asked instead."""
+        """A service runs no code of those who ask: always refuses, and says what can be asked instead.
+        ``function``, ``tail``, ``guess`` and ``name`` are those of :meth:`holdfast.Guard.custom`."""
         raise errors.QueryRejected(
             "A service runs no functions of those who ask. Ask mean, share or quantile of an expression, or "
             "use holdfast.Guard.custom where the data are."
@@ -315,13 +319,13 @@ class Client(Submitting, ScoreVerbs[str]):
         return pandas.read_parquet(io.BytesIO(content)) if content else None
 
     def export(self, path: str | Path) -> None:
-        """Write the account book to a file that anyone can verify; needs an auditor's token."""
+        """Write the account book to the file ``path``, which anyone can verify; needs an auditor's token."""
         Path(path).write_bytes(self._send("GET", self._path("ledger"), None, {}).content)
 
     def verify(self, export: str | Path, public_key: str | None = None) -> Verification:
-        """Hold an export of the book against the receipts that this client kept.
+        """Hold an ``export`` of the book against the receipts that this client kept.
 
-        The public key is the service's own unless it is given: whoever got it by another way trusts nobody.
+        ``public_key`` is the service's own unless it is given: whoever got it by another way trusts nobody.
         """
         key = public_key or self._call("GET", "/key")["key"]
         return verify(export, key, receipts=self._kept())
@@ -329,8 +333,8 @@ class Client(Submitting, ScoreVerbs[str]):
     def verify_epochs(
         self, exports: Sequence[str | Path], public_key: str | None = None
     ) -> tuple[Verification, ...]:
-        """The same for the books of all epochs, in order; and that each goes on where the one before it
-        says."""
+        """The same for ``exports`` of the books of all epochs, in order; and that each goes on where the one
+        before it says. ``public_key`` is that of :meth:`verify`."""
         key = public_key or self._call("GET", "/key")["key"]
         return verify_epochs(exports, key, receipts=self._kept())
 

@@ -15,7 +15,15 @@ from holdfast.guard import GateReport, Verdict
 from holdfast.ledger import Receipt
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from holdfast.results import Results
     from holdfast.typing import TableLike
+
+    # Scores by task id, results, or the path of a result file.
+    ScoresLike: TypeAlias = Mapping[Any, Any] | Results | str | Path
+    # What a term of a board or a gate can be.
+    Term: TypeAlias = str | float | bool | None
 
 
 class Submitting(Connection):
@@ -37,7 +45,7 @@ class Submitting(Connection):
         boards: list[dict[str, Any]] = self._call("GET", "/boards")
         return boards
 
-    def register_board(self, name: str, source: str, *, target: str, **terms: Any) -> dict[str, Any]:
+    def register_board(self, name: str, source: str, *, target: str, **terms: Term) -> dict[str, Any]:
         """Open a board on a table of labels; needs an owner's token. Returns its description.
 
         Args:
@@ -116,8 +124,8 @@ class Submitting(Connection):
         return scores
 
     def submit(self, board: str, predictions: TableLike) -> dict[str, Any]:
-        """Submit a table with the columns ``id`` and ``prediction``, or a map from one to the other, to a
-        board; returns what it is told.
+        """Submit ``predictions`` to a ``board``: a table with the columns ``id`` and ``prediction``, or a map
+        from one to the other. Returns what it is told.
 
         The same predictions again cost nothing and are told the same.
         """
@@ -158,13 +166,13 @@ class Submitting(Connection):
         name: str,
         source: str | None = None,
         *,
-        scores: Any = None,
+        scores: ScoresLike | None = None,
         outputs: Mapping[Any, Any] | None = None,
         clusters: Mapping[Any, Any] | None = None,
         incumbent: str | None = None,
         reading: Mapping[str, str] | None = None,
         kind: str = "auto",
-        **terms: Any,
+        **terms: Term,
     ) -> dict[str, Any]:
         """Open a gate for an incumbent; needs an owner's token. Returns its description.
 
@@ -185,9 +193,9 @@ class Submitting(Connection):
         if source is not None:
             body["source"] = source
         if scores is not None:
-            scores = _read_here(scores, reading or {})
-            clusters = getattr(scores, "clusters", None) if clusters is None else clusters
-            body["results"] = _results(scores, outputs) | _texts("clusters", clusters)
+            results = _read_here(scores, reading or {})
+            clusters = getattr(results, "clusters", None) if clusters is None else clusters
+            body["results"] = _results(results, outputs) | _texts("clusters", clusters)
         if incumbent is not None:
             body["incumbent"] = incumbent
         made: dict[str, Any] = self._call("POST", "/gates", body)
@@ -196,7 +204,7 @@ class Submitting(Connection):
     def gate_submit(
         self,
         gate: str,
-        scores: Any,
+        scores: ScoresLike,
         name: str,
         outputs: Mapping[Any, Any] | None = None,
         *,

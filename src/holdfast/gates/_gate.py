@@ -32,6 +32,7 @@ from holdfast.asking import (
     NOBODY,
     Asked,
     Failed,
+    FixedPrice,
     Released,
     Settled,
     may_be_alive,
@@ -44,6 +45,7 @@ from holdfast.gates._tasks import (
     Candidate,
     GateDefinition,
     Given,
+    TaskScores,
     checked_name,
     default_step,
     task_ids,
@@ -115,7 +117,7 @@ class Gate:
         self,
         tasks: Iterable[Any] | None,
         *,
-        incumbent: Any = None,
+        incumbent: Mapping[Any, Any] | TaskScores | None = None,
         promise: Literal["family", "fdr"] = "family",
         confidence: float = 0.95,
         step: float | None = None,
@@ -326,7 +328,7 @@ class Gate:
 
     def submit(
         self,
-        scores: Any,
+        scores: Mapping[Any, Any] | TaskScores,
         name: str | None = None,
         *,
         outputs: Mapping[Any, Any] | None = None,
@@ -394,9 +396,7 @@ class Gate:
                 self._session.read()
                 self._follow()
                 key = _declaration(self._declared)
-                asked = Asked(
-                    key, f"{count} scores were seen", lambda account: nats, lambda price: price, process
-                )
+                asked = Asked(key, f"{count} scores were seen", lambda _: FixedPrice(nats), process)
                 reserved = self._session.reserve([asked]).get(key)
                 if reserved is None:
                     continue  # Another process declared scores under this number.
@@ -477,12 +477,8 @@ class Gate:
     ) -> Settled | None:
         """Reserve, compare, record. None where another process gave this verdict meanwhile, or promoted
         another candidate: then the comparison is dropped unseen."""
-
-        def worst_price(prepared: _Prepared) -> float:
-            return prepared.prices.worst_price
-
         with reader() as process:
-            asked = Asked(key, name, self._prepare, worst_price, process, asker)
+            asked = Asked(key, name, self._prepare, process, asker)
             reserved = self._session.reserve([asked]).get(key)
             if reserved is None or reserved.prepared is None:
                 return None
@@ -660,6 +656,11 @@ class _Prepared:
     prices: PromotionAlphabet
     versions: int
     place: int
+    plan: None = None
+
+    @property
+    def worst_price(self) -> float:
+        return self.prices.worst_price
 
 
 def _first_given(*names: str | None) -> str:

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,14 @@ class Candidate:
     def from_bytes(cls, content: bytes) -> Candidate:
         stored = json.loads(content)
         return cls(np.array(stored["scores"]), _tuple(stored["outputs"]))
+
+
+class TaskScores(Protocol):
+    """Scores by task id, and what else :class:`holdfast.results.Results` knows about them."""
+
+    @property
+    def scores(self) -> Mapping[Any, Any]:
+        """Task id to score, or to a list of scores."""
 
 
 class Given(NamedTuple):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import checks, rounding
-from holdfast.asking import Asked, Failed, Session, Settled, read_protected, reader
+from holdfast.asking import Asked, Failed, FixedPrice, Session, Settled, read_protected, reader
 from holdfast.coding import look_nats
 from holdfast.dependence import Dependence
 from holdfast.engines import open_rows, unsealed
@@ -40,7 +40,7 @@ _CLOSED_BY_LOOK = (
 
 @dataclass(frozen=True, repr=False)
 class Epoch(Record):
-    """Which part of a growing table a guard answers about.
+    """Which part of a growing table a guard answers about: the epoch with this ``number``, from 1.
 
     Guarantee: all intervals of this epoch hold with probability ``confidence``, and those of this and all
     earlier epochs with probability ``together``, by the union bound.
@@ -64,7 +64,7 @@ class Epoch(Record):
 
     @classmethod
     def of(cls, link: EpochLink | None, confidence: float) -> Epoch:
-        """The epoch a link names, or the first one."""
+        """The epoch that a ``link`` names, or the first one."""
         if link is None:
             return cls(1, confidence, confidence)
         return cls(link.number, confidence, max(0.0, rounding.down(confidence - link.failure_before)))
@@ -237,6 +237,7 @@ class EpochAccount:
     in_memory: bool
     priced: bool
     alone: bool  # whether a reading that is never settled ends it
+    unit: str = "nats"  # what its book counts
 
     @property
     def closed(self) -> bool:
@@ -380,9 +381,9 @@ class Arrival:
             asked = Asked(
                 key,
                 f"whether the rows of epoch {later} are new",
-                prepare=lambda _: price,
-                worst=lambda nats: nats,
+                prepare=lambda _: FixedPrice(price),
                 reader=name,
+                unit=account.unit,
                 alone=account.alone,
             )
             line = session.reserve([asked])[key].line

@@ -289,7 +289,9 @@ class Guard(ScoreVerbs["Predictions"]):
         record = record_of(query)
         if record.kind == "histogram":
             distribution = replace(record, kind="cdf", bins=None)
-            return self.curve(distribution, precise=precise, nats=nats, asker=asker).histogram(record.bins)
+            return self.curve(distribution, precise=precise, nats=nats, asker=asker).histogram(
+                record.bins or 10
+            )
         if not record.by:
             raise InvalidArgument(
                 "query", "a question by a column, as in share(late, by = carrier)", str(record)

@@ -242,6 +242,7 @@ def open_guard(
         in_memory=book.in_memory,
         priced=terms.strategy == "code",
         alone=strategy.failure_closes,
+        unit=strategy.book_unit,
     )
     assumptions = (*setup.assumptions, *bound_later(book), *not_compared(book))
     return Opened(

@@ -27,7 +27,6 @@ from holdfast.readings import (
     by_groups,
     curve_question,
     members,
-    resolved,
     with_ranges,
 )
 from holdfast.scoring import (
@@ -114,10 +113,7 @@ class Questions:
         record = record_of(query)
         if record.kind == "cdf":
             return self.curve(record)
-        schema, nullable = self.schema, self._setup.nullable
-        record = resolved(record, schema, self._training_rows, nullable)
-        question = self._possible(TableQuestion.of(record.check(schema, nullable)))
-        return self._hints.heeded(question, self._session.released)
+        return self._possible(self._hints.question(record, self.schema, self._session.released))
 
     def curve(self, query: Query) -> CurveQuestion:
         """The question of a whole distribution."""

@@ -41,9 +41,9 @@ def _answer_from(values: Mapping[str, Any] | None) -> Answer | None:
 class Report(Record):
     """The last word of an account: exact values with intervals that hold together with all earlier answers.
 
-    ``answers`` are in the order of the questions; a question that could not be computed on the protected rows
-    has None. ``text`` says in words what was done and can be cited. ``receipt`` shows that the account's book
-    has this report, where the book is signed.
+    ``answers`` are in the order of the ``questions``; a question that could not be computed on the protected
+    rows has None. ``text`` says in words what was done and can be cited. ``certificate`` says what the
+    intervals rest on. ``receipt`` shows that the account's book has this report, where the book is signed.
 
     >>> from holdfast import Guard
     >>> table = {"x": [n % 2 for n in range(4_000)]}

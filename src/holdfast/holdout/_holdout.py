@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +35,13 @@ from holdfast.holdout._parts import (
 from holdfast.mechanisms import choose_coins
 from holdfast.readings import Moments, Part, Question
 from holdfast.stability import DP, BayesianDP
+
+if TYPE_CHECKING:
+    from holdfast.queries import Query
+    from holdfast.typing import Seed, TableLike
+
+    # It is given all rows of a part, and returns a number for each of them, or one number.
+    Function = Callable[[Any], Any]
 
 _NAME, _ALGORITHM = "ReusableHoldout", "BDP Algorithm 1"
 _MANY = 1_000_000
@@ -86,8 +94,8 @@ class ReusableHoldout:
 
     def __init__(
         self,
-        train: Any,
-        holdout: Any,
+        train: TableLike | Sized,
+        holdout: TableLike | Sized,
         *,
         threshold: float,
         noise: float,
@@ -96,7 +104,7 @@ class ReusableHoldout:
         confidence: float = 0.95,
         queries: int | None = None,
         simulation: bool = False,
-        seed: Any = None,
+        seed: Seed = None,
     ) -> None:
         self.threshold = checks.real(threshold, "threshold", "(0, 1]", of=_NAME, by=_ALGORITHM)
         self.noise = checks.real(noise, "noise", "[1e-6, 1]", of=_NAME, by=_ALGORITHM)
@@ -126,7 +134,7 @@ class ReusableHoldout:
         self._known: dict[str, Answer] = {}
         self._lock = RLock()
 
-    def ask(self, f: Any, *, sensitivity: float | None = None) -> Answer:
+    def ask(self, f: Function | Query | str, *, sensitivity: float | None = None) -> Answer:
         """The mean of ``f`` over the distribution: from the training part if the holdout agrees, else from
         the holdout with noise.
 
@@ -419,6 +427,8 @@ class CodeHoldout:
     the training part; a function looks at each row alone. Not checkable; the certificate says so.
     Reference: docs/theory/code-guard.md, "The theorem".
 
+    ``train`` and ``holdout`` are those of :class:`ReusableHoldout`.
+
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> train, fresh = rng.normal(size=(2, 50_000, 3))
@@ -430,8 +440,8 @@ class CodeHoldout:
 
     def __init__(
         self,
-        train: Any,
-        holdout: Any,
+        train: TableLike | Sized,
+        holdout: TableLike | Sized,
         *,
         confidence: float = 0.95,
         error: float | None = None,
@@ -450,7 +460,7 @@ class CodeHoldout:
             dependence=dependence,
         )
 
-    def ask(self, f: Any) -> Answer:
+    def ask(self, f: Function | Query | str) -> Answer:
         """The mean of ``f`` over the distribution, with its interval; ``f`` as for
         :meth:`ReusableHoldout.ask`.
 

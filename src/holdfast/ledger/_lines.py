@@ -13,6 +13,16 @@ from typing import Any, NamedTuple
 from holdfast.errors import HoldfastError
 from holdfast.records import Record
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+# Lines that say something and cost nothing: opening and closing, acts of the owner, and checkpoints.
+_FREE = ("open", "close", "act", "checkpoint")
+# In an open reservation: the line that says that it is read again.
+_AGAIN = "again"
+# In an act: the public key of the service that goes on with the account, and, there, that it does.
+HANDED_OVER, TAKEN_OVER = "handed_over", "taken_over"
+# What prices are counted in, by millionths.
+UNITS = ("nats", "answers")
+
 
 class BookError(HoldfastError):
     """The account book cannot be trusted or cannot be opened; nothing is answered until that is settled."""
@@ -36,7 +46,7 @@ def closed_book(name: str, *, kept: bool = True) -> BookError:
 
 
 class Entry(NamedTuple):
-    """What is to be written: what happened, to which question, on whose request."""
+    """A line to write: what happened, to which question, on whose request."""
 
     kind: str
     body: dict[str, Any]
@@ -76,9 +86,6 @@ class Event(Record):
     request: str = ""
 
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
 def canonical(body: dict[str, Any]) -> str:
     """The one text of a body: equal bodies give equal bytes."""
     return _CANONICAL.encode(body)
@@ -92,14 +99,6 @@ def digest_of(previous: str, sequence: int, kind: str, subject: str, request: st
     ).hexdigest()
 
 
-# Lines that say something and cost nothing: opening and closing, acts of the owner, and checkpoints.
-_FREE = ("open", "close", "act", "checkpoint")
-# In an open reservation: the line that says that it is read again.
-_AGAIN = "again"
-# In an act: the public key of the service that goes on with the account, and, there, that it does.
-HANDED_OVER, TAKEN_OVER = "handed_over", "taken_over"
-
-
 class Balance:
     """The running sum of a book: what was spent, by whom, and what is reserved and not settled yet.
 
@@ -111,6 +110,9 @@ class Balance:
 
     A question that was interrupted may be read *again*, once, under its own reservation. ``interrupted``
     counts such readings.
+
+    The prices of a book are all nats or all answers, in millionths: ``unit`` says which. It is None where
+    only lines of earlier versions were read, which do not say.
 
     An account that was *handed over* is closed where it was, and open again once the service that it was
     handed to says that it goes on with it. ``handed_over`` is the public key of that service meanwhile.
@@ -135,6 +137,7 @@ class Balance:
             int(sequence): body for sequence, body in state.get("open", {}).items()
         }
         self.reserved = sum(int(body["micro_nats"]) for body in self.open.values())
+        self.unit: str | None = state.get("unit")
         self.closed: bool = state.get("closed", False)
         self.learned: list[list[int]] | None = state.get("learned")
         self.interrupted: int = state.get("interrupted", 0)
@@ -156,6 +159,7 @@ class Balance:
         if event.kind == "reserve":
             if not (isinstance(body.get("micro_nats"), int) and body["micro_nats"] >= 0):
                 raise _unfit(event)
+            self._require_unit(event, self.unit)
             self.open[event.sequence] = {"subject": event.subject, **body}
             self.reserved += body["micro_nats"]
             self.note(event)
@@ -164,6 +168,7 @@ class Balance:
             paid = body.get("micro_nats")
             if not (isinstance(paid, int) and 0 <= paid <= reserved["micro_nats"]):
                 raise _unfit(event)
+            self._require_unit(event, reserved.get("unit"))
             self.reserved -= reserved["micro_nats"]
             person = reserved.get("by", "")
             self.micro_nats += paid
@@ -191,6 +196,13 @@ class Balance:
         else:
             raise BookError(f"The account book has a line {event.sequence} of unknown kind {event.kind!r}.")
 
+    def _require_unit(self, event: Event, before: str | None) -> None:
+        """Refuse a price in another unit than those before it."""
+        unit = event.body.get("unit", before)
+        if unit not in (None, *UNITS) or (before is not None and unit != before):
+            raise _unfit(event)
+        self.unit = unit if unit is not None else self.unit
+
     def _hand_over(self, event: Event) -> None:
         """Close an account that another service goes on with, and open it where that one does."""
         if event.kind == "act" and HANDED_OVER in event.body:
@@ -205,7 +217,7 @@ class Balance:
             self.handed_over = None
 
     def batch(self, questions: int) -> dict[str, Any]:
-        """What the first reservation of a batch of so many questions says, if it is the next line."""
+        """What the first reservation of a batch of this many ``questions`` says, if it is the next line."""
         return {"questions": questions, "place": 0, **self.before}
 
     @property
@@ -260,6 +272,7 @@ class Balance:
             "confirmed": self.confirmed,
             "surprised": self.surprised,
             "micro_nats": self.micro_nats,
+            **({} if self.unit is None else {"unit": self.unit}),
             "people": dict(sorted(self.people.items())),
             "open": {str(sequence): body for sequence, body in sorted(self.open.items())},
             "closed": self.closed,

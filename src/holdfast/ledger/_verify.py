@@ -7,8 +7,8 @@ line. Once the next book is open, its identity is written into the earlier one t
 lost is not opened a second time with a full account.
 
 A witness file holds signed checkpoints of how books ended. It is kept where whoever keeps the books cannot
-change it. A book that is restored from an old backup, or rewritten and signed again by who holds the key, no
-longer contains what its witness saw.
+change it. A book that is restored from an old backup, or rewritten and signed again by the holder of the key,
+no longer contains what its witness saw.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Problem(Record):
 
 @dataclass(frozen=True, repr=False)
 class Verification(Record):
-    """What :func:`verify` found: ``problems`` is empty for a book that is whole. The book has so many
-    ``lines``. ``spent`` is counted in ``unit``, nats or answers, as the account does. ``signed`` says whether
+    """What :func:`verify` found: ``problems`` is empty for a book that is whole. ``lines`` is how many lines
+    it has. ``spent`` is counted in ``unit``, nats or answers, as the account does. ``signed`` says whether
     its end is signed with the public key, and ``receipts`` how many were held against it. ``epoch`` says
     which part of a growing table the book is about."""
 
@@ -139,8 +139,11 @@ class _Checked:
         balance = self.balance
         if self.strategy in _ONE_ANSWER_EACH:
             return float(balance.confirmed + balance.surprised + len(balance.open)), "answers"
-        unit = "nats" if self.strategy in _COUNT_NATS else "answers"
-        return (balance.micro_nats + balance.reserved) / 1e6, unit
+        return (balance.micro_nats + balance.reserved) / 1e6, self._unit()
+
+    def _unit(self) -> str:
+        """What the strategy counts in its book. Lines of earlier versions do not say it, and others agree."""
+        return "nats" if self.strategy in (*_COUNT_NATS, *_ONE_ANSWER_EACH) else "answers"
 
     def read(self, text: bytes) -> None:
         """Take the file apart line by line; every line has to be written exactly as export writes it."""
@@ -200,6 +203,8 @@ class _Checked:
             event = line.event()
             if line.sequence == 1:
                 self.strategy = event.body.get("strategy")
+            elif event.body.get("unit", self._unit()) != self._unit() and "micro_nats" in event.body:
+                self._wrong(line.sequence, "unit", f"the price is not in {self._unit()}")
             if line.sequence == 1 and event.body.get("epoch"):
                 self.epoch = int(event.body["epoch"]["number"])
             if event.kind == "checkpoint" and event.body["balance"] != json.loads(

@@ -210,6 +210,8 @@ def look(questions: Sequence[Question], training: Part | None, pilot: Part | Non
             continue
         rows = part.rows
         new = [question for question in wanted if (rows, not question.binary) not in question.seen]
+        if not new:
+            continue
         squares = [not question.binary for question in new]
         for question, sums in zip(
             new, sums_of_all(rows, [question.checked for question in new], squares), strict=True

@@ -8,6 +8,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -234,7 +235,7 @@ class TableQuestion(CellQuestion):
                 self.seen[part.rows, squares] = moments
         return moments
 
-    @property
+    @cached_property
     def is_sum(self) -> bool:
         """Whether sums over the rows answer it."""
         return self.kind in ("share", "mean")

@@ -166,6 +166,7 @@ class AgreedCode:
     theorem = "the code guard with agreed numbers (docs/theory/code-guard.md)"
     failure_closes = False  # A failure is one of the symbols that are counted.
     unit = "answers"
+    book_unit = "nats"  # The book keeps what each answer told, for the next interval.
     together = False  # The stage of a question is how many were answered before.
     joins = False
 

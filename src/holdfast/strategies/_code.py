@@ -82,7 +82,7 @@ class PreparedCode:
     error: float | None
     clipping: Clipping | None = None
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         """The cells."""
         return self.alphabet.grid
@@ -169,10 +169,12 @@ class PreparedCode:
         beyond = self.clipping is not None and self.clipping.beyond(part)
         interval = self.interval(output)
         kept = self.error is None or interval.half_width <= self.error
+        surprise = self.alphabet.surprises(output)
+        clipped = part.rows.count if beyond else None
         return Outcome(
             price=self.price(output, beyond=beyond),
-            surprise=self.alphabet.surprises(output),
-            released=self._released(output, interval, part.rows.count if beyond else None) if kept else None,
+            surprise=surprise,
+            released=self._released(output, interval, clipped, surprise=surprise) if kept else None,
             learned=self.alphabet.after(output),
         )
 
@@ -182,7 +184,9 @@ class PreparedCode:
             price=self.failure_price, surprise=True, released=None, learned=self.alphabet.after(None)
         )
 
-    def _released(self, output: Output, interval: Interval, clipped: int | None) -> dict[str, Any]:
+    def _released(
+        self, output: Output, interval: Interval, clipped: int | None, *, surprise: bool
+    ) -> dict[str, Any]:
         question = self.question
         more = () if clipped is None or self.clipping is None else (self.clipping.note(clipped),)
         value = (question.low + question.high) / 2 if output.whole else self.grid.middle(output.cell)
@@ -193,7 +197,7 @@ class PreparedCode:
             value=min(max(value, question.low), question.high),
             interval=interval,
             guess=self.grid.guess,
-            confirmed=not self.alphabet.surprises(output),
+            confirmed=not surprise,
             theorem=self.reading.theorem,
             more=more,
             numbers={
@@ -228,7 +232,7 @@ class CodeStrategy:
     failure_closes = False  # A failure is one of the outputs that have a price.
 
     theorem = "the code guard (docs/theory/code-guard.md)"
-    unit = "nats"
+    unit = book_unit = "nats"
     together = True
 
     @property

@@ -192,13 +192,13 @@ def require_one_rate(learned: Learned, rate: float) -> None:
 
 @dataclass(frozen=True, repr=False)
 class Discovery(Record):
-    """Whether a claim was ``found`` to hold.
+    """Whether a ``claim`` was ``found`` to hold, for a ``cost`` in ``unit``.
 
     Guarantee: of all claims that an account finds, at most the share ``rate`` is false, in expectation and at
     every time, however the claims were chosen. Nothing is said about one that was not found.
 
     ``e_value`` is the evidence that counts in that promise: 1/α′ where the claim was found, else 0;
-    ``level`` is α′, at which it was tested.
+    ``level`` is α′, at which it was tested, and ``theorem`` names what the test rests on.
     """
 
     claim: str

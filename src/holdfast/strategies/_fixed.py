@@ -28,7 +28,7 @@ class FixedNumber:
 
     queries: int
 
-    unit = "answers"
+    unit = book_unit = "answers"
     together = False  # The number of an answer decides how it is given.
     joins = False
 
