@@ -25,7 +25,7 @@ ROWS = 2_000
 class Served:
     """A service with two workers, and an analyst who opens a connection for every request."""
 
-    def __init__(self, home, books=None):
+    def __init__(self, home, books=None, workers="2"):
         (home / "data").mkdir(parents=True)
         pd.DataFrame({"x": np.random.default_rng(0).random(ROWS)}).to_parquet(home / "data" / "t.parquet")
         service = Service(home, books=books)
@@ -35,7 +35,7 @@ class Served:
         service.close()
         options = () if books is None else ("--books", books)
         self.home = home
-        self.process, self.said = start(home, "--workers", "2", *options)
+        self.process, self.said = start(home, "--workers", workers, *options)
 
     def call(self, method, path, *, token=None, **options):
         headers = {"Authorization": f"Bearer {token or self.token}"}
@@ -204,6 +204,14 @@ def test_a_signal_ends_all_of_them_in_order(served):
     assert len(workers) == 2
     assert served.stop() == 0
     wait_until(lambda: not any(is_worker(worker) for worker in workers))
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_end_is_silent(tmp_path, workers, capfd):
+    served = Served(tmp_path / "home", workers=workers)
+    statuses = [served.ask(f"share(x > 0.{number})").status_code for number in range(1, 9)]
+    assert (set(statuses), served.stop()) == ({200}, 0)
+    assert capfd.readouterr().err == ""
 
 
 def test_workers_end_when_nobody_watches_them(tmp_path):

@@ -13,6 +13,7 @@ steps, and a step counts for as much of it as the process could really use.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -21,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
 from holdfast.engines._dialect import Dialect, builtin
@@ -197,7 +198,9 @@ class Deadline:
             self._runs, self._used, self._looked = True, 0.0, (time.monotonic(), time.process_time())
             if not self._watched:
                 self._watched = True
-                Thread(target=_watch, args=[weakref.ref(self)], daemon=True).start()
+                watch = Thread(target=_watch, args=[weakref.ref(self)], daemon=True)
+                _watches.add(watch)
+                watch.start()
         _running.add(id(self))
         try:
             yield
@@ -239,7 +242,20 @@ def _watch(deadline: weakref.ref[Deadline]) -> None:
         if wait is None:
             return
         del watched
-        time.sleep(wait)
+        if _ending.wait(wait):
+            return
+
+
+_watches: weakref.WeakSet[Thread] = weakref.WeakSet()
+_ending = Event()
+
+
+@atexit.register
+def _end_watches() -> None:
+    """End the watches before the interpreter ends: DuckDB complains about a thread that is still there."""
+    _ending.set()
+    for watch in list(_watches):
+        watch.join()
 
 
 class Database(ABC):

@@ -215,7 +215,10 @@ def _run(
     announced = Announced(config)
     if server is not None:
         server(announced)
-    announced.run(sockets=places)
+    try:
+        announced.run(sockets=places)
+    finally:
+        gc.unfreeze()  # What stays until the interpreter ends is reported as a leak by DuckDB.
 
 
 _log = logging.getLogger("holdfast.server")
@@ -385,28 +388,25 @@ def work(settings: Settings, places: list[socket.socket], shared: Shared, row: i
         service = settings.service()
         at_end.callback(service.close)
 
+        over, end = multiprocessing.Pipe(duplex=False)
+
         def heed(server: Any) -> None:
-            Thread(target=_heed, args=(pipe, server), name="heed", daemon=True).start()
+            thread = Thread(target=_heed, args=(pipe, over, server), name="heed", daemon=True)
+            at_end.callback(thread.join)
+            at_end.callback(end.close)
+            thread.start()
 
         serve_here(settings, service, places, lambda port: pipe.send(port), shared=shared, server=heed)
 
 
-def _heed(pipe: Connection, server: Any) -> None:
-    """Stop the server when the pipe says so, or ends. Where a signal came first, it stops already."""
-    while True:
+def _heed(pipe: Connection, over: Connection, server: Any) -> None:
+    """Stop the server when the pipe says so, or ends; until ``over`` ends. Where a signal came first, the
+    server stops already."""
+    watched = True
+    while watched and over not in wait([pipe, over]):
         try:
             word = pipe.recv()
         except (EOFError, OSError):  # Whoever watches is gone.
-            word = "stop"
+            word, watched = "stop", False
         if word == "now" or not server.stopping:
             os.kill(os.getpid(), signal.SIGTERM)
-        if word == "stop" and not _can_hear(pipe):
-            return
-
-
-def _can_hear(pipe: Connection) -> bool:
-    """Wait until there is more to hear; False if there never will be."""
-    try:
-        return pipe.poll(None)
-    except OSError:
-        return False
