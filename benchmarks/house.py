@@ -20,11 +20,13 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "holdfast"
 # A private module of at most this many lines with one importer is a shard of that importer.
 SHARD_LINES = 130
+# A sentence with more words than this needs a second reading.
+LONG_SENTENCE = 35
 EMPTY_NAMES = {"found", "known", "one", "said", "told"}
 
 Nodes = list[ast.AST]
 Trees = dict[Path, Nodes]
-_KEPT = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
+_KEPT = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Raise)
 
 
 def trees(source: Path) -> Trees:
@@ -108,6 +110,46 @@ def test_files_with_private_names(tests: Path) -> int:
     )
 
 
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a docstring or a message, without examples, lists of arguments and formulas."""
+    text = re.sub(r"\x08.*?(?:\n\s*\n|$)", "", text, flags=re.S)
+    prose = re.split(r"^\s*(?:>>>|Args:|Raises:|Returns:)", text, maxsplit=1, flags=re.M)[0]
+    for sentence in re.split(r"(?<=[.!?:;])\s+|\n\s*\n|\n\s*\* ", prose):
+        if len(re.findall(r"[A-Za-z]{2,}", sentence)) >= 2:
+            yield " ".join(sentence.split())
+
+
+def messages(nodes: Nodes) -> Iterator[str]:
+    """The texts of the errors that a module raises; what is filled in counts as a word."""
+    for node in nodes:
+        if not isinstance(node, ast.Raise):
+            continue
+        inner = {
+            id(part) for text in ast.walk(node) if isinstance(text, ast.JoinedStr) for part in text.values
+        }
+        for text in ast.walk(node):
+            if isinstance(text, ast.JoinedStr):
+                yield "".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "it" for part in text.values
+                )
+            elif isinstance(text, ast.Constant) and isinstance(text.value, str) and id(text) not in inner:
+                yield text.value
+
+
+def long_sentences(texts: Iterator[str]) -> list[str]:
+    """The sentences that are too long to be read once."""
+    return [
+        sentence for text in texts for sentence in sentences(text) if len(sentence.split()) > LONG_SENTENCE
+    ]
+
+
+def docstrings(nodes: Nodes) -> Iterator[str]:
+    """The docstrings of a module, of its classes and of its functions."""
+    for node in nodes:
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            yield ast.get_docstring(node) or ""
+
+
 def figures(source: Path = SOURCE) -> dict[str, float]:
     """Every figure by its name."""
     modules = trees(source)
@@ -144,6 +186,10 @@ def figures(source: Path = SOURCE) -> dict[str, float]:
         "public parameters that no docstring names": undocumented,
         "locals with empty names": empty,
         "mean words of a clause in docstrings": round(statistics.fmean(words), 2),
+        "long sentences in docstrings": sum(
+            len(long_sentences(docstrings(nodes))) for nodes in modules.values()
+        ),
+        "long sentences in messages": sum(len(long_sentences(messages(nodes))) for nodes in modules.values()),
         "test files that import private names": test_files_with_private_names(source.parents[1] / "tests"),
     }
 

@@ -14,6 +14,8 @@ LIMITS = {
     "files": 284,
     "short private modules with one importer": 1,
     "private names that cross a border": 0,
+    "long sentences in docstrings": 32,
+    "long sentences in messages": 0,
     "test files that import private names": 166,
     "locals with empty names": 9,
 }
@@ -51,4 +53,19 @@ def test_figures_are_counted(tmp_path):
     assert counted["public parameters of type Any"] == 1
     assert counted["public parameters that no docstring names"] == 2
     assert counted["locals with empty names"] == 1
+    assert counted["long sentences in docstrings"] == 0
     assert counted["test files that import private names"] == 1
+
+
+def test_long_sentences_are_seen_in_docstrings_and_messages(tmp_path):
+    long, short = "word " * 36 + "end.", "A short one. " * 20
+    source = tmp_path / "src" / "holdfast"
+    source.mkdir(parents=True)
+    (source / "code.py").write_text(
+        f"'''{short}\n\n{long}\n\nArgs:\n    a: {long}'''\n"
+        f"def ask(name):\n    raise ValueError(f'{{name}} {long}')\n"
+        f"def other(name):\n    raise ValueError(f'{{name}} {short}')\n"
+    )
+    counted = HOUSE["figures"](source)
+    assert counted["long sentences in docstrings"] == 1
+    assert counted["long sentences in messages"] == 1

@@ -100,7 +100,7 @@ def test_a_mean_of_times_says_which_type_the_column_has(column: str, kind: str) 
 
 
 def test_a_part_has_no_value_only_where_the_date_has_none() -> None:
-    assert not queries.share("year(t) = 2024 and s like 'a%'").check(SCHEMA).unsaid
+    assert not queries.share("year(t) = 2024 and s like 'a%'").check(SCHEMA).nulls_unspecified
     for text in ("year(late) = 2024", "not hour(late) < 5"):
         with pytest.raises(QueryRejected, match="'late' may hold nulls"):
             queries.share(text).check(SCHEMA)

@@ -98,7 +98,7 @@ def _mean_nats(weights: Weights, step: int, questions: int) -> float:
 def look_nats(number: int) -> float:
     """What the ``number``-th look at the rows costs where it says "yes"; where it says "no" it is free.
 
-    Looks have the weights 3·10⁻⁶/(i(i+1)), which together with those of all questions sum to less than 1, so
+    Looks have the weights 3·10⁻⁶/(i(i+1)). Together with those of all questions they sum to less than 1. So
     a "no" has all the weight that it had before (``docs/theory/epochs.md``, "What a refusal says, and what it
     costs").
     """

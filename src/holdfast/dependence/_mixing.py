@@ -162,9 +162,9 @@ def block_tail(
 ) -> BlockTail:
     """Yu's bound from ln β(a), for n ≥ 2 rows.
 
-    Of all block lengths with the same number of blocks the longest has the smallest β and, wherever the
-    bound says something (s < R), the least cost of dropped rows, so only a = ⌊n/2μ⌋ is needed: about 2√(n/2)
-    lengths.
+    Of all block lengths with the same number of blocks, the longest has the smallest β. Wherever the bound
+    says something (s < R), it also has the least cost of dropped rows. So only a = ⌊n/2μ⌋ is needed: about
+    2√(n/2) lengths.
     """
     half = n // 2
     root = math.isqrt(half)
@@ -183,8 +183,8 @@ def beta_mixing_tail(beta: float, n: int, lo: float, hi: float) -> BlockTail:
     stands for every longer lag.
 
     Guarantee: P(|mean − E| > t) ≤ 4 exp(−2μ t²/R²) + 2(μ−1) β(a) for n = 2μa; dropped rows are paid for.
-    Assumes: β(a) bounds the total variation between the joint law of the rows up to i and those from i + a on
-    and the product of the two, for every i (not checkable from the data).
+    Assumes: take the rows up to i and those from i + a on; β(a) bounds the total variation between their
+    joint law and the product of the two laws, for every i (not checkable from the data).
     Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
 
     Args:

@@ -41,8 +41,8 @@ class BayesianNetwork(Network):
     """Rows that follow a Bayesian network: each depends on its parents alone, given all that came before.
 
     ``model`` maps each node to (parents, table): ``table`` has an axis for each parent, in that order, and a
-    last one for the node, whose probabilities sum to one, so that the table of a node with one parent is a
-    transition matrix. A pgmpy ``DiscreteBayesianNetwork`` is read as it is.
+    last one for the node. The probabilities along the last axis sum to one. So the table of a node with one
+    parent is a transition matrix. A pgmpy ``DiscreteBayesianNetwork`` is read as it is.
 
     >>> coin, copy = [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]
     >>> net = BayesianNetwork({"a": ([], coin), "b": (["a"], copy), "c": (["a"], copy)})

@@ -2,11 +2,11 @@
 
 Without loops (:class:`Forest`) the bound of a chain is carried along the tree. With loops it follows from how
 strongly each pair of rows is coupled (:class:`WeakCoupling`). The coupling of two rows is the largest
-logarithm δ of a cross ratio of their joint law given all others, here as T = tanh(δ/4), the largest total
-variation between two laws whose odds differ by e^δ. Rows are summed out one after the other. Summing row w
-out turns T_uv into (T_uv + T_uw T_wv)/(1 + T_uv T_uw T_wv). It turns s_v, by what a change of row v moves the
-mechanism, into s_v + 4 artanh(tanh(s_w/4) T_wv). What is left at row i is its bound. Where this takes too
-long, every s ≥ ε + Ts is a bound. Proof: ``docs/theory/networks.md``.
+logarithm δ of a cross ratio of their joint law given all others. It is kept as T = tanh(δ/4), the largest
+total variation between two laws whose odds differ by e^δ. Rows are summed out one after the other. Summing
+row w out turns T_uv into (T_uv + T_uw T_wv)/(1 + T_uv T_uw T_wv). It turns s_v, by what a change of row v
+moves the mechanism, into s_v + 4 artanh(tanh(s_w/4) T_wv). What is left at row i is its bound. Where this
+takes too long, every s ≥ ε + Ts is a bound. Proof: ``docs/theory/networks.md``.
 """
 
 from __future__ import annotations

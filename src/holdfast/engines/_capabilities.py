@@ -1,8 +1,8 @@
 """What a database can do exactly as documented: found out before the first question, on constants alone.
 
 A list of operations on numbers and texts where databases differ (ends of the range of floats, halves, last
-digits of logarithms, letters of other languages) is computed by the database and by DuckDB here. Whatever
-comes out otherwise, to the last bit, is lacking there; without the first few no question can be answered.
+digits of logarithms, letters of other languages) is computed by the database and by DuckDB here. An operation
+whose result differs in any bit is lacking there. Without the first few no question can be answered.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def _outside(values: Any, names: Sequence[str]) -> Any:
 
 
 def _has_value(value: Any, shape: _Shape) -> Any:
-    """Whether a row has a value. A value that is NaN is none, and counts as missing."""
+    """Whether a row has a value. NaN counts as missing."""
     return value.notnull() if shape.share else value.nullif(exact(math.nan)).notnull()
 
 

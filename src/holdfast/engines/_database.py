@@ -48,6 +48,27 @@ _MARKER = "holdfast_number"
 VALUES = "@values"
 """The table that stands for the question's own values in the statement around them."""
 
+# A statement that was interrupted is interrupted again after this many seconds, until it ends.
+_AGAIN = 0.05
+# A step is this share of the limit, within these limits in seconds.
+_SHARE_OF_LIMIT = 0.1
+_SHORTEST, _LONGEST = 0.01, 0.25
+# A longer step than this many was a pause of the process: only this many are counted.
+_MOST_STEPS = 2.0
+# A statement that waits for a disk, or for a core, uses little of a step. It still counts for this much, so
+# that every statement ends: after four times its limit at most, pauses aside.
+_LEAST = 0.25
+# The limits whose statements run in this process now.
+_running: set[int] = set()
+_Result = TypeVar("_Result")
+_MOST_PREPARED = 1_000
+# What our own databases have compiled: they all speak the same SQL, so a new one need not compile it again.
+_TREES: dict[Hashable, Any] = {}
+# Those that make a statement compute less for each row; the others weigh ways to read.
+_OPTIMIZERS_FOR_FEW = ("expression_rewriter", "common_subexpressions", "unused_columns", "column_lifetime")
+# The database behind ``DuckDB.shared``, by process: a forked process lacks the threads of its parent's.
+_SHARED: dict[int, Any] = {}
+
 
 def number(name: str, *, whole: bool = False) -> Any:
     """A number that a statement is given when it runs: a whole number as it is, any other as a double."""
@@ -139,41 +160,19 @@ def in_place_of(tree: Any, table: str, source: Any) -> Any:
 
 
 def as_query(table: Any, query: str) -> None:
-    """Let a table of a tree be what a query returns, which is written as it is."""
+    """Replace a table of a tree by a query, which is written as it is."""
     from sqlglot import exp
 
     table.set("this", exp.Var(this=f"({query})"))
 
 
-_AGAIN = 0.05
-# A step is this share of the limit, within these limits in seconds.
-_SHARE_OF_LIMIT = 0.1
-_SHORTEST, _LONGEST = 0.01, 0.25
-# A step that took longer than this many steps was a pause of the process: so many are counted and no more.
-_MOST_STEPS = 2.0
-# A statement that waits for a disk, or for a core, uses little of a step. It still counts for this much, so
-# that every statement ends: after four times its limit at most, pauses aside.
-_LEAST = 0.25
-
-# The limits whose statements run in this process now.
-_running: set[int] = set()
-_Result = TypeVar("_Result")
-_MOST_PREPARED = 1_000
-# What our own databases have compiled: they all speak the same SQL, so a new one need not compile it again.
-_TREES: dict[Hashable, Any] = {}
-# Those that make a statement compute less for each row; the others weigh ways to read.
-_OPTIMIZERS_FOR_FEW = ("expression_rewriter", "common_subexpressions", "unused_columns", "column_lifetime")
-# The database behind ``DuckDB.shared``, by process: a forked process lacks the threads of its parent's.
-_SHARED: dict[int, Any] = {}
-
-
 class Deadline:
     """Calls ``interrupt`` when a statement has used ``seconds``, and again until it ends.
 
-    Time counts from the start of the statement; nobody's wait for it counts. Each short step counts for the
-    share of a core that the process could give to each statement that ran, at least a quarter and at most
-    all of it. A pause of the whole process (SIGSTOP, a suspended machine) does not count. Where the statement
-    runs in another process (``elsewhere``), steps count in full, and only pauses are left out.
+    Time counts from the start of the statement; waiting for its turn does not count. Each short step counts
+    for the share of a core that the process could give to each statement that ran, at least a quarter and at
+    most all of it. A pause of the whole process (SIGSTOP, a suspended machine) does not count. Where the
+    statement runs in another process (``elsewhere``), steps count in full, and only pauses are left out.
 
     Guarantee: ``interrupt`` is called only while a statement runs that is late, so no other is stopped in its
     place. One thread watches as long as statements come; to start one for each would take longer than a small
@@ -269,7 +268,7 @@ class Database(ABC):
 
     @abstractmethod
     def define(self, name: str, query: str) -> None:
-        """Let what a query returns be read under a name."""
+        """Give a name to what a query returns, so that statements can read it."""
 
     @abstractmethod
     def source(self, name: str) -> str:
@@ -441,12 +440,12 @@ class DuckDB(Database):
         self.run("SET threads = 1")
         self.run(f"SET disabled_optimizers = '{spared}'")
 
-    def close_the_doors(self) -> None:
-        """No statement from here on can reach a file or the network, whatever it says."""
+    def forbid_external_access(self) -> None:
+        """From here on, no statement can reach a file or the network."""
         self.run("SET enable_external_access = false")
 
     def lend(self, name: str, table: Any) -> None:
-        """Let an arrow table be read under a name, where it is."""
+        """Let statements read an arrow table under a name, without a copy."""
         with self._lock:
             self._connection.register(name, table)
 

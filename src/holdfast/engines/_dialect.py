@@ -315,7 +315,7 @@ def away_from_zero(floor: Callable[[Any], Any], value: Any) -> Any:
 
 @cache
 def _letters(name: str) -> tuple[str, str]:
-    """The letters that DuckDB's ``lower`` or ``upper`` changes, and what it changes them to, one for one."""
+    """The letters that DuckDB's ``lower`` or ``upper`` changes, and what it changes each of them to."""
     import duckdb
 
     with duckdb.connect() as database:

@@ -395,7 +395,7 @@ def _arrow_nullable(table: Any) -> dict[str, bool | None]:
     return {field.name: None if field.nullable else False for field in table.schema}
 
 
-def _unsaid(table: Any) -> dict[str, bool | None]:
+def _not_stated(table: Any) -> dict[str, bool | None]:
     return {}
 
 
@@ -451,7 +451,7 @@ _SOURCES = {
         Native(_polars_back, polars_rows),
         _columns,
         lambda frame: frame.to_arrow(),
-        _unsaid,
+        _not_stated,
         _polars_categories,
     ),
     ("pyarrow", "Table"): Source(
@@ -461,5 +461,5 @@ _SOURCES = {
         _arrow_nullable,
         _arrow_categories,
     ),
-    ("ibis", "Table"): Source(IBIS, _columns, lambda table: table.to_pyarrow(), _unsaid, _no_categories),
+    ("ibis", "Table"): Source(IBIS, _columns, lambda table: table.to_pyarrow(), _not_stated, _no_categories),
 }

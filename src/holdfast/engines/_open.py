@@ -77,6 +77,11 @@ _COLUMNS = {
     "TIMESTAMP_NS": Column("date", "timestamp(9)"),
 }
 
+_WANTED = (
+    "a pandas, polars or pyarrow table, a dict of arrays, an ibis table, database://address#table, or the "
+    "path of a CSV or Parquet file"
+)
+
 
 def is_database(text: str) -> bool:
     """Whether a text is the address of a database rather than of a file."""
@@ -85,8 +90,8 @@ def is_database(text: str) -> bool:
 
 
 def shown(path: str) -> str:
-    """An address without the name and the password of who goes there, and without options; of a path on this
-    machine its last part, because what is shown may be read elsewhere."""
+    """An address without user name, password and options. For a path on this machine only its last part,
+    because what is shown may be read elsewhere."""
     if "://" not in path:
         return Path(path).name
     parts = urlsplit(path)
@@ -187,7 +192,7 @@ def open_path(path: str, wanted: str) -> Rows:
     reject_columns(names)
     if count == 0:
         raise QueryRejected(f"The table {path!r} has no rows; give at least one.")
-    # A column with the name of a place would be taken for it.
+    # DuckDB would read such a column in place of its own column of that name.
     hidden = {"file_row_number", "file_index", "rowid"} & {name.lower() for name in names}
     rows = rows_of_source(
         database,
@@ -279,7 +284,7 @@ def _read_csv(database: DuckDB, path: str) -> str:
     database.run(f"SET memory_limit = '{_SHARE_OF_MEMORY}'")
     database.run("SET temp_directory = ''")
     database.run(f'CREATE TABLE "source" AS SELECT * FROM read_csv({_text(path)}, {_CSV_OPTIONS})')
-    database.close_the_doors()
+    database.forbid_external_access()
     row, file = map(PLAIN.quoted, FILE_PLACE)
     return f'SELECT *, rowid AS {row}, 0 AS {file} FROM "source"'
 
@@ -294,7 +299,7 @@ def _read_parquet(database: DuckDB, path: str) -> str:
     if listed.startswith("["):
         # These files can be read from here on, and nothing else.
         database.run(f"SET allowed_paths = {listed}")
-        database.close_the_doors()
+        database.forbid_external_access()
     row, file = map(PLAIN.quoted, FILE_PLACE)
     return f"SELECT *, file_row_number AS {row}, file_index AS {file} FROM read_parquet({listed})"
 
@@ -317,12 +322,6 @@ class FileWatch:
         )
 
 
-_WANTED = (
-    "a pandas, polars or pyarrow table, a dict of arrays, an ibis table, database://address#table, or the "
-    "path of a CSV or Parquet file"
-)
-
-
 @by_kind_only
 def open_rows(data: TableLike, *, public_categories: bool | Collection[str] = False) -> Rows:
     """Open ``data``: a pandas, polars or pyarrow table (a polars LazyFrame is collected), a dict of arrays, a
@@ -336,12 +335,12 @@ def open_rows(data: TableLike, *, public_categories: bool | Collection[str] = Fa
     :class:`~holdfast.errors.QueryRejected`. NaN counts as null from here on. The index of a pandas frame is
     not a column, but ``native()`` keeps it. A CSV file is read once; a Parquet file is read anew for every
     question until the rows are split or stored. Tables of a database stay there, whatever their size: every
-    question is one statement to it. What it computes otherwise than DuckDB does, to the last bit, is found
-    out here, on constants, and refused when a question needs it.
+    question is one statement to it. Operations whose results differ from DuckDB's in any bit are found here,
+    on constants. A question that needs one is refused.
 
     ``public_categories`` names the columns whose declared categories may be shown and, where they are
-    ordered, compared in their order; True names all that declare some. What is wrong with a table is told by
-    column and kind; no error quotes a value.
+    ordered, compared in their order; True names all that declare some. An error names the column and the kind
+    of problem; it quotes no value.
     """
     if isinstance(data, (str, Path)):
         text = os.path.expanduser(data)

@@ -47,12 +47,12 @@ __all__ = [
 ]
 
 
-# DuckDB gives its threads so many rows at a time: a smaller table is read by one of them in any case.
+# DuckDB gives a thread this many rows at a time. One thread reads all of a smaller table.
 _ROW_GROUP = 122_880
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
-# With fewer rows a file, their numbers alone would make parts of uneven size.
+# In files with fewer rows, the row numbers alone would make parts of uneven size.
 _ROWS_OF_A_FILE = 10_000
 FILE_PLACE = ("@row", "@file")
 """The columns that say where a row of a Parquet file stands."""
@@ -109,7 +109,7 @@ def store(table: Any, schema: Schema, native: Native, held: Any | None = None) -
         raise unstorable_column(column or table.column_names[0])
     if table.num_rows <= _ROW_GROUP:
         database.expect_few_rows()
-    database.close_the_doors()
+    database.forbid_external_access()
     return Rows(database, "rows", Schema(schema), table.num_rows, native, held)
 
 
@@ -122,7 +122,7 @@ def _filled(table: Any) -> DuckDB:
 
 
 def _unused(rows: Rows) -> str:
-    """A name that no column has, in any case."""
+    """A name that no column has, in upper or lower case."""
     name = "part"
     while name in {column.lower() for column in rows.columns}:
         name += "_"
@@ -172,8 +172,8 @@ def _hashed_place(rows: Rows, source: str) -> str:
 
 
 def _start(share: float, seed: int) -> int:
-    """Where the window of protected hashes begins; at the very start for the seed that most will have, which
-    lets the training part be read by one comparison too."""
+    """Where the window of protected hashes begins. For the default seed it begins at the very start, so that
+    one comparison reads the training part too."""
     drawn = int.from_bytes(hashlib.sha256(str(int(seed)).encode()).digest()[:8], "big")
     return int(drawn * share) if seed else 0
 

@@ -50,7 +50,7 @@ _inside: ContextVar[bool] = ContextVar("inside the clean room", default=False)
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _MOST_COMPILED = 1_000
-# Tables of at most so many values (rows times columns) are copied once, because questions are then several
+# Tables of at most this many values (rows times columns) are copied once, because questions are then several
 # times faster; at eight bytes a value that is 400 MB, which a laptop has to spare.
 _MOST_COPIED = 50_000_000
 
@@ -497,7 +497,7 @@ class Rows:
 
     @_by_column
     def first(self, count: int) -> Rows:
-        """So many rows, stored; the first ones, where rows have an order."""
+        """``count`` rows, stored: the first ones, where rows have an order."""
         return store(self._arrow(most=count), self.schema, self._native)
 
     @_by_column

@@ -62,8 +62,11 @@ SCALE_BITS = 24
 (hi - lo) · 2**-25 and a few units in the last place of a float, so the mean of the scaled values is within
 (hi - lo) · 3.1e-8 of the mean of the clipped ones."""
 
-# So many rows, each of at most 2**24 units.
+# The most rows, of at most 2**24 units each, whose total fits 64 bits.
 _MOST_IN_64_BITS = 2 ** (63 - SCALE_BITS) - 1
+
+MOST_TOGETHER = 16
+"""The most questions in one statement."""
 
 
 class Edges(NamedTuple):
@@ -151,7 +154,8 @@ class EngineQuery(Protocol):
 
     @property
     def member(self) -> Any:
-        """Of a table's question, that whose groups are the table's, and the number of its own; else None."""
+        """For a question that is one row of a table: the question whose groups are the rows of that table,
+        and the number of this one's group. None for other questions."""
 
     def values(
         self,
@@ -245,7 +249,7 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
 
 def lowered(value: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
     """How far a mean's value is below ``lo`` (of a share the value itself) and, where it matters which rows
-    have one, the value, null for NaN; ``mark`` tells several questions apart."""
+    have one, the value, null for NaN; ``mark`` distinguishes several questions."""
     below, present = value, value
     if shape.kind == "mean":
         below, present = dialect.below(value, edge_places(mark)), value.nullif(exact(math.nan))
@@ -302,7 +306,7 @@ def compared_numbers(question: EngineQuery, mark: str = "") -> dict[str, float]:
 
 
 def edge_places(mark: str) -> Edges:
-    """The places of a question's edges in a statement; ``mark`` tells several questions apart."""
+    """The places of a question's edges in a statement; ``mark`` distinguishes several questions."""
     return Edges(*(number(f"{name}{mark}") for name in Edges._fields))
 
 
@@ -354,10 +358,6 @@ def fractions_of(ranks: Sequence[int], rows: int) -> list[float]:
 
 def check_ranks(ranks: Sequence[int], rows: int) -> list[int]:
     return [whole(rank, f"ranks[{i}]", at_most=rows, of="order_statistics") for i, rank in enumerate(ranks)]
-
-
-MOST_TOGETHER = 16
-"""So many questions go into one statement at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -493,8 +493,8 @@ def _together(rows: Rows, group: list[_Asked]) -> dict[int, Sums]:
 
 
 def _values(sides: list[_Side], shared: bool) -> Any:
-    """The questions' expressions side by side; where each has a filter of its own, null for who does not
-    pass."""
+    """The questions' expressions side by side. Where each has its own filter, a value is null for rows that
+    do not pass."""
     from sqlglot import exp
 
     listed = []
@@ -511,7 +511,7 @@ def _values(sides: list[_Side], shared: bool) -> Any:
 
 
 def _name(name: str, mark: int, shared: bool) -> str:
-    """What a column is called; who passes one filter passes it for all."""
+    """What a column is called. A shared filter has one column for all questions."""
     return name if shared and name in ("passes", "passed") else f"{name}{mark}"
 
 

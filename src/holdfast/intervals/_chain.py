@@ -1,8 +1,8 @@
 """Shares and means of a stationary Markov chain, from the norm λ of its operator on mean-zero functions.
 
-Among all chains with this norm and all functions with this mean (and this variance), the sum of n rows has
-its largest exponential moments for a chain with two states that stays where it is with probability λ and is
-drawn anew otherwise. There the growth of the moments solves a quadratic equation, and so does the best
+The bound is over all chains with this norm and all functions with this mean (and this variance). The sum of n
+rows has its largest exponential moments for a chain with two states. It stays where it is with probability λ,
+and is drawn anew otherwise. There the growth of the moments solves a quadratic equation, and so does the best
 exponent. Every interval here inverts that one bound. ``docs/theory/intervals.md`` has the proof.
 
 With norm 0 the rows are independent: then a share has the interval :func:`holdfast.intervals.kl`, and a mean

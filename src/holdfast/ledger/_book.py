@@ -102,7 +102,7 @@ class Book:
 
         Args:
             kind: What happened, in a word: "open", "reserve", "release", ...
-            body: What there is to say about it.
+            body: The details, as JSON values.
             after: The number of the last line, as the caller knows it.
             subject: The key of the question that it is about.
             request: The request that led to it.
@@ -281,8 +281,8 @@ class Book:
 
     def _last_minute(self, end: int) -> list[Event]:
         """The reservations, and other lines that say when and by whom, up to line ``end`` that are no older
-        than a minute, in order; of so many lines at most that a start takes no longer however fast people
-        ask."""
+        than a minute, in order. At most ``_MOST_BACK`` lines are read, so that a start is quick however fast
+        people ask."""
         since, last = time.time() - Balance.window, max(0, end - _MOST_BACK)
         events: list[Event] = []
         while end > last:
@@ -302,7 +302,7 @@ class Book:
         self._lines.close()
 
     def _checked(self, line: Line) -> Line:
-        """A line that was found out of order, held against the line before it."""
+        """A line that was read by itself, checked against the line before it."""
         before = self._lines.page(line.sequence - 1, 1)[0].digest if line.sequence > 1 else ""
         if not line.follows(before):
             raise BookError(f"The account book {self.name} was changed at line {line.sequence}.")

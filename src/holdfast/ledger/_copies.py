@@ -32,6 +32,15 @@ _SECRET = "CREATE TABLE IF NOT EXISTS secret (value TEXT NOT NULL) STRICT"
 _PAGE = 1_000
 _TABLES = {"holdfast_events", "holdfast_secrets", "holdfast_kept"}
 
+FORMATS: Mapping[int, str] = {
+    1: "before the first release; lines were not signed; no version reads it any more",
+    2: "signed ends and checkpoints, one line for each reservation, release, failure and act",
+}
+"""Every format there was, and what it is. docs/formats.md says more."""
+CURRENT = 2
+READABLE = frozenset({CURRENT})
+"""Formats that this version reads as they are."""
+
 
 def copy_database(source: Path, target: Path) -> None:
     """Copy a SQLite file as it is at one moment, while others write to it."""
@@ -187,17 +196,6 @@ def _require_chain(path: Path) -> None:
         book.close()
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA journal_mode = DELETE")
-
-
-FORMATS: Mapping[int, str] = {
-    1: "before the first release; lines were not signed; no version reads it any more",
-    2: "signed ends and checkpoints, one line for each reservation, release, failure and act",
-}
-"""Every format there was, and what it is. docs/formats.md says more."""
-
-CURRENT = 2
-READABLE = frozenset({CURRENT})
-"""Formats that this version reads as they are."""
 
 
 @dataclass(frozen=True)

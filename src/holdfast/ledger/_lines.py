@@ -13,6 +13,16 @@ from typing import Any, NamedTuple
 from holdfast.errors import HoldfastError
 from holdfast.records import Record
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+# Lines that say something and cost nothing: opening and closing, acts of the owner, and checkpoints.
+_FREE = ("open", "close", "act", "checkpoint")
+# In an open reservation: the line that says that it is read again.
+_AGAIN = "again"
+# In an act: the public key of the service that goes on with the account, and, there, that it does.
+HANDED_OVER, TAKEN_OVER = "handed_over", "taken_over"
+# What prices are counted in, by millionths.
+UNITS = ("nats", "answers")
+
 
 class BookError(HoldfastError):
     """The account book cannot be trusted or cannot be opened; nothing is answered until that is settled."""
@@ -36,7 +46,7 @@ def closed_book(name: str, *, kept: bool = True) -> BookError:
 
 
 class Entry(NamedTuple):
-    """What is to be written: what happened, to which question, on whose request."""
+    """A line to write: what happened, to which question, on whose request."""
 
     kind: str
     body: dict[str, Any]
@@ -76,9 +86,6 @@ class Event(Record):
     request: str = ""
 
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
 def canonical(body: dict[str, Any]) -> str:
     """The one text of a body: equal bodies give equal bytes."""
     return _CANONICAL.encode(body)
@@ -90,16 +97,6 @@ def digest_of(previous: str, sequence: int, kind: str, subject: str, request: st
     return hashlib.sha256(
         f"{previous}\n{sequence}\n{kind}\n{subject}\n{request}\n{body}".encode()
     ).hexdigest()
-
-
-# Lines that say something and cost nothing: opening and closing, acts of the owner, and checkpoints.
-_FREE = ("open", "close", "act", "checkpoint")
-# In an open reservation: the line that says that it is read again.
-_AGAIN = "again"
-# In an act: the public key of the service that goes on with the account, and, there, that it does.
-HANDED_OVER, TAKEN_OVER = "handed_over", "taken_over"
-# What prices are counted in, by millionths.
-UNITS = ("nats", "answers")
 
 
 class Balance:
@@ -220,7 +217,7 @@ class Balance:
             self.handed_over = None
 
     def batch(self, questions: int) -> dict[str, Any]:
-        """What the first reservation of a batch of so many questions says, if it is the next line."""
+        """What the first reservation of a batch of this many ``questions`` says, if it is the next line."""
         return {"questions": questions, "place": 0, **self.before}
 
     @property

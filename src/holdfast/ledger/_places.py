@@ -20,6 +20,10 @@ from holdfast.records import Record
 BOOK = "holdfast_book"
 """The parameter of a PostgreSQL address that names the book."""
 
+SUFFIX = ".holdfast"
+_TIMEOUT = 5  # Seconds that a database may take to let us in.
+_SETTLED = ("release", "fail", "return")
+
 
 def is_postgres(place: str | Path | None) -> bool:
     """Whether a place is the address of a PostgreSQL database."""
@@ -57,11 +61,6 @@ def place_of_epoch(place: str | Path | None, number: int) -> str | Path | None:
 
 def _named(name: str, number: int) -> str:
     return re.sub(r"\.epoch-\d+$", "", name) + f".epoch-{number}"
-
-
-SUFFIX = ".holdfast"
-_TIMEOUT = 5  # Seconds that a database may take to let us in.
-_SETTLED = ("release", "fail", "return")
 
 
 @dataclass(frozen=True, repr=False)

@@ -31,6 +31,36 @@ _PASSING = ("57P01", "57P02", "57P03", "53300")
 _shared: dict[tuple[int, str], Database] = {}
 _lock = Lock()
 
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS holdfast_events (
+    book TEXT NOT NULL,
+    sequence BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    request TEXT NOT NULL,
+    body TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (book, sequence)
+);
+CREATE INDEX IF NOT EXISTS holdfast_by_subject ON holdfast_events (book, subject, kind) WHERE subject <> '';
+CREATE INDEX IF NOT EXISTS holdfast_by_request ON holdfast_events (book, request) WHERE request <> '';
+CREATE INDEX IF NOT EXISTS holdfast_checkpoints ON holdfast_events (book, sequence) WHERE kind = 'checkpoint';
+CREATE OR REPLACE FUNCTION holdfast_append_only() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'the account book is append-only'; END $$;
+CREATE OR REPLACE TRIGGER no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON holdfast_events
+    FOR EACH STATEMENT EXECUTE FUNCTION holdfast_append_only();
+"""
+_SECRETS = "CREATE TABLE holdfast_secrets (book TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_KEPT = (
+    "CREATE TABLE IF NOT EXISTS holdfast_kept (book TEXT, name TEXT, content BYTEA NOT NULL, "
+    "PRIMARY KEY (book, name))"
+)
+_COLUMNS = "sequence, kind, subject, request, body, digest"
+_ROW = "(%s, %s::bigint, %s, %s, %s, %s, %s)"
+_LAST = "(SELECT digest FROM holdfast_events WHERE book = %s ORDER BY sequence DESC LIMIT 1)"
+# Held while the table is made, so that two processes that start together do not make it twice.
+_SCHEMA_LOCK = 0x686F6C64
+
 
 class Unreachable(Exception):
     """The database did not answer for as long as it was waited for."""
@@ -128,37 +158,6 @@ def _passes(error: Exception) -> bool:
     """Whether the same may succeed in a moment."""
     code = getattr(error, "sqlstate", None)
     return code is None or code.startswith("08") or code in _PASSING
-
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS holdfast_events (
-    book TEXT NOT NULL,
-    sequence BIGINT NOT NULL,
-    kind TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    request TEXT NOT NULL,
-    body TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    PRIMARY KEY (book, sequence)
-);
-CREATE INDEX IF NOT EXISTS holdfast_by_subject ON holdfast_events (book, subject, kind) WHERE subject <> '';
-CREATE INDEX IF NOT EXISTS holdfast_by_request ON holdfast_events (book, request) WHERE request <> '';
-CREATE INDEX IF NOT EXISTS holdfast_checkpoints ON holdfast_events (book, sequence) WHERE kind = 'checkpoint';
-CREATE OR REPLACE FUNCTION holdfast_append_only() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN RAISE EXCEPTION 'the account book is append-only'; END $$;
-CREATE OR REPLACE TRIGGER no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON holdfast_events
-    FOR EACH STATEMENT EXECUTE FUNCTION holdfast_append_only();
-"""
-_SECRETS = "CREATE TABLE holdfast_secrets (book TEXT PRIMARY KEY, value TEXT NOT NULL)"
-_KEPT = (
-    "CREATE TABLE IF NOT EXISTS holdfast_kept (book TEXT, name TEXT, content BYTEA NOT NULL, "
-    "PRIMARY KEY (book, name))"
-)
-_COLUMNS = "sequence, kind, subject, request, body, digest"
-_ROW = "(%s, %s::bigint, %s, %s, %s, %s, %s)"
-_LAST = "(SELECT digest FROM holdfast_events WHERE book = %s ORDER BY sequence DESC LIMIT 1)"
-# Held while the table is made, so that two processes that start together do not make it twice.
-_SCHEMA_LOCK = 0x686F6C64
 
 
 class PostgresLines:

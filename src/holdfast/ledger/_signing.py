@@ -37,12 +37,20 @@ if TYPE_CHECKING:
 
 _PREFIX = "ed25519:"
 
+# A mark is written at most this often, in seconds, and when the book is closed: then it costs an answer
+# almost nothing, and shows the loss of all but the last second.
+EVERY = 1.0
+_log = logging.getLogger("holdfast.ledger")
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+RECEIPT_TYPE = "urn:holdfast:receipt:1"
+
 
 class SigningKey:
     """A private key of the package ``cryptography``, here ``private``. It never leaves the machine that keeps
     the book; ``public`` is given to everyone.
 
-    Guarantee: a receipt signed with it can be made only by who holds the key (Ed25519, RFC 8032).
+    Guarantee: a receipt signed with it can be made only by the holder of the key (Ed25519, RFC 8032).
     Assumes: the key file is read by its owner alone (it is written so).
 
     >>> key = SigningKey.generate()
@@ -166,12 +174,6 @@ def _ed25519() -> Any:
     return ed25519
 
 
-# A mark is written at most this often, in seconds, and when the book is closed: then it costs an answer
-# almost nothing, and shows the loss of all but the last second.
-EVERY = 1.0
-_log = logging.getLogger("holdfast.ledger")
-
-
 @dataclass(frozen=True)
 class Marks:
     """A folder with one mark for each book, by the book's name."""
@@ -277,11 +279,6 @@ def restored_line(mark: Receipt, lines: int) -> dict[str, Any]:
         "digest": mark.digest,
         "note": "The book was put back from a backup. What was spent in the lines it had is not known here.",
     }
-
-
-PAYLOAD_TYPE = "application/vnd.in-toto+json"
-STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-RECEIPT_TYPE = "urn:holdfast:receipt:1"
 
 
 def envelope(

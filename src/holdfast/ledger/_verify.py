@@ -7,8 +7,8 @@ line. Once the next book is open, its identity is written into the earlier one t
 lost is not opened a second time with a full account.
 
 A witness file holds signed checkpoints of how books ended. It is kept where whoever keeps the books cannot
-change it. A book that is restored from an old backup, or rewritten and signed again by who holds the key, no
-longer contains what its witness saw.
+change it. A book that is restored from an old backup, or rewritten and signed again by the holder of the key,
+no longer contains what its witness saw.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Problem(Record):
 
 @dataclass(frozen=True, repr=False)
 class Verification(Record):
-    """What :func:`verify` found: ``problems`` is empty for a book that is whole. The book has so many
-    ``lines``. ``spent`` is counted in ``unit``, nats or answers, as the account does. ``signed`` says whether
+    """What :func:`verify` found: ``problems`` is empty for a book that is whole. ``lines`` is how many lines
+    it has. ``spent`` is counted in ``unit``, nats or answers, as the account does. ``signed`` says whether
     its end is signed with the public key, and ``receipts`` how many were held against it. ``epoch`` says
     which part of a growing table the book is about."""
 

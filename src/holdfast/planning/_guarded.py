@@ -209,8 +209,8 @@ def promised_width(tail: Tail, k: int, beta: float, surprises: int, *, promise: 
         far away as the range allows; the intervals hold with probability 1 − ``beta`` in any case. Where room
         for more surprises and a finer grid give a narrower answer, that is taken.
     Assumes: the stated number of surprises. Half a cell is wide enough for k honest guesses to surprise by
-        chance no more than max(``beta``, allowed/20) times in expectation, so that nearly all that are
-        allowed are left for guesses that are really off.
+        chance no more than max(``beta``, allowed/20) times in expectation. So nearly all that are allowed are
+        left for guesses that are really off.
     Reference: ``docs/theory/planning.md``, "The code guard".
     """
     most = k - 1
@@ -236,7 +236,7 @@ def _dearest(k: int, room: int, farthest: Floats) -> Floats:
     """The most that k − 1 questions cost with up to ``room`` surprises, each ``farthest`` cells away.
 
     The price of a pattern is concave in the number f of surprises and grows with each by the price of its
-    place, so it is largest at f = room, or where f/(k−1−f) reaches the exponential of that price.
+    place. So it is largest at f = room, or where f/(k−1−f) reaches the exponential of that price.
     """
     place = place_price(farthest)
     turn = np.floor((k - 1) * special.expit(place))

@@ -58,8 +58,8 @@ def _is_short(value: Any) -> bool:
 class Compiler:
     """Compiles the expressions of one question against one ibis table.
 
-    ``table`` is where they are to be selected from: the one given, or what became of it where parts of an
-    expression are computed in stages.
+    ``table`` is the table to select them from. It is the given one, or one that is derived from it where
+    parts of an expression are computed in stages.
     """
 
     def __init__(self, table: Any, schema: engines.Schema) -> None:
@@ -269,8 +269,8 @@ class Compiler:
         return self._extreme(self._ibis.greatest, args)
 
     def _extreme(self, choose: Callable[..., Any], args: tuple[Node, ...]) -> Any:
-        """Null if any argument is: databases that skip nulls here would hide what the query has to say about
-        them."""
+        """Null if any argument is null. Some databases skip nulls here, and would ignore what the query says
+        about them."""
         values = [self._value_argument(arg) for arg in args]
         missing = [
             value.isnull() for value, arg in zip(values, args, strict=True) if not isinstance(arg, Literal)

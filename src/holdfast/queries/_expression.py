@@ -172,8 +172,8 @@ class Expression:
         ``schema`` it is about.
 
         Raises :class:`~holdfast.errors.QueryRejected` for everything that is not on the whitelist, saying
-        what to write instead. Whether the columns exist and fit is for :meth:`holdfast.queries.Query.check`
-        to say.
+        what to write instead. :meth:`holdfast.queries.Query.check` checks whether the columns exist
+        and fit.
         """
         if isinstance(source, Expression):
             return source

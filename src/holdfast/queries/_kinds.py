@@ -79,6 +79,12 @@ _LITERAL_HELP = {
 
 Columns = Mapping[str, "engines.Column"]
 
+_TESTED = _COMPARED | _LIKE
+_ON_NUMBERS = _NUMERIC | {"length"}
+_STRICT = _TESTED | _ON_NUMBERS | {"lower", "upper", *PARTS}
+_EVERYTHING = (-math.inf, math.inf)
+Limits = tuple[float, float]
+
 
 def kind_of(node: Node, columns: Columns) -> str:
     """The kind of a checked expression's value."""
@@ -315,16 +321,6 @@ def _check_cast(node: Call, kind: str, columns: Columns) -> None:
             f"{text_of(arg)!r} is a number, and its digits differ between databases; "
             "compare numbers with numbers."
         )
-
-
-_TESTED = frozenset(("=", "<>", "<", "<=", ">", ">=", "in", "not in", "like", "not like"))
-_ON_NUMBERS = frozenset(("+", "-", "*", "/", "%", "negate", "abs", "least", "greatest")) | {
-    *("floor", "round", "ln", "exp", "sqrt", "power", "length")
-}
-_STRICT = _TESTED | _ON_NUMBERS | {"lower", "upper", *PARTS}
-_EVERYTHING = (-math.inf, math.inf)
-
-Limits = tuple[float, float]
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,39 @@ the day of the week: Monday is 1 and Sunday is 7."""
 LARGEST_EXACT = 2.0**53
 """Floats hold every whole number below this one, and its neighbours."""
 
+_LEVEL = {
+    "or": 1,
+    "and": 2,
+    "not": 3,
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "is null", "is not null", "in", "not in"), 4),
+    **dict.fromkeys(("like", "not like"), 4),
+    **dict.fromkeys(("+", "-"), 5),
+    **dict.fromkeys(("*", "/", "%"), 6),
+    "negate": 5,
+}
+_CASTS = {"as number": "double", "as whole": "bigint", "as text": "text", "as boolean": "boolean"}
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_OPPOSITE = {
+    **{"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"},
+    **{"in": "not in", "not in": "in", "is null": "is not null", "is not null": "is null"},
+    **{"like": "not like", "not like": "like"},
+}
+_FOLDED: dict[str, Callable[[float, float], float]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b if b else math.nan,
+}
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -115,20 +148,6 @@ def walk(node: Node) -> list[Node]:
     for item in nodes:
         nodes.extend(children(item))
     return nodes
-
-
-_LEVEL = {
-    "or": 1,
-    "and": 2,
-    "not": 3,
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "is null", "is not null", "in", "not in"), 4),
-    **dict.fromkeys(("like", "not like"), 4),
-    **dict.fromkeys(("+", "-"), 5),
-    **dict.fromkeys(("*", "/", "%"), 6),
-    "negate": 5,
-}
-_CASTS = {"as number": "double", "as whole": "bigint", "as text": "text", "as boolean": "boolean"}
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 @cache
@@ -207,28 +226,6 @@ def text_of(node: Node) -> str:
     if op in _CASTS:
         return f"cast({text_of(args[0])} as {_CASTS[op]})"
     return f"{op}({', '.join(text_of(arg) for arg in args)})"
-
-
-_FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_OPPOSITE = {
-    **{"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"},
-    **{"in": "not in", "not in": "in", "is null": "is not null", "is not null": "is null"},
-    **{"like": "not like", "not like": "like"},
-}
-_FOLDED: dict[str, Callable[[float, float], float]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b if b else math.nan,
-}
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": lambda a, b: a == b,
-    "<>": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
 
 
 def _order(node: Node) -> tuple[bool, str]:

@@ -1,4 +1,4 @@
-"""The question itself: a frozen record that says all there is to say and nothing about the data; and the
+"""The question itself: a frozen record that says everything that is asked and nothing about the data. And the
 check that the question fits a schema, which reads no row."""
 
 from __future__ import annotations
@@ -60,6 +60,20 @@ TRAIN = "train"
 """Bounds that the training part is to propose."""
 _UNBOUNDED = ("share", "quantile", "cdf", "histogram")
 
+MOST_OPERATIONS = 5_000
+"""The most operations for one row that a question may take."""
+# How often the text of an operation's arguments is written out when the arguments are kept inside its domain.
+_COPIES = {
+    "ln": 2,
+    "sqrt": 2,
+    "least": 2,
+    "greatest": 2,
+    "power": 4,
+    "as number": 2,
+    "as text": 2,
+    "as boolean": 2,
+}
+
 
 @dataclass(frozen=True, repr=False)
 class Query(Record):
@@ -72,10 +86,10 @@ class Query(Record):
     values. The ``bins`` of a histogram are their number, or their edges.
 
     ``nulls`` says what a row without a value counts as: a number (for a share True or False), or ``"skip"``
-    to leave such rows out. Left open, the question is refused where nulls are to be expected; where one turns
-    up all the same it counts as the lowest value there is (``bounds[0]``, False, for a quantile minus
-    infinity). In the filter ``where`` a null does not pass. Values outside ``bounds`` are clipped, and
-    ``other`` values outside ``other_bounds``; with ``trained_bounds`` the training part proposes both.
+    to leave such rows out. Without it, a question is refused where nulls are to be expected. If one occurs
+    anyway, it counts as the lowest value (``bounds[0]``, False, for a quantile minus infinity). In the filter
+    ``where`` a null does not pass. Values outside ``bounds`` are clipped, and ``other`` values outside
+    ``other_bounds``; with ``trained_bounds`` the training part proposes both.
     """
 
     kind: str
@@ -218,21 +232,6 @@ def _quotients(u: tuple[float, float], v: tuple[float, float]) -> tuple[float, f
     return 0.0 if u[0] >= 0 else -math.inf, 0.0 if u[1] <= 0 else math.inf
 
 
-MOST_OPERATIONS = 5_000
-"""The most operations for one row that a question may take."""
-# How often the text of an operation's arguments is written out when the arguments are kept inside its domain.
-_COPIES = {
-    "ln": 2,
-    "sqrt": 2,
-    "least": 2,
-    "greatest": 2,
-    "power": 4,
-    "as number": 2,
-    "as text": 2,
-    "as boolean": 2,
-}
-
-
 def expanded_size(node: Node) -> int:
     """How many operations the database is sent, at most."""
     if not isinstance(node, Call):
@@ -326,9 +325,8 @@ class CheckedQuery:
     member: tuple[CheckedQuery, int] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
-    def unsaid(self) -> bool:
-        """Whether some value may be missing, for all that is known without the rows, and the question does
-        not say what that counts as."""
+    def nulls_unspecified(self) -> bool:
+        """Whether the schema allows a missing value and the question does not say what one counts as."""
         if self.query.nulls is not None:
             return False
         columns = self.schema.columns
@@ -348,8 +346,8 @@ class CheckedQuery:
 
         Args:
             table: The ibis table.
-            schema: The columns of the table, where they are stored otherwise than those that the question was
-                checked against.
+            schema: The columns of the table, where their storage types differ from those that the question
+                was checked against.
             patterned: Whether to put parameters in place of the numbers of :attr:`pattern`.
             unit: A column that says which unit a row belongs to; it is returned too, under the name ``unit``.
         """

@@ -75,6 +75,102 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+ALLOWED = (
+    "columns, numbers, 'text', true and false, + - * / %, comparisons, and, or, not, between, in (a list), "
+    "like, is null, case, coalesce, abs, least, greatest, floor, round, ln, exp, sqrt, power, length, lower, "
+    "upper, year, month, day, hour, isodow and cast"
+)
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_BINARY = {
+    "Add": "+",
+    "Sub": "-",
+    "Mul": "*",
+    "Div": "/",
+    "Mod": "%",
+    "EQ": "=",
+    "NEQ": "<>",
+    "LT": "<",
+    "LTE": "<=",
+    "GT": ">",
+    "GTE": ">=",
+    "Pow": "power",
+}
+_UNARY = {
+    "Not": "not",
+    "Neg": "negate",
+    "Abs": "abs",
+    "Floor": "floor",
+    "Ln": "ln",
+    "Exp": "exp",
+    "Sqrt": "sqrt",
+    "Length": "length",
+    "Lower": "lower",
+    "Upper": "upper",
+    "Year": "year",
+    "Month": "month",
+    "Day": "day",
+    "DayOfMonth": "day",
+    "Hour": "hour",
+    "DayOfWeekIso": "isodow",
+}
+_MANY = {"Least": "least", "Greatest": "greatest", "Coalesce": "coalesce"}
+_CAST_TO = {
+    **dict.fromkeys(("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL"), "as number"),
+    **dict.fromkeys(
+        ("TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"), "as whole"
+    ),
+    **dict.fromkeys(("TEXT", "VARCHAR", "CHAR"), "as text"),
+    "BOOLEAN": "as boolean",
+}
+_MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "DATETIME"))
+# How sqlglot marks what it has understood; these say nothing that changes the value of an allowed node.
+_HARMLESS = frozenset({"ignore_nulls", "typed", "safe", "nested", "big_int"})
+_FROM_WHICH_DAY = (
+    "databases count the days of the week from different days: write isodow(t), Monday is 1, Sunday is 7"
+)
+_WHOLE_DAYS = "compare with both ends: t >= '2024-01-01' and t < '2024-01-02'"
+_INSTEAD = {
+    "Log": "write ln(x), or ln(x) / ln(10)",
+    "Ceil": "write -floor(-x)",
+    "IntDiv": "write floor(x / y)",
+    "ILike": "write lower(x) like 'a%'",
+    "Escape": "in a pattern % stands for any characters, _ for one, and everything else for itself",
+    "SimilarTo": "write x like 'a%' or x like 'b%'",
+    "RegexpLike": "write x like 'a%' or x like 'b%'",
+    "Glob": "write x like 'a%'",
+    "StartsWith": "write x like 'a%'",
+    "EndsWith": "write x like '%a'",
+    "Contains": "write x like '%a%'",
+    "DayOfWeek": _FROM_WHICH_DAY,
+    "Dayname": _FROM_WHICH_DAY,
+    "Quarter": "write floor((month(t) + 2) / 3)",
+    "Date": _WHOLE_DAYS,
+    "TsOrDsToDate": _WHOLE_DAYS,
+    "TimestampTrunc": _WHOLE_DAYS,
+    "DateTrunc": _WHOLE_DAYS,
+    "AtTimeZone": "a time with a zone is asked about in UTC, any other as it is",
+    "CurrentDate": "an answer must not change when it is asked again: write the date, '2024-01-31'",
+    "CurrentTimestamp": "an answer must not change when it is asked again: write the date, '2024-01-31'",
+    "If": "write case when ... then ... else ... end",
+    "Nullif": "write case when x <> 0 then x end",
+    "Sign": "write case when x > 0 then 1 when x < 0 then -1 else 0 end",
+    "IsNan": "NaN counts as null: write x is null",
+    "NullSafeEQ": "write x = y or (x is null and y is null)",
+    "Placeholder": "write the value itself instead of a parameter",
+    "Parameter": "write the value itself instead of a parameter",
+    "Star": "name a column",
+    "Rand": "an answer must not change when it is asked again",
+    "Avg": "ask for mean(...) of a plain expression of one row",
+    "Count": "ask for share(...) of a condition on one row",
+    "Sum": "ask for mean(...) of a plain expression of one row",
+    "Median": "ask for quantile(..., 0.5) of a plain expression of one row",
+    "Window": "an expression sees one row; put the window's value in a column first",
+    "Subquery": "an expression sees one row; put the subquery's value in a column first",
+    "Exists": "an expression sees one row; put the subquery's value in a column first",
+    "DPipe": "compare the columns one by one",
+    "Block": "write one expression, without a semicolon",
+}
+
 
 def measure(text: str) -> None:
     """Refuse a text that is too large to be parsed; takes a time in proportion to its length.
@@ -133,106 +229,6 @@ def require_few_nodes(node: Node) -> Node:
                 "out; put part of it in a column of its own."
             )
     return node
-
-
-ALLOWED = (
-    "columns, numbers, 'text', true and false, + - * / %, comparisons, and, or, not, between, in (a list), "
-    "like, is null, case, coalesce, abs, least, greatest, floor, round, ln, exp, sqrt, power, length, lower, "
-    "upper, year, month, day, hour, isodow and cast"
-)
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-
-_BINARY = {
-    "Add": "+",
-    "Sub": "-",
-    "Mul": "*",
-    "Div": "/",
-    "Mod": "%",
-    "EQ": "=",
-    "NEQ": "<>",
-    "LT": "<",
-    "LTE": "<=",
-    "GT": ">",
-    "GTE": ">=",
-    "Pow": "power",
-}
-_UNARY = {
-    "Not": "not",
-    "Neg": "negate",
-    "Abs": "abs",
-    "Floor": "floor",
-    "Ln": "ln",
-    "Exp": "exp",
-    "Sqrt": "sqrt",
-    "Length": "length",
-    "Lower": "lower",
-    "Upper": "upper",
-    "Year": "year",
-    "Month": "month",
-    "Day": "day",
-    "DayOfMonth": "day",
-    "Hour": "hour",
-    "DayOfWeekIso": "isodow",
-}
-_MANY = {"Least": "least", "Greatest": "greatest", "Coalesce": "coalesce"}
-_CAST_TO = {
-    **dict.fromkeys(("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL"), "as number"),
-    **dict.fromkeys(
-        ("TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"), "as whole"
-    ),
-    **dict.fromkeys(("TEXT", "VARCHAR", "CHAR"), "as text"),
-    "BOOLEAN": "as boolean",
-}
-_MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "DATETIME"))
-# How sqlglot marks what it has understood; these say nothing that changes the value of an allowed node.
-_HARMLESS = frozenset({"ignore_nulls", "typed", "safe", "nested", "big_int"})
-
-_FROM_WHICH_DAY = (
-    "databases count the days of the week from different days: write isodow(t), Monday is 1, Sunday is 7"
-)
-_WHOLE_DAYS = "compare with both ends: t >= '2024-01-01' and t < '2024-01-02'"
-
-_INSTEAD = {
-    "Log": "write ln(x), or ln(x) / ln(10)",
-    "Ceil": "write -floor(-x)",
-    "IntDiv": "write floor(x / y)",
-    "ILike": "write lower(x) like 'a%'",
-    "Escape": "in a pattern % stands for any characters, _ for one, and everything else for itself",
-    "SimilarTo": "write x like 'a%' or x like 'b%'",
-    "RegexpLike": "write x like 'a%' or x like 'b%'",
-    "Glob": "write x like 'a%'",
-    "StartsWith": "write x like 'a%'",
-    "EndsWith": "write x like '%a'",
-    "Contains": "write x like '%a%'",
-    "DayOfWeek": _FROM_WHICH_DAY,
-    "Dayname": _FROM_WHICH_DAY,
-    "Quarter": "write floor((month(t) + 2) / 3)",
-    "Date": _WHOLE_DAYS,
-    "TsOrDsToDate": _WHOLE_DAYS,
-    "TimestampTrunc": _WHOLE_DAYS,
-    "DateTrunc": _WHOLE_DAYS,
-    "AtTimeZone": "a time with a zone is asked about in UTC, any other as it is",
-    "CurrentDate": "an answer must not change when it is asked again: write the date, '2024-01-31'",
-    "CurrentTimestamp": "an answer must not change when it is asked again: write the date, '2024-01-31'",
-    "If": "write case when ... then ... else ... end",
-    "Nullif": "write case when x <> 0 then x end",
-    "Sign": "write case when x > 0 then 1 when x < 0 then -1 else 0 end",
-    "IsNan": "NaN counts as null: write x is null",
-    "NullSafeEQ": "write x = y or (x is null and y is null)",
-    "Placeholder": "write the value itself instead of a parameter",
-    "Parameter": "write the value itself instead of a parameter",
-    "Star": "name a column",
-    "Rand": "an answer must not change when it is asked again",
-    "Avg": "ask for mean(...) of a plain expression of one row",
-    "Count": "ask for share(...) of a condition on one row",
-    "Sum": "ask for mean(...) of a plain expression of one row",
-    "Median": "ask for quantile(..., 0.5) of a plain expression of one row",
-    "Window": "an expression sees one row; put the window's value in a column first",
-    "Subquery": "an expression sees one row; put the subquery's value in a column first",
-    "Exists": "an expression sees one row; put the subquery's value in a column first",
-    "DPipe": "compare the columns one by one",
-    "Block": "write one expression, without a semicolon",
-}
 
 
 def _refuse(what: str, instead: str) -> QueryRejected:
@@ -359,7 +355,7 @@ def _literal(tree: Any, deep: int) -> Node:
         raise QueryRejected(f"The number {tree.this} is too large; write one below 1.7e308.")
     if not is_float(tree.this, value):
         raise QueryRejected(
-            f"The number {tree.this} has more digits than numbers are compared with: it would be taken for "
+            f"The number {tree.this} has more digits than a 64-bit float holds: it would be read as "
             f"{value:.0f}. Whole numbers up to 2**53 are exact; give longer ids as a column of text."
         )
     return number(value)

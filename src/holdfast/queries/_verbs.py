@@ -551,7 +551,7 @@ def bounds_of(
     *values: tuple[ExpressionSource, Expression], given: BoundsLike, of: str
 ) -> list[tuple[float, float] | None]:
     """The range of each value, from a pair (lo, hi) for all of them, a pair for each, or a dict with a pair
-    for each, by what was written or by its canonical text. None where the training part is to say it."""
+    for each, by what was written or by its canonical text. None where the training part proposes it."""
     texts = [read.text for _, read in values]
     if given is None:
         raise unbounded(of, texts)

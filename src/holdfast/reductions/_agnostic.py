@@ -78,11 +78,11 @@ def private_agnostic(
     Guarantee: (ε, δ)-DP when one row is replaced, for any rows and any tape, even a public one; δ = 0 is
     taken where it needs no more rows. The error exceeds the least of the class by more than ``accuracy``, or
     nothing is returned, with probability at most ``failure`` ≤ ``beta``.
-    Assumes: for the failure, independent rows, and a learner that on labels of any hypothesis of the class is
-    wrong on more than a share ``learner_accuracy`` of the rows with probability at most its ``failure`` (not
-    checkable). Nothing is assumed about how many hypotheses there are beyond ``growth``. Privacy assumes only
-    that the functions raise nothing. The noise is the operating system's; with ``simulation=True`` it is the
-    tape's, and protects nothing.
+    Assumes: for the failure, independent rows and a good learner (not checkable). On labels of any hypothesis
+    of the class, it is wrong on more than a share ``learner_accuracy`` of the rows with probability at most
+    its ``failure``. Nothing is assumed about how many hypotheses there are beyond ``growth``. Privacy assumes
+    only that the functions raise nothing. The noise is the operating system's; with ``simulation=True`` it is
+    the tape's, and protects nothing.
     Reference: SIS Theorem 6.5, Algorithm 12; the vote of lists and the constants: Holdfast.
 
     Args:

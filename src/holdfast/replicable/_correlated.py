@@ -62,7 +62,7 @@ def correlated_choice(probabilities: npt.ArrayLike, tape: Tape) -> int:
     """An outcome drawn from ``probabilities``, the same on two sides as often as their laws allow.
 
     Guarantee: the index is the argmin of E_i/p_i with the tape's exponentials E_i, so it has law p to within
-    2⁻⁵² of probability, and two sides with laws p and q choose the same with probability
+    2⁻⁵² of probability. Two sides with laws p and q choose the same with probability
     ``stability.collision_probability(p, q)`` ≥ (1 − d)/(1 + d), d their total variation.
     Assumes: both sides list the outcomes in the same order; non-negative, of sum 1 (checked to 1e-9).
     Reference: SIS 2.5 (Holenstein 2009); shared exponentials as in
@@ -126,8 +126,8 @@ def correlated_log_choice(log_weights: npt.ArrayLike, tape: Tape) -> int:
 def correlated_name(weights: Mapping[str, float] | Iterable[tuple[str, float]], tape: Tape) -> str:
     """A name drawn with probabilities in proportion to ``weights``; the order of the names does not matter.
 
-    Guarantee: each name's exponential comes from the name alone, so two sides that list their outcomes in any
-    order, or know only those of positive weight, choose the same name with probability
+    Guarantee: each name's exponential comes from the name alone. Two sides may list their outcomes in any
+    order, or know only those of positive weight. They choose the same name with probability
     ``stability.collision_probability`` of the two laws. Pairs may come as a stream.
     Assumes: distinct names; finite non-negative weights, one of them positive (checked).
     Reference: SIS 2.5; shared exponentials as in

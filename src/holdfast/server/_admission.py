@@ -274,7 +274,7 @@ class _Place:
 
 
 class Turns:
-    """Hands out turns on the event loop, so that no thread waits for one.
+    """Hands out turns on the event loop, so that no thread waits for a turn.
 
     Guarantee: at most ``running_per_place`` requests about one place run at a time, whatever the others do,
     and ``running`` in all. A place with slow requests leaves the turns of all other places alone as long as

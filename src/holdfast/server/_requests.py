@@ -1,8 +1,8 @@
 """What people send: bodies of requests, and uploads of predictions and scores.
 
 Bodies are strict, with nothing extra. Uploads are read within limits before anything is computed from them. A
-few kilobytes can claim millions of rows, so what a file says about its size is checked first, and what is
-large, or compressed, is read in a process of its own with a memory limit. Nothing in an upload is ever run.
+few kilobytes can claim millions of rows. So what a file says about its size is checked first. What is large,
+or compressed, is read in a process of its own with a memory limit. Nothing in an upload is ever run.
 """
 
 from __future__ import annotations

@@ -283,9 +283,9 @@ def mean_distance(dp: DP, n: int, parts: int = 1, outcomes: int | None = None, r
 def private_distance(dp: DP, n: int, share: float = 1.0) -> float:
     """√(share·v/2) plus what δ costs: v the relative variance of an outcome's probability over n rows.
 
-    Pure privacy: v = cosh(ε/2)^{2n} − 1. With δ > 0 each row's likelihood ratio is clamped to an interval of
-    log-length 2ε, which makes v = cosh(ε)^{2n} − 1 and costs 2nδ, or of log-length ε, which keeps the v of
-    pure privacy and costs 2n√δ. The smaller counts.
+    Pure privacy: v = cosh(ε/2)^{2n} − 1. With δ > 0 each row's likelihood ratio is clamped to an interval.
+    Log-length 2ε makes v = cosh(ε)^{2n} − 1 and costs 2nδ. Log-length ε keeps the v of pure privacy and costs
+    2n√δ. The smaller counts.
     """
     clamped = math.sqrt(outcome_variance(dp.epsilon, n) * share / 2.0) + 2.0 * n * math.sqrt(dp.delta)
     return min(clamped, math.sqrt(outcome_variance(2.0 * dp.epsilon, n) * share / 2.0) + 2.0 * n * dp.delta)

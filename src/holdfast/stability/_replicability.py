@@ -107,9 +107,9 @@ class Replicability(Notion):
     ) -> float:
         """How often runs on two distributions agree: a lower bound.
 
-        Give the ``total_variation`` between two laws of a row and the number ``m`` of rows, or, for a
-        statistic that is rounded to a shared grid or compared with a shared threshold, the ``shift`` and the
-        ``width`` of the grid (``result.details["width"]``), or both.
+        Give the ``total_variation`` between two laws of a row and the number ``m`` of rows. For a statistic
+        that is rounded to a shared grid or compared with a shared threshold, give the ``shift`` and the
+        ``width`` of the grid (``result.details["width"]``) instead, or both.
 
         Guarantee: the larger of (1−δ)^{2m}(1−ρ) and (1−δ)^m − ρ; with a shift also 1 − ρ − shift/width.
         Rounded down, at least 0.

@@ -174,8 +174,8 @@ def released(
     notes = [*question.notes]
     if isinstance(question, TableQuestion):
         notes += _clipped(question)
-    if question.kind == "quantile" and isinstance(question, TableQuestion) and question.checked.unsaid:
-        notes.append("A missing value counts as less than any other.")
+        if question.kind == "quantile" and question.checked.nulls_unspecified:
+            notes.append("A missing value counts as less than any other.")
     notes += [*more, *_left_out(question), *not_in_training(question)]
     if guess is None and question.guess is not None:
         notes.append("Your guess was not used: this strategy answers without one.")
@@ -198,7 +198,7 @@ def _clipped(question: TableQuestion) -> list[str]:
     ranges = [query.bounds, query.other_bounds]
     if query.kind in ("share", "quantile", "cdf") or query.bounds is None:
         return []
-    missing = f"; a missing one counts as {query.bounds[0]:g}" if question.checked.unsaid else ""
+    missing = f"; a missing one counts as {query.bounds[0]:g}" if question.checked.nulls_unspecified else ""
     if query.other_bounds is None:
         return [f"Values outside [{query.bounds[0]:g}, {query.bounds[1]:g}] are clipped{missing}."]
     shown = " and ".join(

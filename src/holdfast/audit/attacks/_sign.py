@@ -57,9 +57,9 @@ def sign_attack(
 
     If the columns are fair coins, every such rule agrees with the target half of the time; on the rows that
     chose the signs it agrees about 0.32 √(columns / rows) more often, and an interval that does not pay for
-    the choice misses. With ``on_edge`` the attacker brings guesses half a cell above ½, so that every answer
-    is one bit, above or below ½, however wide the cells are, and a last guess whose cell begins just below
-    the gain to be expected, so that ½ is as far outside as can be; without it the guesses come from the
+    the choice misses. With ``on_edge`` the attacker brings guesses half a cell above ½. Every answer is then
+    one bit, above or below ½, however wide the cells are. The cell of the last guess begins just below the
+    gain to be expected, so that ½ is as far outside as can be. Without ``on_edge`` the guesses come from the
     training part. ``progress`` is called with the number of questions asked and the number there will be.
 
     Guarantee: none of its own; that every interval of the result holds is what an audit checks.
