@@ -94,3 +94,9 @@ def test_whole_numbers_and_fractions_have_patterns_of_their_own(number):
     checked = queries.read(f"share(a > {number})").check(ROWS.schema)
     whole = queries.read("share(a > 7)").check(ROWS.schema)
     assert (checked.pattern == whole.pattern) == (number == 3.0)
+
+
+def test_whole_numbers_are_compared_as_whole_numbers():
+    """A database skips blocks of whole numbers where it is given one."""
+    numbers = queries.read("share(a > 3 and x < 0.25 and a < -4)").check(ROWS.schema).pattern.numbers
+    assert sorted((number, type(number)) for number in numbers) == [(-4, int), (0.25, float), (3, int)]

@@ -166,7 +166,7 @@ class Account(Record):
         """The price in whole micro-nats that takes the running total to the next whole micro-nat above it.
 
         Args:
-            nats: A number of nats.
+            nats: What a question costs, in nats; at least 0.
         """
         return max(0, math.ceil((self.exact + nats) * MICRO) - self.micro_nats)
 
@@ -231,8 +231,8 @@ def after_expected(account: Account, error: float, arm: float, questions: int) -
     ``arm``, if their guesses are as good as expected: a forecast.
 
     Args:
-        account: The account.
-        questions: How many more questions.
+        account: The account when the question is asked; it is not changed.
+        questions: How many more questions are to be asked, at least 0.
     """
     start, spent = account.nats(), account.spent
     for asked in range(questions):
@@ -265,7 +265,7 @@ def best_half_cell(account: Account, error: float, arm: float, *, nats: float | 
     Reference: docs/theory/code-guard.md, "The cell".
 
     Args:
-        account: The account.
+        account: The account when the question is asked; it is not changed.
     """
     if nats is not None:
         affordable = int(np.argmax(nats >= _entropies()))

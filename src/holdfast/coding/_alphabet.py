@@ -29,7 +29,7 @@ class Output:
     nothing less than the ``whole`` range can be said.
 
     Args:
-        cell: The number of the cell.
+        cell: The number of the cell: 0 around the guess, negative below it.
         arm: The class of the arms.
     """
 
@@ -116,7 +116,7 @@ class Alphabet:
     Reference: docs/theory/code-guard.md, "The prior".
 
     Args:
-        grid: The cells.
+        grid: The cells around the guess.
         learned: What the account learned so far.
     """
 
@@ -134,7 +134,7 @@ class Alphabet:
         """Nats for an output.
 
         Args:
-            output: What a question revealed.
+            output: What a question revealed: its cell, and the class of the arms.
         """
         learned = self.learned
         if output.whole:
@@ -158,7 +158,7 @@ class Alphabet:
         to people: prices do not depend on it.
 
         Args:
-            output: What a question revealed.
+            output: What a question revealed: its cell, and the class of the arms.
         """
         longer = self.arms is not None and output.arm > self.arms.likely
         return output.whole or longer or abs(output.cell) >= self.nearest_surprise.cell
@@ -183,7 +183,7 @@ class Alphabet:
         """What was learned once an output is released; None is a failure.
 
         Args:
-            output: What a question revealed.
+            output: What a question revealed: its cell, and the class of the arms.
         """
         if output is None:
             return replace(self.learned, cells=self.learned.cells.after(None, self.half_cell))
@@ -206,8 +206,8 @@ class Grid(Record):
     Args:
         low: The lower end of the range.
         high: The upper end of the range.
-        guess: The guess.
-        cell: The width of a cell.
+        guess: The guess of the statistic, the middle of cell 0.
+        cell: The width of a cell, in the units of the statistic; above 0.
     """
 
     low: float
@@ -237,7 +237,7 @@ class Grid(Record):
         """Both ends of a cell, moved outward by more than the rounding error of :meth:`index`.
 
         Args:
-            index: The number of the cell.
+            index: The number of the cell: 0 around the guess, negative below it.
         """
         slack = 1e-12 * (abs(self.guess) + (abs(index) + 1) * self.cell)
         low = self.guess + (index - 0.5) * self.cell
@@ -250,7 +250,7 @@ class Grid(Record):
         """The value an answer shows for a cell.
 
         Args:
-            index: The number of the cell.
+            index: The number of the cell: 0 around the guess, negative below it.
         """
         return self.guess + index * self.cell
 
@@ -282,7 +282,7 @@ class LadderGrid(Grid):
         """Both ends of a cell, moved outward by more than the rounding error of :meth:`index`.
 
         Args:
-            index: The number of the cell.
+            index: The number of the cell: 0 around the guess, negative below it.
         """
         slack = 1e-12 * (abs(self.guess) + (index + 1) * self.cell)
         least = -math.inf if index == 0 else index * self.cell - slack
@@ -294,7 +294,7 @@ class LadderGrid(Grid):
         """The value an answer shows: the best so far where it is not beaten.
 
         Args:
-            index: The number of the cell.
+            index: The number of the cell: 0 around the guess, negative below it.
         """
         return self.guess if index == 0 else self._value((index + 0.5) * self.cell)
 
@@ -318,7 +318,7 @@ class LadderAlphabet:
     Reference: docs/theory/code-guard.md, "Boards".
 
     Args:
-        grid: The cells.
+        grid: The cells around the guess.
         experience: How many guesses were confirmed so far.
     """
 
@@ -329,7 +329,7 @@ class LadderAlphabet:
         """Nats for an output.
 
         Args:
-            output: What a question revealed.
+            output: What a question revealed: its cell, and the class of the arms.
         """
         if output.cell == 0:
             return self.experience.confirmation_price()
@@ -346,7 +346,7 @@ class LadderAlphabet:
         """Whether a submission climbs.
 
         Args:
-            output: What a question revealed.
+            output: What a question revealed: its cell, and the class of the arms.
         """
         return output.cell > 0
 
@@ -363,5 +363,5 @@ class LadderAlphabet:
         """A ladder learns from experience only.
 
         Args:
-            output: What a question revealed.
+            output: What a question revealed: its cell, and the class of the arms.
         """

@@ -58,7 +58,7 @@ def guess_deviation(tail: Tail, nats: float, rows_a_training_row: float = 1.0) -
 
     Args:
         tail: The tail of a mean of values in [0, 1].
-        nats: A number of nats.
+        nats: ln of one over the error probability of a question, at least 0.
         rows_a_training_row: How many protected rows there are for each training row.
     """
     return tail.radius_at(nats) * math.sqrt((1.0 + rows_a_training_row) / (2.0 * (nats + math.log(2.0))))
@@ -98,7 +98,7 @@ class Agreement(Record):
         thousand-millionth more covers the rounding of sums of logarithms.
 
         Args:
-            stage: How many surprises there were.
+            stage: How many surprises there were before, from 0.
             spent: Nats that were spent so far.
         """
         patterns = 0.0
@@ -197,8 +197,8 @@ class Schedule(Record):
 
     Args:
         agreement: What was agreed on before the first question.
-        error: The promised error.
-        runs: The stages.
+        error: The half-width that every answer is promised, in [0, 1].
+        runs: Stages in a row with the same number of cells, from the first on.
     """
 
     agreement: Agreement
@@ -211,7 +211,7 @@ class Schedule(Record):
 
         Args:
             tail: The tail of a mean of values in [0, 1].
-            error: The promised error.
+            error: The half-width that every answer is promised, in [0, 1].
             agreement: What was agreed on before the first question.
         """
         schedule = cls(agreement, error, tuple(runs(tail, error, agreement)))
@@ -230,7 +230,7 @@ class Schedule(Record):
         """ln(1/δ) of questions at a stage.
 
         Args:
-            stage: How many surprises there were.
+            stage: How many surprises there were before, from 0.
         """
         run = self._run(stage)
         return run.nats + (stage - run.first) * run.step
@@ -239,7 +239,7 @@ class Schedule(Record):
         """The number of cells at a stage.
 
         Args:
-            stage: How many surprises there were.
+            stage: How many surprises there were before, from 0.
         """
         return self._run(stage).cells
 
@@ -249,8 +249,8 @@ class Schedule(Record):
 
         Args:
             tail: The tail of a mean of values in [0, 1].
-            stage: How many surprises there were.
-            nats: A number of nats.
+            stage: How many surprises there were before, from 0.
+            nats: ln of one over the error probability of a question, at least 0.
         """
         if nats <= self.nats(stage):
             return self.cells(stage)
@@ -264,7 +264,7 @@ class Schedule(Record):
 
         Args:
             tail: The tail of a mean of values in [0, 1].
-            stage: How many surprises there were.
+            stage: How many surprises there were before, from 0.
         """
         return self.room(tail, self.nats(stage))
 
@@ -273,7 +273,7 @@ class Schedule(Record):
 
         Args:
             tail: The tail of a mean of values in [0, 1].
-            nats: A number of nats.
+            nats: ln of one over the error probability of a question, at least 0.
         """
         return self.error - RESERVE - tail.radius_at(nats)
 
@@ -285,7 +285,7 @@ def lacking(tail: Tail, error: float, agreement: Agreement, least: float = 0.0) 
 
     Args:
         tail: The tail of a mean of values in [0, 1].
-        error: The promised error.
+        error: The half-width that every answer is promised, in [0, 1].
         agreement: What was agreed on before the first question.
     """
     nothing = (0, 0, agreement.nats(0, 0.0), 1, _step(1))

@@ -435,7 +435,7 @@ class ChromaticNumber(Record):
     a partition of the rows (empty where no colouring was made).
 
     Args:
-        value: The bound.
+        value: The bound, at least the true fractional chromatic number.
     """
 
     value: float

@@ -118,7 +118,7 @@ class BlockTail(Tail):
 
     Args:
         blocks: How many blocks there are, for each block length.
-        lengths: The block lengths.
+        lengths: The block lengths that are tried, in rows.
         log_cost: ln of what dependence between blocks costs, for each block length.
     """
 

@@ -298,7 +298,7 @@ class Dependence(Record, ABC):
         ``docs/theory/dependence.md``, "Differential privacy on a chain".
 
         Args:
-            dp: The privacy of the mechanism.
+            dp: The privacy of the mechanism when one row is replaced and all others stay.
             method: A rule by name. "sharp" is the best of all.
         """
         return best_bayesian_dp(self, self._known_routes(f"{type(self).__name__}.bayesian_dp"), dp, method)

@@ -21,8 +21,8 @@ class Interval(Record):
     """The closed interval [low, high]; an end may be infinite, where the data say nothing on that side.
 
     Args:
-        low: The lower end.
-        high: The upper end.
+        low: The lower end, in the units of the statistic.
+        high: The upper end, in the units of the statistic; at least ``low``.
 
     >>> Interval(0.25, 0.5).hull(Interval(0.4, 0.75))
     Interval(low=0.25, high=0.75)
@@ -69,7 +69,7 @@ class Interval(Record):
         """The smallest interval that holds both.
 
         Args:
-            other: Another interval.
+            other: Another interval for the same quantity.
         """
         return Interval(min(self.low, other.low), max(self.high, other.high))
 

@@ -273,8 +273,8 @@ def e_mean_rates(
     Reference: Holdfast, ``docs/theory/intervals.md``.
 
     Args:
-        variance: The variance that is expected.
-        n: How many rows there are.
+        variance: The variance that is expected, from other rows than those of the interval.
+        n: How many rows the sample has, at least 1.
         nats: ln of one over the probability that the interval may miss.
         lo: The least value that a row can have.
         hi: The largest value that a row can have.

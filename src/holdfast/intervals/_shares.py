@@ -253,7 +253,7 @@ def quantile_ranks(n: int, q: float, nats: float) -> tuple[int, int]:
     Reference: David and Nagaraja 2003, section 7.1.
 
     Args:
-        n: How many rows there are.
+        n: How many rows the sample has, at least 1.
         nats: ln of one over the probability that the interval may miss.
 
     >>> quantile_ranks(400, 0.5, 3.0)

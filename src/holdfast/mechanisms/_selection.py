@@ -42,8 +42,8 @@ def select_mode(
 
     Args:
         items: The items, one for each row.
-        epsilon: The privacy parameter ε.
-        delta: The privacy parameter δ.
+        epsilon: ε of the privacy in nats, above 0; smaller is more private, and noisier.
+        delta: δ of the privacy, in [0, 1): how likely the bound by ε may fail.
         simulation: Whether this is an experiment in which nothing is protected.
         seed: A seed for the noise. It needs ``simulation=True``.
 
@@ -125,7 +125,7 @@ def exponential(
 
     Args:
         scores: A score for each candidate.
-        epsilon: The privacy parameter ε.
+        epsilon: ε of the privacy in nats, above 0; smaller is more private, and noisier.
         simulation: Whether this is an experiment in which nothing is protected.
         seed: A seed for the noise. It needs ``simulation=True``.
 

@@ -93,8 +93,8 @@ def typical_laplace(
     Reference: TS Algorithm 2 and Theorem 5.1; two-sample: TS1 Theorem 4.1.
 
     Args:
-        eta: The stability parameter η.
-        nu: The stability parameter ν.
+        eta: η, above 0; smaller is more stable, and noisier.
+        nu: ν in (0, 1): the probability of samples for which nothing is promised.
         simulation: Whether this is an experiment in which nothing is protected.
         seed: A seed for the noise. It needs ``simulation=True``.
 
@@ -139,9 +139,9 @@ def typical_gaussian(
     and 4.4; sharp: the profile of Balle and Wang 2018.
 
     Args:
-        eta: The stability parameter η.
-        tau: The stability parameter τ.
-        nu: The stability parameter ν.
+        eta: η, above 0; smaller is more stable, and noisier.
+        tau: τ in (0, 1): the probability of outputs that the bound by η leaves out.
+        nu: ν in (0, 1): the probability of samples for which nothing is promised.
         method: "sharp" or "paper".
         simulation: Whether this is an experiment in which nothing is protected.
         seed: A seed for the noise. It needs ``simulation=True``.
@@ -228,7 +228,7 @@ class AdaptiveSession:
     Reference: TS Algorithm 1; TS Theorems 4.2 and 4.8 ("paper"), Holdfast's composition ("sharp").
 
     Args:
-        data: The rows.
+        data: The protected rows, in the form that the queries take.
         steps: How many steps there may be.
         slack: The probability that composition may spend.
         method: "sharp" or "paper".

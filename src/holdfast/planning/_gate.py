@@ -40,7 +40,7 @@ class GatePower(Record):
         candidates: how many candidates there are; the power is that of the last.
         certified: the smallest observed gain that is promoted, at four tasks fixed for one broken.
         gain: the smallest true gain that is promoted with probability ``power``; infinity where none is.
-        power: that probability.
+        power: The probability that a candidate with this gain is promoted.
         differing: the share of tasks on which candidate and incumbent differ; None: 5/3 of the gain, which is
             four tasks fixed for one broken.
         level: the error probability of the last comparison, as ln(1/δ).
@@ -89,7 +89,7 @@ def gate_power(
 
     Args:
         tasks: how many tasks the gate has.
-        candidates: which candidate it is, from 1.
+        candidates: Which candidate it is, from 1: later ones must show more.
         baseline: the incumbent's score, which limits how many tasks can be fixed.
         confidence: the gate's confidence.
         expect: the gate's hint about how many candidates there will be.
@@ -123,7 +123,7 @@ def gate_gain(
 
     Args:
         tasks: how many tasks the gate has.
-        candidates: which candidate it is, from 1.
+        candidates: Which candidate it is, from 1: later ones must show more.
         differing: the share of tasks on which candidate and incumbent differ. Always think about it: it
             decides the power. None takes four tasks fixed for one broken.
         power: how likely the promotion must be.
@@ -166,7 +166,7 @@ def gate_tasks(
 
     Args:
         gain: the true gain to be seen.
-        candidates: which candidate it is, from 1.
+        candidates: Which candidate it is, from 1: later ones must show more.
         differing: the share of tasks on which candidate and incumbent differ; None: 5/3 of the gain.
         power: how likely the promotion must be.
         confidence: the gate's confidence.

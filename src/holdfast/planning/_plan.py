@@ -78,7 +78,7 @@ class PlanEntry(Record):
     same promise, both entries of their own.
 
     Args:
-        name: The name of the method.
+        name: The name of the method, for example "code" or "split".
         assumptions: What the method assumes, in sentences.
     """
 
@@ -153,7 +153,7 @@ class Plan(Record):
         """The entry of a method by its name.
 
         Args:
-            name: The name of the method.
+            name: The name of the method, for example "code" or "split".
         """
         names = tuple(entry.name for entry in self.table)
         checks.choice(name, "name", names, of="Plan.method")
@@ -374,7 +374,7 @@ def plot_plan(plan: Plan) -> Any:
     Solid: may be recommended. Dashed: not valid here, or it needs something that was not stated.
 
     Args:
-        plan: The plan.
+        plan: What :func:`plan` returned.
     """
     try:
         from matplotlib.figure import Figure

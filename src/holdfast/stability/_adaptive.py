@@ -200,7 +200,7 @@ def hoeffding_lemma(rate: float, low: float, high: float, mean: float, *, known:
     Reference: L5 theorem 2, which prints E X ≤ μ for every real λ; X = −1 with μ = 1, λ = −1 breaks it.
 
     Args:
-        rate: The rate λ.
+        rate: λ, any number; with ``known="above"`` not negative.
         low: The least value of X.
         high: The largest value of X.
 

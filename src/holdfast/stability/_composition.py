@@ -61,7 +61,7 @@ def composed_delta(dp: HasEpsilonDelta, k: int, epsilon: float) -> float:
 
     Args:
         k: How many steps or queries there are.
-        epsilon: The parameter ε.
+        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
 
     >>> from types import SimpleNamespace
     >>> round(composed_delta(SimpleNamespace(epsilon=0.1, delta=0.0), k=50, epsilon=2.0), 12)

@@ -37,8 +37,8 @@ class DP(Notion):
     Reference: SIS Definition 2.4.
 
     Args:
-        epsilon: The parameter ε.
-        delta: The parameter δ.
+        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
+        delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
 
     >>> DP(0.1).compose(50, slack=1e-6, method="advanced")
     DP(epsilon=4.71692, delta=1e-06)
@@ -282,7 +282,7 @@ class BayesianDP(Notion):
     Reference: BDP Definition 2.
 
     Args:
-        epsilon: The parameter ε.
+        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
 
     >>> BayesianDP(0.01).max_information(n=1000, beta=0.01)
     MaxInformation(bits=0.710315, beta=0.01)

@@ -35,8 +35,8 @@ class PerfectGeneralization(Notion):
 
     Args:
         beta: The probability β that may fail.
-        epsilon: The parameter ε.
-        delta: The parameter δ.
+        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
+        delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
         kind: "two-way", "one-way" or "sample".
 
     >>> PerfectGeneralization(0.01, 0.02, 0.001, kind="one-way").replicability()

@@ -84,9 +84,9 @@ class TypicalStability(_Typical):
     Reference: TS Definition 2.2 (TS1 Definition 2.3). Post-processing is free (TS Lemma 3.1).
 
     Args:
-        eta: The parameter η.
-        tau: The parameter τ.
-        nu: The parameter ν.
+        eta: η, at least 0: how far the logarithm of a likelihood ratio may be from 0.
+        tau: τ in [0, 1]: the probability of outputs that the bound by η leaves out.
+        nu: ν in [0, 1]: the probability of samples for which nothing is promised.
 
     >>> TypicalStability(0.01, nu=1e-12).compose(100, slack=1.65e-5)
     TypicalStability(eta=0.341271, tau=1.65e-05, nu=1.68808e-05)
@@ -173,9 +173,9 @@ class TwoSampleStability(_Typical):
     which is more.
 
     Args:
-        eta: The parameter η.
-        tau: The parameter τ.
-        nu: The parameter ν.
+        eta: η, at least 0: how far the logarithm of a likelihood ratio may be from 0.
+        tau: τ in [0, 1]: the probability of outputs that the bound by η leaves out.
+        nu: ν in [0, 1]: the probability of samples for which nothing is promised.
 
     >>> TwoSampleStability(0.2, nu=1e-9).near_independence()
     (0.2, 1e-09)
@@ -264,9 +264,9 @@ class SetStability(_Typical):
     Reference: TS1 Definition 2.2. TS1 calls the two-sample form equivalent; it is weaker.
 
     Args:
-        eta: The parameter η.
-        tau: The parameter τ.
-        nu: The parameter ν.
+        eta: η, at least 0: how far the logarithm of a likelihood ratio may be from 0.
+        tau: τ in [0, 1]: the probability of outputs that the bound by η leaves out.
+        nu: ν in [0, 1]: the probability of samples for which nothing is promised.
 
     >>> SetStability(0.2, nu=1e-9).two_sample()
     TwoSampleStability(eta=0.2, tau=0, nu=1e-09)
@@ -314,8 +314,8 @@ def conditioned(
     Reference: TS Lemma 4.6 (Kasiviswanathan and Smith 2014); for equal marginals: Holdfast.
 
     Args:
-        epsilon: The parameter ε.
-        delta: The parameter δ.
+        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
+        delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
 
     >>> epsilon, failure = conditioned(0.1, 1e-8, 1e-4, same_marginal=True)
     >>> epsilon, round(failure, 9)

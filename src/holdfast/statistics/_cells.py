@@ -74,10 +74,10 @@ class Steps(NamedTuple):
         """At most so many steps over a part of the range.
 
         Args:
-            axis: The axis.
-            low: The lower end.
-            high: The upper end.
-            count: How many steps.
+            axis: The declared range of the values.
+            low: Where the first step begins, in the units of the values.
+            high: Where the last step ends, in the units of the values.
+            count: How many steps the range is cut into, at least 1.
         """
         unit = axis.width / axis.units if axis.width > 0 else 1.0
         first, last = (min(max((end - axis.low) / unit, 0.0), float(axis.units)) for end in (low, high))
@@ -88,8 +88,8 @@ class Steps(NamedTuple):
         """Steps over the whole range.
 
         Args:
-            axis: The axis.
-            count: How many steps.
+            axis: The declared range of the values.
+            count: How many steps the range is cut into, at least 1.
         """
         return cls.between(axis, axis.low, axis.high, count)
 
@@ -99,10 +99,10 @@ class Steps(NamedTuple):
         rows.
 
         Args:
-            axis: The axis.
-            mean: The mean that is expected.
+            axis: The declared range of the values.
+            mean: The mean of the training rows.
             deviation: The standard deviation that is expected.
-            count: How many steps.
+            count: How many steps the range is cut into, at least 1.
         """
         reach = _DEVIATIONS * deviation
         return cls.between(axis, mean - reach, mean + reach, count)

@@ -64,7 +64,7 @@ class Form:
         """The coefficients of u − a·v.
 
         Args:
-            a: A value of the statistic.
+            a: A value that the statistic could have, in its own units.
         """
         return np.asarray(self.u - a * self.v)
 
@@ -72,8 +72,8 @@ class Form:
         """The least that u − a·v can be by the declared ranges.
 
         Args:
-            a: A value of the statistic.
-            axes: The two axes.
+            a: A value that the statistic could have, in its own units.
+            axes: The declared ranges of both values.
             centre: Where values are measured from, on each axis.
         """
         (x_low, x_high), (z_low, z_high) = (
@@ -145,7 +145,7 @@ class Crossing:
         """The mean over the rows of (u − a·v − offset)², up to what cells hide of it.
 
         Args:
-            a: A value of the statistic.
+            a: A value that the statistic could have, in its own units.
         """
         mean, variance = self._mean.at(a) - self.offset, self._variance(a)
         rows = self.cells.sums[:, ONE]
@@ -166,7 +166,7 @@ class Crossing:
         """The least that u − a·v − offset can be by the declared ranges.
 
         Args:
-            a: A value of the statistic.
+            a: A value that the statistic could have, in its own units.
         """
         return self.form.least(a, self.cells.axes, self.cells.centre) - self.offset
 
@@ -175,8 +175,8 @@ class Crossing:
         below zero.
 
         Args:
-            a: A value of the statistic.
-            rate: How much is bet.
+            a: A value that the statistic could have, in its own units.
+            rate: How much is bet on each row, above 0; any rate is valid, a good one is narrow.
         """
         least = self.least(a)
         if not rate * least > -1 + 1e-9:

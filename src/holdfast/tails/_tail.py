@@ -410,7 +410,7 @@ class TailRow(Record):
     Args:
         name: A short name.
         theorem: The theorem behind it.
-        tail: The tail.
+        tail: The tail that this bound gives.
     """
 
     name: str
@@ -460,7 +460,7 @@ class ShiftedTail(Tail):
     Guarantee: |q − centre| ≤ |q − E q| + shift, so every radius grows by ``shift``.
 
     Args:
-        tail: The tail.
+        tail: The tail that is shifted.
     """
 
     tail: Tail
