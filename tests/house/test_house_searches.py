@@ -14,10 +14,7 @@ ELSEWHERE = {
     ("dependence/_forgetting.py", "highest"): "many searches at once, in numpy",
 }
 STILL_BY_HAND = {
-    ("strategies/_left.py", "_nats_within"),
-    ("strategies/_left.py", "_most"),
     ("strategies/_code.py", "_widest"),
-    ("readings/_by_cells.py", "_last"),
 }
 LIBRARY = {"bisect", "brentq", "brenth", "newton", "ridder", "root_scalar", "toms748"}
 

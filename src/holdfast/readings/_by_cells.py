@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from holdfast import queries
+from holdfast import queries, search
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import NotEnoughRows, QueryRejected
 from holdfast.intervals import Interval
@@ -284,11 +284,8 @@ class QuantileByBets(Reading):
 def _last(places: Sequence[float], shows: Callable[[float], bool]) -> float | None:
     """The last of these places at which something is shown that holds at all places before; None where it is
     not shown at the first."""
-    low, high = -1, len(places)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if shows(places[middle]) else (low, middle)
-    return None if low < 0 else places[low]
+    last = search.whole_edge(lambda place: shows(places[place]), -1, len(places))
+    return None if last < 0 else places[last]
 
 
 def share_up_to(question: TableQuestion, t: float, op: str = "<=") -> TableQuestion:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast import search
 from holdfast.answers import Left
 from holdfast.coding import Account
 from holdfast.dependence import Dependence
@@ -31,19 +32,15 @@ def _nats_within(error: float, rows: int, tail: Tail | None) -> float:
         return 0.0
     if tail is not None:
         return tail.gamma(error)
-    low, high = (
-        0.0,
-        2.0 * rows * error**2 + 1.0,
-    )  # Hoeffding's exponent; the exact interval is narrower by little
-    while clopper_pearson(rows // 2, rows, high).half_width <= error and high < 1e12:
+
+    def fits(nats: float) -> bool:
+        return clopper_pearson(rows // 2, rows, nats).half_width <= error
+
+    # Hoeffding's exponent; the exact interval is narrower by little.
+    high = 2.0 * rows * error**2 + 1.0
+    while fits(high) and high < 1e12:
         high *= 2
-    for _ in range(50):
-        middle = (low + high) / 2
-        if clopper_pearson(rows // 2, rows, middle).half_width <= error:
-            low = middle
-        else:
-            high = middle
-    return low
+    return search.edge(fits, 0.0, high, relative=0.0, absolute=high * 2.0**-49.5)
 
 
 @dataclass(frozen=True)
@@ -171,14 +168,7 @@ def _of_a_share(question: Question, half_width: float) -> float:
 
 def _most(fits: Callable[[int], bool]) -> int:
     """The largest count up to a million that fits, given that fewer always fit."""
-    low, high = 0, _MANY
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return search.whole_edge(fits, 0, _MANY + 1)
 
 
 def _count(number: int) -> str:
