@@ -97,7 +97,7 @@ class GuardedObjective:
     def _require_direction(self, trial: Any) -> None:
         """Refuse a study that looks for the worst model, before anything is charged."""
         study = getattr(trial, "study", None)  # A fixed trial has none.
-        directions = [] if study is None else [one.name.lower() for one in study.directions]
+        directions = [] if study is None else [direction.name.lower() for direction in study.directions]
         if len(directions) == 1 and directions != [self.direction]:
             expected = f"{self.direction!r} for {self.metric}, as objective.direction says"
             raise InvalidArgument("direction", expected, directions[0], of="optuna.create_study")

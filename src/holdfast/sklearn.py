@@ -192,7 +192,9 @@ def select(
         except NotFittedError:
             if train is None:
                 raise InvalidArgument("estimators", "fitted: the guard has no training part", name) from None
-            columns = list(features) if features is not None else [one for one in train if one != target]
+            columns = (
+                list(features) if features is not None else [column for column in train if column != target]
+            )
             fitted[name] = clone(model).fit(train[columns], train[target])
     answers = dict(
         zip(

@@ -9,8 +9,8 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 21
-MOST_UNDOCUMENTED = 3
+MOST_ANY = 16
+MOST_UNDOCUMENTED = 2
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",

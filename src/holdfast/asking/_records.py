@@ -7,12 +7,12 @@ import math
 import time
 from collections.abc import Callable
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from holdfast.asking._clean_room import memory_kills
-from holdfast.coding import MICRO, Account, Learned
+from holdfast.asking._clean_room import killed_for_memory, memory_kills
+from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Receipt
 from holdfast.spans import traced
 
@@ -212,6 +212,69 @@ def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) 
         if balance.learned is not None:
             body["learned"] = balance.learned
     return prepared, Entry("reserve", body, asked.key, asked.asker.request)
+
+
+def lines_of(settled: Settled, reserved: dict[str, Any], charge: int) -> list[Entry]:
+    """The lines that settle a question whose reservation is ``reserved``, for ``charge`` millionths."""
+    body: dict[str, Any] = {
+        "reservation": settled.line,
+        "micro_nats": charge,
+        "surprise": settled.surprise,
+        "released": settled.released,
+    }
+    if "unit" in reserved:  # Reservations of earlier versions have none.
+        body["unit"] = reserved["unit"]
+    if settled.learned is not None:
+        body["learned"] = settled.learned.to_list()
+    return [Entry("fail" if settled.failed else "release", body, settled.key), *settled.acts]
+
+
+def account_before(
+    start: Account, before: dict[str, Any], learned: Learned, experience: Experience
+) -> Account:
+    """The account that a reservation was made from, if it began as ``start``: what was spent, and how many
+    were asked, ``before`` it or before its batch; with what was learned."""
+    return replace(
+        start,
+        steps=before["steps"],
+        micro_nats=before["micro_nats"],
+        exact=before["micro_nats"] / MICRO,
+        experience=experience,
+        learned=learned,
+        together=before.get("questions", 1),
+    )
+
+
+def interrupted_in(balance: Balance, line: int, body: dict[str, Any], start: Account) -> Interrupted:
+    """The reservation at a line that nobody reads any more, of an account that began as ``start``."""
+    before = body.get("batch") or body["before"]
+    learned = body.get("learned")
+    account = account_before(
+        start,
+        before,
+        Learned() if learned is None else Learned.from_list(learned),
+        Experience(before["confirmed"], before["surprised"]),
+    )
+    return Interrupted(
+        key=body["subject"],
+        line=line,
+        text=body["text"],
+        account=account,
+        wishes=body[WISHES],
+        plan=body.get("plan"),
+        nats=body["micro_nats"] / MICRO,
+        memory=killed_for_memory(body.get("memory")),
+        undisturbed=_undisturbed(balance, before),
+    )
+
+
+def _undisturbed(balance: Balance, before: dict[str, Any]) -> bool:
+    """Whether nothing was settled since an account but questions of the batch that it was for."""
+    batches = [body.get("batch", {}) for body in balance.open.values()]
+    waiting = sum({**batch, "place": 0} == {**before, "place": 0} for batch in batches)
+    own = before["questions"] - waiting if "questions" in before else 0
+    settled = balance.confirmed + balance.surprised
+    return bool(settled - before["confirmed"] - before["surprised"] == own)
 
 
 def given_up(asked: Asked[Any], line: int, body: dict[str, Any], *, closed: bool) -> list[Entry]:

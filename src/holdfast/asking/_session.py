@@ -19,7 +19,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import Any, TypeVar
 
-from holdfast.asking._clean_room import Turn, killed_for_memory, may_be_alive
+from holdfast.asking._clean_room import Turn, may_be_alive
 from holdfast.asking._records import (
     CLOSED,
     FAILED,
@@ -32,9 +32,12 @@ from holdfast.asking._records import (
     Released,
     Reserved,
     Settled,
+    account_before,
     closing,
     failed_before,
     given_up,
+    interrupted_in,
+    lines_of,
     reservation_of,
     terms_to_compare,
 )
@@ -468,32 +471,7 @@ class Session:
             return [self._interrupted(line, body) for line, body in bodies.items() if not _is_read(body)]
 
     def _interrupted(self, line: int, body: dict[str, Any]) -> Interrupted:
-        before = body.get("batch") or body["before"]
-        learned = body.get("learned")
-        account = self.account_before(
-            before,
-            Learned() if learned is None else Learned.from_list(learned),
-            Experience(before["confirmed"], before["surprised"]),
-        )
-        return Interrupted(
-            key=body["subject"],
-            line=line,
-            text=body["text"],
-            account=account,
-            wishes=body[WISHES],
-            plan=body.get("plan"),
-            nats=body["micro_nats"] / MICRO,
-            memory=killed_for_memory(body.get("memory")),
-            undisturbed=self._undisturbed(before),
-        )
-
-    def _undisturbed(self, before: dict[str, Any]) -> bool:
-        """Whether nothing was settled since an account but questions of the batch that it was for."""
-        batches = [body.get("batch", {}) for body in self.balance.open.values()]
-        waiting = sum({**batch, "place": 0} == {**before, "place": 0} for batch in batches)
-        own = before["questions"] - waiting if "questions" in before else 0
-        settled = self.balance.confirmed + self.balance.surprised
-        return bool(settled - before["confirmed"] - before["surprised"] == own)
+        return interrupted_in(self.balance, line, body, self._start)
 
     def take_up(self, asked: Sequence[Asked[_Prepared]]) -> dict[str, Reserved[_Prepared]]:
         """What was interrupted of these questions, to be read again after :meth:`begin_again`.
@@ -546,15 +524,7 @@ class Session:
     def account_before(self, before: dict[str, Any], learned: Learned, experience: Experience) -> Account:
         """The account that a reservation was made from: what was spent, and how many were asked, before it
         or before its batch; with what was learned."""
-        return replace(
-            self._start,
-            steps=before["steps"],
-            micro_nats=before["micro_nats"],
-            exact=before["micro_nats"] / MICRO,
-            experience=experience,
-            learned=learned,
-            together=before.get("questions", 1),
-        )
+        return account_before(self._start, before, learned, experience)
 
     @traced("settle")
     def settle(
@@ -584,22 +554,11 @@ class Session:
                     mine = []
                 for question in mine:
                     exact += question.nats
-                    # The running total is rounded up; the reservation covers the price as it is.
                     reserved = self.balance.open[question.line]
+                    # The running total is rounded up; the reservation covers the price as it is.
                     charge = min(max(0, math.ceil(exact * MICRO) - total), reserved["micro_nats"])
                     total += charge
-                    body = {
-                        "reservation": question.line,
-                        "micro_nats": charge,
-                        "surprise": question.surprise,
-                        "released": question.released,
-                    }
-                    if "unit" in reserved:  # Reservations of earlier versions have none.
-                        body["unit"] = reserved["unit"]
-                    if question.learned is not None:
-                        body["learned"] = question.learned.to_list()
-                    entries.append(Entry("fail" if question.failed else "release", body, question.key))
-                    entries += question.acts
+                    entries += lines_of(question, reserved, charge)
                 if any(question.closes for question in mine) and not self.balance.closed:
                     entries.append(closing())
                 for line in given_back:

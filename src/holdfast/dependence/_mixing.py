@@ -229,7 +229,7 @@ class Series(Dependence):
         """The model of ``n`` rows after a gap whose bias is charged."""
         return self._about(n)
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """The first rows, then the shortest gap g with β(g + 1) ≤ ``beta``/20, then the protected rows.
 
         Proof that the bias is at most β(g + 1): see ``docs/theory/dependence.md``, "Setting a training part

@@ -255,7 +255,8 @@ class Network(Dependence):
         return [self._row(node, argument, of=of) for node in nodes]
 
     def quilt_influence(self, quilt: Quilt) -> float:
-        """b of BDP Lemma 2: the largest max-influence on the quilt, given any of the nearby rows or none."""
+        """b of BDP Lemma 2: the largest max-influence on the ``quilt``, one of those that :meth:`quilts`
+        lists, given any of the nearby rows or none."""
         of = "quilt_influence"
         if not isinstance(quilt, Quilt):
             raise InvalidArgument("quilt", "a Quilt, as quilts lists them", quilt, of=self._called(of))
@@ -392,7 +393,7 @@ class Network(Dependence):
         object.__setattr__(same, "extra_assumptions", (*self.extra_assumptions, GIVEN_TRAINING))
         return same
 
-    def split(self, share: Any, rng: Any, beta: float = 0.05) -> Split:
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """Whole components taken at random, as many as fit into ``share`` of the rows.
 
         Proof that the bias is 0: the components are independent, and the choice is made without the data.

@@ -62,7 +62,7 @@ class OneSidedExponent(Tail):
     def _distance(self, exponent: float) -> float:
         """The smallest distance whose one-sided exponent reaches ``exponent`` > 0."""
 
-    def gamma(self, alpha: Any) -> float:
+    def gamma(self, alpha: float) -> float:
         """Nats of surprise at distance ``alpha``: the one-sided exponent less ln 2, rounded down."""
         if not _plain(alpha):
             alpha = checks.real(alpha, "alpha", "[0, inf)", of=type(self).__name__)
