@@ -103,7 +103,9 @@ def _row(claim: dict[str, Any]) -> str:
     results = dict.fromkeys(place.split("#")[0] for place in claim.get("values", []))
     shows = [*tests, *(f"[{path.rsplit('/', 1)[1]}](../{path})" for path in results)]
     number = filled(claim, "number") + ("" if reached(claim) else " **(not reached)**")
-    cells = (filled(claim, "says"), "<br>".join(shows), number, command(claim))
+    # A sentence of the README links from the root of the repository.
+    sentence = re.sub(r"\]\((?!https?:|#|\.\./)", "](../", filled(claim, "says"))
+    cells = (sentence, "<br>".join(shows), number, command(claim))
     return "| " + " | ".join(re.sub(r"\s+", " ", cell).replace("|", "\\|").strip() for cell in cells) + " |"
 
 
