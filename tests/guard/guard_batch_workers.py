@@ -10,7 +10,6 @@ from multiprocessing.connection import Connection
 from threading import Lock
 
 from guard_workers import table
-
 from holdfast import Guard
 from holdfast.ledger import Book, Entry, Event
 

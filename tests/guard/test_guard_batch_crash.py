@@ -10,8 +10,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from guard_batch_workers import ask_at_once_and_tell, ask_together_and_die, ask_together_and_tell
-from guard_workers import people, table
 
+from guard_workers import people, table
 from holdfast import Guard
 from holdfast.ledger import Balance, Book, SigningKey, export, verify
 

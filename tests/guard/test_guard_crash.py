@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from guard_workers import ask_and_tell, people, race, table
 
+from guard_workers import ask_and_tell, people, race, table
 from holdfast import Guard
 from holdfast.ledger import Balance, Book, SigningKey, export, verify
 

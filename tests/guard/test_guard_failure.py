@@ -8,11 +8,11 @@ import threading
 import time
 from collections import defaultdict
 
-import guard_workers
 import numpy as np
 import pandas as pd
 import pytest
 
+import guard_workers
 from holdfast import Guard, engines
 from holdfast.asking import _session
 from holdfast.errors import QueryRejected

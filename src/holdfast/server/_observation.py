@@ -34,11 +34,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from threading import Lock, Thread
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 from weakref import WeakSet
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -441,6 +442,20 @@ _QUESTIONS = re.compile(r"/v1/datasets/\{name\}/(questions|batches|tables|curves
 _REFUSED = (403, 409, 422, 429)
 
 
+_OUTCOMES = ("answered", "cached", "refused", "failed")
+# Routes times methods times statuses that occur.
+_MOST_KINDS = 4_096
+
+
+class _Counted(NamedTuple):
+    """What a request of one kind adds to. ``kind`` and ``questions`` are for those that ask something."""
+
+    requests: Any
+    durations: Any
+    kind: str
+    questions: dict[str, Any] | None
+
+
 class Metrics:
     """The metrics of one service.
 
@@ -477,6 +492,8 @@ class Metrics:
             ["kind", "outcome"],
             registry=own,
         )
+        self._received, self._sent = self._bytes.labels("received"), self._bytes.labels("sent")
+        self._counted = lru_cache(_MOST_KINDS)(self._look_up)
         version = Gauge(
             "holdfast_info", "The version that runs.", ["version"], registry=own, multiprocess_mode="max"
         )
@@ -490,16 +507,27 @@ class Metrics:
 
     def observe(self, request: Request) -> None:
         """Count a finished request."""
-        self._requests.labels(request.route, request.method, str(request.status)).inc()
+        counted = self._counted(request.route, request.method, request.status)
+        counted.requests.inc()
         step = request.step
         # Beyond the last step one more is counted: no exact duration enters the sum.
-        self._durations.labels(request.route).observe(STEPS[-1] + 1 if step is None else step)
-        self._bytes.labels("received").inc(request.received)
-        self._bytes.labels("sent").inc(request.sent)
-        kind = _QUESTIONS.fullmatch(request.route)
-        if kind is not None and request.method == "POST":
-            for outcome, number in _outcomes(kind[1], request).items():
-                self._questions.labels(kind[1], outcome).inc(number)
+        counted.durations.observe(STEPS[-1] + 1 if step is None else step)
+        self._received.inc(request.received)
+        self._sent.inc(request.sent)
+        if counted.questions is not None:
+            for outcome, number in _outcomes(counted.kind, request).items():
+                if number:
+                    counted.questions[outcome].inc(number)
+
+    def _look_up(self, route: str, method: str, status: int) -> _Counted:
+        """The numbers that a request of this kind adds to. Looking them up takes longer than adding."""
+        match = _QUESTIONS.fullmatch(route) if method == "POST" else None
+        kind = match[1] if match else ""
+        questions = (
+            {outcome: self._questions.labels(kind, outcome) for outcome in _OUTCOMES} if kind else None
+        )
+        requests = self._requests.labels(route, method, str(status))
+        return _Counted(requests, self._durations.labels(route), kind, questions)
 
     def text(self) -> bytes:
         """All metrics as text."""
