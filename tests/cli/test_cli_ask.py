@@ -125,7 +125,7 @@ def test_a_refusal_in_the_middle_keeps_the_answers_before_it(people, holdfast):
     assert status == 1
     assert [answer["query"] for answer in document["answers"]] == ["share(age > 40)"]
     assert document["error"] == "BudgetSpent"
-    assert "promised" in document["message"]
+    assert "cannot give ±0.15" in document["message"]
     assert document["spent"] > 0
 
 

@@ -166,7 +166,7 @@ def test_no_other_number_of_seeds_and_parts_has_fewer_runs(coins, failure):
 def test_a_vote_is_planned_with_few_sums(outcomes, monkeypatch):
     # Without limits on what can still be an improvement the same plans take 62,000 to 164,000 sums.
     sums = []
-    monkeypatch.setattr(_vote, "expected_loss", lambda *given: sums.append(given) or mean_of_votes(*given))
+    monkeypatch.setattr(_vote, "mean_of_votes", lambda *given: sums.append(given) or mean_of_votes(*given))
     private = laplace_mean(rows=1000, epsilon=0.03, accuracy=0.4, cells=outcomes)
     amplify_delta(private, epsilon=1.0, delta=1e-6)
     assert 50 < len(sums) < 3000

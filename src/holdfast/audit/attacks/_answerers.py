@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,7 +19,6 @@ from holdfast.boards import LadderStrategy
 from holdfast.coding import Account, Output, Weights
 from holdfast.dependence import Dependence
 from holdfast.engines import Rows as TableRows
-from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import Interval, hoeffding
 from holdfast.readings import Moments, Part, Question
@@ -253,14 +251,16 @@ class CountedBoard:
         return prepared.interval(output), prepared.alphabet.surprises(output)
 
 
+class _RowCount(TableRows):
+    """A table of which only the number of rows is known: counts are simulated for more rows than memory
+    holds."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+
 def _part(rows: int, *, training: bool) -> Part:
-    return Part(_rows_of(rows), training=training, data_rows=rows)
-
-
-@lru_cache(maxsize=64)
-def _rows_of(count: int) -> TableRows:
-    """A table of so many rows. Nothing else about it is used, so simulations share it."""
-    return open_rows({"row": np.zeros(count, dtype=np.int8)})
+    return Part(_RowCount(rows), training=training, data_rows=rows)
 
 
 def _charged(account: Account, prepared: PreparedCode, output: Output) -> Account:
