@@ -84,7 +84,7 @@ class Neighbours:
         self._folder, self._row, self._homes = folder, row, homes
         self._lines: dict[int, _Line] = {}
         self._connecting = asyncio.Lock()
-        self._passed_on: dict[tuple[str, str], None] = {}
+        self._passed_on: dict[int, None] = {}
         self._server: asyncio.AbstractServer | None = None
         self._tracing = Tracing()
 
@@ -107,7 +107,7 @@ class Neighbours:
 
     async def reply(self, question: PlainQuestion, person: Person) -> Response | None:
         """The reply of the worker where a dataset is at home; None if that is this one, or no reply came."""
-        asked = question.name, question.body.query
+        asked = hash((question.name, question.body.query))  # Long words would fill memory.
         home = self._homes.of(named(question.name)[0])
         if home == self._row or asked in self._passed_on:
             return None
