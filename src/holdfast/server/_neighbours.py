@@ -18,6 +18,7 @@ import asyncio
 import json
 import logging
 import struct
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -141,7 +142,7 @@ class Neighbours:
         return self._folder / f"worker-{row + 1}"
 
 
-class _Framed(asyncio.Protocol):
+class _Framed(asyncio.Protocol, ABC):
     """A stream of messages: a list of plain values, and bytes."""
 
     def __init__(self) -> None:
@@ -183,9 +184,9 @@ class _Framed(asyncio.Protocol):
             first = middle + body
         del self._arrived[:first]
 
+    @abstractmethod
     def receive(self, values: list[Any], body: bytes) -> None:
         """Take a message."""
-        raise NotImplementedError
 
 
 class _Line(_Framed):

@@ -1,7 +1,7 @@
 """The short way of a plain question: a body that says what is asked and nothing else, without a key.
 
 Most requests are such. They meet the same table of roles, the same model of a body and the same function as
-on the long way through the framework. That way takes a third of the time that a question takes in all.
+on the long way through the framework, which takes much of the time of a short question.
 Whatever is not plain, or not well formed, takes the long way, and is told there what is wrong.
 
 Plain questions about one dataset that arrive while others are answered wait for the same turn, without a
